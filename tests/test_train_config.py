@@ -20,7 +20,7 @@ def test_defaults_are_the_papers():
 
 
 def test_config_survives_json():
-    config = TrainConfig(hidden=(7,), accountant="rdp", momentum=0.0)
+    config = TrainConfig(hidden=(7,), accountant="rdp", momentum=0.0, split="given")
     assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
@@ -39,8 +39,8 @@ def test_unknown_setting_is_refused_by_name():
         ({"clip_norm": math.inf}, "clip_norm must be a finite number above 0, but inf"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), but 1.0"),
         ({"dp_delta": 0.0}, "dp_delta must lie strictly between 0 and 1"),
-        ({"test_share": 1}, "test_share must lie strictly between 0 and 1"),
-        ({"accountant": "gdp"}, "accountant must be 'pld', 'prv' or 'rdp', but 'gdp'"),
+        ({"split": "by year"}, "split must be one of .*'given'.*, but 'by year' was given"),
+        ({"accountant": "gdp"}, r"accountant must be one of \['pld', 'prv', 'rdp'\], but 'gdp'"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(settings, sentence):

@@ -198,16 +198,42 @@ def test_private_models_without_noise_follow_the_slow_twin():
 def test_constant_features_are_kept_at_zero():
     data = make_data()
     constant = np.concatenate([data.features, np.full((300, 1), 7.0)], axis=1)
-    table = fleets.record_table(TrainingData.of(constant, data.labels, data.train_rows), 0, CONFIG)
+    table = fleets.record_table(
+        TrainingData.of(constant, data.labels, data.train_rows), 0, CONFIG, CPU
+    )
     assert (table[:, 9] == 0).all()
     torch.testing.assert_close(
         table[data.train_rows[0], :9].mean(0), torch.zeros(9), atol=1e-5, rtol=0
     )
 
 
+def test_missing_values_become_the_training_mean_where_allowed():
+    data = make_data()
+    features = data.features.copy()
+    features[::7, 2] = np.nan
+    features[data.train_rows[0], 5] = np.nan
+    holes = TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
+    table = fleets.record_table(holes, 0, CONFIG, CPU).numpy()
+    assert (table[::7, 2] == 0).all()
+    assert (table[:, 5] == 0).all()  # never known among the training records
+    known = [row for row in data.train_rows[0] if row % 7]
+    column = features[:, 2].astype(np.float64)
+    expected = (column - column[known].mean()) / column[known].std()
+    np.testing.assert_allclose(table[known, 2], expected[known], rtol=1e-6, atol=1e-6)
+    with pytest.raises(InputError, match=r"Missing features need config\.standardise"):
+        fleets.record_table(holes, 0, TrainConfig(standardise=False), CPU)
+
+
+def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
+    data = make_data()
+    data.features[3, 3] = np.inf
+    with pytest.raises(InputError, match="the first is record 3"):
+        TrainingData.of(data.features, data.labels, data.train_rows, allow_missing=True)
+
+
 def test_features_may_come_standardised():
     data = make_data()
-    table = fleets.record_table(data, 0, TrainConfig(standardise=False))
+    table = fleets.record_table(data, 0, TrainConfig(standardise=False), CPU)
     assert np.array_equal(table[:, :9].numpy(), data.features)
     np.testing.assert_allclose(table[:, 9], np.square(data.features).sum(1), rtol=1e-6)
 

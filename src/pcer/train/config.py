@@ -32,6 +32,15 @@ class Accountant(StrEnum):
     """Renyi divergences of dp-accounting: looser, hence more noise for the same budget."""
 
 
+class SplitRule(StrEnum):
+    """How records are divided; the split of a seed comes from the data, not from the engine."""
+
+    WITHIN_LABELS = "random 70/30 within each label"
+    """The paper's."""
+    GIVEN = "given"
+    """Whatever rows the caller names."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How batches are drawn: every record joins every step with the same chance, independently.
@@ -72,8 +81,7 @@ class TrainConfig:
         accountant: who calibrates the noise.
         standardise: shift and scale each feature by the mean and standard deviation of the
             training records (outside the epsilon).
-        test_share: share of the records held out, split at random.
-        stratify: whether the split keeps the share of each label.
+        split: how records are divided into training and test records.
 
     >>> TrainConfig(epochs=5).epochs
     5
@@ -88,17 +96,17 @@ class TrainConfig:
     dp_delta: float = 1e-5
     accountant: Accountant = Accountant.PLD
     standardise: bool = True
-    test_share: float = 0.3
-    stratify: bool = True
+    split: SplitRule = SplitRule.WITHIN_LABELS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        object.__setattr__(self, "accountant", _accountant(self.accountant))
+        for name, kind in (("accountant", Accountant), ("split", SplitRule)):
+            object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
         require_at_least(1, epochs=self.epochs, expected_batch=self.expected_batch)
         for units in self.hidden:
             require_at_least(1, hidden=units)
         require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
-        require_open_unit(dp_delta=self.dp_delta, test_share=self.test_share)
+        require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
 
@@ -118,7 +126,8 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the release."""
-        return {**asdict(self), "hidden": list(self.hidden), "accountant": str(self.accountant)}
+        words = {"accountant": str(self.accountant), "split": str(self.split)}
+        return {**asdict(self), **words, "hidden": list(self.hidden)}
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
@@ -207,7 +216,8 @@ def _budget(word: str) -> float:
     return epsilon
 
 
-def _accountant(name: str) -> Accountant:
-    if name not in {str(each) for each in Accountant}:
-        raise InputError(f"accountant must be 'pld', 'prv' or 'rdp', but {name!r} was given.")
-    return Accountant(name)
+def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:
+    words = [str(each) for each in kind]
+    if value not in words:
+        raise InputError(f"{name} must be one of {words}, but {value!r} was given.")
+    return kind(value)

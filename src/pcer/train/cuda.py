@@ -1,4 +1,4 @@
-"""The training loop on a CUDA device: one captured step, replayed.
+"""The training loop on a CUDA device: a captured step, replayed.
 
 The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits numpy's
 generator gives in order; so the schedules are those of the CPU and the weights agree to rounding.
@@ -90,7 +90,7 @@ class _Replayed:
 
 
 def fit_on_cuda(fleet: Fleet) -> FleetState:
-    """Train the block to the last step by replaying a CUDA graph of one step."""
+    """Train the block by replaying a captured step, the usual or the wide one."""
     require_full_precision()
     with torch.cuda.device(fleet.table.device):
         held = _Replayed(
@@ -98,10 +98,11 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
             torch.zeros(1, dtype=torch.int64, device=fleet.table.device),
             philox_keys(fleet.noise).to(fleet.table.device),
         )
-        graph = _capture(fleet, held)
+        widths = fleet.schedule.widths
+        usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
-        for _ in fleet.schedule.is_wide:
-            graph.replay()
+        for is_wide in fleet.schedule.is_wide:
+            (wide if is_wide else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
 
@@ -116,24 +117,24 @@ def require_full_precision() -> None:
         )
 
 
-def _capture(fleet: Fleet, held: _Replayed) -> torch.cuda.CUDAGraph:
+def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.is_wide))):
-            _advance(fleet, held)
+            _advance(fleet, held, width)
         held.reset(fleet.start)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        _advance(fleet, held)
+        _advance(fleet, held, width)
     return graph
 
 
-def _advance(fleet: Fleet, held: _Replayed) -> None:
+def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
     rows = fleet.schedule.rows.index_select(0, held.counter)[0]
     bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
-    after = step(fleet, held.state, [rows], bits)
+    after = step(fleet, held.state, [rows[:, :width]], bits)
     held.state.weights.copy_(after.weights)
     held.state.velocity.copy_(after.velocity)
     held.counter.add_(1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch import device as Device
 
 from pcer.errors import InputError
 from pcer.train.config import TrainConfig
@@ -85,7 +86,7 @@ def train_block(
     if len(company) == 1:  # a product of one matrix rounds differently from a product of several
         company = company * 2
     with torch.no_grad(), one_thread():
-        fleet = assemble(data, company, config, device=torch.device(device), secret=secret)
+        fleet = assemble(data, company, config, device=Device(device), secret=secret)
         logits = predict(fleet, fit(fleet))
     return logits[np.argsort(order)]
 
@@ -95,7 +96,7 @@ def assemble(
     models: Sequence[Model],
     config: TrainConfig,
     *,
-    device: torch.device,
+    device: Device,
     secret: bytes,
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
@@ -103,40 +104,54 @@ def assemble(
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
-    table = torch.cat([*(record_table(data, seed, config) for seed in seeds)])
+    table = torch.cat([record_table(data, seed, config, device) for seed in seeds])
     slots = [seeds.index(model.seed) for model in models]
     return Fleet(
         layout=layout,
         start=initial_state(layout, models, device, secret),
         rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device),
         std=torch.tensor(std, device=device).view(-1, 1),
-        table=torch.nn.functional.pad(table, (0, 0, 0, 1)).to(device),
+        table=torch.nn.functional.pad(table, (0, 0, 0, 1)),
         schedule=draw_schedule(data, models, slots, config, device, secret),
         slots=torch.tensor(slots, device=device),
         noise=[_stream(model, Purpose.NOISE, secret) for model in private],
     )
 
 
-def record_table(data: TrainingData, seed: int, config: TrainConfig) -> Tensor:
+def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Device) -> Tensor:
     """Features (standardised by the seed's training records), squared norm, label, weight 1."""
-    features = data.features
+    features = torch.from_numpy(data.features).to(device)
     if config.standardise:
-        seen = features[data.train_rows[seed]].astype(np.float64)
-        spread = seen.std(axis=0)
-        spread[spread == 0] = 1
-        features = ((features - seen.mean(axis=0)) / spread).astype(np.float32)
-    n_features = features.shape[1]
-    width = round_up(n_features + EXTRA_COLUMNS, LANES // 2)
-    table = np.zeros((len(features), width), dtype=np.float32)
-    table[:, :n_features] = features
-    table[:, n_features] = np.square(features).sum(axis=1)
-    table[:, n_features + 1] = data.labels
-    table[:, n_features + 2] = 1
-    return torch.from_numpy(table)
+        features = standardised(features, torch.from_numpy(data.train_rows[seed]).to(device))
+    if features.isnan().any():  # the CPU waits for the device
+        raise InputError("Missing features need config.standardise, which fills them in.")
+    n = features.shape[1]
+    width = round_up(n + EXTRA_COLUMNS, LANES // 2)
+    table = torch.zeros(len(features), width, device=device)
+    table[:, :n] = features
+    table[:, n] = features.square().sum(dim=1)
+    table[:, n + 1] = torch.from_numpy(data.labels)
+    table[:, n + 2] = 1
+    return table
+
+
+def standardised(features: Tensor, train: Tensor) -> Tensor:
+    """Mean 0 and standard deviation 1 over the training records; a missing value becomes 0.
+
+    A feature that is constant among the training records is only shifted.
+    """
+    seen = features[train].double()
+    n_known = seen.isnan().logical_not().sum(dim=0).clamp(min=1)
+    mean = seen.nansum(dim=0) / n_known
+    spread = (seen - mean).square().nansum(dim=0).div(n_known).sqrt()
+    spread[spread == 0] = 1
+    scaled = (features.double() - mean) / spread
+    scaled[:, seen.isnan().all(dim=0)] = 0
+    return scaled.nan_to_num(nan=0.0).float()
 
 
 def initial_state(
-    layout: Layout, models: Sequence[Model], device: torch.device, secret: bytes
+    layout: Layout, models: Sequence[Model], device: Device, secret: bytes
 ) -> FleetState:
     """Each model's initial weights from its own stream, and no momentum."""
     weights = torch.zeros(len(models), layout.width)
@@ -150,7 +165,7 @@ def initial_state(
 
 
 def step_rule(
-    models: Sequence[Model], config: TrainConfig, expected_batch: int, device: torch.device
+    models: Sequence[Model], config: TrainConfig, expected_batch: int, device: Device
 ) -> StepRule:
     """Clip and SGD settings; without privacy the clip is infinite."""
     clips = [config.clip_norm if model.is_private else float("inf") for model in models]
@@ -163,7 +178,7 @@ def draw_schedule(
     models: Sequence[Model],
     slots: Sequence[int],
     config: TrainConfig,
-    device: torch.device,
+    device: Device,
     secret: bytes,
 ) -> Schedule:
     """Draw every model's Poisson samples; the same on every device."""
@@ -258,7 +273,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _each(
-    draw: Callable[[Model], IntArray], models: Sequence[Model], device: torch.device
+    draw: Callable[[Model], IntArray], models: Sequence[Model], device: Device
 ) -> Iterator[IntArray]:
     """Draw for every model; beside a GPU on all cores, as numpy draws without the lock."""
     if device.type == "cpu":

@@ -23,7 +23,7 @@ class TrainingData:
     """Records, labels and one random split per seed, checked; make it with ``of``.
 
     Attributes:
-        features: (record, feature), finite.
+        features: (record, feature), finite or, where that was allowed, NaN for a missing value.
         labels: (record,), 0 or 1.
         train_rows: for each seed the rows of its training records, ascending; equally many each.
     """
@@ -34,12 +34,25 @@ class TrainingData:
 
     @classmethod
     def of(
-        cls, features: ArrayLike, labels: ArrayLike, train_rows: Mapping[int, ArrayLike]
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        train_rows: Mapping[int, ArrayLike],
+        *,
+        allow_missing: bool = False,
     ) -> TrainingData:
-        """Convert and check once, where data enters."""
+        """Convert and check once, where data enters.
+
+        Args:
+            features: (record, feature).
+            labels: (record,), 0 or 1.
+            train_rows: for each seed the rows of its training records.
+            allow_missing: take NaN for a missing value, which standardising sets to the training
+                mean; otherwise NaN is refused.
+        """
         table = np.ascontiguousarray(features, dtype=np.float32)
         target = np.asarray(labels)
-        _check_table(table, target)
+        _check_table(np.nan_to_num(table, posinf=np.inf) if allow_missing else table, target)
         rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
         _check_rows(rows, len(table))
         return cls(features=table, labels=target.astype(np.float32), train_rows=rows)
