@@ -119,8 +119,8 @@ def first_noise(data, models, config, n_steps=1):
             noise.append((change * fleet.rule.expected_batch - clean) / fleet.std)
             state = after
     used = torch.zeros(fleet.layout.width, dtype=torch.bool)
-    for array in fleet.layout.arrays(used[None]):
-        array[:] = True
+    for layer in fleet.layout.layers(used[None]):
+        layer.matrix[:] = True
     return torch.stack(noise)[..., used].double().numpy()
 
 
@@ -180,8 +180,7 @@ def test_private_models_without_noise_follow_the_slow_twin():
     y = torch.from_numpy(data.labels.astype(np.float64))
     module = slow.mlp((4, 5, 1))
     bits = stream(seed=1, epsilon=0.5, purpose=Purpose.INITIAL)
-    for p, value in zip(module.parameters(), initial_weights(bits, sizes=(4, 5, 1)), strict=True):
-        p.data = torch.from_numpy(value.T.astype(np.float64))
+    slow.load_matrices(module, initial_weights(bits, sizes=(4, 5, 1)))
     positions = sampled_positions(1, 0.5, sampling, b"")
     drawn = [rows[positions[positions // 42 == t] % 42] for t in range(sampling.n_steps)]
     slow.train(
@@ -235,7 +234,7 @@ def test_features_may_come_standardised():
     data = make_data()
     table = fleets.record_table(data, 0, TrainConfig(standardise=False), CPU)
     assert np.array_equal(table[:, :9].numpy(), data.features)
-    np.testing.assert_allclose(table[:, 9], np.square(data.features).sum(1), rtol=1e-6)
+    np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
 
 
 def test_a_secret_changes_every_model():

@@ -115,7 +115,7 @@ def test_padding_is_wide_enough_for_any_training():
 
 
 def test_initial_weights_are_those_of_a_torch_linear_layer_in_law():
-    weight, bias = initial_weights(np.random.PCG64(0), sizes=(100, 300))
-    assert (weight.shape, bias.shape, weight.dtype) == ((100, 300), (300,), np.float32)
-    for values in (weight.ravel(), bias):
+    first, last = initial_weights(np.random.PCG64(0), sizes=(100, 300, 1))
+    assert (first.shape, last.shape, first.dtype) == ((101, 300), (301, 1), np.float32)
+    for values in (first[:-1].ravel(), first[-1]):
         assert stats.kstest(values, stats.uniform(-0.1, 0.2).cdf).pvalue > 1e-4

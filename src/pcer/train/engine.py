@@ -39,7 +39,7 @@ CHUNK = {"cpu": 512, "cuda": 8192}
 """Records predicted at a time; a multiple of the lanes."""
 
 EXTRA_COLUMNS = 3
-"""What the table of records holds besides the features: squared norm, label, weight."""
+"""What the table of records holds besides the features: a 1, the squared norm, the label."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def assemble(
 
 
 def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Device) -> Tensor:
-    """Features (standardised by the seed's training records), squared norm, label, weight 1."""
+    """Features (standardised by the seed's training records), 1, squared norm, label."""
     features = torch.from_numpy(data.features).to(device)
     if config.standardise:
         features = standardised(features, torch.from_numpy(data.train_rows[seed]).to(device))
@@ -129,9 +129,9 @@ def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Dev
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
     table = torch.zeros(len(features), width, device=device)
     table[:, :n] = features
-    table[:, n] = features.square().sum(dim=1)
-    table[:, n + 1] = torch.from_numpy(data.labels)
-    table[:, n + 2] = 1
+    table[:, n] = 1
+    table[:, n + 1] = features.square().sum(dim=1) + 1
+    table[:, n + 2] = torch.from_numpy(data.labels)
     return table
 
 
@@ -155,11 +155,11 @@ def initial_state(
 ) -> FleetState:
     """Each model's initial weights from its own stream, and no momentum."""
     weights = torch.zeros(len(models), layout.width)
-    targets = layout.arrays(weights)
+    layers = layout.layers(weights)
     for index, model in enumerate(models):
-        values = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
-        for target, value in zip(targets, values, strict=True):
-            target[index].copy_(torch.from_numpy(value))
+        matrices = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
+        for layer, matrix in zip(layers, matrices, strict=True):
+            layer.matrix[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(device)
     return FleetState(weights, torch.zeros_like(weights))
 
@@ -204,9 +204,8 @@ def gather(fleet: Fleet, rows: Tensor) -> Batch:
     """The records of a step, from rows (model, column) of the table."""
     n_models, n_columns = rows.shape
     values = fleet.table.index_select(0, rows.reshape(-1)).view(n_models, n_columns, -1)
-    n = fleet.layout.sizes[0]
-    square, label, weight = (values[..., i : i + 1] for i in range(n, n + EXTRA_COLUMNS))
-    return Batch(values[..., :n], square, label, weight)
+    n = fleet.layout.sizes[0] + 1
+    return Batch(values[..., :n], values[..., n : n + 1], values[..., n + 1 : n + 2])
 
 
 def step(fleet: Fleet, state: FleetState, parts: Sequence[Tensor], bits: Tensor) -> FleetState:
