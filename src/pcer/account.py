@@ -68,8 +68,8 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
 def _cost_words(plan: Plan, found: str) -> str:
     if plan.cost in ("overfitting_gap", "paired_gap"):
         return (
-            f"out of 100 people the model is right about {found} more often when their records "
-            "were in its training data: that is the trace which their records leave"
+            "having been in the training data makes the model right for about this many more "
+            f"people out of 100: {found}"
         )
     return f"the privacy cost measured as {plan.cost.replace('_', ' ')} is, in hundredths, {found}"
 
