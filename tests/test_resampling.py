@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pcer import resampling
 from pcer.metrics import Counts
 from pcer.resampling import (
+    bootstrap_sums,
     gap_intervals,
     generator,
     percentile_interval,
-    resample_counts,
     resample_tables,
-    resampled_sums,
     sign_test,
 )
 
@@ -23,21 +23,27 @@ def test_bootstrap_distribution_is_scipys():
     theirs = stats.bootstrap(
         (values,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(7)
     )
-    occurrences = resample_counts(23, resamples=999, rng=np.random.default_rng(7))
-    ours = resampled_sums(occurrences, values[:, None])[:, 0] / 23
+    ours = bootstrap_sums(values, resamples=999, rng=np.random.default_rng(7)) / 23
     assert np.sort(ours) == pytest.approx(np.sort(theirs.bootstrap_distribution), abs=1e-12)
     interval = percentile_interval(ours, confidence_level=0.95)
     assert interval == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
 
 def test_resampled_sums_against_a_loop():
-    rng = np.random.default_rng(2)
-    values = rng.normal(size=(4, 2, 3))
-    occurrences = resample_counts(4, resamples=5, rng=rng)
-    assert (occurrences.sum(axis=1) == 4).all()
+    values = np.random.default_rng(2).normal(size=(4, 2, 3))
+    ours = bootstrap_sums(values, resamples=5, rng=np.random.default_rng(3))
+    index = np.random.default_rng(3).integers(0, 4, (5, 4))
     for r in range(5):
-        slow = sum(occurrences[r, u] * values[u] for u in range(4))
-        assert resampled_sums(occurrences, values)[r] == pytest.approx(slow)
+        assert ours[r] == pytest.approx(sum(values[unit] for unit in index[r]))
+
+
+def test_blocks_change_nothing(monkeypatch):
+    values = np.random.default_rng(2).normal(size=(7, 3))
+    whole = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
+    for entries in (1, 30, 70):
+        monkeypatch.setattr(resampling, "BLOCK_ENTRIES", entries)
+        again = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
+        assert np.array_equal(again, whole)
 
 
 @pytest.mark.parametrize(("positive", "negative"), [(0, 0), (5, 0), (28, 22), (25, 25), (3, 17)])

@@ -79,7 +79,8 @@ def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: Aud
     good = "benefit" if subject.outcome == "benefit" else "positive predictions"
     if not lower:
         return f"It is not shown that {good} and this cost stand in unequal proportion."
-    text = f"For the same privacy cost, {_listed(lower)} {_verb(lower)} less {good}"
+    text = f"In proportion to their privacy cost, {_listed(lower)} {_verb(lower)} "
+    text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
     if subject.outcome == "harm":
         text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
     doubled = sorted({name for one in budgets for name in one.double_disadvantage})
