@@ -47,12 +47,14 @@ class TextComponents:
         """Columns named ``column[0]``, ``column[1]``, ..."""
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
+        from threadpoolctl import threadpool_limits
 
         terms = TfidfVectorizer(
             ngram_range=(1, 2), max_features=self.n_terms, sublinear_tf=True
         ).fit_transform(columns[self.column])
         reduction = TruncatedSVD(self.n_components, random_state=ENCODING_SEED)
-        values = reduction.fit_transform(terms).astype(np.float32)
+        with threadpool_limits(1):  # one order of summation, whatever the number of cores
+            values = reduction.fit_transform(terms).astype(np.float32)
         return tuple(f"{self.column}[{i}]" for i in range(self.n_components)), values
 
 
