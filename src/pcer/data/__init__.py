@@ -14,6 +14,7 @@ from pcer.data.dataset import (
     standardise,
 )
 from pcer.data.fetch import download, locate
+from pcer.data.own_table import OwnTable, TablePlan, read_table
 from pcer.data.task import Columns, DatasetTask, build
 from pcer.errors import InputError
 
@@ -22,9 +23,12 @@ __all__ = [
     "TASKS",
     "DatasetTask",
     "GroupedDataset",
+    "OwnTable",
     "ProtectedAttribute",
     "Split",
+    "TablePlan",
     "load",
+    "read_table",
     "split",
     "standardise",
     "task_at_hand",
