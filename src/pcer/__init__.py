@@ -9,6 +9,7 @@ from pcer._version import __version__
 from pcer.audit import audit
 from pcer.audit_file import Audit, Plan, write_audit
 from pcer.errors import InputError, OutputError, PcerError, PlanError
+from pcer.predictions import release_from_predictions, releases_from_predictions
 from pcer.release import Release, read_release, write_release
 from pcer.verdict import Verdict
 
@@ -25,6 +26,8 @@ __all__ = [
     "audit",
     "metrics",
     "read_release",
+    "release_from_predictions",
+    "releases_from_predictions",
     "write_audit",
     "write_release",
 ]

@@ -68,8 +68,8 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
 def _cost_words(plan: Plan, found: str) -> str:
     if plan.cost in ("overfitting_gap", "paired_gap"):
         return (
-            f"out of 100 people the model is right about {found} more often when their records "
-            "were in its training data: that is the trace which their records leave"
+            "having been in the training data makes the model right for about this many more "
+            f"people out of 100: {found}"
         )
     return f"the privacy cost measured as {plan.cost.replace('_', ' ')} is, in hundredths, {found}"
 
@@ -79,7 +79,8 @@ def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: Aud
     good = "benefit" if subject.outcome == "benefit" else "positive predictions"
     if not lower:
         return f"It is not shown that {good} and this cost stand in unequal proportion."
-    text = f"For the same privacy cost, {_listed(lower)} {_verb(lower)} less {good}"
+    text = f"In proportion to their privacy cost, {_listed(lower)} {_verb(lower)} "
+    text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
     if subject.outcome == "harm":
         text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
     doubled = sorted({name for one in budgets for name in one.double_disadvantage})

@@ -74,8 +74,7 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
     random = release.training.split_kind == "random"
     evidence = weigh(measured, pairs, outcome=release.subject.outcome, random=random)
     budgets = [
-        _budget(one, pairs, plan, evidence.of_budget(k), random=random)
-        for k, one in enumerate(measured)
+        _budget(one, pairs, plan, evidence.of_budget(k), release) for k, one in enumerate(measured)
     ]
     subject = _subject(release)
     return Audit(
@@ -106,7 +105,11 @@ class _Context:
 
 
 def _budget(
-    measured: Measured, pairs: tuple[Pair, ...], plan: Plan, evidence: Evidence, *, random: bool
+    measured: Measured,
+    pairs: tuple[Pair, ...],
+    plan: Plan,
+    evidence: Evidence,
+    release: Release,
 ) -> BudgetResult:
     panel = measured.panel
     context = _Context(
@@ -117,6 +120,7 @@ def _budget(
         summaries=summarise(_columns(measured, pairs, plan), plan, epsilon=panel.epsilon),
         null=draw_null(measured, pairs, plan),
     )
+    random = release.training.split_kind == "random"
     verdict, reason = _verdict(measured, plan, evidence, random=random)
     doubled = sorted({group for group in evidence.double.tolist() if group >= 0})
     return BudgetResult(
@@ -131,7 +135,7 @@ def _budget(
         pcer_spread=context.summaries["spread",],
         verdict=verdict,
         reason=reason,
-        advice=verdict.advice,
+        advice=verdict.advice(release.subject.outcome),
         double_disadvantage=[panel.group_names[group] for group in doubled],
     )
 

@@ -241,6 +241,7 @@ def _print_audits(audits: list[Audit]) -> None:
         _print_lines(console, "Advice", summary.advice(one))
         _print_lines(console, "In plain words", one.account)
         _print_lines(console, "What was audited", summary.facts(one))
+        console.print()
         for table in summary.tables(one):
             console.print(to_rich(table))
             console.print()

@@ -26,7 +26,9 @@ UNION_TAGS = ("form: counts", "form: rates")
 class Record(BaseModel):
     """Base of every record in our files: frozen, strict, no unknown fields, no NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:

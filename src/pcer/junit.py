@@ -36,7 +36,13 @@ def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
     suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
     for budget, failure in zip(audit.budgets, failures, strict=True):
         _case(suite, name, budget_name(budget.epsilon), failure, budget.advice)
-    _case(suite, name, "Algorithm 1 over the floor grid", grid, audit.algorithm1.verdict.advice)
+    _case(
+        suite,
+        name,
+        "Algorithm 1 over the floor grid",
+        grid,
+        audit.algorithm1.verdict.advice(audit.subject.outcome),
+    )
     output = Xml.SubElement(suite, "system-out")
     output.text = "\n".join([*audit.account, "", to_markdown(floors_table(audit))])
 

@@ -14,7 +14,7 @@ from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray
 from pcer.null import SplitLuck, draw_differences, split_luck, split_luck_of_rates
 from pcer.panel import Panel
-from pcer.resampling import generator, percentile_interval, resample_counts, resampled_sums
+from pcer.resampling import bootstrap_sums, generator, percentile_interval
 from pcer.resolution import Estimate, SplitMeans, by_split, cost_estimate
 
 Key = TypeVar("Key", bound=Hashable)
@@ -110,8 +110,7 @@ def summarise(
     if n_seeds > 1:
         std = values.std(axis=0, ddof=1)
         rng = generator(plan.rng, purpose=SEEDS, epsilon=epsilon)
-        occurrences = resample_counts(n_seeds, resamples=plan.resamples, rng=rng)
-        draws = resampled_sums(occurrences, values) / n_seeds
+        draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ci = percentile_interval(draws, confidence_level=plan.confidence_level)
     return {
         key: Summary(
@@ -147,8 +146,7 @@ def pooled_disparity(
     if n_splits < 2:
         return value, None
     rng = generator(plan.rng, purpose=SPLITS, epsilon=measured.panel.epsilon)
-    occurrences = resample_counts(n_splits, resamples=plan.resamples, rng=rng)
-    draws = disparity(resampled_sums(occurrences, parts))
+    draws = disparity(bootstrap_sums(parts, resamples=plan.resamples, rng=rng))
     return value, interval(percentile_interval(draws, confidence_level=plan.confidence_level))
 
 

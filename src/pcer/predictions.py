@@ -174,6 +174,10 @@ class _Table:
             "sensitive_features": len(self.group.codes),
             "epsilon and seed": len(self.runs.codes),
         }
+        if self.runs.split_ids is not None:
+            lengths["split_id"] = len(self.runs.split_ids)
+        if self.runs.records is not None:
+            lengths["record_id"] = len(self.runs.records.codes)
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
             raise InputError(f"All columns must have one length, but they have: {told}.")

@@ -37,6 +37,7 @@ HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
     "epsilon": "write null for a model without differential privacy",
     **dict.fromkeys(("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"),
+    "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
 

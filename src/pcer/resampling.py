@@ -20,31 +20,33 @@ from pcer.metrics import (
     true_positive_rate,
 )
 
+BLOCK_ENTRIES = 2_000_000
+"""Entries of the (resample, unit) matrix that are held at once."""
 
-def resample_counts(n_units: int, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each unit occurs in each bootstrap resample, (resample, unit).
 
-    Draws indices the way scipy.stats.bootstrap does, so that one generator state gives both
-    the same distribution.
+def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Sum of ``values`` (unit, ...) over every bootstrap resample of the units, (resample, ...).
+
+    Draws indices the way scipy.stats.bootstrap does, so that one generator state gives both the
+    same distribution. Works in blocks: memory stays flat however many units there are.
     """
-    require_at_least(1, n_units=n_units, resamples=resamples)
-    index = rng.integers(0, n_units, (resamples, n_units))
-    flat = index + np.arange(resamples)[:, None] * n_units
-    return (
-        np.bincount(flat.ravel(), minlength=resamples * n_units)
-        .reshape(resamples, n_units)
-        .astype(np.float64)
-    )
-
-
-def resampled_sums(occurrences: FloatArray, values: FloatArray) -> FloatArray:
-    """Sum of ``values`` (unit, ...) over every resample, (resample, ...).
-
-    einsum without BLAS, whose result would depend on the machine's kernels and threads.
-    """
+    require_at_least(1, n_units=len(values), resamples=resamples)
     flat = values.reshape(len(values), -1)
-    sums = np.einsum("ru,uq->rq", occurrences, flat)
-    return np.asarray(sums.reshape(len(occurrences), *values.shape[1:]))
+    rows = max(1, BLOCK_ENTRIES // len(values))
+    sums = [
+        # einsum without BLAS, whose result would depend on the machine's kernels and threads
+        np.einsum("ru,uq->rq", _occurrences(len(values), min(rows, resamples - done), rng), flat)
+        for done in range(0, resamples, rows)
+    ]
+    return np.concatenate(sums).reshape(resamples, *values.shape[1:])
+
+
+def _occurrences(n_units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """How often each unit occurs in each resample, (resample, unit)."""
+    index = rng.integers(0, n_units, (resamples, n_units))
+    index += np.arange(resamples)[:, None] * n_units
+    counts = np.bincount(index.ravel(), minlength=resamples * n_units)
+    return counts.reshape(resamples, n_units).astype(np.float64)
 
 
 def percentile_interval(draws: FloatArray, *, confidence_level: float) -> FloatArray:

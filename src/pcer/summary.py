@@ -25,6 +25,7 @@ from pcer.notation import (
 from pcer.table import Table, latex_text, markdown_text, to_latex, to_markdown
 
 MOST_GAP_COLUMNS = 2
+LONGEST_HEADER = 12
 
 
 def headline(audit: Audit) -> str:
@@ -87,7 +88,7 @@ def tables(audit: Audit) -> list[Table]:
 def published_table(audit: Audit) -> Table:
     """The paper's columns for every budget and pair, with the verdict beside them."""
     names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
-    gaps = tuple(f"gap\n{name}" for name in names)
+    gaps = tuple(f"gap\n{_broken(name)}" for name in names)
     rows = [
         (
             *_row_label(audit, budget, pair),
@@ -96,7 +97,6 @@ def published_table(audit: Audit) -> Table:
             rate_plus_minus(budget.equalized_odds_gap, 3),
             *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in names),
             f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
-            f"{pair.pcer_disparity.n_positive_seeds}/{budget.n_seeds}",
             budget.verdict.words,
         )
         for budget, pair in _budget_pairs(audit)
@@ -111,7 +111,6 @@ def published_table(audit: Audit) -> Table:
             "EO gap",
             *gaps,
             f"PCER disparity\n[{level} % interval]",
-            "seeds\n> 0",
             "verdict",
         ),
         tuple(rows),
@@ -166,13 +165,12 @@ def pairs_table(audit: Audit) -> Table:
     """Per budget and pair: is a disparity shown, who is worse off, the pooled estimate."""
     rows = [
         (
-            _budget(budget),
-            " − ".join(pair.groups),
+            *_row_label(audit, budget, pair),
             signed(pair.cross_product.value),
             p_value(pair.cross_product.p_value),
             pair.lower_ratio or NOTHING,
             pair.double_disadvantage or NOTHING,
-            signed(pair.pooled.disparity) + ("" if pair.pooled.costs_resolved else " (n.r.)"),
+            _pooled(pair),
             bounds(pair.pcer_disparity.null_interval),
             decimals(pair.sign_holds_below_floor, 4),
         )
@@ -181,8 +179,7 @@ def pairs_table(audit: Audit) -> Table:
     return Table(
         "Is there a disparity?",
         (
-            "ε",
-            "groups",
+            *_label_columns(audit),
             "cross\nproduct",
             "p",
             "lower\nratio",
@@ -192,7 +189,7 @@ def pairs_table(audit: Audit) -> Table:
             "sign holds\nbelow floor",
         ),
         tuple(rows),
-        n_labels=2,
+        n_labels=len(_label_columns(audit)),
         note=(
             "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
             "without memorisation. n.r.: costs not resolved, the pooled number means nothing."
@@ -348,6 +345,18 @@ def _label_columns(audit: Audit) -> tuple[str, ...]:
 def _row_label(audit: Audit, budget: BudgetResult, pair: PairResult) -> tuple[str, ...]:
     label = (_budget(budget), " − ".join(pair.groups))
     return label[: len(_label_columns(audit))]
+
+
+def _broken(name: str) -> str:
+    """A long name may break after its hyphens, where a terminal would cut anywhere."""
+    return name.replace("-", "-\n") if len(name) > LONGEST_HEADER else name
+
+
+def _pooled(pair: PairResult) -> str:
+    if pair.pooled.disparity is None:
+        return NOTHING
+    label = "" if pair.pooled.costs_resolved else " (n.r.)"
+    return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
 
 
 def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:

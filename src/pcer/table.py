@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import rich.box
 import rich.table
@@ -43,7 +44,8 @@ def to_rich(table: Table) -> rich.table.Table:
         collapse_padding=True,
     )
     for index, name in enumerate(table.columns):
-        shown.add_column(Text(name), justify="left" if index < table.n_labels else "right")
+        side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
+        shown.add_column(Text(name), justify=side, overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown
@@ -121,4 +123,5 @@ _LATEX = {
     "≥": r"$\ge$",
     "·": r"$\cdot$",
     "—": "---",
+    "–": "--",
 }

@@ -18,10 +18,9 @@ class Verdict(StrEnum):
     FLOOR_ROBUST = "floor_robust"
     FLOOR_SENSITIVE = "floor_sensitive"
 
-    @property
-    def advice(self) -> str:
-        """One sentence for the reader."""
-        return _ADVICE[self]
+    def advice(self, outcome: str) -> str:
+        """One sentence for the reader, in the words of a "benefit" or a "harm"."""
+        return _ADVICE[self].format(outcome=outcome)
 
     @property
     def words(self) -> str:
@@ -57,7 +56,7 @@ _ADVICE = {
         "trainer for confusion counts, or at least for group sizes."
     ),
     Verdict.NOT_RESOLVED: (
-        "No group's privacy cost can be told from the luck of the split, so no ratio of benefit "
+        "No group's privacy cost can be told from the luck of the split, so no ratio of {outcome} "
         "to cost is evidence here; use more splits, more records or a sharper cost, and compare "
         "the detectable cost with what would matter."
     ),
@@ -66,9 +65,9 @@ _ADVICE = {
         "read the demographic parity gap, or plan a lower floor before looking again."
     ),
     Verdict.DISPARITY_SHOWN: (
-        "The groups receive unequal benefit for their privacy cost beyond what split luck "
-        "explains; look at who is worse off, below which floor the sign holds, and whether the "
-        "cost or the rate drives it."
+        "The groups receive unequal {outcome} in proportion to their privacy cost, beyond what "
+        "split luck explains; look at which group has the lower ratio, below which floor the "
+        "sign holds, and whether the cost or the rate drives it."
     ),
     Verdict.NO_DISPARITY_SHOWN: (
         "A privacy cost is resolved but unequal ratios are not shown; this is not proof of "

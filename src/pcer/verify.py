@@ -10,8 +10,9 @@ from pcer.audit_file import SIGNIFICANT_DIGITS, parse_plan, rounded
 from pcer.errors import InputError
 from pcer.release import Release
 
-HALF_A_DIGIT = 0.51 * 10.0 ** (1 - SIGNIFICANT_DIGITS)
-"""Rounding may fall either way on another machine; a changed digit is always further off."""
+HALF_A_DIGIT = 0.51
+"""Of the last digit: rounding may fall either way on another machine, but a changed digit is
+always further off."""
 
 
 class Difference(NamedTuple):
@@ -88,4 +89,6 @@ def _same_digits(found: float, expected: float) -> bool:
     """Whether ``found`` is ``expected`` rounded, allowing for another machine's last bit."""
     if found != rounded(found):
         return False
-    return found == rounded(expected) or abs(found - expected) <= HALF_A_DIGIT * abs(expected)
+    exponent = int(f"{expected:e}".partition("e")[2])
+    last_digit = 10.0 ** (exponent - SIGNIFICANT_DIGITS + 1)
+    return bool(found == rounded(expected) or abs(found - expected) <= HALF_A_DIGIT * last_digit)
