@@ -1,1 +1,33 @@
-"""pcer."""
+"""pcer audits who pays for privacy: benefit and privacy cost per group, with honest errors.
+
+The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works without torch,
+scikit-learn or pandas.
+"""
+
+from pcer import metrics
+from pcer._version import __version__
+from pcer.audit import audit
+from pcer.audit_file import Audit, Plan, write_audit
+from pcer.errors import InputError, OutputError, PcerError, PlanError
+from pcer.predictions import release_from_predictions, releases_from_predictions
+from pcer.release import Release, read_release, write_release
+from pcer.verdict import Verdict
+
+__all__ = [
+    "Audit",
+    "InputError",
+    "OutputError",
+    "PcerError",
+    "Plan",
+    "PlanError",
+    "Release",
+    "Verdict",
+    "__version__",
+    "audit",
+    "metrics",
+    "read_release",
+    "release_from_predictions",
+    "releases_from_predictions",
+    "write_audit",
+    "write_release",
+]

@@ -16,6 +16,10 @@ class InputError(PcerError, ValueError):
     """A file or a table that was given cannot be used as it is."""
 
 
+class FetchError(InputError):
+    """A dataset could not be had from its publisher; the cache was left as it was."""
+
+
 class PlanError(PcerError, ValueError):
     """The plan asks for something that this release does not carry."""
 

@@ -1,0 +1,131 @@
+"""The plain-language account: three or four sentences for the people affected.
+
+In counts out of 100, naming what was not measured. Part of every output format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pcer.audit_file import AuditSubject, BudgetResult, Plan
+from pcer.notation import budget_name
+from pcer.verdict import Verdict, strongest
+
+MOST_GROUPS_IN_A_SENTENCE = 4
+
+
+def account(budgets: Sequence[BudgetResult], subject: AuditSubject, plan: Plan) -> list[str]:
+    """Tell what was found, for whom, and what was not looked at."""
+    verdict = strongest(budget.verdict for budget in budgets)
+    telling = [budget for budget in budgets if budget.verdict is verdict]
+    budget = max(telling, key=_largest_cost)
+    sentences = [_outcomes(budgets, subject, plan), _privacy(budget, verdict, plan)]
+    if verdict in (Verdict.DISPARITY_SHOWN, Verdict.NO_DISPARITY_SHOWN):
+        sentences.append(_balance(budgets, budget, subject))
+    return [*sentences, _not_measured(subject, plan)]
+
+
+def _outcomes(budgets: Sequence[BudgetResult], subject: AuditSubject, plan: Plan) -> str:
+    what = {
+        "positive_rate": "receive a positive prediction",
+        "true_positive_rate": "are predicted positive, counted among those who qualify,",
+        "precision": "are rightly predicted positive, counted among all so predicted,",
+    }[plan.benefit]
+    weight = "a benefit" if subject.outcome == "benefit" else "a harm"
+    parts = [f"{_out_of_100(budgets, name)} in {name}" for name in _named(subject.groups)]
+    more = len(subject.groups) - MOST_GROUPS_IN_A_SENTENCE
+    rest = f" (and {more} further groups)" if more > 0 else ""
+    return f"Out of 100 people, about {_listed(parts)}{rest} {what} (here {weight})."
+
+
+def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
+    if verdict is Verdict.INSUFFICIENT_DATA:
+        return (
+            "Whether the model remembers anyone's record cannot be told from what was released"
+            f" ({budget.reason})."
+        )
+    if budget.reason is not None:
+        return f"Whether the model remembers anyone's record cannot be told: {budget.reason}."
+    limits = [group.detectable_cost or 0.0 for group in budget.groups.values()]
+    if verdict is Verdict.NOT_RESOLVED:
+        return (
+            "Whether the model remembers anyone's record cannot be told: what was seen is no more "
+            "than the luck of who was put into training gives, and an effect on fewer than about "
+            f"{_hundredths(max(limits))} people in 100 would probably have gone unseen."
+        )
+    found = [
+        f"{_hundredths(group.cost.value or 0.0)} in {name}"
+        for name, group in budget.groups.items()
+        if group.resolved
+    ]
+    unclear = "; for the other groups this could not be told"
+    return (
+        f"At {budget_name(budget.epsilon)}, {_cost_words(plan, _listed(found))}"
+        f"{unclear if len(found) < len(budget.groups) else ''}."
+    )
+
+
+def _cost_words(plan: Plan, found: str) -> str:
+    if plan.cost in ("overfitting_gap", "paired_gap"):
+        return (
+            "having been in the training data makes the model right for about this many more "
+            f"people out of 100: {found}"
+        )
+    return f"the privacy cost measured as {plan.cost.replace('_', ' ')} is, in hundredths, {found}"
+
+
+def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: AuditSubject) -> str:
+    lower = sorted({pair.lower_ratio for pair in budget.pairs if pair.lower_ratio})
+    good = "benefit" if subject.outcome == "benefit" else "positive predictions"
+    if not lower:
+        return f"It is not shown that {good} and this cost stand in unequal proportion."
+    text = f"In proportion to their privacy cost, {_listed(lower)} {_verb(lower)} "
+    text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
+    if subject.outcome == "harm":
+        text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
+    doubled = sorted({name for one in budgets for name in one.double_disadvantage})
+    if doubled:
+        worse = "fewer positive" if subject.outcome == "benefit" else "more harmful"
+        text += f"; {_listed(doubled)} {_verb(doubled, 'bears', 'bear')} both a higher cost and "
+        text += f"{worse} predictions"
+    return text + "."
+
+
+def _not_measured(subject: AuditSubject, plan: Plan) -> str:
+    missing = subject.n_missing_group
+    people = f"the {missing:,} people whose group is not recorded, " if missing else ""
+    attack = "stronger attacks than this proxy, " if plan.cost == "overfitting_gap" else ""
+    return (
+        f"Not measured: {attack}what follows for a person whose record is recognised, whether a "
+        f"prediction is right for an individual, {people}and whether those affected find the "
+        "trade acceptable."
+    )
+
+
+def _largest_cost(budget: BudgetResult) -> float:
+    return max((group.cost.value or 0.0) for group in budget.groups.values())
+
+
+def _named(groups: list[str]) -> list[str]:
+    return groups[:MOST_GROUPS_IN_A_SENTENCE]
+
+
+def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
+    means = [budget.groups[name].benefit.mean for budget in budgets]
+    counts = [round(100 * mean) for mean in means if mean is not None]
+    if not counts:
+        return "an unknown number"
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _hundredths(value: float) -> str:
+    return f"{100 * value:.2g}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _verb(names: Sequence[str], one: str = "receives", many: str = "receive") -> str:
+    return one if len(names) == 1 else many

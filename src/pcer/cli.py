@@ -1,0 +1,274 @@
+"""The command line: each verb parses, calls one function and prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import track
+from rich.text import Text
+
+from pcer import summary
+from pcer._version import __version__
+from pcer.audit import audit as run_audit
+from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
+from pcer.errors import InputError, OutputError, PcerError
+from pcer.jsonfile import MAX_BYTES, canonical_json, write_files
+from pcer.junit import to_junit
+from pcer.release import Release, read_release, release_schema
+from pcer.table import to_rich
+from pcer.verdict import FailOn
+from pcer.verify import verify as find_difference
+
+WIDTH = 100
+STDOUT = "-"
+PASSED, MET, UNUSABLE = range(3)
+"""Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
+
+FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
+
+app = typer.Typer(
+    name="pcer",
+    help="Audit who pays for privacy: benefit and privacy cost per group, and whether the data "
+    "can tell.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command(epilog="Example: pcer audit compas.release.json --json - --fail-on disparity_shown")
+def audit(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
+        ),
+    ],
+    json_path: Annotated[
+        str | None,
+        typer.Option("--json", metavar="PATH", help="Audit file; several: an array. - is stdout."),
+    ] = None,
+    markdown: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Tables and account. - is stdout.")
+    ] = None,
+    latex: Annotated[
+        str | None, typer.Option(metavar="PATH", help="booktabs tables. - is stdout.")
+    ] = None,
+    junit: Annotated[
+        str | None, typer.Option(metavar="PATH", help="JUnit XML for CI. - is stdout.")
+    ] = None,
+    fail_on: Annotated[
+        list[FailOn] | None,
+        typer.Option(metavar="VERDICT", help=FAIL_ON_HELP),
+    ] = None,
+    benefit: Annotated[Benefit, typer.Option(help="What a group receives.")] = "positive_rate",
+    cost: Annotated[
+        str, typer.Option(help="What it pays: overfitting_gap, or a proxy in the release.")
+    ] = "overfitting_gap",
+    floor: Annotated[float, typer.Option(help="Smallest cost that counts.")] = 0.001,
+    floors: Annotated[
+        str, typer.Option(help="Grid of Algorithm 1, comma-separated.")
+    ] = "0.0001,0.001,0.01,0.1",
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = 5_000,
+    reference: Annotated[
+        str | None, typer.Option(help="Group that others are compared with.")
+    ] = None,
+    rng: Annotated[int, typer.Option(help="Seed of bootstrap and null draws.")] = 0,
+    allow_large: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Read this file even if over 64 MB; repeatable."),
+    ] = None,
+) -> None:
+    """Audit released statistics: print the verdict, the tables and the account."""
+    plan = _plan(benefit, cost, floor, floors, resamples, reference, rng)
+    files = _release_files(releases)
+    outputs = _Outputs(json=json_path, markdown=markdown, latex=latex, junit=junit)
+    outputs.check(files)
+    audits = _audit_all(files, plan, allow_large or [])
+    wanted = [choice.value for choice in fail_on or []]
+    outputs.write(audits, wanted)
+    if not outputs.uses_stdout:
+        _print_audits(audits)
+    _exit_if_met(audits, wanted)
+
+
+@app.command(epilog="Example: pcer verify compas.audit.json compas.release.json")
+def verify(
+    audit_file: Annotated[Path, typer.Argument(metavar="AUDIT", help="Written by pcer audit.")],
+    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE", help="What it audited.")],
+) -> None:
+    """Recompute an audit from its release; exit 1 and name the first number that differs."""
+    found = read_audit(audit_file)
+    known = [read_release(path) for path in _release_files(releases)]
+    for index, one in enumerate(found):
+        difference = find_difference(one, known)
+        if difference:
+            place = f"[{index}]." if len(found) > 1 else ""
+            typer.echo(f"{audit_file} differs at {place}{difference}.")
+            raise typer.Exit(MET)
+    typer.echo(f"{audit_file}: every number agrees with a fresh computation from the release.")
+
+
+@app.command(epilog="Example: pcer schema release > release.schema.json")
+def schema(
+    which: Annotated[Literal["release", "audit"], typer.Argument(help="The file format.")],
+) -> None:
+    """Print the JSON Schema of a file format."""
+    tree = release_schema() if which == "release" else audit_schema()
+    typer.echo(json.dumps(tree, indent=2, ensure_ascii=False))
+
+
+@app.command(epilog="Example: pcer version")
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"pcer {__version__}")
+
+
+def main() -> None:
+    """Run the command line; anything pcer refuses is one sentence and exit code 2."""
+    try:
+        app()
+    except PcerError as error:
+        typer.echo(f"pcer: {error}", err=True)
+        sys.exit(UNUSABLE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(PASSED)
+
+
+class _Outputs:
+    """Where results go: files that are written together, and at most one on stdout."""
+
+    def __init__(self, **paths: str | None) -> None:
+        self.paths = {name: path for name, path in paths.items() if path is not None}
+
+    @property
+    def uses_stdout(self) -> bool:
+        """Whether stdout must hold nothing but one result."""
+        return STDOUT in self.paths.values()
+
+    def check(self, inputs: Iterable[Path]) -> None:
+        """Refuse to write two results to one place, or over an input."""
+        given = self.paths.values()
+        targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
+        for name, target in zip(self.paths, targets, strict=True):
+            if targets.count(target) > 1:
+                raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
+            if target in {str(path.resolve()) for path in inputs}:
+                raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
+
+    def write(self, audits: list[Audit], wanted: list[str]) -> None:
+        """Render everything, then write everything or nothing."""
+        texts = {name: _render(name, audits, wanted) for name in self.paths}
+        write_files({self.paths[n]: t for n, t in texts.items() if self.paths[n] != STDOUT})
+        for name, path in self.paths.items():
+            if path == STDOUT:
+                typer.echo(texts[name], nl=False)
+
+
+def _render(name: str, audits: list[Audit], wanted: list[str]) -> str:
+    if name == "json":
+        trees: list[Any] = [audit.to_tree() for audit in audits]
+        return canonical_json(trees[0] if len(trees) == 1 else trees)
+    if name == "junit":
+        return to_junit(audits, wanted)
+    render = summary.to_markdown_page if name == "markdown" else summary.to_latex_tables
+    return render(audits)
+
+
+def _plan(
+    benefit: str,
+    cost: str,
+    floor: float,
+    floors: str,
+    resamples: int,
+    reference: str | None,
+    rng: int,
+) -> Plan:
+    try:
+        grid = [float(part) for part in floors.split(",")]
+    except ValueError:
+        raise InputError(f"--floors must be numbers with commas between, not {floors!r}.") from None
+    options = {
+        "benefit": benefit,
+        "cost": cost,
+        "floor": floor,
+        "floors": grid,
+        "resamples": resamples,
+        "reference_group": reference,
+        "rng": rng,
+    }
+    return parse_plan(options, file="the options")
+
+
+def _release_files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
+        if not found:
+            raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")
+        files += found
+    return files
+
+
+def _audit_all(files: list[Path], plan: Plan, allow_large: list[Path]) -> list[Audit]:
+    """Read everything first, so that a bad file costs no waiting."""
+    large = {path.resolve() for path in allow_large}
+    read: list[Release] = [
+        read_release(path, max_bytes=None if path.resolve() in large else MAX_BYTES)
+        for path in files
+    ]
+    console = Console(stderr=True)
+    quiet = len(files) == 1 or not console.is_terminal
+    steps = track(read, description="Auditing", console=console, transient=True, disable=quiet)
+    return [_named(path, release, plan) for path, release in zip(files, steps, strict=True)]
+
+
+def _named(path: Path, release: Release, plan: Plan) -> Audit:
+    try:
+        return run_audit(release, plan)
+    except PcerError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _print_audits(audits: list[Audit]) -> None:
+    console = Console(width=min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH)
+    for one in audits:
+        console.rule(Text(summary.subject_name(one)), align="left")
+        console.print(Text(f"VERDICT  {one.verdict.words}", style="bold"))
+        _print_lines(console, "Advice", summary.advice(one))
+        _print_lines(console, "In plain words", one.account)
+        _print_lines(console, "What was audited", summary.facts(one))
+        console.print()
+        for table in summary.tables(one):
+            console.print(to_rich(table))
+            console.print()
+    if len(audits) > 1:
+        console.rule()
+        console.print(to_rich(summary.summary_table(audits)))
+
+
+def _print_lines(console: Console, title: str, lines: list[str]) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
+    met = [
+        f"{summary.subject_name(one)}: {name}"
+        for one in audits
+        for name in wanted
+        if name in one.outcomes()
+    ]
+    if met:
+        typer.echo("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
+        raise typer.Exit(MET)

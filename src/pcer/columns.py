@@ -1,0 +1,153 @@
+"""Columns of any dataframe library as numpy arrays and codes: the kind edge of a strict inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column as whole numbers into sorted names; -1 where the value is missing."""
+
+    names: list[str]
+    codes: IntArray
+
+
+def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
+    """Protected attributes by name, from a dataframe, a dict or one column."""
+    import narwhals as nw
+
+    if isinstance(features, Mapping):
+        return {str(name): values for name, values in features.items()}
+    if nw.dependencies.is_into_dataframe(features):
+        frame = nw.from_native(features, eager_only=True)
+        return {name: frame[name].to_native() for name in frame.columns}
+    name = attribute or getattr(features, "name", None)
+    if not name:
+        raise InputError("Name the protected attribute: attribute='sex', for example.")
+    return {str(name): features}
+
+
+def cross(columns: list[Coded]) -> Coded:
+    """Groups of one attribute, or of several crossed; missing in one is missing."""
+    crossed = columns[0]
+    for other in columns[1:]:
+        if len(crossed.codes) != len(other.codes):
+            raise InputError("All sensitive_features must have one length.")
+        names = [f"{a} & {b}" for a in crossed.names for b in other.names]
+        codes = np.where(
+            (crossed.codes < 0) | (other.codes < 0),
+            -1,
+            crossed.codes * len(other.names) + other.codes,
+        )
+        used = np.unique(codes[codes >= 0])
+        crossed = Coded([names[code] for code in used], _index_of(codes, used))
+    return crossed
+
+
+def recode(column: Coded, names: list[str]) -> IntArray:
+    """Codes into ``names`` instead; -1 where a value is missing or not among them."""
+    position = {name: index for index, name in enumerate(names)}
+    lookup = [position.get(name, -1) for name in column.names]
+    return np.array([*lookup, -1], dtype=np.int64)[column.codes]
+
+
+def _index_of(codes: IntArray, used: IntArray) -> IntArray:
+    return np.where(codes < 0, -1, np.searchsorted(used, codes))
+
+
+def required_column(values: Any, *, name: str) -> Coded:
+    """A column in which nothing may be missing."""
+    column = column_of(values, name)
+    gaps = int((column.codes < 0).sum())
+    if gaps:
+        raise InputError(f"{name} is missing in {gaps:,} records; leave them out or fill them in.")
+    return column
+
+
+def column_of(values: Any, name: str) -> Coded:
+    """Any column as codes into its sorted names."""
+    array, missing = values_of(values, name=name)
+    present = array[~missing]
+    uniques, inverse = (
+        _unique_objects(present)
+        if array.dtype == object
+        else np.unique(present, return_inverse=True)
+    )
+    texts = [text_of(value) for value in uniques.tolist()]
+    names = sorted(set(texts))
+    order = np.array([names.index(text) for text in texts], dtype=np.int64)
+    codes = np.full(len(array), -1, dtype=np.int64)
+    codes[~missing] = order[inverse] if len(order) else 0
+    return Coded(names, codes)
+
+
+def _unique_objects(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+    """np.unique for values that need not compare with each other."""
+    known: dict[str, int] = {}
+    inverse = np.array([known.setdefault(text_of(v), len(known)) for v in array], dtype=np.int64)
+    return np.array(list(known), dtype=object), inverse
+
+
+def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """A column as a numpy array and where it is missing."""
+    import narwhals as nw
+
+    if nw.dependencies.is_into_series(values):
+        series = nw.from_native(values, series_only=True)
+        array, missing = series.to_numpy(), series.is_null().to_numpy()
+    else:
+        array = values if isinstance(values, np.ndarray) else _from_sequence(values)
+        missing = np.zeros(array.shape, dtype=bool)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.")
+    if array.dtype.kind == "f":
+        missing = missing | np.isnan(array)
+    elif array.dtype == object:
+        missing = missing | np.array([_is_gap(value) for value in array], dtype=bool)
+    return array, np.asarray(missing, dtype=bool)
+
+
+def _from_sequence(values: Any) -> npt.NDArray[Any]:
+    items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _is_gap(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def numbers_of(value: Any, n: int, *, name: str) -> npt.NDArray[np.float64]:
+    """A column of numbers, or one number for all ``n`` records; NaN where missing."""
+    array, missing = values_of(spread(value, n), name=name)
+    try:
+        numbers = np.where(missing, np.nan, array).astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers.") from None
+    return np.asarray(numbers)
+
+
+def spread(value: Any, n: int) -> Any:
+    """One value for all records, or the column as given."""
+    if value is None or isinstance(value, str | int | float):
+        return np.full(n, np.nan if value is None else value)
+    return value
+
+
+def text_of(value: object) -> str:
+    """A value's name: whole floats as integers, since pandas stores a gappy 1 as 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

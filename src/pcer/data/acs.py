@@ -1,0 +1,193 @@
+"""ACS Income 2018: the folktables ACSIncome task for California, Texas and New York."""
+
+from __future__ import annotations
+
+import operator
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pcer.data.columns import concatenated, read_csv
+from pcer.data.fetch import DataFile
+from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number
+from pcer.errors import InputError
+
+RACES = (
+    "White",
+    "Black or African American",
+    "American Indian",
+    "Alaska Native",
+    "American Indian or Alaska Native, tribe not specified",
+    "Asian",
+    "Native Hawaiian or other Pacific Islander",
+    "Some other race",
+    "Two or more races",
+)
+
+# Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's prefixes.
+OCCUPATIONS = (
+    ("management", 10, 499),
+    ("business", 500, 799),
+    ("finance", 800, 999),
+    ("computing and mathematics", 1000, 1299),
+    ("engineering", 1300, 1599),
+    ("science", 1600, 1999),
+    ("community service", 2000, 2099),
+    ("law", 2100, 2199),
+    ("education", 2200, 2599),
+    ("arts and media", 2600, 2999),
+    ("medicine", 3000, 3599),
+    ("health support", 3600, 3699),
+    ("protection", 3700, 3999),
+    ("food", 4000, 4199),
+    ("cleaning", 4200, 4299),
+    ("personal service", 4300, 4699),
+    ("sales", 4700, 4999),
+    ("office", 5000, 5999),
+    ("farming", 6000, 6199),
+    ("construction", 6200, 6799),
+    ("extraction", 6800, 6999),
+    ("repair", 7000, 7699),
+    ("production", 7700, 8999),
+    ("transport", 9000, 9799),
+    ("military", 9800, 9899),
+)
+
+BIRTHPLACES = (
+    ("United States", 1, 59),
+    ("US island areas", 60, 99),
+    ("Europe and former USSR", 100, 199),
+    ("Asia", 200, 299),
+    ("Northern America", 300, 302),
+    ("Latin America", 303, 399),
+    ("Africa", 400, 499),
+    ("Oceania", 500, 599),
+)
+
+PUMS_COLUMNS = (
+    "AGEP",
+    "COW",
+    "SCHL",
+    "MAR",
+    "OCCP",
+    "POBP",
+    "RELP",
+    "WKHP",
+    "SEX",
+    "RAC1P",
+    "PINCP",
+    "PWGTP",
+)
+COPY_COLUMNS = (*PUMS_COLUMNS[:-2], "PINCP_GT_50K")
+
+# The ACSIncome filter, and how many of each state's people it keeps as published.
+ADULT_FILTER = (
+    ("AGEP", operator.gt, 16),
+    ("PINCP", operator.gt, 100),
+    ("WKHP", operator.gt, 0),
+    ("PWGTP", operator.ge, 1),
+)
+STATES = {"ca": 195_665, "tx": 135_924, "ny": 103_021}
+PUMS_URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year/"
+
+
+def read_state(path: Path) -> Columns:
+    """The task's columns of one state's person file, zipped as the Census Bureau publishes it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            (name,) = [name for name in archive.namelist() if name.startswith("psam_p")]
+            with archive.open(name) as stream:
+                return read_csv(stream, PUMS_COLUMNS)
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise InputError(
+            f"{path} is not a zipped PUMS person file; remove it and fetch it again."
+        ) from error
+
+
+def check_state(path: Path, *, n_kept: int) -> None:
+    """Raise InputError unless the filter keeps as many people as published for the state."""
+    columns = read_state(path)
+    kept = np.logical_and.reduce([test(columns[name], value) for name, test, value in ADULT_FILTER])
+    if kept.sum() != n_kept:
+        raise InputError(
+            f"{path}: the ACSIncome filter keeps {kept.sum():,} people, but {n_kept:,} are "
+            "published for the state; remove the file and fetch it again."
+        )
+
+
+ACS_INCOME = DatasetTask(
+    name="acs",
+    title="ACS Income 2018 (CA, TX, NY), income above $50,000",
+    files=tuple(
+        DataFile(
+            name=f"csv_p{state}.zip",
+            url=f"{PUMS_URL}csv_p{state}.zip",
+            check=partial(check_state, n_kept=n_kept),
+        )
+        for state, n_kept in STATES.items()
+    ),
+    features=(
+        Number("AGEP"),
+        Category("COW", tuple(range(1, 9))),
+        Number("SCHL"),
+        Category("MAR", tuple(range(1, 6))),
+        Bands("OCCP", OCCUPATIONS),
+        Bands("POBP", BIRTHPLACES),
+        Category("RELP", tuple(range(18))),
+        Number("WKHP"),
+    ),
+    label=("PINCP", operator.gt, 50_000),
+    attributes={
+        "race": GroupRule("RAC1P", (("White", (1,)), ("Non-White", REST))),
+        "sex": GroupRule("SEX", (("Male", (1,)), ("Female", (2,)))),
+        "race_original": GroupRule(
+            "RAC1P", tuple((race, (code,)) for code, race in enumerate(RACES, start=1))
+        ),
+    },
+    keep=ADULT_FILTER,
+    subsample=50_000,
+    n_records=50_000,
+    outcome="benefit",
+    positive_label="income above $50,000",
+    source="U.S. Census Bureau, ACS PUMS 2018 1-Year; task of Ding et al. 2021 (folktables)",
+    licence="public; the Census Bureau asks users not to try to identify people",
+    caution="People in a mandatory survey who were not asked about fairness research.",
+    notes=(
+        "ACS: 50,000 records drawn with a fixed seed from California, Texas and New York.",
+        "ACS: occupations enter as 25 major groups, birthplaces as 8 regions; codes that are "
+        "missing have an indicator of their own.",
+    ),
+)
+
+# A public 46 % sample of the same table: filtered already, the label instead of the income.
+ACS_INCOME_COPY = replace(
+    ACS_INCOME,
+    files=(
+        DataFile(
+            name="acs_income_2018_ca_tx_ny.csv.gz",
+            n_bytes=2_100_702,
+            sha256="7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3",
+        ),
+    ),
+    label=("PINCP_GT_50K", operator.eq, 1),
+    keep=(("AGEP", operator.gt, 16), ("WKHP", operator.gt, 0)),
+    notes=(
+        *ACS_INCOME.notes,
+        "ACS: drawn from a copy that holds 199,877 of the 434,610 records of the three states, "
+        "a random 46 % stratified by state.",
+    ),
+)
+
+
+def read(paths: Sequence[Path]) -> Columns:
+    """All people in the three states' files, in the order of the files."""
+    return concatenated(read_state(path) for path in paths)
+
+
+def read_copy(paths: Sequence[Path]) -> Columns:
+    """All 199,877 records of the sampled copy."""
+    return read_csv(paths[0], COPY_COLUMNS)

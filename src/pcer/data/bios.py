@@ -1,0 +1,151 @@
+"""Bias in Bios: is a person whose biography stands on the web a professor or a nurse?"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pcer.data.columns import concatenated, read_csv, read_parquet
+from pcer.data.fetch import DataFile
+from pcer.data.task import Columns, DatasetTask, Encoded, GroupRule
+from pcer.errors import InputError
+
+PROFESSIONS = {21: "professor", 13: "nurse"}  # the publisher's codes
+GENDERS = {0: "M", 1: "F"}
+HUB_COLUMNS = ("hard_text", "profession", "gender")
+HUB_URL = (
+    "https://huggingface.co/datasets/LabHC/bias_in_bios/resolve/"
+    "052f01de644dba841176e0449528b41f27d94a61/data/"
+)
+# Publisher's file, its size in bytes as published (rounded) and its number of biographies.
+HUB_FILES = (
+    ("train-00000-of-00001-0ab65b32c47407e8.parquet", 64_900_000, 257_478),
+    ("dev-00000-of-00001-e6551072fff26949.parquet", 9_950_000, 39_642),
+    ("test-00000-of-00001-5598c840ce8de1ee.parquet", 24_900_000, 99_069),
+)
+ENCODING_SEED = 0
+
+
+@dataclass(frozen=True)
+class TextComponents:
+    """TF-IDF of words and word pairs, reduced by truncated SVD: the paper's encoding.
+
+    It is fitted on all texts before any split, as in the paper, and never sees a label. The
+    last digits depend on the linear-algebra library, and with them the dataset's digest.
+    """
+
+    column: str
+    n_terms: int
+    n_components: int
+
+    def encode(self, columns: Columns) -> Encoded:
+        """Columns named ``column[0]``, ``column[1]``, ..."""
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from threadpoolctl import threadpool_limits
+
+        terms = TfidfVectorizer(
+            ngram_range=(1, 2), max_features=self.n_terms, sublinear_tf=True
+        ).fit_transform(columns[self.column])
+        reduction = TruncatedSVD(self.n_components, random_state=ENCODING_SEED)
+        with threadpool_limits(1):  # one order of summation, whatever the number of cores
+            values = reduction.fit_transform(terms).astype(np.float32)
+        return tuple(f"{self.column}[{i}]" for i in range(self.n_components)), values
+
+
+def check_biographies(path: Path, *, n_rows: int) -> None:
+    """Raise InputError unless the file holds as many biographies as its publisher says."""
+    found = read_parquet(path, HUB_COLUMNS)["gender"].size
+    if found != n_rows:
+        raise InputError(
+            f"{path} holds {found:,} biographies instead of {n_rows:,}; remove it and fetch it "
+            "again."
+        )
+
+
+BIOS = DatasetTask(
+    name="bios",
+    title="Bias in Bios, professor against nurse",
+    files=tuple(
+        DataFile(
+            name=name,
+            n_bytes=n_bytes,
+            url=HUB_URL + name,
+            check=partial(check_biographies, n_rows=n_rows),
+        )
+        for name, n_bytes, n_rows in HUB_FILES
+    ),
+    features=(TextComponents("text", n_terms=15_000, n_components=200),),
+    label=("profession", operator.eq, "professor"),
+    attributes={"gender": GroupRule("gender", (("Male", ("M",)), ("Female", ("F",))))},
+    keep=(("profession", np.isin, list(PROFESSIONS.values())),),
+    balance=True,
+    outcome="benefit",
+    positive_label="professor",
+    source="De-Arteaga et al. 2019 (microsoft/biosbias), as published in LabHC/bias_in_bios",
+    licence="MIT (the collection); the texts come from Common Crawl",
+    caution=(
+        "Biographies of real people, collected from the web without asking; some texts hold "
+        "telephone numbers or addresses, so print none."
+    ),
+    notes=(
+        "Bios: all nurses, and as many professors drawn with a fixed seed.",
+        "Bios: the text encoding is fitted on all texts before the split, as in the paper.",
+    ),
+)
+
+# A public sample of 14,000 biographies whose texts were scrubbed further.
+BIOS_COPY = replace(
+    BIOS,
+    files=(
+        DataFile(
+            name="bias_in_bios_14k_train.csv.gz",
+            n_bytes=1_473_360,
+            sha256="311df6233850e8736c3cfa9fe4750f7cdf4f16e8b69e23478a8e46f735caea2b",
+        ),
+        DataFile(
+            name="bias_in_bios_14k_dev.csv.gz",
+            n_bytes=302_176,
+            sha256="6393259f559811116b84f26f2490bc84568ca78c5cc883ee28626283ca9ba1fe",
+        ),
+        DataFile(
+            name="bias_in_bios_14k_test.csv.gz",
+            n_bytes=302_970,
+            sha256="34c21ee9be16e4c68ab54ceecb0e9d25f2599f4a898b7d39da99242028f999d5",
+        ),
+    ),
+    n_records=1_608,
+    notes=(
+        *BIOS.notes,
+        "Bios: from a sample of 14,000 biographies (the paper's has about 396,000), so 804 "
+        "nurses, 86 of them men, and 804 professors.",
+        "Bios: the texts have names and gendered pronouns replaced by '_'; the paper's "
+        "'hard_text' keeps the pronouns, so gender is harder to read here and gaps are smaller.",
+    ),
+)
+
+
+def read(paths: Sequence[Path]) -> Columns:
+    """All biographies of the publisher's files, codes replaced by names."""
+    return _named(concatenated(read_parquet(path, HUB_COLUMNS) for path in paths))
+
+
+def read_copy(paths: Sequence[Path]) -> Columns:
+    """All 14,000 biographies of the scrubbed sample."""
+    table = concatenated(read_csv(path, ("Bio", "Profession", "Gender")) for path in paths)
+    return {"text": table["Bio"], "profession": table["Profession"], "gender": table["Gender"]}
+
+
+def _named(table: Columns) -> Columns:
+    professions = [PROFESSIONS.get(int(code), "other") for code in table["profession"]]
+    genders = [GENDERS[int(code)] for code in table["gender"]]
+    return {
+        "text": table["hard_text"],
+        "profession": np.array(professions, dtype=object),
+        "gender": np.array(genders, dtype=object),
+    }

@@ -1,0 +1,77 @@
+"""ProPublica COMPAS: is a defendant charged with a new crime within two years?"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+
+from pcer.data.columns import read_csv
+from pcer.data.fetch import DataFile
+from pcer.data.task import REST, Category, Columns, DatasetTask, GroupRule, Number
+
+RACES = ("African-American", "Caucasian", "Hispanic", "Other", "Asian", "Native American")
+
+COMPAS = DatasetTask(
+    name="compas",
+    title="ProPublica COMPAS, charged again within two years",
+    files=(
+        DataFile(
+            name="compas.csv.gz",
+            n_bytes=32_562,
+            sha256="65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7",
+        ),
+    ),
+    features=(
+        Number("age"),
+        Number("priors_count"),
+        Category("c_charge_degree", ("F", "M")),
+        Number("juv_fel_count"),
+        Number("juv_misd_count"),
+        Number("juv_other_count"),
+    ),
+    label=("two_year_recid", operator.eq, 1),
+    attributes={
+        "race": GroupRule("race", (("Other", REST), ("African-American", ("African-American",)))),
+        "race_original": GroupRule("race", tuple((race, (race,)) for race in RACES)),
+    },
+    keep=(
+        ("days_b_screening_arrest", operator.ge, -30),
+        ("days_b_screening_arrest", operator.le, 30),
+        ("is_recid", operator.ne, -1),
+        ("c_charge_degree", operator.ne, "O"),
+        ("score_text", operator.ne, "N/A"),
+    ),
+    n_records=6_172,
+    outcome="harm",
+    positive_label="charged with a new crime within two years",
+    source="ProPublica, Machine Bias (2016), github.com/propublica/compas-analysis",
+    licence="none stated; public court records published by ProPublica",
+    caution=(
+        "People arrested in Broward County, 2013-2014; such scores were used in real decisions "
+        "about their liberty, and a new charge is not proof of a new crime."
+    ),
+    notes=(
+        "COMPAS: ProPublica's filter leaves 6,172 of 7,214 records.",
+        "COMPAS: the label is a new charge within two years, which also reflects policing.",
+    ),
+)
+
+COLUMNS = (
+    "age",
+    "race",
+    "juv_fel_count",
+    "juv_misd_count",
+    "juv_other_count",
+    "priors_count",
+    "days_b_screening_arrest",
+    "c_charge_degree",
+    "is_recid",
+    "score_text",
+    "two_year_recid",
+)
+
+
+def read(paths: Sequence[Path]) -> Columns:
+    """The bundled extract: all 7,214 records, only the columns the task needs."""
+    return read_csv(paths[0], COLUMNS)

@@ -1,0 +1,219 @@
+"""Records with labels and protected attributes, and the seeded split every model is trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.errors import InputError, require_at_least
+
+Outcome = Literal["benefit", "harm"]
+Features = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+UNKNOWN_GROUP = -1
+SPLIT_KEY = (
+    0x70636572_73706C74  # "pcersplt": keeps split draws apart from every other use of a seed
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProtectedAttribute:
+    """Which group each record belongs to.
+
+    Args:
+        name: what the attribute is called, such as ``sex``.
+        group_names: at least two names; the order is the order of every array over groups.
+        codes: position of each record's group in ``group_names``; -1 where it is not known.
+    """
+
+    name: str
+    group_names: tuple[str, ...]
+    codes: Integers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codes", _frozen(self.codes, np.int64))
+        if len(set(self.group_names)) < max(2, len(self.group_names)):
+            raise InputError(
+                f"attribute {self.name!r} must have two or more different group names, but has "
+                f"{list(self.group_names)}; choose an attribute that divides the records."
+            )
+        if self.codes.size and not -1 <= self.codes.min() <= self.codes.max() < len(
+            self.group_names
+        ):
+            raise InputError(f"attribute {self.name!r}: codes must be positions in group_names.")
+
+    @property
+    def n_missing(self) -> int:
+        """Number of records whose group is not known; they are trained on, never counted."""
+        return int((self.codes == UNKNOWN_GROUP).sum())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedDataset:
+    """Everything a trainer needs, checked once; the arrays cannot be written to.
+
+    Args:
+        name: short name, goes into the release.
+        features: shape (records, features); NaN is a missing value, see ``standardise``.
+        feature_names: one per column of ``features``.
+        labels: 0 or 1 per record.
+        attributes: one or several divisions of the records into groups.
+        outcome: whether being predicted positive helps or harms a person.
+        positive_label: what label 1 means, in words.
+        record_ids: strictly increasing; the split depends on these and the labels alone.
+        notes: what a reader of any release must know; they travel with it.
+    """
+
+    name: str
+    features: Features
+    feature_names: tuple[str, ...]
+    labels: Integers
+    attributes: tuple[ProtectedAttribute, ...]
+    outcome: Outcome
+    positive_label: str
+    record_ids: Integers
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field, kind in (("features", np.float32), ("labels", np.int64)):
+            object.__setattr__(self, field, _frozen(getattr(self, field), kind))
+        object.__setattr__(self, "record_ids", _frozen(self.record_ids, np.int64))
+        for fault in _faults(self):
+            raise InputError(f"dataset {self.name!r}: {fault}.")
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.labels.size)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ids, labels, groups and features with their names; other data, other digest.
+
+        Numbers enter as little-endian bytes, so that the digest is the same on every machine for
+        the same values. Notes do not enter.
+        """
+        digest = hashlib.sha256()
+        for part in _canonical_parts(self):
+            digest.update(part)
+        return digest.hexdigest()
+
+    def attribute(self, name: str) -> ProtectedAttribute:
+        """The protected attribute of that name."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        known = ", ".join(attribute.name for attribute in self.attributes)
+        raise InputError(
+            f"dataset {self.name!r} has no attribute {name!r}; choose one of: {known}."
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split:
+    """Positions of the training and of the test records, both increasing, and the split's name."""
+
+    train: Integers
+    test: Integers
+    id: str
+
+
+def split(dataset: GroupedDataset, *, seed: int) -> Split:
+    """Divide the records 70/30 at random within each label; the same on every machine.
+
+    Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``, ``seed``, label),
+    in order of record id; the 70 % of a label with the smallest numbers (halves rounded up) train.
+    Only the raw stream of the bit generator is used, which numpy keeps fixed across versions.
+
+    >>> from pcer.data import load
+    >>> compas = load("compas")
+    >>> chosen = split(compas, seed=0)
+    >>> chosen.train.size, chosen.test.size
+    (4320, 1852)
+    """
+    require_at_least(0, seed=seed)
+    trains = np.zeros(dataset.n_records, dtype=bool)
+    for label in (0, 1):
+        members = np.flatnonzero(dataset.labels == label)
+        n_train = (7 * members.size + 5) // 10
+        trains[draw(members, n_train, key=(SPLIT_KEY, seed, label))] = True
+    train, test = np.flatnonzero(trains), np.flatnonzero(~trains)
+    return Split(train=train, test=test, id=_split_id(dataset.record_ids, train, test))
+
+
+def draw(items: Integers, n: int, *, key: tuple[int, ...]) -> Integers:
+    """The ``n`` items with the smallest random numbers, in their order in ``items``."""
+    numbers = np.random.PCG64(np.random.SeedSequence(key)).random_raw(items.size)
+    return items[np.sort(np.argsort(numbers, kind="stable")[:n])]
+
+
+def standardise(features: Features, *, train: Integers) -> Features:
+    """Give every column mean 0 and standard deviation 1 over the training records alone.
+
+    | column | becomes |
+    |---|---|
+    | missing value (NaN) | 0, the training mean |
+    | constant among the training records | difference from that constant |
+    | never known among the training records | 0 |
+
+    Args:
+        features: shape (records, features).
+        train: positions of the training records.
+    """
+    fitted = features[train].astype(np.float64)
+    known = ~np.isnan(fitted)
+    n_known = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, fitted, 0).sum(axis=0) / n_known
+    variance = np.square(np.where(known, fitted - mean, 0)).sum(axis=0) / n_known
+    scale = np.where(variance > 0, np.sqrt(variance), 1)
+    never_known = ~known.any(axis=0)
+    scaled = (features.astype(np.float64) - mean) / scale
+    return np.where(np.isnan(scaled) | never_known, 0, scaled).astype(np.float32)
+
+
+def _frozen(values: npt.NDArray[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
+    array = np.array(values, dtype=kind, order="C")
+    array.flags.writeable = False
+    return array
+
+
+def _faults(dataset: GroupedDataset) -> Iterator[str]:
+    shape = (dataset.n_records, len(dataset.feature_names))
+    if dataset.features.shape != shape:
+        yield f"features must have shape {shape}, but have {dataset.features.shape}"
+    if dataset.n_records == 0:
+        yield "there are no records; check the filter or the file"
+    if set(np.unique(dataset.labels)) != {0, 1}:
+        yield "labels must be 0 and 1, and both must occur"
+    if dataset.record_ids.shape != dataset.labels.shape or (np.diff(dataset.record_ids) <= 0).any():
+        yield "record_ids must be strictly increasing, one per record"
+    if np.isinf(dataset.features).any():
+        yield "features must be finite or NaN"
+    if not dataset.attributes:
+        yield "at least one protected attribute is needed"
+    for attribute in dataset.attributes:
+        if attribute.codes.shape != dataset.labels.shape:
+            yield f"attribute {attribute.name!r} must have one code per record"
+
+
+def _canonical_parts(dataset: GroupedDataset) -> Iterator[bytes]:
+    yield repr((dataset.features.shape, dataset.feature_names)).encode()
+    yield dataset.record_ids.astype("<i8").tobytes()
+    yield dataset.labels.astype("u1").tobytes()
+    for attribute in dataset.attributes:
+        yield repr((attribute.name, attribute.group_names)).encode()
+        yield attribute.codes.astype("<i8").tobytes()
+    plain = np.where(np.isnan(dataset.features), np.float32(np.nan), dataset.features)
+    yield (plain + np.float32(0)).astype("<f4").tobytes()  # adding 0 makes -0 the same as 0
+
+
+def _split_id(record_ids: Integers, train: Integers, test: Integers) -> str:
+    parts = (record_ids[part].astype("<i8").tobytes() for part in (train, test))
+    return hashlib.sha256(b"|".join(parts)).hexdigest()[:16]

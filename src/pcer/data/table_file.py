@@ -1,0 +1,112 @@
+"""Open a person's own table, from a file or a data frame, as columns of numbers or text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pcer.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+PARQUET_ENDINGS = (".parquet", ".pq")
+_MANY = "*?["  # characters that make a path a pattern
+
+
+def open_table(table: Any) -> tuple[pa.Table, str]:
+    """The whole table in memory, and the name that errors call it by.
+
+    Args:
+        table: path of a CSV file (separator, quotes and byte-order mark are recognised; every
+            column is read as text) or of a Parquet file; or a pandas, polars or pyarrow table.
+    """
+    if not isinstance(table, str | os.PathLike):
+        return _from_frame(table), "the table"
+    path = require_readable(table)
+    return (_from_csv(path) if is_csv(path) else _from_parquet(path)), str(path)
+
+
+def require_readable(table: str | os.PathLike[str]) -> Path:
+    """The path, or one sentence saying why it cannot be a table."""
+    path = Path(table)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name its files, such as {path / '*.parquet'}.")
+    if not str(path).lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
+        raise InputError(f"{path} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it.")
+    if any(mark in str(path) for mark in _MANY):
+        _require_match(path)
+    elif not path.is_file():
+        raise InputError(f"{path} does not exist; check the name.")
+    elif path.stat().st_size == 0:
+        raise InputError(f"{path} is empty; a table needs a header and records.")
+    return path
+
+
+def is_csv(path: Path) -> bool:
+    """Whether the name of the file says that it is text with separators."""
+    return str(path).lower().endswith(CSV_ENDINGS)
+
+
+def require_columns(names: Iterable[str], present: list[str], *, file: str) -> None:
+    """Raise InputError unless every name is a column, and name the columns that there are."""
+    for name in names:
+        if name not in present:
+            hint = (
+                "the separator was not recognised, so give every line as many fields as the header"
+                if len(present) == 1
+                else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
+            )
+            raise InputError(f"{file} has no column {name!r}; {hint}.")
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """One sentence for a file that cannot be parsed; never quotes a line of it."""
+    line = re.search(r"Line: (\d+)", str(error))
+    where = f" (line {line.group(1)})" if line else ""
+    reason = "it is not UTF-8 text" if "utf-8" in str(error).lower() else "it has no regular form"
+    remedy = "save it again as a CSV file in UTF-8" if is_csv(path) else "write it again"
+    return InputError(f"{path} cannot be read{where}: {reason}; {remedy}.")
+
+
+def _require_match(path: Path) -> None:
+    from glob import glob
+
+    if not glob(str(path), recursive=True):
+        raise InputError(f"no file matches {path}; check the pattern.")
+
+
+def _from_csv(path: Path) -> pa.Table:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            return connection.read_csv(str(path), all_varchar=True, header=True).to_arrow_table()
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+
+
+def _from_parquet(path: Path) -> pa.Table:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            return connection.read_parquet(str(path)).to_arrow_table()
+    except duckdb.Error as error:
+        raise unreadable(path, error) from None
+
+
+def _from_frame(frame: Any) -> pa.Table:
+    import narwhals as nw
+
+    try:
+        return nw.from_native(frame, eager_only=True).to_arrow()
+    except TypeError:
+        raise InputError(
+            f"a table must be a path, or a pandas, polars or pyarrow table, but "
+            f"{type(frame).__name__} was given."
+        ) from None

@@ -1,0 +1,238 @@
+"""What a benchmark task is: data. One frozen literal says everything, one function builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.data.dataset import (
+    UNKNOWN_GROUP,
+    Features,
+    GroupedDataset,
+    Integers,
+    Outcome,
+    ProtectedAttribute,
+    draw,
+)
+from pcer.data.fetch import DataFile
+from pcer.errors import InputError
+
+Column = npt.NDArray[Any]
+Columns = Mapping[str, Column]
+Condition = tuple[str, Callable[[Any, Any], Any], Any]  # column, comparison, constant
+Encoded = tuple[tuple[str, ...], Features]
+
+MISSING = "(missing)"
+SAMPLE_KEY = 0x70636572_73616D70  # "pcersamp": keeps task samples apart from splits
+REST = None  # in a GroupRule: every value that no other group names
+
+
+class FeatureRule(Protocol):
+    """How one or several columns of a table become columns of features."""
+
+    def encode(self, columns: Columns) -> Encoded:
+        """Names and values, shape (records, names)."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric column as it is; missing values stay missing and get an indicator beside them."""
+
+    column: str
+
+    def encode(self, columns: Columns) -> Encoded:
+        """One column, and ``column=(missing)`` where a value is missing."""
+        values = columns[self.column].astype(np.float32)
+        missing = np.isnan(values)
+        if not missing.any():
+            return (self.column,), values[:, None]
+        names = (self.column, f"{self.column}={MISSING}")
+        return names, np.column_stack([values, missing.astype(np.float32)])
+
+
+@dataclass(frozen=True)
+class Category:
+    """One indicator per value; two values give one. Missing values are a value of their own."""
+
+    column: str
+    values: tuple[Any, ...]
+
+    def encode(self, columns: Columns) -> Encoded:
+        """Columns named ``column=value``."""
+        values = columns[self.column]
+        missing = is_missing(values)
+        hits = [~missing & (values == value) for value in self.values]
+        _require_covered(self.column, np.logical_or.reduce([missing, *hits]))
+        return _indicators(self.column, tuple(map(str, self.values)), hits, missing)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """One indicator per named range of codes, both ends included; missing codes have their own."""
+
+    column: str
+    bands: tuple[tuple[str, int, int], ...]
+
+    def encode(self, columns: Columns) -> Encoded:
+        """Columns named ``column=band``."""
+        codes = columns[self.column].astype(np.float64)
+        missing = np.isnan(codes)
+        hits = [(codes >= low) & (codes <= high) for _, low, high in self.bands]
+        _require_covered(self.column, np.logical_or.reduce([missing, *hits]))
+        return _indicators(self.column, tuple(band[0] for band in self.bands), hits, missing)
+
+
+@dataclass(frozen=True)
+class GroupRule:
+    """Groups by the values of a column, in order; ``REST`` takes what no other group names."""
+
+    column: str
+    groups: tuple[tuple[str, tuple[Any, ...] | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetTask:
+    """One benchmark task, completely.
+
+    Args:
+        name: what ``pcer.data.load`` and the command line call it.
+        title: one line for people.
+        files: where the records lie; all of them are needed.
+        features: the protected attributes are never among them.
+        label: a record is positive where this condition holds.
+        attributes: group rules by attribute name.
+        keep: a record is kept where all of these conditions hold.
+        balance: draw as many records of the larger label as there are of the smaller one.
+        subsample: draw this many records of those kept, or all.
+        n_records: how many records the task has; None where only the copy at hand decides.
+        outcome: whether being predicted positive helps or harms.
+        positive_label: what a positive label means.
+        source: who published the records, and where.
+        licence: on what terms.
+        caution: what the data is, for whoever uses it.
+        notes: travel into every release.
+    """
+
+    name: str
+    title: str
+    files: tuple[DataFile, ...]
+    features: tuple[FeatureRule, ...]
+    label: Condition
+    attributes: Mapping[str, GroupRule]
+    keep: tuple[Condition, ...] = ()
+    balance: bool = False
+    subsample: int | None = None
+    n_records: int | None = None
+    outcome: Outcome
+    positive_label: str
+    source: str
+    licence: str
+    caution: str
+    notes: tuple[str, ...] = ()
+
+
+def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
+    """Filter, sample, encode: the task's literal applied to the columns of its table.
+
+    A record's id is its position in the table before anything was filtered.
+    """
+    positive = _holds(columns, task.label)
+    chosen = _sampled(task, _kept(columns, task.keep), positive)
+    part = {name: values[chosen] for name, values in columns.items()}
+    names, features = encode(task.features, part)
+    dataset = GroupedDataset(
+        name=task.name,
+        features=features,
+        feature_names=names,
+        labels=positive[chosen].astype(np.int64),
+        attributes=tuple(divide(name, rule, part) for name, rule in task.attributes.items()),
+        outcome=task.outcome,
+        positive_label=task.positive_label,
+        record_ids=chosen,
+        notes=task.notes,
+    )
+    _require_size(task, dataset)
+    return dataset
+
+
+def encode(rules: tuple[FeatureRule, ...], columns: Columns) -> Encoded:
+    """All rules side by side."""
+    parts = [rule.encode(columns) for rule in rules]
+    names = tuple(name for part, _ in parts for name in part)
+    return names, np.concatenate([values for _, values in parts], axis=1)
+
+
+def divide(name: str, rule: GroupRule, columns: Columns) -> ProtectedAttribute:
+    """The protected attribute a group rule describes; a missing value belongs to no group."""
+    values = columns[rule.column]
+    codes = np.full(values.size, UNKNOWN_GROUP, dtype=np.int64)
+    for position, (_, members) in enumerate(rule.groups):
+        if members is REST:
+            codes[~is_missing(values)] = position
+    for position, (_, members) in enumerate(rule.groups):
+        for value in members or ():
+            codes[values == value] = position
+    names = tuple(group for group, _ in rule.groups)
+    return ProtectedAttribute(name=name, group_names=names, codes=codes)
+
+
+def is_missing(values: Column) -> npt.NDArray[np.bool_]:
+    """Where a column has no value: NaN in numbers, None in text."""
+    if values.dtype == object:
+        return np.array([value is None for value in values], dtype=bool)
+    return np.isnan(values)
+
+
+def _holds(columns: Columns, condition: Condition) -> npt.NDArray[np.bool_]:
+    column, compare, constant = condition
+    return np.asarray(compare(columns[column], constant), dtype=bool)
+
+
+def _kept(columns: Columns, conditions: tuple[Condition, ...]) -> Integers:
+    n_rows = len(next(iter(columns.values())))
+    everything = np.ones(n_rows, dtype=bool)
+    return np.flatnonzero(
+        np.logical_and.reduce([everything, *(_holds(columns, one) for one in conditions)])
+    )
+
+
+def _sampled(task: DatasetTask, kept: Integers, positive: npt.NDArray[np.bool_]) -> Integers:
+    if task.balance:
+        sides = [kept[~positive[kept]], kept[positive[kept]]]
+        n = min(side.size for side in sides)
+        drawn = [draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)]
+        kept = np.sort(np.concatenate(drawn))
+    if task.subsample is not None and kept.size > task.subsample:
+        kept = draw(kept, task.subsample, key=(SAMPLE_KEY, 2))
+    return kept
+
+
+def _indicators(
+    column: str, values: tuple[str, ...], hits: list[Column], missing: Column
+) -> Encoded:
+    if missing.any():
+        values, hits = (*values, MISSING), [*hits, missing]
+    if len(values) == 2:
+        values, hits = values[:1], hits[:1]
+    names = tuple(f"{column}={value}" for value in values)
+    return names, np.column_stack(hits).astype(np.float32)
+
+
+def _require_covered(column: str, covered: npt.NDArray[np.bool_]) -> None:
+    if not covered.all():
+        raise InputError(
+            f"column {column!r} holds {(~covered).sum()} values that the task does not know; "
+            "use the file that the task names."
+        )
+
+
+def _require_size(task: DatasetTask, dataset: GroupedDataset) -> None:
+    if task.n_records is not None and dataset.n_records != task.n_records:
+        raise InputError(
+            f"dataset {task.name!r} must have {task.n_records:,} records, but the files give "
+            f"{dataset.n_records:,}; remove them and fetch them again."
+        )

@@ -1,0 +1,266 @@
+"""The quantities of the paper, as pure functions of arrays whose last axis is the group.
+
+Two ways in:
+
+* **Arrays** with any leading axes (usually budget, seed) and the group last:
+  ``positive_rate``, ``accuracy``, ``overfitting_gap``, ``pcer``, ``pcer_disparity``, ...
+* **Records**, in fairlearn's argument order: ``group_counts(y_true, y_pred, *,
+  sensitive_features, sample_weight=None)`` tabulates one model's predictions;
+  ``demographic_parity_difference`` and ``equalized_odds_difference`` go straight to the gap.
+
+A rate whose denominator is 0 (nobody in the group qualifies) is NaN, never 0: "nobody was
+asked" is not "nobody was accepted". fairlearn returns 0 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.errors import require_positive
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+DEFAULT_FLOOR = 1e-3
+FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
+
+
+class Counts(NamedTuple):
+    """A confusion table: four arrays of one shape, the group on the last axis."""
+
+    tp: FloatArray
+    fp: FloatArray
+    tn: FloatArray
+    fn: FloatArray
+
+    @property
+    def n(self) -> FloatArray:
+        """Number (or total weight) of records."""
+        return self.tp + self.fp + self.tn + self.fn
+
+
+class GroupCounts(NamedTuple):
+    """One model's confusion table and the names of the groups on its last axis."""
+
+    group_names: tuple[str, ...]
+    counts: Counts
+
+
+def positive_rate(counts: Counts) -> FloatArray:
+    """Share predicted positive (Definition 1).
+
+    >>> one = np.array([1.0])
+    >>> positive_rate(Counts(tp=one, fp=one, tn=one, fn=one))
+    array([0.5])
+    """
+    return _divide(counts.tp + counts.fp, counts.n)
+
+
+def true_positive_rate(counts: Counts) -> FloatArray:
+    """Share predicted positive among those whose label is positive; NaN where there are none."""
+    return _divide(counts.tp, counts.tp + counts.fn)
+
+
+def false_positive_rate(counts: Counts) -> FloatArray:
+    """Share predicted positive among those whose label is negative; NaN where there are none."""
+    return _divide(counts.fp, counts.fp + counts.tn)
+
+
+def precision(counts: Counts) -> FloatArray:
+    """Share truly positive among those predicted positive; NaN where nobody is."""
+    return _divide(counts.tp, counts.tp + counts.fp)
+
+
+def accuracy(counts: Counts) -> FloatArray:
+    """Share predicted correctly."""
+    return _divide(counts.tp + counts.tn, counts.n)
+
+
+def accuracy_difference(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
+    """Training minus test accuracy, signed: what the overfitting gap clips."""
+    return np.asarray(train_accuracy - test_accuracy)
+
+
+def overfitting_gap(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
+    """How much better the model does on records it was trained on (Definition 2), never negative.
+
+    Clipping makes its mean positive even where nothing is memorised; see ``pcer.null``.
+
+    >>> overfitting_gap(np.array([0.9, 0.7]), np.array([0.8, 0.75])).round(12)
+    array([0.1, 0. ])
+    """
+    return np.maximum(accuracy_difference(train_accuracy, test_accuracy), 0.0)
+
+
+def pcer(
+    benefit: FloatArray, privacy_cost: FloatArray, *, floor: float = DEFAULT_FLOOR
+) -> FloatArray:
+    """Benefit each group receives per unit of privacy cost (Definition 3).
+
+    A cost below ``floor`` counts as ``floor``, so a negative (signed) cost does too. Where every
+    group is below it the answer is only the benefit rescaled (Proposition 2): look at
+    ``floor_dominated`` first.
+
+    Args:
+        benefit: usually the positive rate; last axis is the group, in [0, 1].
+        privacy_cost: overfitting gap or attack advantage, same shape.
+        floor: smallest cost that counts, above 0.
+
+    >>> pcer(np.array([0.5, 0.3]), np.array([0.01, 0.0]), floor=0.001)
+    array([ 50., 300.])
+    """
+    require_positive(floor=floor)
+    return np.asarray(benefit / np.maximum(privacy_cost, floor))
+
+
+def floor_dominated(privacy_cost: FloatArray, *, floor: float) -> npt.NDArray[np.bool_]:
+    """Whether every group's cost is below the floor, so that PCER says nothing new.
+
+    >>> floor_dominated(np.array([[0.0005, 0.0], [0.002, 0.0]]), floor=0.001)
+    array([ True, False])
+    """
+    require_positive(floor=floor)
+    return np.asarray(np.all(privacy_cost < floor, axis=-1))
+
+
+def pcer_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray:
+    """PCER of the reference group minus that of every other group, signed (Definition 4).
+
+    The last axis becomes the other groups, in their order. With two groups and the default
+    reference it holds the paper's single number: group 0 minus group 1.
+
+    >>> pcer_disparity(np.array([50.0, 300.0]))
+    array([-250.])
+    """
+    others = [group for group in range(ratio.shape[-1]) if group != reference]
+    return np.asarray(ratio[..., [reference]] - ratio[..., others])
+
+
+def pcer_spread(ratio: FloatArray) -> FloatArray:
+    """Largest pairwise difference of PCER between groups. Descriptive: it is never below 0.
+
+    >>> float(pcer_spread(np.array([50.0, 300.0, 120.0])))
+    250.0
+    """
+    return np.asarray(ratio.max(axis=-1) - ratio.min(axis=-1))
+
+
+def normalised_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray:
+    """Disparity divided by the pair's mean PCER, in [-2, 2], to compare across datasets.
+
+    NaN where both ratios are 0.
+
+    >>> normalised_disparity(np.array([100.0, 300.0]))
+    array([-1.])
+    """
+    others = [group for group in range(ratio.shape[-1]) if group != reference]
+    mean = (ratio[..., [reference]] + ratio[..., others]) / 2
+    return _divide(pcer_disparity(ratio, reference=reference), mean)
+
+
+def demographic_parity_gap(positive_rate: FloatArray) -> FloatArray:
+    """Largest difference in positive rate between groups.
+
+    >>> round(float(demographic_parity_gap(np.array([0.5, 0.3, 0.4]))), 12)
+    0.2
+    """
+    return np.asarray(positive_rate.max(axis=-1) - positive_rate.min(axis=-1))
+
+
+def equalized_odds_gap(
+    true_positive_rate: FloatArray, false_positive_rate: FloatArray
+) -> FloatArray:
+    """The larger of the true-positive-rate gap and the false-positive-rate gap.
+
+    NaN where one of the rates is not defined for some group.
+    """
+    return np.maximum(
+        demographic_parity_gap(true_positive_rate), demographic_parity_gap(false_positive_rate)
+    )
+
+
+def group_counts(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+) -> GroupCounts:
+    """Tabulate one model's predictions per group, in fairlearn's argument order.
+
+    Args:
+        y_true: labels, 0 or 1 (False or True).
+        y_pred: predictions, 0 or 1.
+        sensitive_features: the group of each record; the sorted values name the groups.
+        sample_weight: how much each record counts; 1 if not given.
+
+    >>> table = group_counts([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
+    >>> table.group_names, positive_rate(table.counts)
+    (('a', 'b'), array([1., 0.]))
+    """
+    truth, guess = _binary(y_true, name="y_true"), _binary(y_pred, name="y_pred")
+    values, group = np.unique(np.asarray(sensitive_features).astype(str), return_inverse=True)
+    weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, float)
+    _require_equal_lengths(
+        y_true=truth, y_pred=guess, sensitive_features=group, sample_weight=weight
+    )
+    cells = np.zeros(4 * len(values))
+    np.add.at(cells, group * 4 + truth * 2 + guess, weight)
+    tn, fp, fn, tp = cells.reshape(len(values), 4).T
+    return GroupCounts(tuple(values.tolist()), Counts(tp=tp, fp=fp, tn=tn, fn=fn))
+
+
+def demographic_parity_difference(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Demographic parity gap of one model's predictions; takes what fairlearn's takes.
+
+    >>> demographic_parity_difference([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
+    1.0
+    """
+    table = group_counts(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
+    return float(demographic_parity_gap(positive_rate(table.counts)))
+
+
+def equalized_odds_difference(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Equalized odds gap of one model's predictions; takes what fairlearn's takes."""
+    counts = group_counts(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    ).counts
+    return float(equalized_odds_gap(true_positive_rate(counts), false_positive_rate(counts)))
+
+
+def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    out = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
+    np.divide(numerator, denominator, out=out, where=np.asarray(denominator) != 0)
+    return out
+
+
+def _binary(values: npt.ArrayLike, *, name: str) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            f"{name} must be one column of 0 and 1; recode it, for example with {name} == 'yes'."
+        )
+    return array.astype(np.int64)
+
+
+def _require_equal_lengths(**columns: Sequence[object] | npt.NDArray[np.generic]) -> None:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"All columns must have one length, but they have {lengths}.")

@@ -1,0 +1,90 @@
+"""How numbers and budgets are written for people, in every format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pcer.audit_file import Summary
+
+NOTHING = "–"
+
+
+def budget_name(epsilon: float | None) -> str:
+    """How a budget is called in print.
+
+    >>> budget_name(0.5), budget_name(None)
+    ('ε = 0.5', 'no-DP')
+    """
+    return "no-DP" if epsilon is None else f"ε = {epsilon:g}"
+
+
+def plus_minus(summary: Summary) -> str:
+    """Mean ± standard deviation of a disparity; without one the mean alone."""
+    spread = "" if summary.std is None else f" ± {signed(summary.std).lstrip('+')}"
+    return signed(summary.mean) + spread
+
+
+def rate_plus_minus(summary: Summary, digits: int) -> str:
+    """The same for a rate, written as the paper writes it: .682±.008.
+
+    >>> rate_plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
+    '.682±.008'
+    """
+    if summary.mean is None:
+        return NOTHING
+    spread = "" if summary.std is None else f"±{_no_zero(summary.std, digits)}"
+    return _no_zero(summary.mean, digits) + spread
+
+
+def bounds(ci: tuple[float, float] | None) -> str:
+    """An interval, or what stands for none."""
+    return f"[{signed(ci[0])}, {signed(ci[1])}]" if ci else "[no interval]"
+
+
+def decimals(value: float | None, digits: int) -> str:
+    """A number with fixed decimals and a true minus sign."""
+    return NOTHING if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float | None) -> str:
+    """A number with its sign and about three significant digits.
+
+    >>> signed(-169.2), signed(0.0234), signed(None)
+    ('−169', '+0.0234', '–')
+    """
+    if value is None:
+        return NOTHING
+    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+    return text.replace("-", "−")
+
+
+def p_value(value: float | None) -> str:
+    """A p-value as it is printed."""
+    if value is None:
+        return NOTHING
+    return "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _no_zero(value: float, digits: int) -> str:
+    return decimals(value, digits).replace("0.", ".", 1)
+
+
+def short_budget(epsilon: float | None) -> str:
+    """A budget in a table."""
+    return "no-DP" if epsilon is None else f"{epsilon:g}"
+
+
+def budget_list(budgets: Sequence[float | None]) -> str:
+    """Budgets tied for a choice."""
+    tie = " (tie)" if len(budgets) > 1 else ""
+    return (", ".join(short_budget(epsilon) for epsilon in budgets) or NOTHING) + tie
+
+
+def yes_no(value: bool | None) -> str:
+    """A truth value, or what stands for none."""
+    return NOTHING if value is None else "yes" if value else "no"
+
+
+def number_range(values: list[int]) -> str:
+    """Sorted whole numbers as one of them or a range."""
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"

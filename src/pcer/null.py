@@ -1,0 +1,152 @@
+"""What the numbers would be if nothing had been memorised.
+
+If a model memorised nothing and the split was random, membership is exchangeable among a
+group's records of one label. Which of the correct ones fell into the training part is then a
+draw without replacement, so the accuracy difference has a known mean and variance, and the
+clipped gap a positive mean: the noise level. All of it is conditional on the released totals.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.metrics import Counts, FloatArray
+
+SUPPORT_WIDTH = 10.0
+"""Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22."""
+
+
+class SplitLuck(NamedTuple):
+    """Mean and variance of the accuracy difference when only the split is random."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+class Stratum(NamedTuple):
+    """Records of one label: total, in the training part, and correctly classified."""
+
+    total: FloatArray
+    trained: FloatArray
+    correct: FloatArray
+
+
+def split_luck(train: Counts, test: Counts) -> SplitLuck:
+    """Moments of the accuracy difference under a random split, from confusion tables.
+
+    Exact (hypergeometric) given each label's totals, for every group and leading axis.
+    """
+    strata = (
+        Stratum(
+            total=train.tp + train.fn + test.tp + test.fn,
+            trained=train.tp + train.fn,
+            correct=train.tp + test.tp,
+        ),
+        Stratum(
+            total=train.tn + train.fp + test.tn + test.fp,
+            trained=train.tn + train.fp,
+            correct=train.tn + test.tn,
+        ),
+    )
+    return _moments(strata, n_train=train.n, n_test=test.n)
+
+
+def split_luck_of_rates(
+    train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
+) -> SplitLuck:
+    """The same without labels: one stratum holds the whole group, so the mean is 0."""
+    stratum = Stratum(
+        total=n_train + n_test,
+        trained=n_train,
+        correct=train_accuracy * n_train + test_accuracy * n_test,
+    )
+    return _moments((stratum,), n_train=n_train, n_test=n_test)
+
+
+def noise_level(variance: FloatArray) -> FloatArray:
+    """Mean of max(0, noise): the "gap" that a model shows which memorises nothing.
+
+    >>> noise_level(np.array([2 * np.pi])).round(12)
+    array([1.])
+    """
+    return np.sqrt(np.asarray(variance) / (2 * math.pi))
+
+
+def draw_differences(train: Counts, test: Counts, *, uniforms: FloatArray) -> FloatArray:
+    """Accuracy differences that random splits of the same records would have shown.
+
+    Args:
+        train: counts of one run, arrays over the group.
+        test: the same of the test part.
+        uniforms: (2, draw, group) numbers in [0, 1), one per label, draw and group.
+
+    Returns:
+        (draw, group) accuracy differences.
+    """
+    right = np.zeros_like(uniforms[0])
+    parts = ((train.tp, train.fn, test.tp, test.fn), (train.tn, train.fp, test.tn, test.fp))
+    for label, (hit, miss, test_hit, test_miss) in enumerate(parts):
+        for group in range(right.shape[-1]):
+            right[:, group] += hypergeometric(
+                good=int(hit[group] + test_hit[group]),
+                bad=int(miss[group] + test_miss[group]),
+                sampled=int(hit[group] + miss[group]),
+                uniforms=uniforms[label, :, group],
+            )
+    correct = train.tp + train.tn + test.tp + test.tn
+    return np.asarray(right / train.n - (correct - right) / test.n)
+
+
+def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -> FloatArray:
+    """Hypergeometric draws by inversion: how many good ones are among ``sampled``.
+
+    numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
+    change between releases; this one uses only products and sums, so a seed gives the same
+    draws everywhere.
+
+    >>> hypergeometric(good=1, bad=1, sampled=1, uniforms=np.array([0.2, 0.7]))
+    array([0., 1.])
+    """
+    low, high = max(0, sampled - bad), min(good, sampled)
+    total = good + bad
+    if total == 0 or low == high:
+        return np.full(len(uniforms), float(low))
+    mode = (good + 1) * (sampled + 1) // (total + 2)
+    width = math.ceil(SUPPORT_WIDTH * math.sqrt(_one_variance(good, total, sampled)) + 1)
+    low, high = max(low, mode - width), min(high, mode + width)
+    weights = _weights(low, mode, high, good=good, bad=bad, sampled=sampled)
+    cumulative = np.cumsum(weights)
+    above = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+    return np.asarray(low + above, dtype=np.float64)
+
+
+def _weights(low: int, mode: int, high: int, *, good: int, bad: int, sampled: int) -> FloatArray:
+    """Probabilities of low..high relative to the mode's, by the ratio of neighbours."""
+    below = np.arange(low, mode, dtype=np.float64)
+    above = np.arange(mode, high, dtype=np.float64)
+
+    def ratio(k: FloatArray) -> FloatArray:
+        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
+
+    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
+    return np.concatenate([down, [1.0], np.cumprod(ratio(above))])
+
+
+def _one_variance(good: int, total: int, sampled: int) -> float:
+    if total < 2:
+        return 0.0
+    return sampled * good * (total - good) * (total - sampled) / (total**2 * (total - 1))
+
+
+def _moments(strata: tuple[Stratum, ...], *, n_train: FloatArray, n_test: FloatArray) -> SplitLuck:
+    mean, variance = np.zeros(np.shape(n_train)), np.zeros(np.shape(n_train))
+    for total, trained, correct in strata:
+        rest = total - trained
+        share = np.divide(correct, total, out=np.zeros_like(mean), where=total > 0)
+        mean += share * (trained / n_train - rest / n_test)
+        spread = trained * share * (1 - share) * rest
+        variance += np.divide(spread, total - 1, out=np.zeros_like(mean), where=total > 1)
+    return SplitLuck(mean=mean, variance=variance * (1 / n_train + 1 / n_test) ** 2)

@@ -1,0 +1,46 @@
+"""Shared fixtures: small releases as plain objects."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("pcer", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("pcer")
+
+TABLES = {
+    "Other": {
+        "train": {"tp": 50, "fp": 10, "tn": 120, "fn": 20},
+        "test": {"tp": 20, "fp": 8, "tn": 50, "fn": 12},
+    },
+    "African-American": {
+        "train": {"tp": 90, "fp": 20, "tn": 80, "fn": 10},
+        "test": {"tp": 30, "fp": 15, "tn": 35, "fn": 14},
+    },
+}
+
+
+@pytest.fixture
+def plain_release() -> dict[str, Any]:
+    """A valid release of two budgets and three seeds, as plain objects."""
+    runs = []
+    for epsilon in (None, 1.0):
+        for seed in range(3):
+            groups = copy.deepcopy(TABLES)
+            groups["Other"]["train"]["tp"] += seed
+            runs.append({"epsilon": epsilon, "seed": seed, "split": f"s{seed}", "groups": groups})
+    return {
+        "format": "pcer-release",
+        "version": 1,
+        "subject": {
+            "dataset": "compas",
+            "attribute": "race",
+            "groups": ["Other", "African-American"],
+            "outcome": "harm",
+        },
+        "training": {"mechanism": "none", "split_kind": "random"},
+        "runs": runs,
+    }

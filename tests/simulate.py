@@ -1,0 +1,146 @@
+"""Releases with a known truth: the split is random, and exactly as much is memorised as asked.
+
+For each group and label a model is right about a set of records; a random split then decides
+which of them were trained on. Memorisation makes the model right about further training
+records. Nothing is approximated: without memorisation membership is exchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcer.release import Release, parse_release
+
+TRAIN_SHARE = 0.7
+SHARED_BY_SEEDS = 0.95
+"""Of the records, whose fate is the same for every training seed on one split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What to simulate; per group: sizes, label shares, accuracies by label, memorised gaps."""
+
+    sizes: Sequence[int]
+    label_shares: Sequence[float]
+    right: Sequence[tuple[float, float]]
+    """Per group: probability to be right on label 0 and on label 1."""
+    gaps: Sequence[float]
+    n_seeds: int
+    budgets: Sequence[float | None] = (None,)
+    one_split: bool = False
+    outcome: str = "benefit"
+
+
+def simulate(world: World, rng: np.random.Generator) -> Release:
+    """Draw one release."""
+    runs = []
+    trained = None
+    for seed in range(world.n_seeds):
+        if trained is None or not world.one_split:
+            trained = _split(world, rng)
+            shared = [_luck(world, trained, rng) for _ in world.budgets]
+        for k, budget in enumerate(world.budgets):
+            correct = shared[k] if not world.one_split else _reseed(world, trained, shared[k], rng)
+            runs.append(_run(world, budget, seed, trained, correct, rng))
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 1,
+            "subject": {
+                "dataset": "simulated",
+                "attribute": "group",
+                "groups": [f"g{g}" for g in range(len(world.sizes))],
+                "outcome": world.outcome,
+            },
+            "training": {"split_kind": "random"},
+            "runs": runs,
+        },
+        file="simulated",
+    )
+
+
+def null_world(rng: np.random.Generator, **fixed: object) -> World:
+    """A random world of the kind that audits meet, in which nothing is memorised."""
+    n_groups = int(rng.integers(2, 6))
+    drawn: dict[str, object] = {
+        "sizes": [int(10 ** rng.uniform(np.log10(300), np.log10(40_000))) for _ in range(n_groups)],
+        "label_shares": rng.uniform(0.1, 0.6, n_groups).tolist()
+        if rng.random() < 0.7
+        else [float(rng.uniform(0.1, 0.6))] * n_groups,
+        "right": [(float(rng.uniform(0.6, 0.97)), float(rng.uniform(0.5, 0.95)))] * n_groups,
+        "gaps": [0.0] * n_groups,
+        "n_seeds": int(rng.choice([1, 2, 3, 5, 10, 20, 50])),
+        "budgets": [(None,), (1.0, None), (0.1, 0.5, 1.0, 5.0, 10.0, None)][int(rng.integers(3))],
+        "outcome": "benefit" if rng.random() < 0.5 else "harm",
+    }
+    return World(**{**drawn, **fixed})  # type: ignore[arg-type]
+
+
+def _totals(world: World, label: int) -> np.ndarray:
+    positive = np.rint(np.multiply(world.sizes, world.label_shares)).astype(int)
+    return positive if label else np.array(world.sizes) - positive
+
+
+def _split(world: World, rng: np.random.Generator) -> np.ndarray:
+    """(label, group) how many records are trained on: 70/30, stratified by label alone."""
+    return np.stack(
+        [
+            rng.multivariate_hypergeometric(total, round(TRAIN_SHARE * total.sum()))
+            for total in (_totals(world, 0), _totals(world, 1))
+        ]
+    )
+
+
+def _luck(world: World, trained: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(label, group, 2) how many of the trained, and of the others, the model gets right."""
+    out = np.zeros((2, len(world.sizes), 2), dtype=int)
+    for label in (0, 1):
+        for g, total in enumerate(_totals(world, label)):
+            good = rng.binomial(total, world.right[g][label])
+            out[label, g, 0] = rng.hypergeometric(good, total - good, trained[label, g])
+            out[label, g, 1] = good - out[label, g, 0]
+    return out
+
+
+def _reseed(
+    world: World, trained: np.ndarray, shared: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Another training seed on the same split: most records keep their fate."""
+    out = np.zeros_like(shared)
+    for label in (0, 1):
+        for g, total in enumerate(_totals(world, label)):
+            for part, n in enumerate((trained[label, g], total - trained[label, g])):
+                kept = rng.binomial(shared[label, g, part], SHARED_BY_SEEDS)
+                redrawn = rng.binomial(n, 1 - SHARED_BY_SEEDS)
+                fresh = rng.binomial(redrawn, world.right[g][label])
+                out[label, g, part] = min(n, kept + fresh)
+    return out
+
+
+def _run(
+    world: World,
+    budget: float | None,
+    seed: int,
+    trained: np.ndarray,
+    correct: np.ndarray,
+    rng: np.random.Generator,
+) -> dict[str, object]:
+    groups = {}
+    for g in range(len(world.sizes)):
+        tables: dict[str, dict[str, int]] = {"train": {}, "test": {}}
+        for label, (hit, miss) in enumerate((("tn", "fp"), ("tp", "fn"))):
+            n_train = int(trained[label, g])
+            n_test = int(_totals(world, label)[g]) - n_train
+            right = int(correct[label, g, 0])
+            if world.gaps[g]:
+                chance = min(1.0, world.gaps[g] / (1 - world.right[g][label]))
+                right += int(rng.binomial(n_train - right, chance))
+            tables["train"] |= {hit: right, miss: n_train - right}
+            held = int(correct[label, g, 1])
+            tables["test"] |= {hit: held, miss: n_test - held}
+        groups[f"g{g}"] = tables
+    split = "only" if world.one_split else f"split {seed}"
+    return {"epsilon": budget, "seed": seed, "split": split, "groups": groups}

@@ -1,0 +1,59 @@
+"""Generated inputs for property tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pcer.release import Release, parse_release
+
+rates = st.floats(0.01, 1.0)
+costs = st.floats(0.0, 0.5)
+floors = st.sampled_from([1e-4, 1e-3, 1e-2, 1e-1])
+
+
+def arrays(elements: st.SearchStrategy[float], *, n_groups: int) -> st.SearchStrategy[np.ndarray]:
+    return st.lists(elements, min_size=n_groups, max_size=n_groups).map(np.array)
+
+
+@st.composite
+def confusions(draw: st.DrawFn, *, smallest: int = 1) -> dict[str, int]:
+    cells = {name: draw(st.integers(0, 400)) for name in ("tp", "fp", "tn", "fn")}
+    return {**cells, "tn": cells["tn"] + smallest}
+
+
+@st.composite
+def releases(draw: st.DrawFn, *, max_groups: int = 3, split_kind: str = "random") -> Release:
+    """Small valid releases of counts; every run has a split of its own."""
+    names = [f"g{k}" for k in range(draw(st.integers(2, max_groups)))]
+    budgets = draw(st.lists(st.sampled_from([0.1, 1.0, 10.0, None]), min_size=1, unique=True))
+    n_seeds = draw(st.integers(1, 4))
+    runs: list[dict[str, Any]] = [
+        {
+            "epsilon": budget,
+            "seed": seed,
+            "split": f"{budget}-{seed}",
+            "groups": {
+                name: {"train": draw(confusions()), "test": draw(confusions())} for name in names
+            },
+        }
+        for budget in budgets
+        for seed in range(n_seeds)
+    ]
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 1,
+            "subject": {
+                "dataset": "generated",
+                "attribute": "group",
+                "groups": names,
+                "outcome": draw(st.sampled_from(["benefit", "harm"])),
+            },
+            "training": {"split_kind": split_kind},
+            "runs": runs,
+        },
+        file="generated",
+    )

@@ -1,0 +1,188 @@
+"""GroupedDataset, the seeded split and the standardisation."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pcer.data import GroupedDataset, ProtectedAttribute, split, standardise
+from pcer.data.dataset import SPLIT_KEY
+from pcer.errors import InputError
+
+KNOWN_TEST = [0, 1, 6, 11, 12, 13]  # seed 7, 20 records
+KNOWN_ID = "d821d72a157a7103"
+
+
+def small(n=10, **changes):
+    labels = np.arange(n) % 2
+    groups = ProtectedAttribute(
+        name="side", group_names=("left", "right"), codes=np.arange(n) // 2 % 2
+    )
+    whole = {
+        "name": "small",
+        "features": np.arange(2.0 * n).reshape(n, 2),
+        "feature_names": ("even", "odd"),
+        "labels": labels,
+        "attributes": (groups,),
+        "outcome": "benefit",
+        "positive_label": "yes",
+        "record_ids": np.arange(n) * 3,
+    }
+    return GroupedDataset(**{**whole, **changes})
+
+
+def slow_split(dataset, seed):
+    """The documented rule, one record at a time."""
+    train = []
+    for label in (0, 1):
+        records = [i for i in range(dataset.n_records) if dataset.labels[i] == label]
+        generator = np.random.PCG64(np.random.SeedSequence((SPLIT_KEY, seed, label)))
+        numbers = [int(generator.random_raw()) for _ in records]
+        in_order = [record for _, record in sorted(zip(numbers, records, strict=True))]
+        train += in_order[: int(0.7 * len(records) + 0.5)]
+    return sorted(train)
+
+
+def test_split_follows_its_documented_rule():
+    dataset = small(101)
+    for seed in range(5):
+        chosen = split(dataset, seed=seed)
+        assert chosen.train.tolist() == slow_split(dataset, seed)
+        assert sorted([*chosen.train, *chosen.test]) == list(range(101))
+
+
+def test_split_is_the_same_on_every_machine():
+    chosen = split(small(20), seed=7)
+    assert chosen.test.tolist() == KNOWN_TEST
+    assert chosen.id == KNOWN_ID
+
+
+def test_split_depends_on_ids_and_labels_only():
+    dataset = small(50)
+    other = replace(dataset, features=dataset.features * -2, notes=("other",))
+    assert split(dataset, seed=1).train.tolist() == split(other, seed=1).train.tolist()
+    assert split(dataset, seed=1).id != split(dataset, seed=2).id
+    shifted = replace(dataset, record_ids=dataset.record_ids + 1)
+    assert split(dataset, seed=1).id != split(shifted, seed=1).id
+
+
+@given(st.integers(5, 300), st.integers(0, 2**40))
+@settings(max_examples=30, deadline=None)
+def test_split_is_stratified(n, seed):
+    dataset = small(n)
+    chosen = split(dataset, seed=seed)
+    for label in (0, 1):
+        n_label = (dataset.labels == label).sum()
+        assert abs(10 * (dataset.labels[chosen.train] == label).sum() - 7 * n_label) <= 5
+
+
+def test_every_record_trains_in_seven_splits_of_ten():
+    dataset = small(40)
+    trained = np.zeros(40)
+    for seed in range(400):
+        trained[split(dataset, seed=seed).train] += 1
+    standard_error = np.sqrt(400 * 0.7 * 0.3)
+    assert np.abs(trained - 280).max() < 4.5 * standard_error
+
+
+def test_standardise_is_fitted_on_the_training_part_only():
+    features = np.array([[1.0, 5.0], [3.0, 5.0], [100.0, 7.0]], dtype=np.float32)
+    scaled = standardise(features, train=np.array([0, 1]))
+    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [98.0, 2.0]]
+    assert scaled.dtype == np.float32
+
+
+def test_standardise_agrees_with_scikit_learn():
+    from sklearn.preprocessing import StandardScaler
+
+    features = np.random.default_rng(0).normal(3, [1, 10, 0.1], (200, 3)).astype(np.float32)
+    train = np.arange(0, 200, 3)
+    expected = StandardScaler().fit(features[train].astype(float)).transform(features.astype(float))
+    np.testing.assert_allclose(standardise(features, train=train), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_standardise_puts_missing_values_at_the_training_mean():
+    features = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, 4.0]], dtype=np.float32)
+    scaled = standardise(features, train=np.array([0, 1]))
+    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+
+
+def test_digest_is_over_documented_bytes():
+    dataset = small(4)
+    attribute = dataset.attributes[0]
+    expected = hashlib.sha256(
+        repr(((4, 2), ("even", "odd"))).encode()
+        + np.array([0, 3, 6, 9], dtype="<i8").tobytes()
+        + bytes([0, 1, 0, 1])
+        + repr(("side", ("left", "right"))).encode()
+        + np.array([0, 0, 1, 1], dtype="<i8").tobytes()
+        + np.arange(8, dtype="<f4").tobytes()
+    )
+    assert attribute.codes.tolist() == [0, 0, 1, 1]
+    assert dataset.digest == expected.hexdigest()
+
+
+def test_digest_sees_every_part_but_not_the_notes():
+    dataset = small()
+    features = dataset.features.copy()
+    features[3, 1] += 1
+    attribute = replace(dataset.attributes[0], codes=1 - dataset.attributes[0].codes)
+    others = [
+        replace(dataset, features=features),
+        replace(dataset, labels=1 - dataset.labels),
+        replace(dataset, attributes=(attribute,)),
+        replace(dataset, record_ids=dataset.record_ids + 1),
+        replace(dataset, feature_names=("odd", "even")),
+    ]
+    assert len({dataset.digest, *(other.digest for other in others)}) == 6
+    assert replace(dataset, notes=("a note",)).digest == dataset.digest
+
+
+def test_arrays_cannot_be_written_to():
+    dataset = small()
+    for array in (dataset.features, dataset.labels, dataset.record_ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"labels": np.zeros(10)}, "labels must be 0 and 1"),
+        ({"labels": np.arange(10)}, "labels must be 0 and 1"),
+        ({"record_ids": np.zeros(10)}, "strictly increasing"),
+        ({"record_ids": np.arange(9)}, "strictly increasing"),
+        ({"feature_names": ("one",)}, r"shape \(10, 1\)"),
+        ({"features": np.full((10, 2), np.inf)}, "finite or NaN"),
+        ({"attributes": ()}, "at least one protected attribute"),
+        ({"attributes": (small(8).attributes[0],)}, "one code per record"),
+    ],
+)
+def test_faulty_datasets_are_refused(changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        small(**changes)
+
+
+def test_an_attribute_needs_two_groups_and_valid_codes():
+    with pytest.raises(InputError, match="two or more different group names"):
+        ProtectedAttribute(name="a", group_names=("only",), codes=np.zeros(3))
+    with pytest.raises(InputError, match="two or more different group names"):
+        ProtectedAttribute(name="a", group_names=("x", "x"), codes=np.zeros(3))
+    with pytest.raises(InputError, match="positions in group_names"):
+        ProtectedAttribute(name="a", group_names=("x", "y"), codes=np.array([0, 2]))
+    unknown = ProtectedAttribute(name="a", group_names=("x", "y"), codes=np.array([0, -1]))
+    assert unknown.n_missing == 1
+
+
+def test_an_unknown_attribute_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match="no attribute 'age'; choose one of: side"):
+        small().attribute("age")
+    assert small().attribute("side").group_names == ("left", "right")
+
+
+def test_seed_must_not_be_negative():
+    with pytest.raises(ValueError, match="seed must be a whole number of at least 0"):
+        split(small(), seed=-1)

@@ -1,0 +1,69 @@
+"""The documents say what the program does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pcer
+from pcer.release import parse_release
+from pcer.verdict import BUDGET_VERDICTS
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.release.json"))
+
+
+def blocks(path: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / path).read_text(), flags=re.DOTALL)
+
+
+def test_readme_shows_real_output():
+    (shown,) = blocks("README.md", "text")
+    command = [sys.executable, "-X", "utf8", "-m", "pcer", "audit", ROOT / "examples"]
+    printed = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    real = {line.strip() for line in printed.splitlines()}
+    assert [line for line in shown.splitlines() if line.strip() not in real] == []
+
+
+def test_the_ten_lines_of_the_format_page_are_a_release():
+    (text,) = blocks("docs/format.md", "json")
+    assert len(text.strip().splitlines()) <= 10
+    release = parse_release(json.loads(text), file="docs/format.md")
+    assert pcer.audit(release).verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+
+
+def test_every_verdict_is_explained():
+    page = (ROOT / "docs" / "verdicts.md").read_text()
+    for verdict in BUDGET_VERDICTS:
+        assert f"| `{verdict.value}` |" in page
+
+
+def test_sharp_edges_name_tests_that_exist():
+    page = (ROOT / "docs" / "sharp_edges.md").read_text()
+    for file, name in re.findall(r"`(test_\w+\.py)::(\w+)`", page):
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+        if "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_canonical_and_random(path):
+    release = pcer.read_release(path)
+    assert release.to_json() == path.read_text()
+    assert release.training.split_kind == "random"
+    assert len({run.split for run in release.runs}) == 20
+    assert release.subject.n_records == 6_172
+
+
+def test_changelog_has_an_unreleased_part():
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,148 @@
+"""Every quantity of the design's table: by hand, as laws, and against fairlearn."""
+
+from __future__ import annotations
+
+import fairlearn
+import fairlearn.metrics as oracle
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pcer import metrics
+from pcer.metrics import Counts
+from tests.strategies import arrays, costs, floors, rates
+
+
+def table(*cells: tuple[int, int, int, int]) -> Counts:
+    return Counts(*(np.array(column, dtype=float) for column in zip(*cells, strict=True)))
+
+
+def test_rates_by_hand():
+    counts = table((3, 1, 4, 2), (1, 1, 1, 1))
+    assert metrics.positive_rate(counts).tolist() == [4 / 10, 2 / 4]
+    assert metrics.true_positive_rate(counts).tolist() == [3 / 5, 1 / 2]
+    assert metrics.false_positive_rate(counts).tolist() == [1 / 5, 1 / 2]
+    assert metrics.precision(counts).tolist() == [3 / 4, 1 / 2]
+    assert metrics.accuracy(counts).tolist() == [7 / 10, 2 / 4]
+
+
+def test_a_rate_nobody_qualifies_for_is_not_a_number():
+    counts = table((0, 0, 5, 0))
+    assert np.isnan(metrics.true_positive_rate(counts)).all()
+    assert np.isnan(metrics.precision(counts)).all()
+    assert np.isnan(metrics.equalized_odds_gap(np.array([np.nan, 0.5]), np.array([0.1, 0.1])))
+
+
+def test_gap_is_clipped_and_difference_is_not():
+    train, test = np.array([0.9, 0.7]), np.array([0.75, 0.75])
+    assert metrics.accuracy_difference(train, test) == pytest.approx([0.15, -0.05])
+    assert metrics.overfitting_gap(train, test) == pytest.approx([0.15, 0.0])
+
+
+def test_disparity_of_more_groups_is_against_the_reference():
+    ratio = np.array([[10.0, 30.0, 60.0]])
+    assert metrics.pcer_disparity(ratio, reference=1).tolist() == [[20.0, -30.0]]
+    assert metrics.pcer_spread(ratio).tolist() == [50.0]
+    assert metrics.normalised_disparity(ratio, reference=1) == pytest.approx(
+        np.array([[20 / 20, -30 / 45]])
+    )
+
+
+def test_normalised_disparity_of_nothing_is_not_a_number():
+    assert np.isnan(metrics.normalised_disparity(np.zeros(2))).all()
+
+
+@pytest.mark.parametrize("floor", [0.0, -1.0, np.nan, np.inf])
+def test_floor_must_be_positive(floor):
+    with pytest.raises(ValueError, match="floor must be a finite number above 0"):
+        metrics.pcer(np.ones(2), np.ones(2), floor=floor)
+
+
+@given(arrays(rates, n_groups=2), arrays(costs, n_groups=2), floors)
+def test_floor_degeneracy_is_exact(rate, cost, floor):
+    """Proposition 2: all costs below the floor leave only the rate difference."""
+    cost = cost * floor
+    ratio = metrics.pcer(rate, cost, floor=floor)
+    assert metrics.floor_dominated(cost, floor=floor)
+    assert metrics.pcer_disparity(ratio)[0] == rate[0] / floor - rate[1] / floor
+    assert np.sign(metrics.pcer_disparity(ratio)[0]) in (0.0, np.sign(rate[0] - rate[1]))
+
+
+@given(st.floats(0.01, 1), arrays(st.floats(0.001, 0.5), n_groups=2))
+def test_incompatibility_with_demographic_parity(rate, cost):
+    """Proposition 3: with equal rates, PCER-equity holds if and only if the costs are equal."""
+    assume(cost[0] == cost[1] or abs(cost[0] / cost[1] - 1) > 1e-12)
+    ratio = metrics.pcer(np.full(2, rate), cost, floor=0.001)
+    assert (metrics.pcer_disparity(ratio)[0] == 0) == (cost[0] == cost[1])
+    assert metrics.demographic_parity_gap(np.full(2, rate)) == 0
+
+
+@given(arrays(rates, n_groups=2), arrays(st.floats(0.001, 0.5), n_groups=2))
+def test_direction_disagreement(rate, cost):
+    """Proposition S2: the sign is that of the cross product, whatever the rates say."""
+    cross = rate[0] * cost[1] - rate[1] * cost[0]
+    assume(abs(cross) > 1e-12)
+    disparity = metrics.pcer_disparity(metrics.pcer(rate, cost, floor=0.0001))[0]
+    assert np.sign(disparity) == np.sign(cross)
+    if rate[0] > rate[1] and cost[0] / cost[1] > rate[0] / rate[1] * (1 + 1e-9):
+        assert disparity < 0
+
+
+@given(rates, st.floats(0.01, 0.5), st.floats(0.1, 10))
+def test_axioms(rate, cost, factor):
+    """Proposition S1: linear in benefit, inverse in cost, F(1, 1) = 1."""
+    floor = 1e-6
+    value = metrics.pcer(np.array([rate]), np.array([cost]), floor=floor)
+    scaled = metrics.pcer(np.array([factor * rate]), np.array([cost]), floor=floor)
+    dearer = metrics.pcer(np.array([rate]), np.array([factor * cost]), floor=floor)
+    assert scaled == pytest.approx(factor * value, rel=1e-12)
+    assert dearer == pytest.approx(value / factor, rel=1e-12)
+    assert metrics.pcer(np.ones(1), np.ones(1), floor=floor) == 1
+
+
+@given(arrays(rates, n_groups=2), arrays(costs, n_groups=2), floors)
+def test_swapping_groups_flips_the_sign(rate, cost, floor):
+    ratio = metrics.pcer(rate, cost, floor=floor)
+    swapped = metrics.pcer(rate[::-1], cost[::-1], floor=floor)
+    assert metrics.pcer_disparity(ratio)[0] == -metrics.pcer_disparity(swapped)[0]
+
+
+def records(n_groups: int, *, weighted: bool, seed: int):
+    rng = np.random.default_rng(seed)
+    group = np.concatenate([np.arange(n_groups).repeat(4), rng.integers(0, n_groups, 500)])
+    truth = np.concatenate([np.tile([0, 0, 1, 1], n_groups), rng.integers(0, 2, 500)])
+    guess = np.concatenate([np.tile([0, 1, 0, 1], n_groups), rng.integers(0, 2, 500)])
+    weight = rng.uniform(0.1, 3, len(group)) if weighted else None
+    return truth, guess, np.array([f"group {g}" for g in group]), weight
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 4, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equal_to_fairlearn(n_groups, weighted):
+    assert fairlearn.__version__ == "0.15.0"
+    truth, guess, group, weight = records(n_groups, weighted=weighted, seed=n_groups)
+    ours = metrics.group_counts(truth, guess, sensitive_features=group, sample_weight=weight)
+    frame = oracle.MetricFrame(
+        metrics=oracle.selection_rate,
+        y_true=truth,
+        y_pred=guess,
+        sensitive_features=group,
+        sample_params=None if weight is None else {"sample_weight": weight},
+    )
+    assert list(ours.group_names) == list(frame.by_group.index)
+    assert metrics.positive_rate(ours.counts) == pytest.approx(frame.by_group.to_numpy(), abs=1e-12)
+    named = {"sensitive_features": group, "sample_weight": weight}
+    assert metrics.demographic_parity_difference(truth, guess, **named) == pytest.approx(
+        oracle.demographic_parity_difference(truth, guess, **named), abs=1e-12
+    )
+    assert metrics.equalized_odds_difference(truth, guess, **named) == pytest.approx(
+        oracle.equalized_odds_difference(truth, guess, **named), abs=1e-12
+    )
+
+
+def test_bad_records_are_refused():
+    with pytest.raises(ValueError, match="y_pred must be one column of 0 and 1"):
+        metrics.group_counts([0, 1], [0, 2], sensitive_features=["a", "b"])
+    with pytest.raises(ValueError, match="one length"):
+        metrics.group_counts([0, 1], [0, 1], sensitive_features=["a"])

@@ -1,0 +1,129 @@
+"""The package itself: what it exports, who imports whom, what it does without."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pcer
+from pcer.audit_file import audit_schema
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "pcer"
+
+LAYERS = [
+    "_version",
+    "errors",
+    "jsonfile",
+    "metrics",
+    "release",
+    "columns",
+    "predictions",
+    "panel",
+    "resampling",
+    "null",
+    "resolution",
+    "verdict",
+    "audit_file",
+    "measure",
+    "evidence",
+    "notation",
+    "account",
+    "comparison",
+    "audit",
+    "verify",
+    "table",
+    "summary",
+    "junit",
+    "cli",
+    "__main__",
+]
+"""A file may import only files above it; ``__init__`` is the front."""
+
+BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "pcer":
+            inner = (node.module or "").split(".")[1:]
+            names |= {inner[0]} if inner else {alias.name for alias in node.names}
+    return names
+
+
+def test_exports():
+    assert pcer.__all__ == sorted(pcer.__all__)
+    for name in pcer.__all__:
+        assert getattr(pcer, name) is not None
+
+
+def test_every_file_is_in_the_layers():
+    assert sorted(LAYERS) == sorted(
+        path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__"
+    )
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_file_imports_only_files_above_it(name):
+    above = set(LAYERS[: LAYERS.index(name)])
+    assert imported(SOURCE / f"{name}.py") <= above
+
+
+def test_import_needs_nothing_of_the_trainer():
+    blocked = ", ".join(repr(name) for name in (*BARE, "scipy.stats", "altair", "vl_convert"))
+    code = (
+        "import sys, pcer\n"
+        f"loaded = [name for name in ({blocked}) if name in sys.modules]\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.network
+def test_audit_runs_in_a_bare_environment(tmp_path):
+    """Install the core alone into a new venv, and audit there without the trainer's packages."""
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    install = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", ROOT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if install.returncode and "PCER_CI" not in os.environ:
+        pytest.skip(f"no package index: {install.stderr[-200:]}")
+    assert install.returncode == 0, install.stderr
+    for name in BARE:
+        gone = subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False)
+        assert gone.returncode == 1, name
+    release = ROOT / "tests" / "releases" / "counts.release.json"
+    done = subprocess.run(
+        [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--json", "-"],
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
+
+
+def test_published_schemas_are_current():
+    path = ROOT / "docs" / "schemas" / "audit.schema.json"
+    assert json.loads(path.read_text()) == audit_schema()
+
+
+def test_functions_and_files_stay_small():
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        assert len(text.splitlines()) <= 400, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                length = (body[-1].end_lineno - body[0].lineno + 1) if body else 0
+                assert length <= 60, (path, node.name, length)

@@ -1,0 +1,254 @@
+"""From tables of predictions to releases, in four dataframe libraries."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pcer
+from pcer.errors import InputError
+
+COLUMNS = {
+    "label": ["yes", "no", "yes", "no", "yes", "no", "yes", "no"],
+    "guess": ["yes", "yes", "no", "no", "yes", "no", "no", "yes"],
+    "score": [0.9, 0.5, 0.2, 0.1, 0.7, 0.3, 0.49, 0.8],
+    "sex": ["f", "f", "m", "m", "f", "f", "m", "m"],
+    "race": ["x", "y", "x", "y", "x", "y", "x", "y"],
+    "part": ["train"] * 4 + ["test"] * 4,
+}
+SAID = {"split_kind": "random", "dataset": "toy", "outcome": "benefit", "positive_label": "yes"}
+
+
+def release(frame, **changes):
+    options = {"sensitive_features": frame["sex"], "split": frame["part"], "attribute": "sex"}
+    return pcer.release_from_predictions(
+        frame["label"], frame["guess"], **{**SAID, **options, **changes}
+    )
+
+
+FRAMES = {
+    "dict": lambda columns: columns,
+    "numpy": lambda columns: {name: np.array(values) for name, values in columns.items()},
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_same_release_from_every_library(library):
+    built = release(FRAMES[library](COLUMNS))
+    train = built.runs[0].groups["f"].train
+    assert (train.tp, train.fp, train.tn, train.fn) == (1, 1, 0, 0)
+    assert built.to_json() == release(COLUMNS).to_json()
+    assert built.subject.groups == ["f", "m"]
+    assert built.training.split_kind == "random"
+
+
+def test_scores_with_a_threshold():
+    scored = pcer.release_from_predictions(
+        COLUMNS["label"],
+        y_score=COLUMNS["score"],
+        sensitive_features=COLUMNS["sex"],
+        split=COLUMNS["part"],
+        attribute="sex",
+        **SAID,
+    )
+    assert scored.runs == release(COLUMNS).runs
+
+
+def test_labels_of_0_and_1_need_no_positive_label():
+    labels = [int(value == "yes") for value in COLUMNS["label"]]
+    guesses = [value == "yes" for value in COLUMNS["guess"]]
+    numeric = pcer.release_from_predictions(
+        labels,
+        [int(guess) for guess in guesses],
+        sensitive_features={"sex": COLUMNS["sex"]},
+        split=COLUMNS["part"],
+        **{**SAID, "positive_label": None},
+    )
+    assert numeric.runs == release(COLUMNS).runs
+
+
+def test_many_models_in_one_table():
+    n = len(COLUMNS["label"])
+    table = {name: values * 4 for name, values in COLUMNS.items()}
+    epsilon = [1.0] * n + [None] * n + [1.0] * n + [math.inf] * n
+    seed = [0] * 2 * n + [1] * 2 * n
+    built = release(table, epsilon=epsilon, seed=seed)
+    assert [(run.epsilon, run.seed) for run in built.runs] == [
+        (1.0, 0),
+        (1.0, 1),
+        (None, 0),
+        (None, 1),
+    ]
+    assert built.subject.n_records == n
+    alone = release(COLUMNS)
+    assert all(run.groups == alone.runs[0].groups for run in built.runs)
+
+
+def test_record_ids_name_the_split():
+    n = len(COLUMNS["label"])
+    table = {name: values * 2 for name, values in COLUMNS.items()}
+    table["part"] = COLUMNS["part"] + [
+        "test",
+        "train",
+        "test",
+        "train",
+        "train",
+        "test",
+        "train",
+        "test",
+    ]
+    seed = [0] * n + [1] * n
+    ids = list(range(n)) * 2
+    built = release(table, seed=seed, record_id=ids)
+    first, second = (run.split for run in built.runs)
+    assert first != second
+    same = {**table, "part": COLUMNS["part"] * 2}
+    assert len({run.split for run in release(same, seed=seed, record_id=ids).runs}) == 1
+    with pytest.raises(InputError, match="stands twice"):
+        release(table, record_id=ids)
+
+
+def test_split_ids_as_given():
+    table = {name: values * 2 for name, values in COLUMNS.items()}
+    n = len(COLUMNS["label"])
+    built = release(table, seed=[0] * n + [1] * n, split_id=["a"] * n + ["b"] * n)
+    assert [run.split for run in built.runs] == ["a", "b"]
+    with pytest.raises(InputError, match="split_id must be one value within a run"):
+        release(table, split_id=["a"] * n + ["b"] * n)
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
+def test_missing_groups_are_counted_and_told(library):
+    gappy = {**COLUMNS, "sex": ["f", "f", "m", "m", "f", None, "m", None]}
+    built = release(FRAMES[library](gappy))
+    assert built.subject.n_missing_group == 2
+    assert built.subject.n_records == 8
+    assert "2 records with a missing or unlisted sex" in built.subject.notes[0]
+    assert built.runs[0].groups["f"].test.n == 1
+
+
+def test_whole_numbers_keep_their_name_beside_gaps():
+    codes = [1, 1, 2, 2, 1, None, 2, 2]
+    built = [
+        release({**COLUMNS, "sex": column})
+        for column in (codes, pd.Series(codes), pl.Series(codes), np.array(codes, float))
+    ]
+    assert {tuple(one.subject.groups) for one in built} == {("1", "2")}
+    assert len({one.sha256 for one in built}) == 1
+
+
+def test_chosen_groups_and_their_order():
+    built = release(COLUMNS, groups=["m", "f"])
+    assert built.subject.groups == ["m", "f"]
+    three = {**COLUMNS, "sex": ["f", "f", "m", "m", "f", "f", "m", "d"]}
+    built = release(three, groups=["m", "f"])
+    assert built.subject.n_missing_group == 1
+
+
+def test_several_attributes_are_crossed():
+    both = {"sex": COLUMNS["sex"], "race": COLUMNS["race"]}
+    crossed = release(COLUMNS, sensitive_features=both, attribute=None)
+    assert crossed.subject.attribute == "sex & race"
+    assert crossed.subject.groups == ["f & x", "f & y", "m & x", "m & y"]
+    every = pcer.releases_from_predictions(
+        COLUMNS["label"],
+        COLUMNS["guess"],
+        sensitive_features=pd.DataFrame(both),
+        split=COLUMNS["part"],
+        **SAID,
+    )
+    assert list(every) == ["sex", "race", "sex & race"]
+    assert every["sex & race"].sha256 == crossed.sha256
+    assert every["sex"].sha256 == release(COLUMNS).sha256
+
+
+def test_a_gap_in_one_attribute_is_a_gap_in_the_crossing():
+    both = {"sex": COLUMNS["sex"], "race": ["x", None, "x", "y", "x", "y", "x", "y"]}
+    crossed = release(COLUMNS, sensitive_features=both, attribute=None, groups=["m & x", "m & y"])
+    assert crossed.subject.n_missing_group == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"split": ["train"] * 8}, "split holds only"),
+        ({"split": ["train"] * 7 + ["valid"]}, "'valid'"),
+        ({"split": ["train"] * 3 + ["test"] * 4}, "one length"),
+        ({"record_id": range(7)}, "one length"),
+        ({"split_id": ["a"] * 9}, "one length"),
+        ({"split": ["train"] * 4 + ["test"] * 3 + [None]}, "split is missing in 1 records"),
+        ({"split_kind": "shuffled"}, "split_kind must be"),
+        ({"positive_label": None}, "Say which of the labels"),
+        ({"positive_label": "maybe"}, "'maybe' is not among"),
+        ({"sensitive_features": ["f"] * 8}, "at least 2|at least two"),
+        ({"sensitive_features": ["f"] * 8, "attribute": None}, "Name the protected attribute"),
+        ({"sensitive_features": np.zeros((8, 2))}, "one column"),
+        ({"groups": ["f", "z"]}, "groups.z.train: the group is empty"),
+        ({"epsilon": -1.0}, "epsilon must be above 0"),
+        ({"epsilon": ["a"] * 8}, "epsilon must hold numbers"),
+        ({"seed": 0.5}, "seed must be whole numbers"),
+        ({"outcome": "good"}, "outcome"),
+    ],
+)
+def test_bad_tables_get_one_clear_sentence(changes, message):
+    with pytest.raises(InputError, match=message):
+        release(COLUMNS, **changes)
+
+
+@pytest.mark.parametrize(
+    ("label", "guess", "score", "message"),
+    [
+        (["a", "b", "c", "a", "a", "a", "a", "a"], ["a"] * 8, None, "two values"),
+        (COLUMNS["label"], None, [1.5] * 8, r"probabilities in \[0, 1\]"),
+        (COLUMNS["label"], None, [math.nan] * 8, r"probabilities in \[0, 1\]"),
+        (COLUMNS["label"], None, ["x"] * 8, "must hold numbers"),
+        (COLUMNS["label"], None, None, "either y_pred"),
+        (COLUMNS["label"], COLUMNS["guess"], [0.5] * 8, "either y_pred"),
+        (COLUMNS["label"], COLUMNS["guess"][:7], None, "one length"),
+        ([None, *COLUMNS["label"][1:]], COLUMNS["guess"], None, "y_true is missing in 1 records"),
+        ([], [], None, "y_true|empty|label|split"),
+    ],
+)
+def test_bad_labels_get_one_clear_sentence(label, guess, score, message):
+    with pytest.raises(InputError, match=message):
+        pcer.release_from_predictions(
+            label,
+            guess,
+            y_score=score,
+            sensitive_features=COLUMNS["sex"],
+            split=COLUMNS["part"],
+            attribute="sex",
+            **SAID,
+        )
+
+
+def test_counts_against_a_loop():
+    rng = np.random.default_rng(0)
+    n = 500
+    truth, guess, group, seed = rng.integers(0, 2, (4, n))
+    part = np.where(rng.random(n) < 0.7, "train", "test")
+    built = pcer.release_from_predictions(
+        truth,
+        guess,
+        sensitive_features=group,
+        split=part,
+        split_kind="other",
+        dataset="d",
+        attribute="g",
+        outcome="harm",
+        seed=seed,
+    )
+    for run in built.runs:
+        for name, tables in run.groups.items():
+            for split, table in (("train", tables.train), ("test", tables.test)):
+                rows = (seed == run.seed) & (group == int(name)) & (part == split)
+                assert table.tp == sum(1 for r in np.flatnonzero(rows) if truth[r] and guess[r])
+                assert table.n == rows.sum()
