@@ -40,6 +40,7 @@ LAYERS = [
     "verify",
     "table",
     "summary",
+    "pages",
     "junit",
     "cli",
     "__main__",

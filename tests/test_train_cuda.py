@@ -12,7 +12,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.fleet import gather_predictions, plan_blocks
 from pcer.train.streams import Purpose, stream
-from test_train_engine import CONFIG, make_data, make_models
+from tests.test_train_engine import CONFIG, make_data, make_models
 
 pytestmark = pytest.mark.gpu
 

@@ -6,7 +6,6 @@ import torch
 from scipy import stats
 from torch import nn
 
-import reference_train as slow
 from pcer.train.dpsgd import (
     Batch,
     FleetState,
@@ -16,6 +15,7 @@ from pcer.train.dpsgd import (
     gaussian,
     momentum_step,
 )
+from tests import reference_train as slow
 
 SHAPES = [(3, 1), (5, 4, 1), (6, 64, 32, 1), (20, 7, 9, 5, 1), (40, 16, 8, 1)]
 CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12

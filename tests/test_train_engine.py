@@ -6,7 +6,6 @@ import pytest
 import torch
 from scipy import stats
 
-import reference_train as slow
 from pcer.errors import InputError, PcerError
 from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
@@ -15,6 +14,7 @@ from pcer.train.dpsgd import clipped_sum
 from pcer.train.fleet import plan_blocks
 from pcer.train.schedule import Widths, fill_rows, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
+from tests import reference_train as slow
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
 CPU = torch.device("cpu")

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-import reference_train as slow
 from pcer.errors import InputError
 from pcer.train import Model, TrainConfig
 from pcer.train.config import NO_DP
@@ -18,7 +17,8 @@ from pcer.train.opacus_path import (
     train_modules,
 )
 from pcer.train.streams import Purpose, initial_weights, stream
-from test_train_engine import make_data
+from tests import reference_train as slow
+from tests.test_train_engine import make_data
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
 

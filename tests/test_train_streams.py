@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import reference_train as slow
 from pcer.train.config import TrainConfig
 from pcer.train.schedule import Widths, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, poisson_positions, stream
+from tests import reference_train as slow
 
 
 def test_streams_of_different_names_have_different_keys():

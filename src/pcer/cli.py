@@ -21,6 +21,7 @@ from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.jsonfile import MAX_BYTES, canonical_json, write_files
 from pcer.junit import to_junit
+from pcer.pages import to_latex_tables, to_markdown_page
 from pcer.release import Release, read_release, release_schema
 from pcer.table import to_rich
 from pcer.verdict import FailOn
@@ -179,7 +180,7 @@ def _render(name: str, audits: list[Audit], wanted: list[str]) -> str:
         return canonical_json(trees[0] if len(trees) == 1 else trees)
     if name == "junit":
         return to_junit(audits, wanted)
-    render = summary.to_markdown_page if name == "markdown" else summary.to_latex_tables
+    render = to_markdown_page if name == "markdown" else to_latex_tables
     return render(audits)
 
 
