@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pcer.data.table_file import is_csv, require_columns, require_readable, unreadable
 from pcer.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import ibis.expr.types as ir
@@ -27,6 +27,10 @@ _CSV_OPTIONS: dict[str, dict[str, Any]] = {
 class PredictionColumns:
     """Which column of a prediction table holds what. One table can hold many models.
 
+    Where ``epsilon``, ``seed`` or ``split_id`` is None, a column of that name is used if the table
+    has one (rows of different models must never be counted together); without it there is no DP,
+    one model per budget, and nothing known of the split.
+
     Args:
         attributes: the protected attributes, at least one.
         y_true: labels with two values.
@@ -34,9 +38,9 @@ class PredictionColumns:
         y_score: probabilities in [0, 1], positive from ``threshold`` on.
         threshold: used with ``y_score`` only.
         split: "train" or "test".
-        epsilon: the model's budget, missing or infinite without DP; None: no model has DP.
-        seed: the model's number within its budget; None: there is one model per budget.
-        split_id: which models used the same split; None: not said.
+        epsilon: the model's budget, missing or infinite without DP.
+        seed: the model's number within its budget.
+        split_id: which models used the same split.
         membership_score: an attacker's score, higher where a record seems a member.
         loss: the model's loss, lower where a record seems a member; instead of a score.
     """
@@ -60,6 +64,16 @@ class PredictionColumns:
             raise InputError("give either predicted labels or a score column, not both.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
+
+    def completed(self, present: Sequence[str]) -> PredictionColumns:
+        """The same, with columns of the usual names where the table has them."""
+
+        def usual(name: str) -> str | None:
+            return getattr(self, name) or (name if name in present else None)
+
+        return replace(
+            self, epsilon=usual("epsilon"), seed=usual("seed"), split_id=usual("split_id")
+        )
 
     @property
     def runs(self) -> tuple[str, ...]:
