@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pcer import cli, read_release
-from pcer.data import compas, listing, load, split, standardise
+from pcer import cli, cli_data, read_release
+from pcer.data import TablePlan, compas, listing, load, read_table, split, standardise
 from pcer.data.fetch import DataFile
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
@@ -172,6 +172,20 @@ def test_without_the_trainers_packages_one_sentence_says_what_to_install(run, mo
         code, _, err = run(*verb)
         assert code == 2
         assert 'ibis is not installed; pip install "pcer[train]".' in err
+
+
+def test_an_own_table_is_shown_column_by_column():
+    frame = people().drop(columns="split").assign(x=np.arange(400) % 7, where="here")
+    plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="benefit")
+    table = cli_data.account_table(read_table(frame, plan, name="mine"))
+    assert table.title == "Columns of mine"
+    assert table.rows == (
+        ("y_true", "label", "2", "0", "positive is 1"),
+        ("y_pred", "number", "2", "0", ""),
+        ("sex", "protected attribute", "2", "0", "not used as a feature"),
+        ("x", "number", "7", "0", ""),
+        ("where", "left out", "1", "0", "constant"),
+    )
 
 
 def test_datasets_are_listed_with_sizes_licences_and_a_warning(run):

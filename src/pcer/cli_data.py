@@ -16,6 +16,7 @@ from pcer.jsonfile import write_files
 from pcer.table import Table, to_rich
 
 if TYPE_CHECKING:
+    from pcer.data.own_table import OwnTable
     from pcer.release import Release
 
 NEEDED = ("duckdb", "ibis", "pooch", "pyarrow")
@@ -125,6 +126,16 @@ def datasets(
         _give({json_path: text})
         return
     _print_datasets(rows)
+
+
+def account_table(own: OwnTable) -> Table:
+    """What became of every column of a person's own table, to be shown before training."""
+    rows = tuple(
+        (line.column, line.role, f"{line.n_values:,}", f"{line.n_missing:,}", line.remark)
+        for line in own.account
+    )
+    heads = ("column", "taken as", "values", "missing", "remark")
+    return Table(f"Columns of {own.dataset.name}", heads, rows, n_labels=2)
 
 
 def require_trainers_half() -> None:
