@@ -12,7 +12,6 @@ from pcer.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     import ibis.expr.types as ir
 
@@ -107,7 +106,7 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
     if isinstance(backend, str) and "://" in backend:
         return _named_table(connection, str(source)), str(source)
     path = require_readable(source)
-    return _file_table(connection, path), str(path)
+    return _file_table(connection, path), path
 
 
 def connect(backend: Any) -> Any:
@@ -120,11 +119,12 @@ def connect(backend: Any) -> Any:
         return backend
     try:
         return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
-    except (AttributeError, ImportError, ibis.common.exceptions.IbisError):
+    except (AttributeError, ImportError, RuntimeError, ibis.common.exceptions.IbisError):
         name = backend.split("://")[0]
+        needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
             f"the backend {name!r} cannot be used here; install it with "
-            f'pip install "ibis-framework[{name}]", or leave --backend out.'
+            f'pip install "ibis-framework[{name}]"{needs}, or leave --backend out.'
         ) from None
 
 
@@ -138,23 +138,21 @@ def executed(table: ir.Table, *, file: str) -> Any:
     return _readable(file, table.to_pyarrow)
 
 
-def _file_table(connection: Any, path: Path) -> ir.Table:
+def _file_table(connection: Any, path: str) -> ir.Table:
     if not is_csv(path):
-        return _readable(str(path), lambda: connection.read_parquet(str(path)))
+        return _readable(path, lambda: connection.read_parquet(path))
     options = _CSV_OPTIONS.get(connection.name, {})
-    return _readable(str(path), lambda: connection.read_csv(str(path), header=True, **options))
+    return _readable(path, lambda: connection.read_csv(path, header=True, **options))
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:
     """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
-    from pathlib import Path
-
     import duckdb
 
     try:
         return read()
     except duckdb.Error as error:
-        raise unreadable(Path(file), error) from None
+        raise unreadable(file, error) from None
 
 
 def _named_table(connection: Any, name: str) -> ir.Table:
