@@ -18,7 +18,12 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.core
+# torch goes first and by its pin, so that nothing that depends on it can choose another build.
+$(VENV)/.torch: $(VENV)/bin/python constraints.txt
+	$(PIP) install --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core $(VENV)/.torch
 	$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 

@@ -31,6 +31,8 @@ STDOUT = "-"
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 
+FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
+
 app = typer.Typer(
     name="pcer",
     help="Audit who pays for privacy: benefit and privacy cost per group, and whether the data "
@@ -44,7 +46,10 @@ app = typer.Typer(
 @app.command(epilog="Example: pcer audit compas.release.json --json - --fail-on disparity_shown")
 def audit(
     releases: Annotated[
-        list[Path], typer.Argument(help="Release files, or folders of *.release.json.")
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
+        ),
     ],
     json_path: Annotated[
         str | None,
@@ -61,7 +66,7 @@ def audit(
     ] = None,
     fail_on: Annotated[
         list[FailOn] | None,
-        typer.Option(help="Exit with 1 if any budget of any release has it; repeatable."),
+        typer.Option(metavar="VERDICT", help=FAIL_ON_HELP),
     ] = None,
     benefit: Annotated[Benefit, typer.Option(help="What a group receives.")] = "positive_rate",
     cost: Annotated[

@@ -22,7 +22,15 @@ from pcer.notation import (
     signed,
     yes_no,
 )
-from pcer.table import Table, latex_text, markdown_text, to_latex, to_markdown
+from pcer.table import (
+    MAY_BREAK,
+    SOFT_HYPHEN,
+    Table,
+    latex_text,
+    markdown_text,
+    to_latex,
+    to_markdown,
+)
 
 MOST_GAP_COLUMNS = 2
 LONGEST_HEADER = 12
@@ -148,7 +156,7 @@ def resolution_table(audit: Audit) -> Table:
             "gap",
             "noise\nlevel",
             "cost ± error",
-            "detect-\nable",
+            f"detect{SOFT_HYPHEN}able",
             "p",
             "resolved",
         ),
@@ -183,7 +191,7 @@ def pairs_table(audit: Audit) -> Table:
             "cross\nproduct",
             "p",
             "lower\nratio",
-            "doubly dis-\nadvantaged",
+            f"doubly dis{SOFT_HYPHEN}advantaged",
             "pooled\ndisparity",
             "disparity if\nnothing memorised",
             "sign holds\nbelow floor",
@@ -349,7 +357,7 @@ def _row_label(audit: Audit, budget: BudgetResult, pair: PairResult) -> tuple[st
 
 def _broken(name: str) -> str:
     """A long name may break after its hyphens, where a terminal would cut anywhere."""
-    return name.replace("-", "-\n") if len(name) > LONGEST_HEADER else name
+    return name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
 
 
 def _pooled(pair: PairResult) -> str:

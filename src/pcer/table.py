@@ -1,7 +1,8 @@
 """An immutable table, and one function per format that renders it.
 
-Cells are plain text; a line break in a cell is kept where the format can show it. Names in
-cells come from files of other people: every renderer escapes them.
+Cells are plain text; a line break in a cell is kept where the format can show it, and a soft
+hyphen or a zero-width space marks where only a narrow terminal may break. Names in cells come
+from files of other people: every renderer escapes them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ class Table:
             raise ValueError(f"Every row of {self.title!r} must have {len(self.columns)} cells.")
 
 
+SOFT_HYPHEN, MAY_BREAK = "\u00ad", "\u200b"
+
+
 def to_rich(table: Table) -> rich.table.Table:
     """The table for a terminal: readable without colour."""
     shown = rich.table.Table(
@@ -45,9 +49,9 @@ def to_rich(table: Table) -> rich.table.Table:
     )
     for index, name in enumerate(table.columns):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
-        shown.add_column(Text(name), justify=side, overflow="fold")
+        shown.add_column(_terminal(name), justify=side, overflow="fold")
     for row in table.rows:
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(_terminal(cell) for cell in row))
     return shown
 
 
@@ -65,11 +69,12 @@ def to_latex(table: Table) -> str:
     count = len(table.columns)
     align = "l" * table.n_labels + "c" * (count - table.n_labels)
     body = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
-    caption = ". ".join(part.rstrip(".") for part in (table.title, table.note) if part)
+    title = table.title if table.title.endswith("?") else f"{table.title}."
+    caption = f"{title} {table.note}".strip()
     return "\n".join(
         [
             r"\begin{table*}[t]",
-            rf"\caption{{{latex_text(caption)}.}}",
+            rf"\caption{{{latex_text(caption)}}}",
             r"\small\centering",
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
@@ -90,7 +95,7 @@ def markdown_text(text: str) -> str:
     >>> markdown_text("a|b <b>*x*</b>")
     'a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;'
     """
-    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _unbroken(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!{}])", r"\\\1", safe).replace("\n", " ")
 
 
@@ -100,7 +105,15 @@ def latex_text(text: str) -> str:
     >>> latex_text("50% ± 2_x")
     '50\\% $\\pm$ 2\\_x'
     """
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in _unbroken(text))
+
+
+def _terminal(text: str) -> Text:
+    return Text(text.replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n"))
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

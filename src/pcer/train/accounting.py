@@ -1,0 +1,183 @@
+"""From a privacy budget to a noise level, and from a noise level to the privacy it spends.
+
+DP-SGD is n_steps compositions of a Gaussian mechanism on a Poisson sample. Neighbouring data sets
+differ by one record added or removed. Every epsilon given here is an upper bound, and every noise
+multiplier is rounded up, so that the budget holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import brentq
+
+from pcer.errors import InputError
+from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
+
+PLD_INTERVAL = 1e-4
+"""Value discretisation of privacy loss distributions; 1e-3 is visibly wrong at epsilon 0.1."""
+
+PLD_RELATIVE_INTERVAL = 1e-5
+"""The same as a share of epsilon: above epsilon 10 a finer grid would only cost time."""
+
+COARSE = 100
+"""How much coarser the search for a starting point may be than the answer."""
+
+PRV_ERROR = 0.01
+"""Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound."""
+
+NOISE_STEPS = 1000
+"""A noise multiplier is a whole number of thousandths."""
+
+NOISE_RANGE = (0.05, 1e5)
+"""Noise multipliers that are searched."""
+
+_SECOND = {
+    Accountant.PLD: Accountant.RDP,
+    Accountant.PRV: Accountant.PLD,
+    Accountant.RDP: Accountant.PLD,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """A privacy budget and the noise that keeps it.
+
+    Attributes:
+        epsilon: the budget asked for; ``math.inf`` without privacy.
+        noise_multiplier: standard deviation of the noise in units of the clip norm.
+        epsilon_by_accountant: what is spent, by the accountant that chose the noise and by a
+            second one; empty without privacy.
+    """
+
+    epsilon: float
+    noise_multiplier: float
+    epsilon_by_accountant: Mapping[str, float]
+
+
+def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
+    """The least noise, in thousandths, with which training on ``n_train`` records keeps a budget.
+
+    The same question is answered once per process.
+    """
+    require_budget(epsilon)
+    if epsilon == NO_DP:
+        return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
+    mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
+    noise = _least_noise(mechanism, epsilon, config.accountant)
+    spent = {
+        str(who): _spent(mechanism, noise, epsilon, who)
+        for who in (config.accountant, _SECOND[config.accountant])
+    }
+    return Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
+
+
+def epsilon_spent(
+    noise_multiplier: float, *, n_train: int, config: TrainConfig, accountant: Accountant
+) -> float:
+    """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
+    mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
+    return _spent(mechanism, noise_multiplier, 1.0, accountant)
+
+
+@dataclass(frozen=True)
+class _Mechanism:
+    sampling: Sampling
+    dp_delta: float
+
+
+@lru_cache(maxsize=1024)
+def _least_noise(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> float:
+    def spent(thousandths: int) -> float:
+        return _spent(mechanism, thousandths / NOISE_STEPS, epsilon, accountant)
+
+    start = _rough_noise(lambda s: _ESTIMATE[accountant](mechanism, s, epsilon, COARSE), epsilon)
+    thousandths = math.ceil(start * NOISE_STEPS)
+    while spent(thousandths) > epsilon:
+        thousandths += 1
+    while thousandths > 1 and spent(thousandths - 1) <= epsilon:
+        thousandths -= 1
+    return thousandths / NOISE_STEPS
+
+
+def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
+    """Solve spent(noise) = epsilon, about; ``spent`` falls as the noise grows."""
+    low = high = 1.0
+    while spent(high) > epsilon:
+        low, high = high, 2 * high
+        if high > NOISE_RANGE[1]:
+            raise InputError(
+                f"No noise multiplier up to {NOISE_RANGE[1]:g} keeps epsilon {epsilon!r}; "
+                "ask for a larger epsilon."
+            )
+    while low == high or spent(low) <= epsilon:
+        low, high = low / 1.5, low
+        if low < NOISE_RANGE[0]:
+            return high
+    return float(brentq(lambda s: math.log(spent(s) / epsilon), low, high, xtol=1e-4))
+
+
+@lru_cache(maxsize=4096)
+def _spent(mechanism: _Mechanism, noise: float, scale: float, accountant: Accountant) -> float:
+    return _ESTIMATE[accountant](mechanism, noise, scale, 1)
+
+
+def _pld(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+    from dp_accounting.pld import PLDAccountant
+
+    interval = max(PLD_INTERVAL, PLD_RELATIVE_INTERVAL * scale * coarse)
+    accountant = PLDAccountant(value_discretization_interval=interval)
+    return _compose(accountant, mechanism, noise)
+
+
+def _rdp(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+    from dp_accounting.rdp import RdpAccountant
+
+    with _without_remarks_on_skipped_orders():
+        return _compose(RdpAccountant(), mechanism, noise)
+
+
+def _prv(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+    from opacus.accountants import PRVAccountant
+
+    accountant = PRVAccountant()
+    accountant.history = [(noise, mechanism.sampling.sample_rate, mechanism.sampling.n_steps)]
+    error = PRV_ERROR * min(1.0, scale)
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        # Its first guess of the range remarks on Renyi orders and overflows to infinity.
+        warnings.filterwarnings("ignore", message="Optimal order is the", category=UserWarning)
+        return float(accountant.get_epsilon(mechanism.dp_delta, eps_error=error))
+
+
+_ESTIMATE = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
+
+
+def _compose(accountant: object, mechanism: _Mechanism, noise: float) -> float:
+    import dp_accounting as dpa
+
+    sampling = mechanism.sampling
+    step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
+    composed = accountant.compose(dpa.SelfComposedDpEvent(step, sampling.n_steps))  # type: ignore[attr-defined]
+    return float(composed.get_epsilon(mechanism.dp_delta))
+
+
+@contextmanager
+def _without_remarks_on_skipped_orders() -> Iterator[None]:
+    """dp-accounting logs each Renyi order it leaves out; leaving one out only loosens the bound."""
+    log = logging.getLogger("absl")
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return "Excluding this order" not in record.getMessage()
+
+    log.addFilter(wanted)
+    try:
+        yield
+    finally:
+        log.removeFilter(wanted)

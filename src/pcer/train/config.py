@@ -1,0 +1,223 @@
+"""What a training run is: settings that change its numbers, flags that change its speed.
+
+``TrainConfig`` is written whole into the release. ``EngineFlags`` is not: no flag changes a number
+beyond the rounding of another processor.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
+
+NO_DP = math.inf
+"""The budget of a model trained without differential privacy."""
+
+_NO_DP_WORDS = ("none", "no-dp", "inf")
+
+
+class Accountant(StrEnum):
+    """Who adds up the privacy loss of a training run."""
+
+    PLD = "pld"
+    """Privacy loss distributions of dp-accounting: the tightest, and the default."""
+    PRV = "prv"
+    """Privacy random variables of Opacus: what the paper used."""
+    RDP = "rdp"
+    """Renyi divergences of dp-accounting: looser, hence more noise for the same budget."""
+
+
+class SplitRule(StrEnum):
+    """How records are divided; the split of a seed comes from the data, not from the engine."""
+
+    WITHIN_LABELS = "random 70/30 within each label"
+    """The paper's."""
+    GIVEN = "given"
+    """Whatever rows the caller names."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How batches are drawn: every record joins every step with the same chance, independently.
+
+    Attributes:
+        n_train: training records.
+        steps_per_epoch: steps after which a record has been drawn once in expectation.
+        n_steps: steps of the whole training.
+    """
+
+    n_train: int
+    steps_per_epoch: int
+    n_steps: int
+
+    @property
+    def sample_rate(self) -> float:
+        """Chance of a record to join a step."""
+        return 1 / self.steps_per_epoch
+
+    @property
+    def expected_batch(self) -> int:
+        """What sums of gradients are divided by: n_train times the sample rate, rounded down."""
+        return self.n_train // self.steps_per_epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything that can change a trained model; the defaults are the paper's.
+
+    Attributes:
+        hidden: units of the hidden layers (ReLU), first to last.
+        epochs: passes over the training data in expectation.
+        expected_batch: target of the Poisson batches; the sample rate is 1/ceil(n/expected_batch).
+        learning_rate: of SGD, above 0.
+        momentum: of SGD, in [0, 1).
+        clip_norm: largest Euclidean norm one record's gradient keeps.
+        dp_delta: the delta of (epsilon, delta)-differential privacy.
+        accountant: who calibrates the noise.
+        standardise: shift and scale each feature by the mean and standard deviation of the
+            training records (outside the epsilon).
+        split: how records are divided into training and test records.
+
+    >>> TrainConfig(epochs=5).epochs
+    5
+    """
+
+    hidden: tuple[int, ...] = (64, 32)
+    epochs: int = 25
+    expected_batch: int = 256
+    learning_rate: float = 0.05
+    momentum: float = 0.9
+    clip_norm: float = 1.0
+    dp_delta: float = 1e-5
+    accountant: Accountant = Accountant.PLD
+    standardise: bool = True
+    split: SplitRule = SplitRule.WITHIN_LABELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for name, kind in (("accountant", Accountant), ("split", SplitRule)):
+            object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
+        require_at_least(1, epochs=self.epochs, expected_batch=self.expected_batch)
+        for units in self.hidden:
+            require_at_least(1, hidden=units)
+        require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        require_open_unit(dp_delta=self.dp_delta)
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
+
+    def sampling(self, n_train: int) -> Sampling:
+        """How batches of ``n_train`` records are drawn.
+
+        >>> TrainConfig().sampling(32_223)
+        Sampling(n_train=32223, steps_per_epoch=126, n_steps=3150)
+        """
+        if self.expected_batch > n_train:
+            raise InputError(
+                f"expected_batch must be at most the {n_train} training records, but "
+                f"{self.expected_batch} was given; use a smaller batch."
+            )
+        steps = math.ceil(n_train / self.expected_batch)
+        return Sampling(n_train, steps, steps * self.epochs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain JSON values, for the release."""
+        words = {"accountant": str(self.accountant), "split": str(self.split)}
+        return {**asdict(self), **words, "hidden": list(self.hidden)}
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
+        """Settings read from a file; an unknown key is an error.
+
+        >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
+        True
+        """
+        known = {field.name for field in fields(cls)}
+        for key in settings:
+            if key not in known:
+                names = ", ".join(sorted(known))
+                raise InputError(f"The training config has no setting {key!r}; it has {names}.")
+        return cls(**settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineFlags:
+    """How the engine runs; none of it changes a number beyond rounding.
+
+    Attributes:
+        device: "cpu", "cuda" or "cuda:1" and so on.
+        block_size: models that step together; None picks what suits the device.
+        jobs: single-threaded processes on the CPU; None takes every core this process may use.
+    """
+
+    device: str = "cpu"
+    block_size: int | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        kind, _, number = self.device.partition(":")
+        if kind not in ("cpu", "cuda") or (number and (kind == "cpu" or not number.isdigit())):
+            raise ValueError(
+                f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given."
+            )
+        for name in ("block_size", "jobs"):
+            if (value := getattr(self, name)) is not None:
+                require_at_least(1, **{name: value})
+
+    @property
+    def models_per_block(self) -> int:
+        """Models that step together: what fits the cache of a core, or the memory of a GPU."""
+        if self.block_size is not None:
+            return self.block_size
+        return 24 if self.device == "cpu" else 512
+
+    @property
+    def n_processes(self) -> int:
+        """Processes that train blocks at the same time; a GPU is driven by one."""
+        if self.device != "cpu":
+            return 1
+        return self.jobs or len(os.sched_getaffinity(0))
+
+
+def parse_budgets(text: str) -> tuple[float, ...]:
+    """Budgets from a list such as "none,0.1,1": epsilons above 0, or "none" for no privacy.
+
+    >>> parse_budgets("none,0.5")
+    (inf, 0.5)
+    """
+    budgets = tuple(_budget(word.strip()) for word in text.split(","))
+    if len(set(budgets)) < len(budgets):
+        raise InputError(f"--budgets names a budget twice in {text!r}; name each one once.")
+    return budgets
+
+
+def require_budget(epsilon: float) -> None:
+    """Raise ValueError unless ``epsilon`` is above 0 (infinity is training without privacy)."""
+    if not epsilon > 0:
+        raise InputError(
+            f"A budget must be an epsilon above 0 or 'none', but {epsilon!r} was given."
+        )
+
+
+def _budget(word: str) -> float:
+    if word.lower() in _NO_DP_WORDS:
+        return NO_DP
+    try:
+        epsilon = float(word)
+    except ValueError:
+        raise InputError(
+            f"A budget must be an epsilon above 0 or 'none', but {word!r} was given."
+        ) from None
+    require_budget(epsilon)
+    return epsilon
+
+
+def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:
+    words = [str(each) for each in kind]
+    if value not in words:
+        raise InputError(f"{name} must be one of {words}, but {value!r} was given.")
+    return kind(value)

@@ -1,0 +1,140 @@
+"""The training loop on a CUDA device: a captured step, replayed.
+
+The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits numpy's
+generator gives in order; so the schedules are those of the CPU and the weights agree to rounding.
+Import this only where there is a CUDA device: torch's CUDA builds bring triton, the others do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcer.errors import InputError
+from pcer.train.dpsgd import FleetState
+from pcer.train.engine import Fleet, step
+
+COUNTERS = 256
+"""Philox blocks one program computes."""
+
+WARM_UP_STEPS = 3
+"""Steps run before the capture, so that libraries allocate what they need outside of it."""
+
+
+@triton.jit
+def philox_kernel(keys, step, out, counters_per_row, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Write four 64-bit words for every counter of a row (a model) at a step."""
+    row = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = block < counters_per_row
+    zero = tl.zeros((SIZE,), tl.uint64)
+    key0 = tl.load(keys + 2 * row).to(tl.uint64, bitcast=True) + zero
+    key1 = tl.load(keys + 2 * row + 1).to(tl.uint64, bitcast=True) + zero
+    c0 = (tl.load(step) * counters_per_row + block + 1).to(tl.uint64)
+    c1, c2, c3 = zero, zero, zero
+    m0 = tl.full((SIZE,), 0xD2E7470EE14C6C93, tl.uint64)
+    m1 = tl.full((SIZE,), 0xCA5A826395121157, tl.uint64)
+    w0 = tl.full((SIZE,), 0x9E3779B97F4A7C15, tl.uint64)
+    w1 = tl.full((SIZE,), 0xBB67AE8584CAA73B, tl.uint64)
+    for _ in tl.static_range(10):
+        high0, high1 = tl.umulhi(m0, c0), tl.umulhi(m1, c2)
+        low0, low1 = m0 * c0, m1 * c2
+        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
+        key0 += w0
+        key1 += w1
+    place = out + (row * counters_per_row + block) * 4
+    tl.store(place, c0.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 1, c1.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 2, c2.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 3, c3.to(tl.int64, bitcast=True), mask=inside)
+
+
+def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
+    """64-bit words (model, n_words) that each model's stream gives at a step.
+
+    Args:
+        keys: (model, 2) int64, the two words of each Philox key.
+        step: (1,) int64, how many times n_words were drawn before.
+        n_words: a multiple of 4.
+    """
+    out = torch.empty(len(keys), n_words, dtype=torch.int64, device=keys.device)
+    if len(keys):
+        grid = (len(keys), triton.cdiv(n_words // 4, COUNTERS))
+        philox_kernel[grid](keys, step, out, n_words // 4, SIZE=COUNTERS)
+    return out
+
+
+def philox_keys(generators: list[np.random.Philox]) -> Tensor:
+    """The keys (model, 2) of some streams, as int64."""
+    words = [generator.state["state"]["key"] for generator in generators]
+    return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """The tensors a captured step reads and overwrites."""
+
+    state: FleetState
+    counter: Tensor
+    keys: Tensor
+
+    def reset(self, start: FleetState) -> None:
+        self.state.weights.copy_(start.weights)
+        self.state.velocity.copy_(start.velocity)
+        self.counter.zero_()
+
+
+def fit_on_cuda(fleet: Fleet) -> FleetState:
+    """Train the block by replaying a captured step, the usual or the wide one."""
+    require_full_precision()
+    with torch.cuda.device(fleet.table.device):
+        held = _Replayed(
+            FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone()),
+            torch.zeros(1, dtype=torch.int64, device=fleet.table.device),
+            philox_keys(fleet.noise).to(fleet.table.device),
+        )
+        widths = fleet.schedule.widths
+        usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
+        held.reset(fleet.start)
+        for is_wide in fleet.schedule.is_wide:
+            (wide if is_wide else usual).replay()
+        torch.cuda.synchronize()  # the CPU waits for the device
+    return held.state
+
+
+def require_full_precision() -> None:
+    """Raise InputError if products may be rounded to TF32 or bf16."""
+    if torch.get_float32_matmul_precision() != "highest":
+        raise InputError(
+            "Products must not be rounded below float32 (rounding could exceed the sensitivity), "
+            "but torch.get_float32_matmul_precision() is "
+            f"{torch.get_float32_matmul_precision()!r}; set it to 'highest'."
+        )
+
+
+def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.is_wide))):
+            _advance(fleet, held, width)
+        held.reset(fleet.start)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        _advance(fleet, held, width)
+    return graph
+
+
+def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
+    rows = fleet.schedule.rows.index_select(0, held.counter)[0]
+    bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
+    after = step(fleet, held.state, [rows[:, :width]], bits)
+    held.state.weights.copy_(after.weights)
+    held.state.velocity.copy_(after.velocity)
+    held.counter.add_(1)

@@ -1,0 +1,208 @@
+"""One step of DP-SGD for a block of models, as pure functions of tensors.
+
+The first axis is always the model, the second the record of the batch. Gradients of single records
+are never formed: for a linear layer with input a and back-propagated signal s, the gradient is the
+outer product of (a, 1) and s, so its squared norm is (|a|^2 + 1)|s|^2, and the sum of clipped
+gradients is one matrix product of the inputs with the signals scaled by the clip factor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+CLIP_MARGIN = 1e-6
+"""Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
+clip, and a zero gradient divides by no zero."""
+
+LANES = 32
+"""Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
+that no model falls into the remainder loop, which may round differently."""
+
+_ALIGNMENT = 16
+"""Floats in 64 bytes, where each layer starts: matrix products may round by alignment."""
+
+
+_relu_backward = torch.ops.aten.threshold_backward.grad_input
+"""Sets a signal to 0 where the activation is 0, in place."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer of every model: weight (model, inputs, outputs), bias (model, 1, outputs)."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the layers lie in a model's row of the flat parameter tensor (model, width).
+
+    Args:
+        sizes: inputs of the first layer, then the outputs of every layer; the last is 1.
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """(rows, columns) of each weight and each bias in order."""
+        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        return tuple(shape for i, o in pairs for shape in ((i, o), (1, o)))
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """First element of each weight and bias; one more, the end of the last."""
+        starts = [0]
+        for rows, columns in self.shapes:
+            starts.append(round_up(starts[-1] + rows * columns, _ALIGNMENT))
+        return tuple(starts)
+
+    @property
+    def width(self) -> int:
+        """Elements of a row, the gaps between layers included."""
+        return round_up(self.starts[-1], 2 * LANES)
+
+    @property
+    def n_parameters(self) -> int:
+        """Trained parameters of one model."""
+        return sum(rows * columns for rows, columns in self.shapes)
+
+    def arrays(self, flat: Tensor) -> list[Tensor]:
+        """Views of every weight and bias (model, rows, columns) in order."""
+        return [
+            flat[:, start : start + rows * columns].view(-1, rows, columns)
+            for start, (rows, columns) in zip(self.starts, self.shapes, strict=False)
+        ]
+
+    def layers(self, flat: Tensor) -> list[Layer]:
+        """Views of the layers of a flat parameter tensor."""
+        arrays = self.arrays(flat)
+        return [Layer(w, b) for w, b in zip(arrays[::2], arrays[1::2], strict=True)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The records of one step, padded; a padded record has weight 0 and counts for nothing.
+
+    Attributes:
+        inputs: (model, record, feature).
+        input_square: (model, record, 1), squared norm of the inputs.
+        label: (model, record, 1), 0 or 1.
+        weight: (model, record, 1), 1 for a drawn record, 0 for padding.
+    """
+
+    inputs: Tensor
+    input_square: Tensor
+    label: Tensor
+    weight: Tensor
+
+
+@dataclass(frozen=True)
+class FleetState:
+    """Parameters and momentum of a block of models, both (model, width)."""
+
+    weights: Tensor
+    velocity: Tensor
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """What a step needs besides state, batch and noise.
+
+    Attributes:
+        clip: (model, 1, 1), the clip norm of each model, infinite without privacy.
+        learning_rate: of SGD.
+        momentum: of SGD.
+        expected_batch: what the noisy sum is divided by; never the size that was drawn, which
+            would depend on the records.
+    """
+
+    clip: Tensor
+    learning_rate: float
+    momentum: float
+    expected_batch: int
+
+
+def round_up(number: int, multiple: int) -> int:
+    """The smallest multiple that is not below ``number``."""
+    return -(-number // multiple) * multiple
+
+
+def activations(layers: list[Layer], inputs: Tensor) -> list[Tensor]:
+    """Inputs, hidden activations and logits (model, record, units), in this order."""
+    outputs = [inputs]
+    for layer in layers:
+        if len(outputs) > 1:
+            outputs[-1].relu_()
+        outputs.append(torch.bmm(outputs[-1], layer.weight).add_(layer.bias))
+    return outputs
+
+
+def signals(layers: list[Layer], outputs: list[Tensor], residual: Tensor) -> list[Tensor]:
+    """Derivative of each record's loss by each layer's output, first layer first."""
+    found = [residual]
+    for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
+        back = torch.bmm(found[-1], layer.weight.mT)
+        found.append(_relu_backward(back, hidden, 0, grad_input=back))
+    return found[::-1]
+
+
+def square(values: Tensor) -> Tensor:
+    """Squared norm over the last axis, which is kept."""
+    norm: Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True)
+    return norm.square_()
+
+
+def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
+    """What a gradient is multiplied by so that its norm is at most the clip."""
+    return clip.div(squared_norm.sqrt_().add_(CLIP_MARGIN)).clamp_(max=1.0)
+
+
+def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
+    """Sum over the batch of every record's clipped gradient, (model, width).
+
+    Adding or removing one record changes it by at most the clip norm.
+    """
+    layers = layout.layers(weights)
+    outputs = activations(layers, batch.inputs)
+    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.weight)
+    backs = signals(layers, outputs, residual)
+    squares = [batch.input_square, *(square(hidden) for hidden in outputs[1:-1])]
+    terms = [a.add(1).mul_(square(s)) for a, s in zip(squares, backs, strict=True)]
+    factor = clip_factor(torch.cat(terms, dim=-1).sum(dim=-1, keepdim=True), clip)
+    total = torch.zeros_like(weights)
+    for target, inputs, signal in zip(layout.layers(total), outputs, backs, strict=False):
+        signal.mul_(factor)
+        target.weight.copy_(torch.bmm(inputs.mT, signal))
+        torch.sum(signal, dim=1, keepdim=True, out=target.bias)
+    return total
+
+
+def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> FleetState:
+    """SGD with momentum on the mean gradient, as in ``torch.optim.SGD``."""
+    velocity = state.velocity.mul(rule.momentum).add_(noisy_sum, alpha=1 / rule.expected_batch)
+    return FleetState(state.weights.add(velocity, alpha=-rule.learning_rate), velocity)
+
+
+def gaussian(bits: Tensor, std: Tensor) -> Tensor:
+    """Independent normal variables from random bits, by the Box-Muller transform.
+
+    The first half of a row gives the radius, the second the angle. The radius reads its 32 bits as
+    a signed number and drops the sign, so that small uniforms keep their precision: the tail
+    reaches 6.6 standard deviations.
+
+    Args:
+        bits: (model, width), 32 uniform bits in each int32.
+        std: (model, 1), the standard deviation of each model's noise.
+    """
+    half = bits.shape[1] // 2
+    uniform = bits[:, :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
+    radius = uniform.log_().mul_(-2 * std.square()).clamp_(min=0.0).sqrt_()
+    angle = bits[:, half:].to(std.dtype).mul_(math.pi * 2.0**-31)
+    return torch.cat([angle.cos().mul_(radius), angle.sin_().mul_(radius)], dim=1)

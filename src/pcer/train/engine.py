@@ -1,0 +1,287 @@
+"""The training loop for a block of models that step together.
+
+Every tensor of a block is made once, from the data, the models and their streams; then the loop
+reads rows, clipped sum, noise, momentum. Nothing depends on where in a block a model stands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch import device as Device
+
+from pcer.errors import InputError
+from pcer.train.config import TrainConfig
+from pcer.train.dpsgd import (
+    LANES,
+    Batch,
+    FleetState,
+    Layout,
+    StepRule,
+    activations,
+    clipped_sum,
+    gaussian,
+    momentum_step,
+    round_up,
+)
+from pcer.train.fleet import FloatArray, IntArray, Model, TrainingData
+from pcer.train.schedule import Schedule, Widths, fill_rows, sampled_positions
+from pcer.train.streams import Purpose, initial_weights, stream
+
+CHUNK = {"cpu": 512, "cuda": 8192}
+"""Records predicted at a time; a multiple of the lanes."""
+
+EXTRA_COLUMNS = 3
+"""What the table of records holds besides the features: squared norm, label, weight."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All that a block of models trains with; private models come first.
+
+    Attributes:
+        layout: where the layers lie in a row of parameters.
+        start: parameters and momentum before the first step.
+        rule: clip norms and SGD settings.
+        std: (private model, 1), standard deviation of the noise on the sum of gradients.
+        table: (split x record + 1, column): the records of every split, then the padding.
+        schedule: which rows of the table every step sees.
+        slots: for each model, the split it trains on.
+        noise: for each private model, the stream of its noise.
+    """
+
+    layout: Layout
+    start: FleetState
+    rule: StepRule
+    std: Tensor
+    table: Tensor
+    schedule: Schedule
+    slots: Tensor
+    noise: list[np.random.Philox]
+
+    @property
+    def n_records(self) -> int:
+        """Records of one split in the table."""
+        return (len(self.table) - 1) // (int(self.slots.max()) + 1)
+
+
+def train_block(
+    data: TrainingData,
+    models: Sequence[Model],
+    config: TrainConfig,
+    *,
+    device: str = "cpu",
+    secret: bytes = b"",
+) -> FloatArray:
+    """Train a block of models together and give their logits (model, record) on all records."""
+    order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
+    company = [models[i] for i in order]
+    if len(company) == 1:  # a product of one matrix rounds differently from a product of several
+        company = company * 2
+    with torch.no_grad(), one_thread():
+        fleet = assemble(data, company, config, device=Device(device), secret=secret)
+        logits = predict(fleet, fit(fleet))
+    return logits[np.argsort(order)]
+
+
+def assemble(
+    data: TrainingData,
+    models: Sequence[Model],
+    config: TrainConfig,
+    *,
+    device: Device,
+    secret: bytes,
+) -> Fleet:
+    """Make every tensor of a block; private models must come first."""
+    layout = Layout((data.features.shape[1], *config.hidden, 1))
+    private = [model for model in models if model.is_private]
+    std = [[model.noise_multiplier * config.clip_norm] for model in private]
+    seeds = list(dict.fromkeys(model.seed for model in models))
+    table = torch.cat([record_table(data, seed, config, device) for seed in seeds])
+    slots = [seeds.index(model.seed) for model in models]
+    return Fleet(
+        layout=layout,
+        start=initial_state(layout, models, device, secret),
+        rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device),
+        std=torch.tensor(std, device=device).view(-1, 1),
+        table=torch.nn.functional.pad(table, (0, 0, 0, 1)),
+        schedule=draw_schedule(data, models, slots, config, device, secret),
+        slots=torch.tensor(slots, device=device),
+        noise=[_stream(model, Purpose.NOISE, secret) for model in private],
+    )
+
+
+def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Device) -> Tensor:
+    """Features (standardised by the seed's training records), squared norm, label, weight 1."""
+    features = torch.from_numpy(data.features).to(device)
+    if config.standardise:
+        features = standardised(features, torch.from_numpy(data.train_rows[seed]).to(device))
+    if features.isnan().any():  # the CPU waits for the device
+        raise InputError("Missing features need config.standardise, which fills them in.")
+    n = features.shape[1]
+    width = round_up(n + EXTRA_COLUMNS, LANES // 2)
+    table = torch.zeros(len(features), width, device=device)
+    table[:, :n] = features
+    table[:, n] = features.square().sum(dim=1)
+    table[:, n + 1] = torch.from_numpy(data.labels)
+    table[:, n + 2] = 1
+    return table
+
+
+def standardised(features: Tensor, train: Tensor) -> Tensor:
+    """Mean 0 and standard deviation 1 over the training records; a missing value becomes 0.
+
+    A feature that is constant among the training records is only shifted.
+    """
+    seen = features[train].double()
+    n_known = seen.isnan().logical_not().sum(dim=0).clamp(min=1)
+    mean = seen.nansum(dim=0) / n_known
+    spread = (seen - mean).square().nansum(dim=0).div(n_known).sqrt()
+    spread[spread == 0] = 1
+    scaled = (features.double() - mean) / spread
+    scaled[:, seen.isnan().all(dim=0)] = 0
+    return scaled.nan_to_num(nan=0.0).float()
+
+
+def initial_state(
+    layout: Layout, models: Sequence[Model], device: Device, secret: bytes
+) -> FleetState:
+    """Each model's initial weights from its own stream, and no momentum."""
+    weights = torch.zeros(len(models), layout.width)
+    targets = layout.arrays(weights)
+    for index, model in enumerate(models):
+        values = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
+        for target, value in zip(targets, values, strict=True):
+            target[index].copy_(torch.from_numpy(value))
+    weights = weights.to(device)
+    return FleetState(weights, torch.zeros_like(weights))
+
+
+def step_rule(
+    models: Sequence[Model], config: TrainConfig, expected_batch: int, device: Device
+) -> StepRule:
+    """Clip and SGD settings; without privacy the clip is infinite."""
+    clips = [config.clip_norm if model.is_private else float("inf") for model in models]
+    clip = torch.tensor(clips, device=device).view(-1, 1, 1)
+    return StepRule(clip, config.learning_rate, config.momentum, expected_batch)
+
+
+def draw_schedule(
+    data: TrainingData,
+    models: Sequence[Model],
+    slots: Sequence[int],
+    config: TrainConfig,
+    device: Device,
+    secret: bytes,
+) -> Schedule:
+    """Draw every model's Poisson samples; the same on every device."""
+    sampling = config.sampling(data.n_train)
+    widths = Widths.of(sampling)
+    padding = (max(slots) + 1) * data.n_records
+    shape = (sampling.n_steps, len(models), widths.full)
+    rows = torch.full(shape, padding, dtype=torch.int32, device=device)
+    widest = torch.zeros(sampling.n_steps, dtype=torch.int64, device=device)
+
+    def draw(model: Model) -> IntArray:
+        return sampled_positions(model.seed, model.epsilon, sampling, secret)
+
+    for index, positions in enumerate(_each(draw, models, device)):
+        records = torch.from_numpy(data.train_rows[models[index].seed]).to(device)
+        own = (records + slots[index] * data.n_records).to(torch.int32)
+        sizes = fill_rows(rows[:, index], torch.from_numpy(positions).to(device), own)
+        widest = torch.maximum(widest, sizes)
+    return Schedule(rows, widths, (widest > widths.usual).tolist())
+
+
+def gather(fleet: Fleet, rows: Tensor) -> Batch:
+    """The records of a step, from rows (model, column) of the table."""
+    n_models, n_columns = rows.shape
+    values = fleet.table.index_select(0, rows.reshape(-1)).view(n_models, n_columns, -1)
+    n = fleet.layout.sizes[0]
+    square, label, weight = (values[..., i : i + 1] for i in range(n, n + EXTRA_COLUMNS))
+    return Batch(values[..., :n], square, label, weight)
+
+
+def step(fleet: Fleet, state: FleetState, parts: Sequence[Tensor], bits: Tensor) -> FleetState:
+    """One step of every model: clipped sums of the parts of its batch, noise, momentum."""
+    clip = fleet.rule.clip
+    total = clipped_sum(fleet.layout, state.weights, gather(fleet, parts[0]), clip)
+    for part in parts[1:]:
+        total += clipped_sum(fleet.layout, state.weights, gather(fleet, part), clip)
+    total[: len(bits)].add_(gaussian(bits, fleet.std))
+    return momentum_step(state, total, fleet.rule)
+
+
+def fit(fleet: Fleet) -> FleetState:
+    """Train the block to the last step."""
+    if fleet.table.is_cuda:
+        from pcer.train.cuda import fit_on_cuda
+
+        return fit_on_cuda(fleet)
+    state, usual = fleet.start, fleet.schedule.widths.usual
+    for rows, is_wide in zip(fleet.schedule.rows, fleet.schedule.is_wide, strict=True):
+        parts = [rows[:, :usual], rows[:, usual:]] if is_wide else [rows[:, :usual]]
+        state = step(fleet, state, parts, noise_bits(fleet))
+    return state
+
+
+def noise_bits(fleet: Fleet) -> Tensor:
+    """The next random bits of every private model, (private model, width) int32."""
+    bits = np.empty((len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
+    for row, generator in zip(bits, fleet.noise, strict=True):
+        row[:] = generator.random_raw(len(row))
+    return torch.from_numpy(bits.view(np.int32))
+
+
+def predict(fleet: Fleet, state: FleetState) -> FloatArray:
+    """Logits (model, record) of every model on all records, as standardised for its split."""
+    layers = fleet.layout.layers(state.weights)
+    chunk, device = CHUNK[fleet.table.device.type], fleet.table.device
+    logits = torch.empty(len(fleet.slots), round_up(fleet.n_records, chunk), device=device)
+    for first in range(0, fleet.n_records, chunk):
+        records = torch.arange(first, first + chunk, device=device).clamp_(max=fleet.n_records - 1)
+        rows = fleet.slots[:, None] * fleet.n_records + records
+        outputs = activations(layers, gather(fleet, rows).inputs)
+        logits[:, first : first + chunk] = outputs[-1][..., 0]
+    return logits[:, : fleet.n_records].cpu().numpy()
+
+
+def require_device(device: str) -> None:
+    """Raise InputError unless the device can be used here."""
+    if device != "cpu" and not torch.cuda.is_available():
+        raise InputError(
+            f"device {device!r} was asked for, but no CUDA device can be used here; use 'cpu'."
+        )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run on one core: products split over threads could round differently."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _each(
+    draw: Callable[[Model], IntArray], models: Sequence[Model], device: Device
+) -> Iterator[IntArray]:
+    """Draw for every model; beside a GPU on all cores, as numpy draws without the lock."""
+    if device.type == "cpu":
+        yield from map(draw, models)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(draw, models)
+
+
+def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:
+    return stream(seed=model.seed, epsilon=model.epsilon, purpose=purpose, secret=secret)

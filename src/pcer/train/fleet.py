@@ -1,0 +1,189 @@
+"""What goes into training and what comes out: the data, the models, the blocks, the predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pcer.errors import InputError
+from pcer.train.accounting import Budget
+from pcer.train.config import NO_DP
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """Records, labels and one random split per seed, checked; make it with ``of``.
+
+    Attributes:
+        features: (record, feature), finite or, where that was allowed, NaN for a missing value.
+        labels: (record,), 0 or 1.
+        train_rows: for each seed the rows of its training records, ascending; equally many each.
+    """
+
+    features: FloatArray
+    labels: FloatArray
+    train_rows: Mapping[int, IntArray]
+
+    @classmethod
+    def of(
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        train_rows: Mapping[int, ArrayLike],
+        *,
+        allow_missing: bool = False,
+    ) -> TrainingData:
+        """Convert and check once, where data enters.
+
+        Args:
+            features: (record, feature).
+            labels: (record,), 0 or 1.
+            train_rows: for each seed the rows of its training records.
+            allow_missing: take NaN for a missing value, which standardising sets to the training
+                mean; otherwise NaN is refused.
+        """
+        table = np.ascontiguousarray(features, dtype=np.float32)
+        target = np.asarray(labels)
+        _check_table(np.nan_to_num(table, posinf=np.inf) if allow_missing else table, target)
+        rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
+        _check_rows(rows, len(table))
+        return cls(features=table, labels=target.astype(np.float32), train_rows=rows)
+
+    @property
+    def n_records(self) -> int:
+        """Training and test records together."""
+        return len(self.features)
+
+    @property
+    def n_train(self) -> int:
+        """Training records of every seed."""
+        return len(next(iter(self.train_rows.values())))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that have a split, in the order given."""
+        return tuple(self.train_rows)
+
+    @property
+    def member(self) -> BoolArray:
+        """(seed, record), whether the record is a training record of that seed."""
+        found = np.zeros((len(self.train_rows), self.n_records), dtype=np.bool_)
+        for index, rows in enumerate(self.train_rows.values()):
+            found[index, rows] = True
+        return found
+
+    def only(self, seeds: Iterable[int]) -> TrainingData:
+        """The same records with the splits of some seeds."""
+        rows = {seed: self.train_rows[seed] for seed in seeds}
+        return TrainingData(features=self.features, labels=self.labels, train_rows=rows)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model to train: its seed, its budget and the noise that keeps it."""
+
+    seed: int
+    epsilon: float
+    noise_multiplier: float
+
+    @property
+    def is_private(self) -> bool:
+        """Whether gradients are clipped and noised."""
+        return self.epsilon != NO_DP
+
+
+@dataclass(frozen=True)
+class BlockResult:
+    """The models of one block and their logits (model, record) on all records."""
+
+    models: tuple[Model, ...]
+    logits: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """What the trained models say about every record, and which records each was trained on.
+
+    Attributes:
+        budgets: the budgets, with the noise used and the epsilon spent.
+        seeds: the seeds.
+        logits: (budget, seed, record), float32; the model predicts 1 where it is above 0.
+        member: (seed, record), whether the record was in the training split.
+    """
+
+    budgets: tuple[Budget, ...]
+    seeds: tuple[int, ...]
+    logits: FloatArray
+    member: BoolArray
+
+    @property
+    def predicted(self) -> BoolArray:
+        """(budget, seed, record), whether label 1 is predicted."""
+        return self.logits > 0
+
+
+def plan_blocks(
+    budgets: Sequence[Budget], seeds: Sequence[int], *, block_size: int
+) -> tuple[tuple[Model, ...], ...]:
+    """All models, seed by seed so that a block holds few splits, cut into equal blocks."""
+    models = [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+    n_blocks = -(-len(models) // block_size)
+    cuts = [len(models) * i // n_blocks for i in range(n_blocks + 1)]
+    return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
+
+
+def gather_predictions(
+    data: TrainingData, budgets: Sequence[Budget], results: Iterable[BlockResult]
+) -> Predictions:
+    """Put the logits of all blocks in their places; blocks may come in any order."""
+    place = {b.epsilon: i for i, b in enumerate(budgets)}
+    row = {seed: i for i, seed in enumerate(data.seeds)}
+    logits = np.empty((len(budgets), len(data.seeds), data.n_records), dtype=np.float32)
+    for result in results:
+        for model, values in zip(result.models, result.logits, strict=True):
+            logits[place[model.epsilon], row[model.seed]] = values
+    return Predictions(budgets=tuple(budgets), seeds=data.seeds, logits=logits, member=data.member)
+
+
+def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:
+    if features.ndim != 2 or not features.size:
+        raise InputError(
+            f"features must be a table (record, feature), but its shape is {features.shape}."
+        )
+    broken = np.flatnonzero(~np.isfinite(features).all(axis=1))
+    if broken.size:
+        raise InputError(
+            f"features must be finite, but {broken.size} records are not (the first is record "
+            f"{broken[0]}); drop these records or fill the values in."
+        )
+    if labels.shape != (len(features),) or not np.isin(labels, (0, 1)).all():
+        raise InputError(
+            f"labels must hold one 0 or 1 for each of the {len(features)} records, but its shape "
+            f"is {labels.shape} and its values start with {labels.ravel()[:5].tolist()}."
+        )
+
+
+def _check_rows(train_rows: Mapping[int, IntArray], n_records: int) -> None:
+    if not train_rows:
+        raise InputError("train_rows must hold the split of at least one seed, but it is empty.")
+    sizes = {len(rows) for rows in train_rows.values()}
+    if len(sizes) > 1:
+        raise InputError(
+            f"train_rows must have the same number of training records for every seed, but has "
+            f"{min(sizes)} to {max(sizes)}; split with one test_share."
+        )
+    for seed, rows in train_rows.items():
+        inside = rows.size and rows[0] >= 0 and rows[-1] < n_records
+        if not inside or (np.diff(rows) == 0).any():
+            raise InputError(
+                f"train_rows of seed {seed} must be different row numbers from 0 to "
+                f"{n_records - 1}; it names one twice, one outside, or none."
+            )

@@ -1,0 +1,85 @@
+"""Slow, obvious twins of the training engine: one model, one record, one number at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+MASK = 2**64 - 1
+
+
+def mlp(sizes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> nn.Sequential:
+    """The network of the engine as a plain torch module."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in itertools.pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs, dtype=dtype), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def record_gradient(module: nn.Module, features: Tensor, label: Tensor) -> list[Tensor]:
+    """Gradient of one record's loss by autograd."""
+    loss = nn.functional.binary_cross_entropy_with_logits(module(features[None])[0, 0], label)
+    return list(torch.autograd.grad(loss, list(module.parameters())))
+
+
+def clipped_sum(module: nn.Module, features: Tensor, labels: Tensor, clip: float) -> list[Tensor]:
+    """Sum of clipped gradients, one record after the other."""
+    total = [torch.zeros_like(p) for p in module.parameters()]
+    for record, label in zip(features, labels, strict=True):
+        gradient = record_gradient(module, record, label)
+        norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradient))
+        factor = min(1.0, clip / (norm + 1e-6))
+        total = [t + factor * g for t, g in zip(total, gradient, strict=True)]
+    return total
+
+
+def train(
+    module: nn.Module,
+    batches: list[tuple[Tensor, Tensor]],
+    *,
+    clip: float,
+    learning_rate: float,
+    momentum: float,
+    expected_batch: int,
+) -> None:
+    """DP-SGD with the noise off, in place."""
+    velocity = [torch.zeros_like(p) for p in module.parameters()]
+    for features, labels in batches:
+        total = clipped_sum(module, features, labels, clip)
+        with torch.no_grad():
+            for p, v, t in zip(module.parameters(), velocity, total, strict=True):
+                v.copy_(momentum * v + t / expected_batch)
+                p -= learning_rate * v
+
+
+def philox_4x64(key: tuple[int, int], counter: int) -> list[int]:
+    """One block of Philox 4x64-10 (Salmon et al. 2011) in Python's whole numbers."""
+    k0, k1 = key
+    c = [counter & MASK, counter >> 64, 0, 0]
+    for _ in range(10):
+        low, high = 0xD2E7470EE14C6C93 * c[0], 0xCA5A826395121157 * c[2]
+        c = [(high >> 64) ^ c[1] ^ k0, high & MASK, (low >> 64) ^ c[3] ^ k1, low & MASK]
+        k0, k1 = (k0 + 0x9E3779B97F4A7C15) & MASK, (k1 + 0xBB67AE8584CAA73B) & MASK
+    return c
+
+
+def box_muller(radius_bits: int, angle_bits: int) -> tuple[float, float]:
+    """Two normal variables from two signed 32-bit whole numbers."""
+    uniform = (abs(radius_bits) + 0.5) / 2**31
+    radius, angle = math.sqrt(-2 * math.log(min(uniform, 1.0))), math.pi * angle_bits / 2**31
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+def geometric_positions(waits: np.ndarray, sample_rate: float, n_trials: int) -> list[int]:
+    """Positions of the heads, one gap after the other."""
+    positions, at = [], -1
+    for wait in waits:
+        at += math.floor(wait / -math.log1p(-sample_rate)) + 1
+        if at >= n_trials:
+            return positions
+        positions.append(at)
+    raise AssertionError("too few waits")

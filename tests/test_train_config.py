@@ -1,0 +1,115 @@
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+from opacus import PrivacyEngine
+from torch.utils.data import DataLoader, TensorDataset
+
+from pcer.errors import InputError
+from pcer.train.config import Accountant, EngineFlags, TrainConfig, parse_budgets
+
+
+def test_defaults_are_the_papers():
+    config = TrainConfig()
+    assert (config.hidden, config.epochs, config.expected_batch) == ((64, 32), 25, 256)
+    assert (config.learning_rate, config.momentum, config.clip_norm) == (0.05, 0.9, 1.0)
+    assert (config.dp_delta, config.accountant) == (1e-5, Accountant.PLD)
+
+
+def test_config_survives_json():
+    config = TrainConfig(hidden=(7,), accountant="rdp", momentum=0.0, split="given")
+    assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_unknown_setting_is_refused_by_name():
+    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, clip_norm"):
+        TrainConfig.from_dict({"epoch": 3})
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, but 0 was given"),
+        ({"expected_batch": 2.5}, "expected_batch must be a whole number"),
+        ({"hidden": (64, 0)}, "hidden must be a whole number of at least 1, but 0"),
+        ({"learning_rate": -1}, "learning_rate must be a finite number above 0"),
+        ({"clip_norm": math.inf}, "clip_norm must be a finite number above 0, but inf"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), but 1.0"),
+        ({"dp_delta": 0.0}, "dp_delta must lie strictly between 0 and 1"),
+        ({"split": "by year"}, "split must be one of .*'given'.*, but 'by year' was given"),
+        ({"accountant": "gdp"}, r"accountant must be one of \['pld', 'prv', 'rdp'\], but 'gdp'"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TrainConfig(**settings)
+
+
+@pytest.mark.parametrize("flags", [{"device": "tpu"}, {"device": "cpu:1"}, {"device": "cuda:x"}])
+def test_unknown_device_is_refused(flags):
+    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'cuda:N', but"):
+        EngineFlags(**flags)
+
+
+@pytest.mark.parametrize("name", ["block_size", "jobs"])
+def test_flags_count_from_one(name):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, but 0"):
+        EngineFlags(**{name: 0})
+
+
+def test_block_size_suits_the_device():
+    assert EngineFlags().models_per_block == 24
+    assert EngineFlags(device="cuda").models_per_block == 512
+    assert EngineFlags(block_size=5).models_per_block == 5
+    assert EngineFlags(device="cuda", jobs=8).n_processes == 1
+    assert EngineFlags().n_processes >= 1
+
+
+def test_budgets_are_read_from_text():
+    assert parse_budgets("none, 0.1,5") == (math.inf, 0.1, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0", "an epsilon above 0 or 'none', but 0.0 was given"),
+        ("-1", "an epsilon above 0 or 'none', but -1.0 was given"),
+        ("nan", "an epsilon above 0 or 'none', but nan was given"),
+        ("0.1,lots", "an epsilon above 0 or 'none', but 'lots' was given"),
+        ("1,1.0", "names a budget twice in '1,1.0'"),
+    ],
+)
+def test_bad_budgets_are_refused_in_a_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        parse_budgets(text)
+
+
+def test_batch_larger_than_the_data_is_refused():
+    with pytest.raises(InputError, match="at most the 100 training records, but 256 was given"):
+        TrainConfig().sampling(100)
+
+
+@pytest.mark.filterwarnings("ignore:Secure RNG turned off")  # Opacus, of its own generator
+@pytest.mark.parametrize("n_train", [4_320, 32_223, 257, 256])
+def test_sampling_and_normalisation_are_those_of_opacus(n_train):
+    sampling = TrainConfig().sampling(n_train)
+    module = torch.nn.Linear(1, 1)
+    _, optimizer, loader = PrivacyEngine().make_private(
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), 0.1),
+        data_loader=DataLoader(TensorDataset(torch.zeros(n_train, 1)), batch_size=256),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    assert sampling.expected_batch == optimizer.expected_batch_size
+    assert sampling.sample_rate == loader.sample_rate
+    assert sampling.steps_per_epoch == len(loader)
+
+
+def test_importing_pcer_does_not_import_torch():
+    code = "import sys, pcer; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

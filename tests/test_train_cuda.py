@@ -1,0 +1,82 @@
+"""What only a CUDA device can show: run by hand with ``pytest -m gpu``."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pcer.errors import InputError
+from pcer.train import EngineFlags, Model, TrainConfig
+from pcer.train import engine as fleets
+from pcer.train.config import NO_DP
+from pcer.train.fleet import gather_predictions, plan_blocks
+from pcer.train.streams import Purpose, stream
+from test_train_engine import CONFIG, make_data, make_models
+
+pytestmark = pytest.mark.gpu
+
+
+def test_noise_bits_on_the_device_are_those_of_the_cpu():
+    from pcer.train.cuda import philox_keys, philox_words
+
+    generators = [stream(seed=s, epsilon=1.0, purpose=Purpose.NOISE) for s in range(5)]
+    keys = philox_keys(generators).cuda()
+    for step in range(4):
+        found = philox_words(keys, torch.tensor([step], device="cuda"), 1724)
+        expected = np.stack([g.random_raw(1724) for g in generators])
+        assert np.array_equal(found.cpu().numpy().view(np.uint64), expected)
+
+
+def test_schedules_on_the_device_are_those_of_the_cpu():
+    models = make_models()
+    schedules = [
+        fleets.assemble(
+            make_data(), models, CONFIG, device=torch.device(device), secret=b""
+        ).schedule
+        for device in ("cpu", "cuda")
+    ]
+    assert torch.equal(schedules[0].rows, schedules[1].rows.cpu())
+    assert schedules[0].is_wide == schedules[1].is_wide
+
+
+@pytest.mark.parametrize("config", [CONFIG, TrainConfig(epochs=2, expected_batch=64)])
+def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
+    data, models = make_data(), make_models()
+    ours = fleets.train_block(data, models, config)
+    theirs = fleets.train_block(data, models, config, device="cuda")
+    np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
+    again = fleets.train_block(data, models, config, device="cuda")
+    assert np.array_equal(theirs, again)
+
+
+def test_a_block_without_private_models_trains_on_the_device():
+    data, models = make_data(), [Model(s, NO_DP, 0.0) for s in range(3)]
+    ours = fleets.train_block(data, models, CONFIG)
+    theirs = fleets.train_block(data, models, CONFIG, device="cuda")
+    np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
+
+
+def test_rounded_products_are_refused():
+    from pcer.train.cuda import require_full_precision
+
+    torch.set_float32_matmul_precision("high")
+    try:
+        with pytest.raises(InputError, match="set it to 'highest'"):
+            require_full_precision()
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_the_device_flag_reaches_the_device():
+    from pcer.train import Budget, run_blocks
+
+    data = make_data()
+    budgets = [
+        Budget(epsilon=e, noise_multiplier=n, epsilon_by_accountant={})
+        for e, n in ((2.0, 1.1), (math.inf, 0.0))
+    ]
+    flags = EngineFlags(device="cuda")
+    blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block)
+    results = run_blocks(data, blocks, config=CONFIG, flags=flags)
+    assert np.isfinite(gather_predictions(data, budgets, results).logits).all()

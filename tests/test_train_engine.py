@@ -1,0 +1,323 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import reference_train as slow
+from pcer.errors import InputError, PcerError
+from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
+from pcer.train import engine as fleets
+from pcer.train.config import NO_DP
+from pcer.train.dpsgd import clipped_sum
+from pcer.train.fleet import plan_blocks
+from pcer.train.schedule import Widths, fill_rows, sampled_positions
+from pcer.train.streams import Purpose, initial_weights, stream
+
+CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
+CPU = torch.device("cpu")
+
+
+def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
+    generator = np.random.Generator(np.random.PCG64(0))
+    features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
+    labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
+    n_train = round(n * share)
+    rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
+    return TrainingData.of(features, labels, rows)
+
+
+def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
+    return [Model(s, e, n) for s in seeds for e, n in budgets]
+
+
+def assemble(data, models, config=CONFIG):
+    with torch.no_grad():
+        return fleets.assemble(data, models, config, device=CPU, secret=b"")
+
+
+def test_a_model_is_the_same_bit_for_bit_in_any_block():
+    data, models = make_data(), make_models()
+    together = fleets.train_block(data, models, CONFIG)
+    backwards = fleets.train_block(data, models[::-1], CONFIG)[::-1]
+    assert np.array_equal(together, backwards)
+    for index in (0, 2, 7, 11):
+        alone = fleets.train_block(data.only([models[index].seed]), [models[index]], CONFIG)
+        assert np.array_equal(alone[0], together[index])
+    for size in (2, 3, 5, 7):
+        pieces = [
+            fleets.train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)
+        ]
+        assert np.array_equal(np.concatenate(pieces), together)
+    assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
+
+
+def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
+    config = TrainConfig(epochs=2)
+    data = make_data(n=1500, n_features=21, seeds=range(2))
+    models = make_models(range(2))
+    together = fleets.train_block(data, models, config)
+    for index, model in enumerate(models):
+        assert np.array_equal(fleets.train_block(data, [model], config)[0], together[index])
+
+
+def test_wide_batches_of_others_do_not_change_a_model(monkeypatch):
+    """Even where the usual width is so small that nearly every step needs the rest."""
+    data, models = make_data(), make_models()
+    usual = fleets.train_block(data, models, CONFIG)
+    monkeypatch.setattr(Widths, "of", classmethod(lambda cls, sampling: cls(32, 128)))
+    fleet = assemble(data, models)
+    assert 0 < np.mean(fleet.schedule.is_wide) <= 1
+    together = fleets.train_block(data, models, CONFIG)
+    alone = [fleets.train_block(data, [model], CONFIG)[0] for model in models]
+    assert np.array_equal(together, np.stack(alone))
+    np.testing.assert_allclose(together, usual, atol=2e-4)
+
+
+def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
+    monkeypatch.setattr(Widths, "of", classmethod(lambda cls, sampling: cls(32, 32)))
+    with pytest.raises(PcerError, match="records does not fit the 32 padded columns"):
+        assemble(make_data(), make_models())
+
+
+def test_schedule_holds_each_models_own_draws():
+    data, models = make_data(), make_models()
+    fleet, sampling = assemble(data, models), CONFIG.sampling(210)
+    padding = 4 * data.n_records
+    for index, model in enumerate(models):
+        positions = sampled_positions(model.seed, model.epsilon, sampling, b"")
+        for step in range(sampling.n_steps):
+            drawn = positions[positions // 210 == step] % 210
+            expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
+            row = fleet.schedule.rows[step, index].tolist()
+            assert row[: len(expected)] == expected.tolist()
+            assert set(row[len(expected) :]) <= {padding}
+
+
+def test_an_empty_batch_is_only_padding():
+    rows = torch.full((3, 32), 99, dtype=torch.int32)
+    sizes = fill_rows(rows, torch.tensor([1, 8]), torch.arange(4, dtype=torch.int32))
+    assert sizes.tolist() == [1, 0, 1]
+    assert rows[0, 0] == 1
+    assert rows[2, 0] == 0
+    assert (rows[1] == 99).all()
+
+
+def first_noise(data, models, config, n_steps=1):
+    """The noise that really entered the weights in the first steps, in standard deviations."""
+    fleet = assemble(data, models, config)
+    state, noise = fleet.start, []
+    with torch.no_grad():
+        for rows in fleet.schedule.rows[:n_steps]:
+            clean = clipped_sum(
+                fleet.layout, state.weights, fleets.gather(fleet, rows), fleet.rule.clip
+            )
+            after = fleets.step(fleet, state, [rows], fleets.noise_bits(fleet))
+            change = after.velocity - state.velocity * fleet.rule.momentum
+            noise.append((change * fleet.rule.expected_batch - clean) / fleet.std)
+            state = after
+    used = torch.zeros(fleet.layout.width, dtype=torch.bool)
+    for array in fleet.layout.arrays(used[None]):
+        array[:] = True
+    return torch.stack(noise)[..., used].double().numpy()
+
+
+def largest_correlation(rows):
+    """Largest correlation of two rows, in standard deviations of what chance gives."""
+    found = np.corrcoef(rows) - np.eye(len(rows))
+    return np.abs(found).max() * math.sqrt(rows.shape[1])
+
+
+def test_noise_in_the_weights_is_standard_normal_and_shared_by_nothing():
+    models = make_models(budgets=((0.5, 40.0), (1.0, 40.0), (4.0, 70.0)))
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    noise = first_noise(make_data(), models, config, n_steps=4)
+    steps, n_models, n_parameters = noise.shape
+    values = noise.ravel()
+    assert stats.kstest(values, stats.norm.cdf).pvalue > 1e-4
+    assert abs(values.var() - 1) < 4.5 * math.sqrt(2 / values.size)
+    rows = noise.reshape(steps * n_models, n_parameters)  # every pair of steps and models
+    assert largest_correlation(rows) < 5.5
+    for lag in (1, 2, 64, n_parameters // 2):  # neighbouring parameters
+        a, b = rows[:, :-lag].ravel(), rows[:, lag:].ravel()
+        assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(a.size)
+
+
+def test_shared_noise_would_be_seen():
+    """The test above must fail if two budgets, seeds or steps shared a draw."""
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    noise = first_noise(make_data(), make_models(budgets=((0.5, 40.0), (4.0, 70.0))), config)[0]
+    noise[3] = noise[5]
+    assert largest_correlation(noise) > 20
+
+
+def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
+    """With shared noise and one start, two models would give s2 g1 - s1 g2 = (s2 - s1) clean."""
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    data = make_data()
+    fleet = assemble(data, make_models([0], budgets=((0.5, 40.0), (4.0, 20.0))), config)
+    with torch.no_grad():
+        rows = fleet.schedule.rows[0]
+        after = fleets.step(fleet, fleet.start, [rows], fleets.noise_bits(fleet))
+    sums = after.velocity * fleet.rule.expected_batch
+    guess = (20 * sums[0] - 40 * sums[1]) / (20 - 40)
+    assert guess.norm() > 20 * math.sqrt(fleet.layout.n_parameters)  # still only noise
+
+
+def test_private_models_without_noise_follow_the_slow_twin():
+    """The whole loop (schedule, standardisation, start, clip, momentum) one record at a time."""
+    data, config = (
+        make_data(n=60, n_features=4),
+        TrainConfig(hidden=(5,), epochs=2, expected_batch=20, clip_norm=0.3),
+    )
+    model, sampling = Model(1, 0.5, 0.0), config.sampling(42)
+    logits = fleets.train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
+    rows = data.train_rows[1]
+    x = data.features.astype(np.float64)
+    x = torch.from_numpy((x - x[rows].mean(axis=0)) / x[rows].std(axis=0))
+    y = torch.from_numpy(data.labels.astype(np.float64))
+    module = slow.mlp((4, 5, 1))
+    bits = stream(seed=1, epsilon=0.5, purpose=Purpose.INITIAL)
+    for p, value in zip(module.parameters(), initial_weights(bits, sizes=(4, 5, 1)), strict=True):
+        p.data = torch.from_numpy(value.T.astype(np.float64))
+    positions = sampled_positions(1, 0.5, sampling, b"")
+    drawn = [rows[positions[positions // 42 == t] % 42] for t in range(sampling.n_steps)]
+    slow.train(
+        module,
+        [(x[r], y[r]) for r in drawn],
+        clip=0.3,
+        learning_rate=0.05,
+        momentum=0.9,
+        expected_batch=42 // 3,
+    )
+    np.testing.assert_allclose(logits, module(x).detach()[:, 0], atol=2e-5)
+
+
+def test_constant_features_are_kept_at_zero():
+    data = make_data()
+    constant = np.concatenate([data.features, np.full((300, 1), 7.0)], axis=1)
+    table = fleets.record_table(
+        TrainingData.of(constant, data.labels, data.train_rows), 0, CONFIG, CPU
+    )
+    assert (table[:, 9] == 0).all()
+    torch.testing.assert_close(
+        table[data.train_rows[0], :9].mean(0), torch.zeros(9), atol=1e-5, rtol=0
+    )
+
+
+def test_missing_values_become_the_training_mean_where_allowed():
+    data = make_data()
+    features = data.features.copy()
+    features[::7, 2] = np.nan
+    features[data.train_rows[0], 5] = np.nan
+    holes = TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
+    table = fleets.record_table(holes, 0, CONFIG, CPU).numpy()
+    assert (table[::7, 2] == 0).all()
+    assert (table[:, 5] == 0).all()  # never known among the training records
+    known = [row for row in data.train_rows[0] if row % 7]
+    column = features[:, 2].astype(np.float64)
+    expected = (column - column[known].mean()) / column[known].std()
+    np.testing.assert_allclose(table[known, 2], expected[known], rtol=1e-6, atol=1e-6)
+    with pytest.raises(InputError, match=r"Missing features need config\.standardise"):
+        fleets.record_table(holes, 0, TrainConfig(standardise=False), CPU)
+
+
+def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
+    data = make_data()
+    data.features[3, 3] = np.inf
+    with pytest.raises(InputError, match="the first is record 3"):
+        TrainingData.of(data.features, data.labels, data.train_rows, allow_missing=True)
+
+
+def test_features_may_come_standardised():
+    data = make_data()
+    table = fleets.record_table(data, 0, TrainConfig(standardise=False), CPU)
+    assert np.array_equal(table[:, :9].numpy(), data.features)
+    np.testing.assert_allclose(table[:, 9], np.square(data.features).sum(1), rtol=1e-6)
+
+
+def test_a_secret_changes_every_model():
+    data, models = make_data(), make_models([0])
+    public = fleets.train_block(data, models, CONFIG)
+    secret = fleets.train_block(data, models, CONFIG, secret=b"only we know")
+    assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    fleets.train_block(make_data(), make_models([0]), CONFIG)
+    assert torch.get_num_threads() == before
+
+
+def test_blocks_hold_every_model_once_and_few_splits():
+    budgets = [
+        Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
+    ]
+    blocks = plan_blocks(budgets, range(50), block_size=24)
+    assert len(blocks) == 13
+    assert {len(block) for block in blocks} == {23, 24}
+    assert sorted(m.seed for block in blocks for m in block) == sorted([*range(50)] * 6)
+    assert max(len({m.seed for m in block}) for block in blocks) <= 5
+
+
+@pytest.mark.parametrize("flags", [EngineFlags(jobs=1), EngineFlags(jobs=2, block_size=3)])
+def test_predictions_are_ordered_by_budget_seed_and_record(flags):
+    data, config = make_data(), TrainConfig(hidden=(8,), epochs=2, expected_batch=70)
+    found = train_seeds(data, budgets=(NO_DP, 2.0), config=config, flags=flags)
+    assert found.logits.shape == (2, 4, 300)
+    assert found.logits.dtype == np.float32
+    assert found.member.shape == (4, 300)
+    assert (found.member.sum(axis=1) == 210).all()
+    assert [b.epsilon for b in found.budgets] == [NO_DP, 2.0]
+    assert found.budgets[1].epsilon_by_accountant["pld"] <= 2.0
+    for (i, budget), seed in itertools.product(enumerate(found.budgets), range(4)):
+        model = Model(seed, budget.epsilon, budget.noise_multiplier)
+        alone = fleets.train_block(data, [model], config)[0]
+        assert np.array_equal(found.logits[i, seed], alone)
+        assert np.array_equal(found.predicted[i, seed], alone > 0)
+
+
+def test_training_learns():
+    data = make_data(n=2000, seeds=[0])
+    found = train_seeds(data, budgets=(NO_DP,), config=TrainConfig(), flags=EngineFlags(jobs=1))
+    right = found.predicted[0, 0] == (data.labels > 0)
+    assert right[~found.member[0]].mean() > 0.8
+
+
+def test_nan_features_are_refused():
+    data = make_data()
+    data.features[17, 2] = np.nan
+    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\); drop"):
+        TrainingData.of(data.features, data.labels, data.train_rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"features": np.zeros(5)}, r"features must be a table .*shape is \(5,\)"),
+        ({"labels": np.full(300, 2)}, "labels must hold one 0 or 1 for each of the 300 records"),
+        ({"labels": np.zeros(7)}, r"its shape is \(7,\)"),
+        ({"train_rows": {}}, "train_rows must hold the split of at least one seed"),
+        ({"train_rows": {0: [1, 1]}}, "train_rows of seed 0 must be different row numbers"),
+        ({"train_rows": {3: [1, 300]}}, "train_rows of seed 3 must be different row numbers"),
+        ({"train_rows": {0: [1], 1: [1, 2]}}, "same number of training records for every seed"),
+    ],
+)
+def test_bad_data_is_refused_in_a_sentence(change, sentence):
+    data = make_data()
+    parts = {"features": data.features, "labels": data.labels, "train_rows": data.train_rows}
+    with pytest.raises(InputError, match=sentence):
+        TrainingData.of(**(parts | change))
+
+
+def test_batch_larger_than_the_data_is_refused_before_training():
+    with pytest.raises(InputError, match="at most the 210 training records, but 256 was given"):
+        train_seeds(make_data(), budgets=(1.0,))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_where_there_is_none_is_refused():
+    with pytest.raises(InputError, match="'cuda' was asked for, but no CUDA device can be used"):
+        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG, flags=EngineFlags(device="cuda"))
