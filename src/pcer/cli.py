@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.progress import track
 from rich.text import Text
 
-from pcer import summary
+from pcer import cli_data, summary
 from pcer._version import __version__
 from pcer.audit import audit as run_audit
 from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
@@ -130,6 +130,9 @@ def schema(
 def version() -> None:
     """Print the version."""
     typer.echo(f"pcer {__version__}")
+
+
+cli_data.register(app)
 
 
 def main() -> None:
