@@ -14,13 +14,14 @@ from rich.padding import Padding
 from rich.progress import track
 from rich.text import Text
 
-from pcer import summary
+from pcer import cli_data, summary
 from pcer._version import __version__
 from pcer.audit import audit as run_audit
 from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.jsonfile import MAX_BYTES, canonical_json, write_files
 from pcer.junit import to_junit
+from pcer.pages import to_latex_tables, to_markdown_page
 from pcer.release import Release, read_release, release_schema
 from pcer.table import to_rich
 from pcer.verdict import FailOn
@@ -131,6 +132,9 @@ def version() -> None:
     typer.echo(f"pcer {__version__}")
 
 
+cli_data.register(app)
+
+
 def main() -> None:
     """Run the command line; anything pcer refuses is one sentence and exit code 2."""
     try:
@@ -179,7 +183,7 @@ def _render(name: str, audits: list[Audit], wanted: list[str]) -> str:
         return canonical_json(trees[0] if len(trees) == 1 else trees)
     if name == "junit":
         return to_junit(audits, wanted)
-    render = summary.to_markdown_page if name == "markdown" else summary.to_latex_tables
+    render = to_markdown_page if name == "markdown" else to_latex_tables
     return render(audits)
 
 

@@ -26,10 +26,6 @@ from pcer.table import (
     MAY_BREAK,
     SOFT_HYPHEN,
     Table,
-    latex_text,
-    markdown_text,
-    to_latex,
-    to_markdown,
 )
 
 MOST_GAP_COLUMNS = 2
@@ -313,33 +309,6 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     return Table(
         "All releases", ("dataset", "attribute", "verdict", "other budgets"), tuple(rows), 4
     )
-
-
-def to_markdown_page(audits: Sequence[Audit]) -> str:
-    """Audits as one Markdown page."""
-    parts = []
-    for audit in audits:
-        parts.append(f"## {markdown_text(headline(audit))}\n")
-        for title, lines in (
-            ("In plain words", audit.account),
-            ("Advice", advice(audit)),
-            ("What was audited", facts(audit)),
-        ):
-            items = "\n".join(f"- {markdown_text(line)}" for line in lines)
-            parts.append(f"### {title}\n\n{items}\n")
-        parts += [to_markdown(table) for table in tables(audit)]
-        parts.append(f"Release digest (SHA-256): `{audit.release_sha256}`\n")
-    return "\n".join(parts)
-
-
-def to_latex_tables(audits: Sequence[Audit]) -> str:
-    """Audits as LaTeX: the account as text, then booktabs tables."""
-    parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs}.\n"]
-    for audit in audits:
-        parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
-        parts.append(latex_text(" ".join([*audit.account, *advice(audit)])) + "\n")
-        parts += [to_latex(table) for table in tables(audit)]
-    return "\n".join(parts)
 
 
 def _budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:

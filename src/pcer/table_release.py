@@ -92,6 +92,7 @@ def releases_from_table(
         InputError: one sentence with the file, the column and the remedy.
     """
     table, file = open_predictions(source, backend=backend)
+    columns = columns.completed(table.columns)
     cells = count_cells(table, columns, positive=facts.positive_label, file=file)
     views = _views(columns.attributes)
     if facts.groups is not None and len(views) > 1:

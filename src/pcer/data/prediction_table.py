@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pcer.data.table_file import is_csv, require_columns, require_readable, unreadable
 from pcer.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     import ibis.expr.types as ir
 
@@ -27,6 +26,10 @@ _CSV_OPTIONS: dict[str, dict[str, Any]] = {
 class PredictionColumns:
     """Which column of a prediction table holds what. One table can hold many models.
 
+    Where ``epsilon``, ``seed`` or ``split_id`` is None, a column of that name is used if the table
+    has one (rows of different models must never be counted together); without it there is no DP,
+    one model per budget, and nothing known of the split.
+
     Args:
         attributes: the protected attributes, at least one.
         y_true: labels with two values.
@@ -34,9 +37,9 @@ class PredictionColumns:
         y_score: probabilities in [0, 1], positive from ``threshold`` on.
         threshold: used with ``y_score`` only.
         split: "train" or "test".
-        epsilon: the model's budget, missing or infinite without DP; None: no model has DP.
-        seed: the model's number within its budget; None: there is one model per budget.
-        split_id: which models used the same split; None: not said.
+        epsilon: the model's budget, missing or infinite without DP.
+        seed: the model's number within its budget.
+        split_id: which models used the same split.
         membership_score: an attacker's score, higher where a record seems a member.
         loss: the model's loss, lower where a record seems a member; instead of a score.
     """
@@ -60,6 +63,16 @@ class PredictionColumns:
             raise InputError("give either predicted labels or a score column, not both.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
+
+    def completed(self, present: Sequence[str]) -> PredictionColumns:
+        """The same, with columns of the usual names where the table has them."""
+
+        def usual(name: str) -> str | None:
+            return getattr(self, name) or (name if name in present else None)
+
+        return replace(
+            self, epsilon=usual("epsilon"), seed=usual("seed"), split_id=usual("split_id")
+        )
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -93,7 +106,7 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
     if isinstance(backend, str) and "://" in backend:
         return _named_table(connection, str(source)), str(source)
     path = require_readable(source)
-    return _file_table(connection, path), str(path)
+    return _file_table(connection, path), path
 
 
 def connect(backend: Any) -> Any:
@@ -106,11 +119,12 @@ def connect(backend: Any) -> Any:
         return backend
     try:
         return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
-    except (AttributeError, ImportError, ibis.common.exceptions.IbisError):
+    except (AttributeError, ImportError, RuntimeError, ibis.common.exceptions.IbisError):
         name = backend.split("://")[0]
+        needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
             f"the backend {name!r} cannot be used here; install it with "
-            f'pip install "ibis-framework[{name}]", or leave --backend out.'
+            f'pip install "ibis-framework[{name}]"{needs}, or leave --backend out.'
         ) from None
 
 
@@ -124,23 +138,21 @@ def executed(table: ir.Table, *, file: str) -> Any:
     return _readable(file, table.to_pyarrow)
 
 
-def _file_table(connection: Any, path: Path) -> ir.Table:
+def _file_table(connection: Any, path: str) -> ir.Table:
     if not is_csv(path):
-        return _readable(str(path), lambda: connection.read_parquet(str(path)))
+        return _readable(path, lambda: connection.read_parquet(path))
     options = _CSV_OPTIONS.get(connection.name, {})
-    return _readable(str(path), lambda: connection.read_csv(str(path), header=True, **options))
+    return _readable(path, lambda: connection.read_csv(path, header=True, **options))
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:
     """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
-    from pathlib import Path
-
     import duckdb
 
     try:
         return read()
     except duckdb.Error as error:
-        raise unreadable(Path(file), error) from None
+        raise unreadable(file, error) from None
 
 
 def _named_table(connection: Any, name: str) -> ir.Table:

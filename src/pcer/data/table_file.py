@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,28 +29,24 @@ def open_table(table: Any) -> tuple[pa.Table, str]:
     if not isinstance(table, str | os.PathLike):
         return _from_frame(table), "the table"
     path = require_readable(table)
-    return (_from_csv(path) if is_csv(path) else _from_parquet(path)), str(path)
+    return (_from_csv(path) if is_csv(path) else _from_parquet(path)), path
 
 
-def require_readable(table: str | os.PathLike[str]) -> Path:
-    """The path, or one sentence saying why it cannot be a table."""
-    path = Path(table)
+def require_readable(table: str | os.PathLike[str]) -> str:
+    """The path, or one sentence saying why it cannot be a table; addresses are taken as given."""
+    name, path = os.fspath(table), Path(table)
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name its files, such as {path / '*.parquet'}.")
-    if not str(path).lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
-        raise InputError(f"{path} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it.")
-    if any(mark in str(path) for mark in _MANY):
-        _require_match(path)
-    elif not path.is_file():
-        raise InputError(f"{path} does not exist; check the name.")
-    elif path.stat().st_size == 0:
-        raise InputError(f"{path} is empty; a table needs a header and records.")
-    return path
+        raise InputError(f"{name} is a folder; name its files, such as {path / '*.parquet'}.")
+    if not name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
+        raise InputError(f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it.")
+    if "://" not in name:
+        _require_file(path)
+    return name
 
 
-def is_csv(path: Path) -> bool:
+def is_csv(name: str) -> bool:
     """Whether the name of the file says that it is text with separators."""
-    return str(path).lower().endswith(CSV_ENDINGS)
+    return name.lower().endswith(CSV_ENDINGS)
 
 
 def require_columns(names: Iterable[str], present: list[str], *, file: str) -> None:
@@ -64,7 +61,7 @@ def require_columns(names: Iterable[str], present: list[str], *, file: str) -> N
             raise InputError(f"{file} has no column {name!r}; {hint}.")
 
 
-def unreadable(path: Path, error: Exception) -> InputError:
+def unreadable(path: str, error: Exception) -> InputError:
     """One sentence for a file that cannot be parsed; never quotes a line of it."""
     line = re.search(r"Line: (\d+)", str(error))
     where = f" (line {line.group(1)})" if line else ""
@@ -73,29 +70,32 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path} cannot be read{where}: {reason}; {remedy}.")
 
 
-def _require_match(path: Path) -> None:
-    from glob import glob
+def _require_file(path: Path) -> None:
+    if any(mark in str(path) for mark in _MANY):
+        if not glob(str(path), recursive=True):
+            raise InputError(f"no file matches {path}; check the pattern.")
+    elif not path.is_file():
+        raise InputError(f"{path} does not exist; check the name.")
+    elif path.stat().st_size == 0:
+        raise InputError(f"{path} is empty; a table needs a header and records.")
 
-    if not glob(str(path), recursive=True):
-        raise InputError(f"no file matches {path}; check the pattern.")
 
-
-def _from_csv(path: Path) -> pa.Table:
+def _from_csv(path: str) -> pa.Table:
     import duckdb
 
     try:
         with duckdb.connect() as connection:
-            return connection.read_csv(str(path), all_varchar=True, header=True).to_arrow_table()
+            return connection.read_csv(path, all_varchar=True, header=True).to_arrow_table()
     except duckdb.Error as error:
         raise unreadable(path, error) from None
 
 
-def _from_parquet(path: Path) -> pa.Table:
+def _from_parquet(path: str) -> pa.Table:
     import duckdb
 
     try:
         with duckdb.connect() as connection:
-            return connection.read_parquet(str(path)).to_arrow_table()
+            return connection.read_parquet(path).to_arrow_table()
     except duckdb.Error as error:
         raise unreadable(path, error) from None
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -85,6 +86,27 @@ def epsilon_spent(
     """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
     mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
     return _spent(mechanism, noise_multiplier, 1.0, accountant)
+
+
+def joint_epsilon(
+    noise_multipliers: Sequence[float], *, n_train: int, config: TrainConfig
+) -> float:
+    """Upper bound of the epsilon of releasing many models trained on overlapping records.
+
+    Renyi composition over all models: as if every record were in every training set.
+    """
+    import dp_accounting as dpa
+    from dp_accounting.rdp import RdpAccountant
+
+    if not noise_multipliers:
+        return 0.0
+    sampling = config.sampling(n_train)
+    accountant = RdpAccountant()
+    with _without_remarks_on_skipped_orders():
+        for noise, models in Counter(noise_multipliers).items():
+            step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
+            accountant.compose(dpa.SelfComposedDpEvent(step, sampling.n_steps * models))
+        return float(accountant.get_epsilon(config.dp_delta))
 
 
 @dataclass(frozen=True)

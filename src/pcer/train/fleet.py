@@ -50,7 +50,7 @@ class TrainingData:
             allow_missing: take NaN for a missing value, which standardising sets to the training
                 mean; otherwise NaN is refused.
         """
-        table = np.ascontiguousarray(features, dtype=np.float32)
+        table = np.array(features, dtype=np.float32, order="C")
         target = np.asarray(labels)
         _check_table(np.nan_to_num(table, posinf=np.inf) if allow_missing else table, target)
         rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
