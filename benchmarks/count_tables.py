@@ -3,10 +3,10 @@
     python benchmarks/count_tables.py [--rows 100000000] [--folder somewhere]
 
 Writes the table (Parquet, 20 files, six budgets times 50 seeds) into the folder if it is not there,
-then prints rows per second and peak memory. pcer and two plain queries (by the table's keys with four
-FILTERs; by the same keys, label and answer) take turns in one process with two threads each: one
-warm-up, then the median of five. Memory is the peak of a process that does nothing else. MetricFrame
-gets the largest table that it counts within 2 GB.
+then prints rows per second and peak memory. pcer and two plain queries (by the table's keys, with
+four FILTERs; by the same keys, label and answer) take turns in one process with two threads each:
+one warm-up, then the median of five. Memory is the peak of a process that does nothing else.
+MetricFrame gets the largest table that it counts within 2 GB.
 """
 
 from __future__ import annotations
