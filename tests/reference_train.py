@@ -20,6 +20,14 @@ def mlp(sizes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> nn.Sequen
     return nn.Sequential(*layers[:-1])
 
 
+def load_matrices(module: nn.Module, matrices: list[np.ndarray]) -> None:
+    """Set each linear layer to (inputs + 1, outputs), the last row the bias."""
+    linear = [layer for layer in module if isinstance(layer, nn.Linear)]
+    for layer, matrix in zip(linear, matrices, strict=True):
+        layer.weight.data = torch.from_numpy(matrix[:-1].T.copy()).to(layer.weight.dtype)
+        layer.bias.data = torch.from_numpy(matrix[-1].copy()).to(layer.bias.dtype)
+
+
 def record_gradient(module: nn.Module, features: Tensor, label: Tensor) -> list[Tensor]:
     """Gradient of one record's loss by autograd."""
     loss = nn.functional.binary_cross_entropy_with_logits(module(features[None])[0, 0], label)

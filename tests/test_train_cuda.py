@@ -37,7 +37,7 @@ def test_schedules_on_the_device_are_those_of_the_cpu():
         for device in ("cpu", "cuda")
     ]
     assert torch.equal(schedules[0].rows, schedules[1].rows.cpu())
-    assert schedules[0].is_wide == schedules[1].is_wide
+    assert schedules[0].widths.full == schedules[1].widths.full
 
 
 @pytest.mark.parametrize("config", [CONFIG, TrainConfig(epochs=2, expected_batch=64)])

@@ -25,9 +25,16 @@ def make_batch(generator, n_models, n_records, n_features, dtype):
     inputs = torch.randn(n_models, n_records, n_features, generator=generator, dtype=dtype)
     inputs = inputs * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype) * 2
     label = torch.randint(0, 2, (n_models, n_records, 1), generator=generator).to(dtype)
-    weight = torch.ones_like(label)
-    weight[:, -3:] = 0  # padding
-    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label, weight)
+    inputs = torch.cat([inputs, torch.ones_like(label)], dim=-1)
+    inputs[:, -3:] = 0  # padding
+    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
+
+
+def without(batch, record):
+    """The batch with one record turned into padding."""
+    inputs = batch.inputs.clone()
+    inputs[:, record] = 0
+    return Batch(inputs, inputs.square().sum(-1, keepdim=True), batch.label)
 
 
 def make_modules(generator, sizes, n_models, dtype):
@@ -46,20 +53,19 @@ def flat_weights(layout, modules, dtype):
 
 
 def write(layout, row, values):
-    for target, value in zip(layout.arrays(row), values, strict=True):
-        target[0].copy_(value.detach().T if value.ndim == 2 else value.detach()[None])
+    for layer, weight, bias in zip(layout.layers(row), values[::2], values[1::2], strict=True):
+        layer.weight[0].copy_(weight.detach().T)
+        layer.bias[0, 0].copy_(bias.detach())
 
 
 def read(layout, row):
-    return [
-        array[0].T if index % 2 == 0 else array[0, 0]
-        for index, array in enumerate(layout.arrays(row))
-    ]
+    pairs = [(layer.weight[0].T, layer.bias[0, 0]) for layer in layout.layers(row)]
+    return [array for pair in pairs for array in pair]
 
 
 def real(batch, model):
-    keep = batch.weight[model, :, 0] > 0
-    return batch.inputs[model][keep], batch.label[model, :, 0][keep]
+    keep = batch.inputs[model, :, -1] > 0
+    return batch.inputs[model][keep, :-1], batch.label[model, :, 0][keep]
 
 
 def clipped_share(module, batch, model, clip):
@@ -174,14 +180,11 @@ def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sizes, scale)
     modules = make_modules(generator, sizes, n_models, torch.float32)
     weights = flat_weights(layout, modules, torch.float32) * scale
     clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
-    batch = make_batch(generator, n_models, 33, sizes[0], torch.float32)
-    batch.weight.fill_(1)
+    batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
     whole = clipped_sum(layout, weights, batch, clip).double()
     moves = []
     for record in range(33):
-        weight = batch.weight.clone()
-        weight[:, record] = 0
-        less = Batch(batch.inputs, batch.input_square, batch.label, weight)
+        less = without(batch, record)
         moves.append((whole - clipped_sum(layout, weights, less, clip).double()).norm(dim=1))
     share = torch.stack(moves) / clip[:, 0, 0]
     assert share.max() <= 1 + 2e-6  # rounding of a sum of 33 float32 terms
@@ -196,7 +199,7 @@ def test_padding_counts_for_nothing():
         layout, make_modules(generator, (5, 4, 1), 2, torch.float32), torch.float32
     )
     batch = make_batch(generator, 2, 32, 5, torch.float32)
-    batch.weight.zero_()
+    batch.inputs.zero_()
     total = clipped_sum(layout, weights, batch, torch.ones(2, 1, 1))
     assert (total == 0).all()
 
@@ -207,8 +210,8 @@ def test_layers_start_at_aligned_places_and_do_not_overlap():
     assert layout.width % 64 == 0
     assert layout.n_parameters == 7 * 5 + 5 + 5 * 3 + 3 + 3 + 1
     flat = torch.zeros(2, layout.width)
-    for array in layout.arrays(flat):
-        array += 1
+    for layer in layout.layers(flat):
+        layer.matrix.add_(1)
     assert flat.max() == 1
     assert flat.sum() == 2 * layout.n_parameters
 

@@ -30,8 +30,7 @@ def same_start(model):
         sizes = (n_features, *CONFIG.hidden, 1)
         module = slow.mlp(sizes, torch.float32)
         bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=Purpose.INITIAL)
-        for p, v in zip(module.parameters(), initial_weights(bits, sizes=sizes), strict=True):
-            p.data = torch.from_numpy(v.T.copy())
+        slow.load_matrices(module, initial_weights(bits, sizes=sizes))
         return module
 
     return factory

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.progress import track
 from rich.text import Text
 
-from pcer import cli_data, summary
+from pcer import cli_data, cli_train, summary
 from pcer._version import __version__
 from pcer.audit import audit as run_audit
 from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
@@ -133,6 +133,23 @@ def version() -> None:
 
 
 cli_data.register(app)
+cli_train.register(app)
+
+
+@app.command(epilog="Example: pcer demo -o pcer-demo")
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
+        "pcer-demo"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Splits, and models per budget.")] = 20,
+) -> None:
+    """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
+    paths = cli_train.train_demo(out, seeds)
+    audits = _audit_all(paths, Plan(), [])
+    written = out / "compas.audit.json"
+    write_files({written: _render("json", audits, [])})
+    _print_audits(audits)
+    typer.echo(f"wrote {', '.join(map(str, [*paths, written]))}")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -25,9 +25,10 @@ from rich.progress import (
 
 from pcer._version import __version__
 from pcer.errors import InputError, OutputError
+from pcer.release import Outcome
 
 if TYPE_CHECKING:
-    from pcer.data import GroupedDataset
+    from pcer.data import GroupedDataset, OwnTable
     from pcer.sweep import Sweep
     from pcer.train import EngineFlags
 
@@ -35,7 +36,6 @@ Made = TypeVar("Made")
 
 NEEDED = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 PAPER_BUDGETS = "none,0.1,0.5,1,5,10"
-DEMO_SEEDS = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +56,9 @@ def train(
     clip_norm: Annotated[float, typer.Option(help="Largest norm of one gradient.")] = 1.0,
     hidden: Annotated[str, typer.Option(help="Units of the hidden layers.")] = "64,32",
     dp_delta: Annotated[float, typer.Option(help="Delta of (epsilon, delta)-DP.")] = 1e-5,
-    accountant: Annotated[str, typer.Option(help="pld, prv or rdp.")] = "pld",
+    accountant: Annotated[
+        Literal["pld", "prv", "rdp"], typer.Option(help="Who calibrates the noise.")
+    ] = "pld",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: cores.")] = None,
     keep_scores: Annotated[
@@ -68,7 +70,7 @@ def train(
     label: Annotated[str | None, typer.Option(help="Own table: column to predict.")] = None,
     positive: Annotated[str | None, typer.Option(help="Own table: its positive value.")] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="Own table: a positive is a benefit or a harm.")
+        Outcome | None, typer.Option(help="Own table: what a positive is for the person.")
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Own table: column to leave out; repeatable.")
@@ -77,7 +79,7 @@ def train(
     """Train budgets x seeds and write one release per attribute; killed, it resumes."""
     require_training()
     from pcer.sweep import Sweep, run_sweep
-    from pcer.train import EngineFlags, TrainConfig, parse_budgets
+    from pcer.train import Accountant, EngineFlags, TrainConfig, parse_budgets
 
     flags = _checked(lambda: EngineFlags(device=device, jobs=jobs))
     config = _checked(
@@ -88,7 +90,7 @@ def train(
             learning_rate=learning_rate,
             clip_norm=clip_norm,
             dp_delta=dp_delta,
-            accountant=accountant,  # type: ignore[arg-type] - converted and checked there
+            accountant=Accountant(accountant),
         )
     )
     own = _Own(label, positive, outcome, tuple(attribute), tuple(drop or ()))
@@ -105,6 +107,25 @@ def train(
     for path in paths.values():
         typer.echo(f"wrote {path}")
     typer.echo(f"next: pcer audit {out}")
+
+
+def train_demo(out: Path, n_seeds: int) -> list[Path]:
+    """Train the paper's COMPAS models and write their release."""
+    require_training()
+    from pcer.data import load
+    from pcer.sweep import Sweep, run_sweep
+    from pcer.train import EngineFlags, TrainConfig, parse_budgets
+
+    sweep = Sweep(
+        dataset=load("compas"),
+        attributes=("race",),
+        budgets=parse_budgets(PAPER_BUDGETS),
+        seeds=tuple(range(n_seeds)),
+        config=TrainConfig(),
+    )
+    flags = EngineFlags()
+    with progress_bar("Training") as advance, _logged(sweep, flags, out):
+        return list(run_sweep(sweep, out, flags=flags, on_progress=advance).values())
 
 
 def require_training() -> None:
@@ -141,7 +162,7 @@ class _Own:
         self,
         label: str | None,
         positive: str | None,
-        outcome: str | None,
+        outcome: Outcome | None,
         attributes: tuple[str, ...],
         drop: tuple[str, ...],
     ) -> None:
@@ -167,13 +188,13 @@ class _Own:
         for option, value in (("--label", self.label), ("--positive", self.positive)):
             if value is None:
                 raise InputError(f"{source}: say with {option} what the model is to predict.")
-        if self.outcome not in ("benefit", "harm"):
+        if self.outcome is None:
             raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
         plan = TablePlan(
             label=str(self.label),
             positive=str(self.positive),
             attributes=self.attributes,
-            outcome=self.outcome,  # type: ignore[arg-type] - one of the two words, checked above
+            outcome=self.outcome,
             drop=self.drop,
         )
         own = read_table(source, plan)
@@ -181,11 +202,11 @@ class _Own:
         return own.dataset
 
 
-def _show_account(own: object) -> None:
+def _show_account(own: OwnTable) -> None:
     from pcer.cli_data import account_table
     from pcer.table import to_rich
 
-    Console(stderr=True, width=100).print(to_rich(account_table(own)))  # type: ignore[arg-type]
+    Console(stderr=True, width=100).print(to_rich(account_table(own)))
 
 
 def _secret(file: Path | None, private: bool, out: Path) -> bytes:

@@ -28,6 +28,7 @@ from pcer.release import Release, read_release
 from pcer.sweep_release import Scores, build_releases, release_config
 from pcer.train import EngineFlags, TrainConfig, calibrate, plan_blocks, run_blocks
 from pcer.train.accounting import Budget
+from pcer.train.engine import require_device
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
 SETTINGS, INDEX, LOCK, MEMBERS = "settings.json", "index.json", ".lock", "membership.npy"
@@ -96,6 +97,7 @@ def run_sweep(
         InputError: the folder holds a sweep with other settings, or is in use.
         OutputError: something cannot be written.
     """
+    require_device(flags.device)
     paths = {name: folder / f"{_file_name(sweep.dataset.name, name)}" for name in sweep.attributes}
     work = folder / f"{_slug(sweep.dataset.name)}.scores"
     if not keep_scores and not work.exists() and _is_done(sweep, paths):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pcer.errors import InputError
 from pcer.train.dpsgd import FleetState
-from pcer.train.engine import Fleet, step
+from pcer.train.engine import Fleet, batch_sum, step
 
 COUNTERS = 256
 """Philox blocks one program computes."""
@@ -101,8 +101,8 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
         widths = fleet.schedule.widths
         usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
-        for is_wide in fleet.schedule.is_wide:
-            (wide if is_wide else usual).replay()
+        for models in fleet.schedule.wide:
+            (wide if models else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
 
@@ -121,7 +121,7 @@ def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.is_wide))):
+        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.wide))):
             _advance(fleet, held, width)
         held.reset(fleet.start)
     torch.cuda.current_stream().wait_stream(side)
@@ -134,7 +134,8 @@ def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
 def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
     rows = fleet.schedule.rows.index_select(0, held.counter)[0]
     bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
-    after = step(fleet, held.state, [rows[:, :width]], bits)
+    total = batch_sum(fleet, held.state.weights, rows[:, :width])
+    after = step(fleet, held.state, total, bits)
     held.state.weights.copy_(after.weights)
     held.state.velocity.copy_(after.velocity)
     held.counter.add_(1)

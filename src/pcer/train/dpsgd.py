@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -33,10 +34,19 @@ _relu_backward = torch.ops.aten.threshold_backward.grad_input
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer of every model: weight (model, inputs, outputs), bias (model, 1, outputs)."""
+    """A linear layer of every model, (model, inputs + 1, outputs); the last row is the bias."""
 
-    weight: Tensor
-    bias: Tensor
+    matrix: Tensor
+
+    @property
+    def weight(self) -> Tensor:
+        """(model, inputs, outputs)."""
+        return self.matrix[:, :-1]
+
+    @property
+    def bias(self) -> Tensor:
+        """(model, 1, outputs)."""
+        return self.matrix[:, -1:]
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,12 @@ class Layout:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """(rows, columns) of each weight and each bias in order."""
-        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
-        return tuple(shape for i, o in pairs for shape in ((i, o), (1, o)))
+        """(inputs + 1, outputs) of each layer."""
+        return tuple((inputs + 1, outputs) for inputs, outputs in pairwise(self.sizes))
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """First element of each weight and bias; one more, the end of the last."""
+        """First element of each layer; one more, the end of the last."""
         starts = [0]
         for rows, columns in self.shapes:
             starts.append(round_up(starts[-1] + rows * columns, _ALIGNMENT))
@@ -73,34 +82,28 @@ class Layout:
         """Trained parameters of one model."""
         return sum(rows * columns for rows, columns in self.shapes)
 
-    def arrays(self, flat: Tensor) -> list[Tensor]:
-        """Views of every weight and bias (model, rows, columns) in order."""
-        return [
-            flat[:, start : start + rows * columns].view(-1, rows, columns)
-            for start, (rows, columns) in zip(self.starts, self.shapes, strict=False)
-        ]
-
     def layers(self, flat: Tensor) -> list[Layer]:
         """Views of the layers of a flat parameter tensor."""
-        arrays = self.arrays(flat)
-        return [Layer(w, b) for w, b in zip(arrays[::2], arrays[1::2], strict=True)]
+        return [
+            Layer(flat[:, start : start + rows * columns].view(-1, rows, columns))
+            for start, (rows, columns) in zip(self.starts, self.shapes, strict=False)
+        ]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of one step, padded; a padded record has weight 0 and counts for nothing.
+    """The records of one step, padded; a padded record is all zeros and counts for nothing.
 
     Attributes:
-        inputs: (model, record, feature).
-        input_square: (model, record, 1), squared norm of the inputs.
+        inputs: (model, record, feature + 1); the last column is 1 for a drawn record (it meets the
+            bias) and 0 for padding.
+        input_square: (model, record, 1), squared norm of the inputs, the last column included.
         label: (model, record, 1), 0 or 1.
-        weight: (model, record, 1), 1 for a drawn record, 0 for padding.
     """
 
     inputs: Tensor
     input_square: Tensor
     label: Tensor
-    weight: Tensor
 
 
 @dataclass(frozen=True)
@@ -136,11 +139,10 @@ def round_up(number: int, multiple: int) -> int:
 
 def activations(layers: list[Layer], inputs: Tensor) -> list[Tensor]:
     """Inputs, hidden activations and logits (model, record, units), in this order."""
-    outputs = [inputs]
-    for layer in layers:
-        if len(outputs) > 1:
-            outputs[-1].relu_()
-        outputs.append(torch.bmm(outputs[-1], layer.weight).add_(layer.bias))
+    outputs = [inputs, torch.bmm(inputs, layers[0].matrix)]
+    for layer in layers[1:]:
+        hidden = outputs[-1].relu_()
+        outputs.append(torch.bmm(hidden, layer.weight).add_(layer.bias))
     return outputs
 
 
@@ -171,17 +173,31 @@ def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> 
     """
     layers = layout.layers(weights)
     outputs = activations(layers, batch.inputs)
-    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.weight)
+    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.inputs[..., -1:])
     backs = signals(layers, outputs, residual)
-    squares = [batch.input_square, *(square(hidden) for hidden in outputs[1:-1])]
-    terms = [a.add(1).mul_(square(s)) for a, s in zip(squares, backs, strict=True)]
-    factor = clip_factor(torch.cat(terms, dim=-1).sum(dim=-1, keepdim=True), clip)
+    factor = clip_factor(squared_norm(batch, outputs, backs), clip)
     total = torch.zeros_like(weights)
-    for target, inputs, signal in zip(layout.layers(total), outputs, backs, strict=False):
-        signal.mul_(factor)
-        target.weight.copy_(torch.bmm(inputs.mT, signal))
-        torch.sum(signal, dim=1, keepdim=True, out=target.bias)
+    first, *others = layout.layers(total)
+    first.matrix.copy_(_product_sum(batch.inputs, backs[0].mul_(factor)))
+    for layer, hidden, signal in zip(others, outputs[1:], backs[1:], strict=False):
+        layer.weight.copy_(_product_sum(hidden, signal.mul_(factor)))
+        torch.sum(signal, dim=1, keepdim=True, out=layer.bias)
     return total
+
+
+def squared_norm(batch: Batch, outputs: list[Tensor], backs: list[Tensor]) -> Tensor:
+    """Squared norm of each record's gradient over all layers, (model, record, 1)."""
+    total = square(backs[0]).mul_(batch.input_square)
+    for hidden, signal in zip(outputs[1:], backs[1:], strict=False):
+        total.add_(square(hidden).add_(1).mul_(square(signal)))
+    return total
+
+
+def _product_sum(inputs: Tensor, signal: Tensor) -> Tensor:
+    """Sum over records of outer products; one output is cheaper as a row times a matrix."""
+    if signal.shape[2] == 1:
+        return torch.bmm(signal.mT, inputs).mT
+    return torch.bmm(inputs.mT, signal)
 
 
 def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> FleetState:

@@ -32,14 +32,14 @@ from pcer.train.dpsgd import (
     round_up,
 )
 from pcer.train.fleet import FloatArray, IntArray, Model, TrainingData
-from pcer.train.schedule import Schedule, Widths, fill_rows, sampled_positions
+from pcer.train.schedule import Schedule, Widths, fill_rows, sampled_positions, wide_models
 from pcer.train.streams import Purpose, initial_weights, stream
 
 CHUNK = {"cpu": 512, "cuda": 8192}
 """Records predicted at a time; a multiple of the lanes."""
 
 EXTRA_COLUMNS = 3
-"""What the table of records holds besides the features: squared norm, label, weight."""
+"""What the table of records holds besides the features: a 1, the squared norm, the label."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def assemble(
 
 
 def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Device) -> Tensor:
-    """Features (standardised by the seed's training records), squared norm, label, weight 1."""
+    """Features (standardised by the seed's training records), 1, squared norm, label."""
     features = torch.from_numpy(data.features).to(device)
     if config.standardise:
         features = standardised(features, torch.from_numpy(data.train_rows[seed]).to(device))
@@ -129,9 +129,9 @@ def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Dev
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
     table = torch.zeros(len(features), width, device=device)
     table[:, :n] = features
-    table[:, n] = features.square().sum(dim=1)
-    table[:, n + 1] = torch.from_numpy(data.labels)
-    table[:, n + 2] = 1
+    table[:, n] = 1
+    table[:, n + 1] = features.square().sum(dim=1) + 1
+    table[:, n + 2] = torch.from_numpy(data.labels)
     return table
 
 
@@ -155,11 +155,11 @@ def initial_state(
 ) -> FleetState:
     """Each model's initial weights from its own stream, and no momentum."""
     weights = torch.zeros(len(models), layout.width)
-    targets = layout.arrays(weights)
+    layers = layout.layers(weights)
     for index, model in enumerate(models):
-        values = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
-        for target, value in zip(targets, values, strict=True):
-            target[index].copy_(torch.from_numpy(value))
+        matrices = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
+        for layer, matrix in zip(layers, matrices, strict=True):
+            layer.matrix[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(device)
     return FleetState(weights, torch.zeros_like(weights))
 
@@ -183,11 +183,11 @@ def draw_schedule(
 ) -> Schedule:
     """Draw every model's Poisson samples; the same on every device."""
     sampling = config.sampling(data.n_train)
-    widths = Widths.of(sampling)
+    widths = Widths.of(sampling, device.type)
     padding = (max(slots) + 1) * data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=device)
-    widest = torch.zeros(sampling.n_steps, dtype=torch.int64, device=device)
+    sizes = []
 
     def draw(model: Model) -> IntArray:
         return sampled_positions(model.seed, model.epsilon, sampling, secret)
@@ -195,28 +195,40 @@ def draw_schedule(
     for index, positions in enumerate(_each(draw, models, device)):
         records = torch.from_numpy(data.train_rows[models[index].seed]).to(device)
         own = (records + slots[index] * data.n_records).to(torch.int32)
-        sizes = fill_rows(rows[:, index], torch.from_numpy(positions).to(device), own)
-        widest = torch.maximum(widest, sizes)
-    return Schedule(rows, widths, (widest > widths.usual).tolist())
+        sizes.append(fill_rows(rows[:, index], torch.from_numpy(positions).to(device), own))
+    return Schedule(rows, widths, wide_models(torch.stack(sizes), widths.usual))
 
 
 def gather(fleet: Fleet, rows: Tensor) -> Batch:
     """The records of a step, from rows (model, column) of the table."""
     n_models, n_columns = rows.shape
     values = fleet.table.index_select(0, rows.reshape(-1)).view(n_models, n_columns, -1)
-    n = fleet.layout.sizes[0]
-    square, label, weight = (values[..., i : i + 1] for i in range(n, n + EXTRA_COLUMNS))
-    return Batch(values[..., :n], square, label, weight)
+    n = fleet.layout.sizes[0] + 1
+    return Batch(values[..., :n], values[..., n : n + 1], values[..., n + 1 : n + 2])
 
 
-def step(fleet: Fleet, state: FleetState, parts: Sequence[Tensor], bits: Tensor) -> FleetState:
-    """One step of every model: clipped sums of the parts of its batch, noise, momentum."""
-    clip = fleet.rule.clip
-    total = clipped_sum(fleet.layout, state.weights, gather(fleet, parts[0]), clip)
-    for part in parts[1:]:
-        total += clipped_sum(fleet.layout, state.weights, gather(fleet, part), clip)
+def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetState:
+    """One step of every model from the clipped sum of its batch: noise, then momentum."""
     total[: len(bits)].add_(gaussian(bits, fleet.std))
     return momentum_step(state, total, fleet.rule)
+
+
+def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor) -> Tensor:
+    """Clipped sum of the batch of every model, from rows (model, column) of the table."""
+    return clipped_sum(fleet.layout, weights, gather(fleet, rows), fleet.rule.clip)
+
+
+def add_rest(fleet: Fleet, total: Tensor, weights: Tensor, rows: Tensor, wide: list[int]) -> None:
+    """Add the unusual columns of the few models that have some.
+
+    One model takes a neighbour along (whose rest is padding, an exact zero): a product of one
+    matrix rounds differently from a product of several.
+    """
+    both = wide if len(wide) > 1 else [wide[0], (wide[0] + 1) % len(weights)]
+    chosen = torch.tensor(both)
+    batch = gather(fleet, rows[chosen, fleet.schedule.widths.usual :])
+    rest = clipped_sum(fleet.layout, weights[chosen], batch, fleet.rule.clip[chosen])
+    total.index_add_(0, chosen, rest)
 
 
 def fit(fleet: Fleet) -> FleetState:
@@ -226,9 +238,11 @@ def fit(fleet: Fleet) -> FleetState:
 
         return fit_on_cuda(fleet)
     state, usual = fleet.start, fleet.schedule.widths.usual
-    for rows, is_wide in zip(fleet.schedule.rows, fleet.schedule.is_wide, strict=True):
-        parts = [rows[:, :usual], rows[:, usual:]] if is_wide else [rows[:, :usual]]
-        state = step(fleet, state, parts, noise_bits(fleet))
+    for rows, wide in zip(fleet.schedule.rows, fleet.schedule.wide, strict=True):
+        total = batch_sum(fleet, state.weights, rows[:, :usual])
+        if wide:
+            add_rest(fleet, total, state.weights, rows, wide)
+        state = step(fleet, state, total, noise_bits(fleet))
     return state
 
 

@@ -81,7 +81,7 @@ def train_module(
     """Train one module and give its logits (record,) on all records."""
     table = record_table(data, model.seed, config, torch.device("cpu"))
     n = data.features.shape[1]
-    features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 2]
+    features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)
     train = torch.from_numpy(data.train_rows[model.seed])
     with one_thread():

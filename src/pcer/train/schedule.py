@@ -21,27 +21,30 @@ from pcer.train.streams import Purpose, poisson_positions, stream
 OVERFLOW_CHANCE = 1e-12
 """Chance that any batch of a training is wider than the padding."""
 
-USUAL_SHARE = 1e-3
-"""Share of the batches that are wider than the usual width."""
+WIDE_SHARE = {"cpu": 0.03, "cuda": 1e-4}
+"""Share of the batches wider than the usual width. A CPU computes the rest of these few models
+alone; a GPU has a wide step for all its models, so that few steps should need it."""
 
 
 @dataclass(frozen=True)
 class Widths:
     """Columns of a padded batch: the usual ones are always computed, the rest only if needed.
 
-    Both are fixed by the sampling alone, never by the models of a block: products of one shape
-    round alike, and padding adds exact zeros, so a model's weights do not depend on its company.
+    Both are fixed by the sampling and the kind of device, never by the models of a block: products
+    of one shape round alike, and padding adds exact zeros, so that on a CPU a model's weights do
+    not depend on its company.
     """
 
     usual: int
     full: int
 
     @classmethod
-    def of(cls, sampling: Sampling) -> Widths:
+    def of(cls, sampling: Sampling, kind: str = "cpu") -> Widths:
         """Widths for the batches of a sampling, from the tail of the binomial distribution."""
         law = binom(sampling.n_train, sampling.sample_rate)
         full = int(law.isf(OVERFLOW_CHANCE / sampling.n_steps))
-        return cls(round_up(int(law.isf(USUAL_SHARE)), LANES), round_up(full, LANES))
+        usual = int(law.isf(WIDE_SHARE[kind]))
+        return cls(round_up(usual, LANES), round_up(full, LANES))
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,12 @@ class Schedule:
     Attributes:
         rows: (step, model, column) int32, a row of the block's table of records.
         widths: the usual and the full number of columns.
-        is_wide: for each step, whether any model needs more than the usual columns.
+        wide: for each step, the models that need more than the usual columns.
     """
 
     rows: Tensor
     widths: Widths
-    is_wide: list[bool]
+    wide: list[list[int]]
 
 
 def sampled_positions(seed: int, epsilon: float, sampling: Sampling, secret: bytes) -> IntArray:
@@ -86,3 +89,11 @@ def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
     column = torch.arange(len(step), device=step.device) - first[step]
     rows[step, column] = train_rows[positions - step * len(train_rows)]
     return sizes
+
+
+def wide_models(sizes: Tensor, usual: int) -> list[list[int]]:
+    """For each step the models whose batch, of sizes (model, step), exceeds the usual width."""
+    wide: list[list[int]] = [[] for _ in range(sizes.shape[1])]
+    for step, model in (sizes > usual).T.nonzero().tolist():  # the CPU waits for the device
+        wide[step].append(model)
+    return wide

@@ -69,14 +69,14 @@ def poisson_positions(
 def initial_weights(
     bits: np.random.BitGenerator, *, sizes: tuple[int, ...]
 ) -> list[NDArray[np.float32]]:
-    """Weight and bias of each layer, uniform in +-1/sqrt(inputs) as in ``torch.nn.Linear``.
+    """Each layer's matrix (inputs + 1, outputs), the last row its bias.
 
-    Returns weight (inputs, outputs) and bias (outputs,) of the first layer, then of the second...
+    Uniform in +-1/sqrt(inputs), weight and bias alike, as in ``torch.nn.Linear``.
     """
     generator = np.random.Generator(bits)
-    arrays = []
+    matrices = []
     for inputs, outputs in pairwise(sizes):
         bound = 1 / math.sqrt(inputs)
-        for shape in ((inputs, outputs), (outputs,)):
-            arrays.append(generator.uniform(-bound, bound, shape).astype(np.float32))
-    return arrays
+        drawn = generator.uniform(-bound, bound, (inputs + 1, outputs))
+        matrices.append(drawn.astype(np.float32))
+    return matrices
