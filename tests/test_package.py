@@ -29,6 +29,11 @@ LAYERS = [
     "resampling",
     "null",
     "resolution",
+    "attacks",
+    "paired",
+    "lira",
+    "empirical_epsilon",
+    "exposure",
     "verdict",
     "audit_file",
     "measure",
@@ -45,6 +50,9 @@ LAYERS = [
     "__main__",
 ]
 """A file may import only files above it; ``__init__`` is the front."""
+
+ATTACKS = ("attacks", "paired", "lira", "empirical_epsilon", "exposure")
+"""The trainer's side: the auditor never has the records that these need."""
 
 BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")
 
@@ -76,10 +84,16 @@ def test_a_file_imports_only_files_above_it(name):
     assert imported(SOURCE / f"{name}.py") <= above
 
 
+@pytest.mark.parametrize("name", [name for name in LAYERS if name not in ATTACKS])
+def test_the_auditors_half_imports_no_attack(name):
+    assert imported(SOURCE / f"{name}.py").isdisjoint(ATTACKS)
+
+
 def test_import_needs_nothing_of_the_trainer():
-    blocked = ", ".join(repr(name) for name in (*BARE, "scipy.stats", "altair", "vl_convert"))
+    names = (*BARE, "scipy.stats", "altair", "vl_convert", *(f"pcer.{name}" for name in ATTACKS))
+    blocked = ", ".join(repr(name) for name in names)
     code = (
-        "import sys, pcer\n"
+        "import sys, pcer, pcer.cli\n"
         f"loaded = [name for name in ({blocked}) if name in sys.modules]\n"
         "assert not loaded, loaded\n"
     )
