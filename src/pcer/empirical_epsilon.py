@@ -30,7 +30,7 @@ GUESSED_SHARE = 0.05
 LARGEST_EPSILON = 30.0
 """Odds of 10^13: no number of guesses tells larger bounds apart."""
 
-STEPS = 40
+STEPS = 30
 """Halvings of the search for the bound."""
 
 BROKEN = "the guarantee or its assumptions are broken (preprocessing included)"
