@@ -93,7 +93,21 @@ def test_counts_against_a_loop(tmp_path):
                 assert table.tp == sum(dataset.labels[r] == 1 for r in positive)
                 assert table.fp == sum(dataset.labels[r] == 0 for r in positive)
     assert release.subject.n_missing_group == int((codes < 0).sum()) > 0
-    assert release.subject.notes == ["Made for a test."]
+    assert release.subject.notes[0] == "Made for a test."
+    assert "LiRA and RMIA need at least 8 seeds" in release.subject.notes[1]
+
+
+def test_a_release_carries_what_attacks_found(tmp_path):
+    sweep = tiny(budgets=(math.inf,), seeds=tuple(range(8)), attributes=("sex",))
+    release = pcer.read_release(run_sweep(sweep, tmp_path, flags=FLAGS)["sex"])
+    proxies = {row.proxy for row in release.pooled_exposure}
+    assert {"paired_gap", "paired_confidence", "lira_advantage"} <= proxies
+    exposure = release.runs[0].groups["f"].exposure
+    assert {"attack_advantage", "auc_advantage"} <= set(exposure)
+    member = release.runs[0].groups["f"].train.n
+    assert exposure["auc_advantage"].n_members == member
+    audit = pcer.audit(release, pcer.Plan(cost="paired_gap", resamples=20, null_draws=5))
+    assert audit.budgets[0].groups["f"].cost.value is not None
 
 
 def test_a_release_says_how_it_was_trained(tmp_path):

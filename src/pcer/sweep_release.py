@@ -1,10 +1,10 @@
-"""From the scores of a sweep to its releases: counts, privacy spent, provenance."""
+"""From the scores of a sweep to its releases: counts, attacks, privacy spent, provenance."""
 
 from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +14,15 @@ import numpy.typing as npt
 
 from pcer._version import __version__
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split
+from pcer.empirical_epsilon import alarm_notes, weigh
+from pcer.exposure import (
+    BudgetScores,
+    epsilon_bounds,
+    pooled_exposures,
+    pooled_notes,
+    run_exposures,
+)
+from pcer.lira import LEAST_MODELS
 from pcer.release import (
     Confusion,
     GroupTables,
@@ -87,10 +96,16 @@ def _release(
     provenance: Provenance,
 ) -> Release:
     dataset = sweep.dataset
+    attacked = [_budget_scores(dataset, attribute, scores, b) for b in range(len(scores.budgets))]
     runs = [
-        _run(dataset, attribute, scores, b, s, splits[seed].id, sweep.config)
-        for b in range(len(scores.budgets))
-        for s, seed in enumerate(scores.seeds)
+        _run(scores, b, s, splits[seed].id, sweep.config, groups)
+        for b, one in enumerate(attacked)
+        for s, (seed, groups) in enumerate(zip(scores.seeds, _tables(one), strict=True))
+    ]
+    pooled = [
+        row
+        for budget, one in zip(scores.budgets, attacked, strict=True)
+        for row in pooled_exposures(one, epsilon=budget.epsilon)
     ]
     return Release(
         subject=Subject(
@@ -102,26 +117,49 @@ def _release(
             unit_of_privacy="record",
             n_records=dataset.n_records,
             n_missing_group=attribute.n_missing,
-            notes=list(dataset.notes),
+            notes=[*dataset.notes, *_attack_notes(sweep, scores, attacked)],
         ),
         training=training,
         runs=runs,
+        pooled_exposure=pooled,
         provenance=provenance,
     )
 
 
+def _budget_scores(
+    dataset: GroupedDataset, attribute: ProtectedAttribute, scores: Scores, b: int
+) -> BudgetScores:
+    return BudgetScores(
+        logits=scores.logits[b],
+        labels=dataset.labels,
+        member=scores.member,
+        group=attribute.codes,
+        group_names=attribute.group_names,
+    )
+
+
+def _attack_notes(sweep: Trained, scores: Scores, attacked: list[BudgetScores]) -> list[str]:
+    """What was not run, and the alarm where an attack did better than the budget allows."""
+    if len(scores.seeds) < LEAST_MODELS:
+        return pooled_notes(len(scores.seeds))
+    bounds = [
+        bound
+        for budget, one in zip(scores.budgets, attacked, strict=True)
+        for bound in epsilon_bounds(one, epsilon=budget.epsilon, dp_delta=sweep.config.dp_delta)
+    ]
+    return alarm_notes(weigh(bounds))
+
+
 def _run(
-    dataset: GroupedDataset,
-    attribute: ProtectedAttribute,
     scores: Scores,
     b: int,
     s: int,
     split_id: str,
     config: TrainConfig,
+    groups: dict[str, GroupTables],
 ) -> Run:
     budget = scores.budgets[b]
     private = not math.isinf(budget.epsilon)
-    cells = _count(dataset.labels, attribute, scores.logits[b, s], scores.member[s])
     return Run(
         epsilon=budget.epsilon if private else None,
         epsilon_by_accountant=dict(budget.epsilon_by_accountant) or None,
@@ -129,24 +167,30 @@ def _run(
         noise_multiplier=budget.noise_multiplier if private else None,
         seed=scores.seeds[s],
         split=split_id,
-        groups={
-            name: GroupTables(train=_confusion(cells[1, g]), test=_confusion(cells[0, g]))
-            for g, name in enumerate(attribute.group_names)
-        },
+        groups=groups,
     )
 
 
-def _count(
-    labels: npt.NDArray[np.int64],
-    attribute: ProtectedAttribute,
-    logits: npt.NDArray[np.float32],
-    member: BoolArray,
-) -> npt.NDArray[np.int64]:
+def _tables(scores: BudgetScores) -> Iterator[dict[str, GroupTables]]:
+    """For every seed, counts and exposures by group."""
+    for s, exposure in enumerate(run_exposures(scores)):
+        cells = _count(scores, s)
+        yield {
+            name: GroupTables(
+                train=_confusion(cells[1, g]),
+                test=_confusion(cells[0, g]),
+                exposure=exposure[name],
+            )
+            for g, name in enumerate(scores.group_names)
+        }
+
+
+def _count(scores: BudgetScores, s: int) -> npt.NDArray[np.int64]:
     """(member, group, cell) counts; a probability of 1/2 or more predicts positive."""
-    n_groups = len(attribute.group_names)
-    known = attribute.codes >= 0
-    cell = labels * 2 + (logits >= 0)
-    index = (member * n_groups + attribute.codes) * 4 + cell
+    n_groups = len(scores.group_names)
+    known = scores.group >= 0
+    cell = scores.labels * 2 + (scores.logits[s] >= 0)
+    index = (scores.member[s] * n_groups + scores.group) * 4 + cell
     counts = np.bincount(index[known], minlength=2 * n_groups * 4)
     return counts.reshape(2, n_groups, 4)
 

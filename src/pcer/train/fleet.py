@@ -115,7 +115,7 @@ class Predictions:
     Attributes:
         budgets: the budgets, with the noise used and the epsilon spent.
         seeds: the seeds.
-        logits: (budget, seed, record), float32; the model predicts 1 where it is above 0.
+        logits: (budget, seed, record), float32; the model predicts 1 from 0 on.
         member: (seed, record), whether the record was in the training split.
     """
 
@@ -127,7 +127,7 @@ class Predictions:
     @property
     def predicted(self) -> BoolArray:
         """(budget, seed, record), whether label 1 is predicted."""
-        return self.logits > 0
+        return self.logits >= 0
 
 
 def plan_blocks(
