@@ -138,14 +138,16 @@ def ratios(name: str, n_models: int, n_turns: int, n_steps: int) -> Row:
             if index:  # the first turn warms up
                 times[key].append(seconds)
     median = {key: statistics.median(values) for key, values in times.items()}
-    fastest = min((key for key in median if key != "engine"), key=lambda key: median[key])
+    rivals = {
+        "hooks": "hooks/own",
+        "fastest": min((f"{mode}/own" for mode in MODES), key=median.__getitem__),
+        "by_index": min((f"{mode}/index" for mode in MODES), key=median.__getitem__),
+    }
     return {
         "shape": name,
-        "engine_us": 1e6 * median["engine"],
-        "opacus_us": {key: 1e6 * value for key, value in median.items() if key != "engine"},
-        "hooks_ratio": _ratio(times["hooks/own"], times["engine"]),
-        "fastest": fastest,
-        "fastest_ratio": _ratio(times[fastest], times["engine"]),
+        "median_us": {key: 1e6 * value for key, value in median.items()},
+        "rivals": rivals,
+        "ratios": {who: _ratio(times[key], times["engine"]) for who, key in rivals.items()},
     }
 
 
@@ -159,7 +161,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
     data = make_data(name, range(n_seeds))
     blocks = plan_blocks(BUDGETS, data.seeds, block_size=flags.models_per_block)
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
-    made = time.perf_counter()
+    made, cpu = time.perf_counter(), time.process_time()
     results = run_blocks(data, chosen, config=TrainConfig(), flags=flags)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
@@ -169,6 +171,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
         "models": n_models,
         "data_s": made - start,
         "train_s": seconds,
+        "cpu_s": time.process_time() - cpu,  # of this process: all of it with --jobs 1
         "all_models": total,
         "all_train_s": seconds * total / n_models,
     }
@@ -181,22 +184,23 @@ def peak_gigabytes() -> float:
 
 
 def print_ratios(rows: list[Row]) -> None:
-    print(f"{'shape':8}{'engine us':>10}{'hooks us':>10}{'ratio':>7}  fastest mode")
+    print("CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest mode with")
+    print("batches cut by index instead of by its data loader")
     for row in rows:
-        times = row["opacus_us"]
-        print(
-            f"{row['shape']:8}{row['engine_us']:10.0f}{times['hooks/own']:10.0f}"
-            f"{row['hooks_ratio']:7.1f}  {row['fastest']} {times[row['fastest']]:.0f} us, "
-            f"{row['fastest_ratio']:.1f}x"
-        )
+        us = row["median_us"]
+        parts = [
+            f"{us[key]:6.0f} us {row['ratios'][who]:5.1f}x ({key})"
+            for who, key in row["rivals"].items()
+        ]
+        print(f"{row['shape']:7} engine {us['engine']:5.0f} us", *parts, sep=" | ")
 
 
 def print_study(rows: list[Row]) -> None:
-    print(f"{'shape':8}{'models':>8}{'train s':>9}{'all':>7}{'all s':>9}")
+    print(f"{'shape':8}{'models':>8}{'train s':>9}{'cpu s':>9}{'all':>7}{'all s':>9}")
     for row in rows:
         print(
-            f"{row['shape']:8}{row['models']:8}{row['train_s']:9.1f}{row['all_models']:7}"
-            f"{row['all_train_s']:9.1f}"
+            f"{row['shape']:8}{row['models']:8}{row['train_s']:9.1f}{row['cpu_s']:9.1f}"
+            f"{row['all_models']:7}{row['all_train_s']:9.1f}"
         )
     print(f"whole study: {sum(row['all_train_s'] for row in rows):.1f} s of training")
     print(f"peak memory: {peak_gigabytes():.2f} GB in this process and its largest child")

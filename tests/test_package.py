@@ -29,6 +29,11 @@ LAYERS = [
     "resampling",
     "null",
     "resolution",
+    "attacks",
+    "paired",
+    "lira",
+    "empirical_epsilon",
+    "exposure",
     "verdict",
     "audit_file",
     "measure",
@@ -36,9 +41,11 @@ LAYERS = [
     "notation",
     "account",
     "comparison",
+    "agreement",
     "audit",
     "verify",
     "table",
+    "agreement_table",
     "summary",
     "pages",
     "junit",
@@ -54,6 +61,9 @@ LAYERS = [
 
 TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
 """The files that join the trainer's rooms to the release."""
+
+ATTACKS = ("attacks", "paired", "lira", "empirical_epsilon", "exposure")
+"""The trainer's side: the auditor never has the records that these need."""
 
 BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")
 
@@ -96,10 +106,16 @@ def test_training_needs_no_room_below_it():
         assert imported(path) <= {"train", "errors"}, path
 
 
+@pytest.mark.parametrize("name", [name for name in LAYERS if name not in (*ATTACKS, *TRAINERS)])
+def test_the_auditors_half_imports_no_attack(name):
+    assert imported(SOURCE / f"{name}.py").isdisjoint(ATTACKS)
+
+
 def test_import_needs_nothing_of_the_trainer():
-    blocked = ", ".join(repr(name) for name in (*BARE, "scipy.stats", "altair", "vl_convert"))
+    names = (*BARE, "scipy.stats", "altair", "vl_convert", *(f"pcer.{name}" for name in ATTACKS))
+    blocked = ", ".join(repr(name) for name in names)
     code = (
-        "import sys, pcer\n"
+        "import sys, pcer, pcer.cli\n"
         f"loaded = [name for name in ({blocked}) if name in sys.modules]\n"
         "assert not loaded, loaded\n"
     )

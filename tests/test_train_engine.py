@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
+from pcer.data.dataset import standardise
 from pcer.errors import InputError, PcerError
 from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
@@ -197,7 +198,7 @@ def test_constant_features_are_kept_at_zero():
     data = make_data()
     constant = np.concatenate([data.features, np.full((300, 1), 7.0)], axis=1)
     table = fleets.record_table(
-        TrainingData.of(constant, data.labels, data.train_rows), 0, CONFIG, CPU
+        TrainingData.of(constant, data.labels, data.train_rows), [0], CONFIG, CPU
     )
     assert (table[:, 9] == 0).all()
     torch.testing.assert_close(
@@ -211,7 +212,7 @@ def test_missing_values_become_the_training_mean_where_allowed():
     features[::7, 2] = np.nan
     features[data.train_rows[0], 5] = np.nan
     holes = TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
-    table = fleets.record_table(holes, 0, CONFIG, CPU).numpy()
+    table = fleets.record_table(holes, [0], CONFIG, CPU).numpy()[:-1]
     assert (table[::7, 2] == 0).all()
     assert (table[:, 5] == 0).all()  # never known among the training records
     known = [row for row in data.train_rows[0] if row % 7]
@@ -219,7 +220,7 @@ def test_missing_values_become_the_training_mean_where_allowed():
     expected = (column - column[known].mean()) / column[known].std()
     np.testing.assert_allclose(table[known, 2], expected[known], rtol=1e-6, atol=1e-6)
     with pytest.raises(InputError, match=r"Missing features need config\.standardise"):
-        fleets.record_table(holes, 0, TrainConfig(standardise=False), CPU)
+        fleets.record_table(holes, [0], TrainConfig(standardise=False), CPU)
 
 
 def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
@@ -231,7 +232,7 @@ def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
 
 def test_features_may_come_standardised():
     data = make_data()
-    table = fleets.record_table(data, 0, TrainConfig(standardise=False), CPU)
+    table = fleets.record_table(data, [0], TrainConfig(standardise=False), CPU)[:-1]
     assert np.array_equal(table[:, :9].numpy(), data.features)
     np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
 
@@ -319,3 +320,14 @@ def test_batch_larger_than_the_data_is_refused_before_training():
 def test_a_gpu_where_there_is_none_is_refused():
     with pytest.raises(InputError, match="'cuda' was asked for, but no CUDA device can be used"):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG, flags=EngineFlags(device="cuda"))
+
+
+def test_standardising_is_that_of_the_data_room():
+    generator = np.random.Generator(np.random.PCG64(1))
+    features = generator.normal(1e3, [1e-2, 1, 1e4, 1, 1], (200, 5)).astype(np.float32)
+    features[generator.random((200, 5)) < 0.1] = np.nan
+    features[:, 3] = 7
+    train = np.arange(0, 200, 2)
+    features[train, 4] = np.nan
+    ours = fleets.standardised(torch.from_numpy(features), torch.from_numpy(train))
+    np.testing.assert_allclose(ours, standardise(features, train=train), rtol=1e-6, atol=1e-6)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pcer import metrics
 from pcer.account import account
+from pcer.agreement import agreement
 from pcer.audit_file import (
     Audit,
     AuditSubject,
@@ -87,6 +88,7 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
         comparison=compare(
             budgets, _claims(measured, pairs, evidence), plan, release.subject.outcome
         ),
+        agreement=agreement(by_budget, pairs, plan),
         verdict=strongest(budget.verdict for budget in budgets),
         account=account(budgets, subject, plan),
     )

@@ -273,6 +273,37 @@ class Comparison(Record):
     norms: list[NormChoice]
 
 
+class BoundCheck(Record):
+    """How often an attack does better than the overfitting gap, which the paper says bounds it."""
+
+    n_runs: int
+    n_runs_exceeding: int
+    n_cells: int
+    n_cells_exceeding: int
+    n_cells_refuting: int
+
+
+class ProxyAgreement(Record):
+    """One proxy beside the plan's cost: over (budget, group) cells and (budget, pair) settings."""
+
+    proxy: str
+    n_cells: int
+    correlation: float | None
+    n_settings: int
+    n_same_sign: int
+    n_larger_disparity: int
+    median_ratio: float | None
+    disparity_correlation: float | None
+    bound: BoundCheck | None
+
+
+class Agreement(Record):
+    """Whether the proxies that a release carries tell the same story. Descriptive."""
+
+    baseline: str
+    proxies: list[ProxyAgreement]
+
+
 class AuditSubject(Record):
     """What the release says about itself, repeated so that an audit can be read alone."""
 
@@ -299,7 +330,7 @@ class Audit(Record):
     budgets: list[BudgetResult]
     algorithm1: Algorithm1
     comparison: Comparison
-    agreement: None = None
+    agreement: Agreement | None = None
     verdict: BudgetVerdict
     account: list[str]
 

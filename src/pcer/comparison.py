@@ -172,13 +172,13 @@ def _correlation(budgets: Budgets, k: int) -> Correlation:
     return Correlation(
         groups=budgets[0].pairs[k].groups,
         n_budgets=len(points),
-        r=_pearson([(x, y) for _, x, y in points]),
+        r=pearson([(x, y) for _, x, y in points]),
         n_budgets_from_1=len(late),
-        r_from_1=_pearson([(x, y) for _, x, y in late]),
+        r_from_1=pearson([(x, y) for _, x, y in late]),
     )
 
 
-def _pearson(points: list[tuple[float, float]]) -> float | None:
+def pearson(points: list[tuple[float, float]]) -> float | None:
     """Pearson r; None for fewer than three points or no variation."""
     if len(points) < 3:
         return None

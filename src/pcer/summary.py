@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pcer.agreement_table import agreement_table
 from pcer.audit_file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
 from pcer.notation import (
     NOTHING,
@@ -86,6 +87,7 @@ def tables(audit: Audit) -> list[Table]:
         algorithm_table(audit),
         norms_table(audit),
         rankings_table(audit),
+        *([agreement_table(audit.agreement)] if audit.agreement else []),
     ]
 
 

@@ -219,6 +219,9 @@ def gaussian(bits: Tensor, std: Tensor) -> Tensor:
     """
     half = bits.shape[1] // 2
     uniform = bits[:, :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
-    radius = uniform.log_().mul_(-2 * std.square()).clamp_(min=0.0).sqrt_()
+    radius = uniform.log_().mul_(-2 * std.square()).sqrt_()
     angle = bits[:, half:].to(std.dtype).mul_(math.pi * 2.0**-31)
-    return torch.cat([angle.cos().mul_(radius), angle.sin_().mul_(radius)], dim=1)
+    noise = torch.empty(bits.shape, dtype=std.dtype, device=bits.device)
+    torch.mul(angle.cos(), radius, out=noise[:, :half])
+    torch.mul(angle.sin_(), radius, out=noise[:, half:])
+    return noise

@@ -30,6 +30,7 @@ from pcer.train.dpsgd import (
     gaussian,
     momentum_step,
     round_up,
+    square,
 )
 from pcer.train.fleet import FloatArray, IntArray, Model, TrainingData
 from pcer.train.schedule import Schedule, Widths, fill_rows, sampled_positions, wide_models
@@ -104,34 +105,36 @@ def assemble(
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
-    table = torch.cat([record_table(data, seed, config, device) for seed in seeds])
     slots = [seeds.index(model.seed) for model in models]
     return Fleet(
         layout=layout,
         start=initial_state(layout, models, device, secret),
         rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device),
         std=torch.tensor(std, device=device).view(-1, 1),
-        table=torch.nn.functional.pad(table, (0, 0, 0, 1)),
+        table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
         slots=torch.tensor(slots, device=device),
         noise=[_stream(model, Purpose.NOISE, secret) for model in private],
     )
 
 
-def record_table(data: TrainingData, seed: int, config: TrainConfig, device: Device) -> Tensor:
-    """Features (standardised by the seed's training records), 1, squared norm, label."""
-    features = torch.from_numpy(data.features).to(device)
-    if config.standardise:
-        features = standardised(features, torch.from_numpy(data.train_rows[seed]).to(device))
-    if features.isnan().any():  # the CPU waits for the device
-        raise InputError("Missing features need config.standardise, which fills them in.")
-    n = features.shape[1]
+def record_table(
+    data: TrainingData, seeds: Sequence[int], config: TrainConfig, device: Device
+) -> Tensor:
+    """The records of each seed's split (features, 1, squared norm, label), then a row of zeros."""
+    n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
-    table = torch.zeros(len(features), width, device=device)
-    table[:, :n] = features
-    table[:, n] = 1
-    table[:, n + 1] = features.square().sum(dim=1) + 1
-    table[:, n + 2] = torch.from_numpy(data.labels)
+    table = torch.zeros(len(seeds) * n_records + 1, width, device=device)
+    given = torch.from_numpy(data.features).to(device)
+    for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
+        train = torch.from_numpy(data.train_rows[seed]).to(device)
+        features = standardised(given, train) if config.standardise else given
+        part[:, :n] = features
+        part[:, n] = 1
+        part[:, n + 1] = square(features)[:, 0] + 1
+        part[:, n + 2] = torch.from_numpy(data.labels)
+    if table.isnan().any():  # the CPU waits for the device
+        raise InputError("Missing features need config.standardise, which fills them in.")
     return table
 
 
@@ -141,13 +144,13 @@ def standardised(features: Tensor, train: Tensor) -> Tensor:
     A feature that is constant among the training records is only shifted.
     """
     seen = features[train].double()
-    n_known = seen.isnan().logical_not().sum(dim=0).clamp(min=1)
-    mean = seen.nansum(dim=0) / n_known
-    spread = (seen - mean).square().nansum(dim=0).div(n_known).sqrt()
+    n_known = seen.isnan().logical_not_().sum(dim=0)
+    mean = seen.nansum(dim=0) / n_known.clamp(min=1)
+    spread = seen.sub_(mean).square_().nansum(dim=0).div_(n_known.clamp(min=1)).sqrt_()
     spread[spread == 0] = 1
-    scaled = (features.double() - mean) / spread
-    scaled[:, seen.isnan().all(dim=0)] = 0
-    return scaled.nan_to_num(nan=0.0).float()
+    scaled = features.double().sub_(mean).div_(spread).float()
+    scaled[:, n_known == 0] = 0
+    return scaled.nan_to_num_(nan=0.0)
 
 
 def initial_state(

@@ -79,7 +79,7 @@ def train_module(
     secret: bytes = b"",
 ) -> FloatArray:
     """Train one module and give its logits (record,) on all records."""
-    table = record_table(data, model.seed, config, torch.device("cpu"))
+    table = record_table(data, [model.seed], config, torch.device("cpu"))[:-1]
     n = data.features.shape[1]
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)

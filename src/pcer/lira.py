@@ -1,0 +1,210 @@
+"""Attacks that calibrate each record by the other models of the sweep: LiRA and RMIA, for free.
+
+The models of one budget are each other's shadow models. To attack target model t, everything
+(means, variances, who is left out) comes from the other models alone: whatever includes the target
+leaks its membership into the score. Sums over all models minus the target's own value give that
+in one pass, record block by record block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.attacks import BoolArray
+from pcer.metrics import FloatArray
+
+LEAST_MODELS = 8
+"""With fewer models too many records have nobody in, or nobody out, among the others."""
+
+BLOCK = 2048
+"""Records scored at a time: memory does not grow with their number."""
+
+ROUNDING = 1e-12
+"""A sum of squares that is this small a share of what it was taken from is rounding, not spread."""
+
+
+class Form(StrEnum):
+    """Which likelihood ratio is taken; all are LiRA."""
+
+    SHRUNK = "shrunk"
+    """In and out Gaussians whose difference is shrunk to the size seen over records (default)."""
+    PLAIN = "plain"
+    """In and out Gaussians exactly as each record's other models give them (Carlini et al.)."""
+    OFFLINE = "offline"
+    """Only the out Gaussian: how far above it the target lies."""
+
+
+class Others(NamedTuple):
+    """What the other models say about each record, as arrays (target, record)."""
+
+    n_in: FloatArray
+    n_out: FloatArray
+    mean_in: FloatArray
+    mean_out: FloatArray
+    squares_in: FloatArray
+    """Sum of squared deviations from ``mean_in``."""
+    squares_out: FloatArray
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom of the common variance."""
+        return self.n_in + self.n_out - 2
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation common to in and out; NaN where it cannot be had, or is 0."""
+        squares = self.squares_in + self.squares_out
+        return np.sqrt(_quotient(squares, np.where(squares > 0, self.freedom, 0)))
+
+
+def lira_scores(
+    scaled_logit: FloatArray, member: BoolArray, *, form: Form = Form.SHRUNK
+) -> FloatArray:
+    """Log likelihood ratio of "was trained on" for every (target model, record).
+
+    NaN marks a pair that is left out: a record that the other models all had in training, or all
+    had not, or on which they do not differ at all, is not guessed.
+
+    ``Form.SHRUNK`` is what a sweep of tens of models needs. A record's own difference between in
+    and out is then mostly noise, and the plain ratio spends its power on guessing its sign. The
+    prior says that differences (in standard deviations) have mean and spread equal to their root
+    mean square over all records, noise taken off: with many models, or strong memorisation, the
+    prior fades and the plain ratio with a common variance remains.
+
+    Args:
+        scaled_logit: (model, record) log odds of the true label.
+        member: (model, record).
+        form: which ratio.
+
+    Raises:
+        ValueError: fewer than 8 models.
+    """
+    require_enough_models(len(member))
+    size = _typical_difference(scaled_logit, member) if form is Form.SHRUNK else None
+    scores = np.empty(scaled_logit.shape)
+    for block, values, inside in _blocks(scaled_logit, member):
+        others = other_models(values, inside)
+        if size is not None:
+            scores[:, block] = _shrunk_ratio(values, others, size[:, None])
+        elif form is Form.PLAIN:
+            scores[:, block] = _plain_ratio(values, others)
+        else:
+            scores[:, block] = _above_out(values, others)
+    return scores
+
+
+def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
+    """Ratio of the target's probability to the other models' average, in and out weighted alike.
+
+    The attack of Zarifzadeh et al. ranks this ratio among those of other records. A rank keeps
+    the order, so within one model the AUC of the ratio is the AUC of the attack.
+
+    Args:
+        confidence: (model, record) probability of the true label.
+        member: (model, record).
+    """
+    require_enough_models(len(member))
+    scores = np.empty(confidence.shape)
+    for block, values, inside in _blocks(confidence, member):
+        others = other_models(values, inside)
+        scores[:, block] = _quotient(values, (others.mean_in + others.mean_out) / 2)
+    return scores
+
+
+def require_enough_models(n_models: int) -> None:
+    """Raise ValueError where the models are too few to be each other's shadow models."""
+    if n_models < LEAST_MODELS:
+        raise ValueError(
+            f"LiRA and RMIA need at least {LEAST_MODELS} models of one budget to calibrate each "
+            f"record, but {n_models} were given; train more seeds or use the paired cost."
+        )
+
+
+def other_models(values: FloatArray, member: BoolArray) -> Others:
+    """Counts, means and squared deviations over the other models; NaN where there are none."""
+    centred = values - values[0]  # a shift per record: what never differs becomes exactly 0
+    n_in, mean_in, squares_in = _without_own(centred, member)
+    n_out, mean_out, squares_out = _without_own(centred, ~member)
+    shift = values - centred
+    return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
+
+
+def _without_own(
+    values: FloatArray, chosen: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Count, mean and squared deviations of the chosen models, the target's own left out."""
+    own = np.where(chosen, values, 0.0)
+    n = (chosen.sum(axis=0) - chosen).astype(np.float64)
+    total, squares = own.sum(axis=0) - own, (own**2).sum(axis=0) - own**2
+    mean = _quotient(total, n)
+    deviations = squares - n * mean**2
+    return n, mean, np.where(deviations > ROUNDING * squares.max(axis=0), deviations, 0.0)
+
+
+def _typical_difference(values: FloatArray, member: BoolArray) -> FloatArray:
+    """(target,) root mean square difference of in and out in standard deviations, noise off."""
+    total, n = np.zeros(len(values)), np.zeros(len(values))
+    for _, part, inside in _blocks(values, member):
+        others = other_models(part, inside)
+        difference, noise = _standardised(others)
+        # A difference over an estimated deviation is Student's: its variance is larger by this.
+        student = _quotient(others.freedom, np.maximum(others.freedom - 2, 0))
+        surplus = difference**2 - noise * student
+        known = np.isfinite(surplus)
+        total += np.where(known, surplus, 0.0).sum(axis=1)
+        n += known.sum(axis=1)
+    return np.sqrt(np.maximum(total / np.maximum(n, 1), 0.0))
+
+
+def _standardised(others: Others) -> tuple[FloatArray, FloatArray]:
+    """Difference of in and out in standard deviations, and its variance if there is none."""
+    difference = (others.mean_in - others.mean_out) / others.deviation
+    return difference, _quotient(np.ones(1), others.n_in) + _quotient(np.ones(1), others.n_out)
+
+
+def _shrunk_ratio(values: FloatArray, others: Others, size: FloatArray) -> FloatArray:
+    """Log likelihood ratio over ``size``, which is the same for all records of a target."""
+    difference, noise = _standardised(others)
+    weight = (size * difference + noise) / (size**2 + noise)
+    n = others.n_in + others.n_out
+    centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
+    step = others.deviation * size * weight
+    midpoint = centre + step * (0.5 - others.n_in / n)
+    return np.asarray(weight * (values - midpoint) / others.deviation)
+
+
+def _plain_ratio(values: FloatArray, others: Others) -> FloatArray:
+    inside = _log_density(values, others.mean_in, others.squares_in, others.n_in)
+    return inside - _log_density(values, others.mean_out, others.squares_out, others.n_out)
+
+
+def _above_out(values: FloatArray, others: Others) -> FloatArray:
+    deviation = np.sqrt(_variance(others.squares_out, others.n_out))
+    return np.asarray((values - others.mean_out) / deviation)
+
+
+def _log_density(
+    values: FloatArray, mean: FloatArray, squares: FloatArray, n: FloatArray
+) -> FloatArray:
+    variance = _variance(squares, n)
+    return np.asarray(-0.5 * (np.log(variance) + (values - mean) ** 2 / variance))
+
+
+def _variance(squares: FloatArray, n: FloatArray) -> FloatArray:
+    return _quotient(squares, np.where(squares > 0, n - 1, 0))
+
+
+def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    out = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
+    np.divide(numerator, denominator, out=out, where=denominator > 0)
+    return out
+
+
+def _blocks(values: FloatArray, member: BoolArray) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+    for first in range(0, values.shape[1], BLOCK):
+        block = slice(first, first + BLOCK)
+        yield block, np.asarray(values[:, block], dtype=np.float64), member[:, block]
