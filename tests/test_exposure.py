@@ -138,6 +138,27 @@ def test_the_audit_takes_every_proxy_as_the_cost(scores, cost):
     }
 
 
+@pytest.mark.parametrize(
+    ("cost", "resolved", "unresolved"),
+    [
+        ("paired_gap", "right for about this many more people out of 100", "people in 100 would"),
+        ("paired_confidence", "raises the model's confidence", "hundredths would"),
+        ("attack_advantage", "asked whether a person was in", "told whether a person was in"),
+        ("lira_advantage", "asked which of two people was in", "told which of two people was in"),
+    ],
+)
+def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, unresolved):
+    plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
+    loud = pcer.audit(release_of({math.inf: scores}), plan)
+    assert resolved in loud.account[1]
+    if cost.endswith("_advantage"):
+        told = f"{50 + 100 * loud.budgets[0].groups['b'].cost.value:.1f} in b"
+        assert told in loud.account[1]
+    quiet = pcer.audit(release_of({math.inf: sweep(shifts=(0.0, 0.0), seed=5)}), plan)
+    assert unresolved in quiet.account[1]
+    assert "stronger attacks" in quiet.account[-1]
+
+
 def test_a_release_with_exposures_survives_writing(scores, tmp_path):
     release = release_of({math.inf: scores})
     pcer.write_release(release, tmp_path / "r.json")

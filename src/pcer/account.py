@@ -22,7 +22,7 @@ def account(budgets: Sequence[BudgetResult], subject: AuditSubject, plan: Plan) 
     sentences = [_outcomes(budgets, subject, plan), _privacy(budget, verdict, plan)]
     if verdict in (Verdict.DISPARITY_SHOWN, Verdict.NO_DISPARITY_SHOWN):
         sentences.append(_balance(budgets, budget, subject))
-    return [*sentences, _not_measured(subject, plan)]
+    return [*sentences, _not_measured(subject)]
 
 
 def _outcomes(budgets: Sequence[BudgetResult], subject: AuditSubject, plan: Plan) -> str:
@@ -50,11 +50,11 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
     if verdict is Verdict.NOT_RESOLVED:
         return (
             "Whether the model remembers anyone's record cannot be told: what was seen is no more "
-            "than the luck of who was put into training gives, and an effect on fewer than about "
-            f"{_hundredths(max(limits))} people in 100 would probably have gone unseen."
+            f"than the luck of who was put into training gives, and {_unseen(plan, max(limits))} "
+            "would probably have gone unseen."
         )
     found = [
-        f"{_hundredths(group.cost.value or 0.0)} in {name}"
+        f"{_amount(plan, group.cost.value or 0.0)} in {name}"
         for name, group in budget.groups.items()
         if group.resolved
     ]
@@ -71,7 +71,39 @@ def _cost_words(plan: Plan, found: str) -> str:
             "having been in the training data makes the model right for about this many more "
             f"people out of 100: {found}"
         )
+    if plan.cost == "paired_confidence":
+        return (
+            "having been in the training data raises the model's confidence in a person's true "
+            f"label by about this many hundredths: {found}"
+        )
+    if question := _question(plan):
+        return (
+            f"an attacker who is asked {question} is right this often out of 100 times, where "
+            f"guessing gives 50: {found}"
+        )
     return f"the privacy cost measured as {plan.cost.replace('_', ' ')} is, in hundredths, {found}"
+
+
+def _unseen(plan: Plan, limit: float) -> str:
+    """An effect too small for this release to show, in the words of the cost."""
+    if question := _question(plan):
+        return f"an attacker who told {question} fewer than {_amount(plan, limit)} times in 100"
+    if plan.cost in ("overfitting_gap", "paired_gap"):
+        return f"an effect on fewer than about {_hundredths(limit)} people in 100"
+    return f"an effect of less than about {_hundredths(limit)} hundredths"
+
+
+def _question(plan: Plan) -> str | None:
+    """What an attacker has to tell, if the cost is an advantage over guessing."""
+    if plan.cost == "attack_advantage":
+        return "whether a person was in the training data"
+    if plan.cost.endswith("_advantage"):
+        return "which of two people was in the training data"
+    return None
+
+
+def _amount(plan: Plan, cost: float) -> str:
+    return f"{50 + 100 * cost:.1f}" if _question(plan) else _hundredths(cost)
 
 
 def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: AuditSubject) -> str:
@@ -91,14 +123,13 @@ def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: Aud
     return text + "."
 
 
-def _not_measured(subject: AuditSubject, plan: Plan) -> str:
+def _not_measured(subject: AuditSubject) -> str:
     missing = subject.n_missing_group
     people = f"the {missing:,} people whose group is not recorded, " if missing else ""
-    attack = "stronger attacks than this proxy, " if plan.cost == "overfitting_gap" else ""
     return (
-        f"Not measured: {attack}what follows for a person whose record is recognised, whether a "
-        f"prediction is right for an individual, {people}and whether those affected find the "
-        "trade acceptable."
+        "Not measured: stronger attacks than this proxy, what follows for a person whose "
+        f"record is recognised, whether a prediction is right for an individual, {people}and "
+        "whether those affected find the trade acceptable."
     )
 
 
