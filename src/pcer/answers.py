@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pcer.audit_file import Audit, BudgetResult
 from pcer.notation import budget_name, decimals
-from pcer.verdict import Verdict
+from pcer.verdict import BUDGET_VERDICTS, Verdict
 
 MOST_BUDGETS_NAMED = 6
 
@@ -47,7 +47,8 @@ def _is_there(audit: Audit) -> Answer:
     }[audit.verdict]
     parts = [
         f"{verdict.words} at {_having(audit.budgets, verdict)}"
-        for verdict in dict.fromkeys(budget.verdict for budget in audit.budgets)
+        for verdict in BUDGET_VERDICTS
+        if any(budget.verdict is verdict for budget in audit.budgets)
     ]
     return Answer("Is there a disparity?", short, _sentence("; ".join(parts)))
 

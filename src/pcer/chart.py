@@ -233,14 +233,16 @@ def floor_chart(audit: Audit) -> Chart:
         known.mark_line(style="path").encode(x=x, y=y, color=colour),
         known.mark_point(style="mean").encode(x=x, y=y, color=colour, shape=sign_shape()),
         alt.Chart()
+        .transform_calculate(chosen="floor")
+        .transform_aggregate(chosen="max(chosen)")
         .mark_rule(style="chosen")
-        .encode(x=alt.XDatum(alt.expr("floor"), type="quantitative")),
+        .encode(x=alt.X("chosen:Q")),
         data=alt.NamedData("pairs"),
     )
     shown = panels(layers, "pair", pair_names(audit))
     return Chart(
         "floors",
-        "Floor sensitivity",
+        "Disparity against floor",
         "How the mean disparity moves with the floor; the triangle points to its sign. Dashed: the "
         "rate difference divided by the floor, which is all that is left where every cost is below "
         "the floor. No interval line: the interval holds 0, or there is none.",

@@ -169,7 +169,7 @@ def config() -> Spec:
             "gridWidth": 0.5,
         },
         "axisX": {"grid": False},
-        "legend": {**text, "symbolStrokeWidth": 2},
+        "legend": {**text, "symbolBaseFillColor": ink, "symbolBaseStrokeColor": ink},
         "header": {**text, "labelFontWeight": "bold"},
         "style": {
             "shade": {"color": "var(--shade)"},
@@ -188,8 +188,8 @@ def config() -> Spec:
             "mean": {
                 "color": ink,
                 "stroke": ink,
-                "strokeWidth": 1,
-                "size": 55,
+                "strokeWidth": 0.8,
+                "size": 70,
                 "filled": True,
                 "opacity": 1,
             },

@@ -125,6 +125,18 @@ def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def make_folder(path: str | os.PathLike[str]) -> bool:
+    """Make sure that a folder is there to write into; True if it is new."""
+    folder = Path(path)
+    if folder.is_dir():
+        return False
+    try:
+        folder.mkdir()
+    except OSError as error:
+        _cannot_write(folder, error)
+    return True
+
+
 def _stage(target: Path, data: bytes) -> Path:
     try:
         if target.is_dir():

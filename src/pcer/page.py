@@ -86,7 +86,10 @@ def section(audit: Audit, release: Release, number: int) -> Section:
         rows=rows,
         live=live_rows(audit, rows),
         floors=[
-            _with_verdicts(summary.floors_table(audit), audit),
+            replace(
+                _with_verdicts(summary.floors_table(audit), audit),
+                title="Disparity at every floor of the grid",
+            ),
             summary.algorithm_table(audit),
         ],
         comparison=[summary.rankings_table(audit), summary.norms_table(audit)],
@@ -131,7 +134,7 @@ def budget_table(audit: Audit) -> Table:
         f"interval of the mean; floor {audit.plan.floor:g}. DP gap: demographic parity; EO gap: "
         "equalized odds. Read a disparity only with its verdict."
     )
-    return Table("Every budget, as published and resolved", columns, tuple(rows), 1 + several, note)
+    return Table("As published, and resolved", columns, tuple(rows), 1 + several, note)
 
 
 def live_rows(audit: Audit, rows: dict[str, list[Row]]) -> list[LiveRow]:
@@ -169,7 +172,7 @@ def double_table(audit: Audit) -> Table:
     ]
     worse = "lower" if audit.subject.outcome == "benefit" else "higher"
     return Table(
-        "Double disadvantage",
+        "Cost and rate of both groups of a pair",
         (
             "ε",
             "groups",
@@ -197,7 +200,7 @@ def agreement_table(audit: Audit, rows: dict[str, list[Row]]) -> Table:
         for (budget, proxy), group in found.items()
     ]
     return Table(
-        "Attack agreement",
+        "Cost by every proxy",
         ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]", "highest cost"),
         tuple(lines),
         4,
@@ -232,7 +235,7 @@ def provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Ta
         for audit, release in zip(audits, releases, strict=True)
     ]
     columns = ("release", "SHA-256", "mechanism", "pcer", "source commit", "data digest")
-    return Table("Provenance and digests", columns, tuple(rows), 6)
+    return Table("Releases", columns, tuple(rows), 6)
 
 
 def with_isolated_names(text: str, audit: Audit) -> str:

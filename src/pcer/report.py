@@ -15,7 +15,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from pcer._version import __version__
-from pcer.audit import audit
 from pcer.audit_file import Audit, Plan, parse_plan
 from pcer.chart_data import audit_floors, budget_labels, shown_pairs, slider_floors
 from pcer.chart_parts import CELL, PALETTE, config
@@ -109,16 +108,6 @@ def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
         settings=_safe(script_json(_settings(plan, floors, len(sections)))),
         payload=_safe(script_json(_payload(plan, releases))),
     )
-
-
-def render_again(text: str, *, file: str) -> str:
-    """Render again the page that ``text`` is said to be, from the release and plan in it.
-
-    Raises:
-        InputError: the page does not carry them, or they cannot be used.
-    """
-    plan, releases = read_payload(text, file=file)
-    return to_report([audit(release, plan) for release in releases], releases)
 
 
 def read_payload(text: str, *, file: str) -> tuple[Plan, list[Release]]:

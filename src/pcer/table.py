@@ -93,7 +93,10 @@ def to_html(table: Table, *, id: str, marks: Mapping[str, str] | None = None) ->
         id: of the caption, unique in the page.
         marks: by a cell's text, the class that it gets.
     """
-    head = "".join(f'<th scope="col">{_html_lines(name)}</th>' for name in table.columns)
+    head = "".join(
+        f'<th scope="col"{_html_side(index, table.n_labels)}>{_html_lines(name)}</th>'
+        for index, name in enumerate(table.columns)
+    )
     body = "\n".join(_html_row(row, table.n_labels, marks or {}) for row in table.rows)
     note = f'\n<p class="note">{html.escape(table.note)}</p>' if table.note else ""
     return (
@@ -131,9 +134,12 @@ def _html_row(row: Sequence[str], n_labels: int, marks: Mapping[str, str]) -> st
         if index == 0:
             cells.append(f'<th scope="row">{text}</th>')
         else:
-            side = ' class="label"' if index < n_labels else ""
-            cells.append(f"<td{side}>{text}</td>")
+            cells.append(f"<td{_html_side(index, n_labels)}>{text}</td>")
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _html_side(index: int, n_labels: int) -> str:
+    return ' class="label"' if index < n_labels else ""
 
 
 def _html_lines(text: str) -> str:

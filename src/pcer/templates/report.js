@@ -52,6 +52,12 @@
     }
   };
 
+  // As many panels side by side as fit, in rows of equal length.
+  const columnsFor = (panels, width) => {
+    const most = Math.max(1, Math.floor((width - 40) / (cell + 24)));
+    return Math.ceil(panels / Math.ceil(panels / most));
+  };
+
   const draw = async (place) => {
     if (views.has(place)) return;
     views.set(place, null);
@@ -59,7 +65,7 @@
     const spec = structuredClone(charts[place.dataset.chart]);
     spec.datasets = datasets;
     spec.params.find((one) => one.name === "floor").value = floor;
-    if (spec.facet) spec.columns = Math.max(1, Math.floor((place.clientWidth - 40) / (cell + 24)));
+    if (spec.facet) spec.columns = columnsFor(spec.facet.sort.length, place.clientWidth);
     const options = { ast: true, renderer: "svg", actions: false, tooltip: false, mode: "vega-lite", config: look };
     const { view } = await vegaEmbed(place, spec, options);
     place.style.minHeight = "0";
