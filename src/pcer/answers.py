@@ -54,30 +54,24 @@ def _is_there(audit: Audit) -> Answer:
 
 
 def _for_whom(audit: Audit) -> Answer:
+    """The doubly disadvantaged first: where positives harm, a lower ratio alone harms nobody."""
     question = "For whom?"
     lower = _names(pair.lower_ratio for b in audit.budgets for pair in b.pairs)
     doubled = _names(name for b in audit.budgets for name in b.double_disadvantage)
-    if not lower and not doubled:
-        groups = _listed(audit.subject.groups)
-        return Answer(question, "No group can be named", f"Compared were {groups}.")
-    short = f"{_listed(lower or doubled)}"
-    return Answer(question, short, " ".join(_who(audit, lower, doubled)))
-
-
-def _who(audit: Audit, lower: Sequence[str], doubled: Sequence[str]) -> list[str]:
     helps = audit.subject.outcome == "benefit"
-    told = []
-    if lower:
-        gets = "less benefit" if helps else "fewer positive predictions (here a harm)"
-        told.append(f"In proportion to privacy cost: {gets}, beyond split luck.")
+    worse = "fewer positive" if helps else "more harmful"
+    ratio = f"In proportion to privacy cost, {_listed(lower)}: " if lower else ""
+    ratio += ("less benefit." if helps else "fewer positive predictions.") if lower else ""
     if doubled:
-        worse = "fewer positive" if helps else "more harmful"
-        told.append(
-            f"Double disadvantage, a higher cost and {worse} predictions: {_listed(doubled)}."
+        told = f"A higher privacy cost and also {worse} predictions, both beyond chance."
+        return Answer(question, _listed(doubled), f"{told} {ratio}".strip())
+    none = f"No group is shown to have both a higher cost and {worse} predictions."
+    if lower:
+        alone = (
+            "" if helps else " Here a positive harms, so a lower ratio alone is no disadvantage."
         )
-    else:
-        told.append("No group is shown to have both a higher cost and worse predictions.")
-    return told
+        return Answer(question, _listed(lower), f"{ratio} {none}{alone}")
+    return Answer(question, "No group can be named", f"Compared: {_listed(audit.subject.groups)}.")
 
 
 def _can_it_be_trusted(audit: Audit) -> Answer:
@@ -88,9 +82,12 @@ def _can_it_be_trusted(audit: Audit) -> Answer:
         Verdict.NO_DISPARITY_SHOWN: "The cost, yes; equality is not proved",
         Verdict.FLOOR_DOMINATED: "Only the positive rates",
     }.get(audit.verdict, "No number here is evidence of a disparity")
-    parts = [f"costs stand out from the luck of the split at {len(resolved)} of {total} budgets"]
+    out = "stand out from" if resolved else "do not stand out from"
+    at = f" at {len(resolved)} of {total} budgets" if resolved and total > 1 else ""
+    parts = [f"costs {out} the luck of the split{at}"]
     parts += [f"smallest cost that would have been seen: {_detectable(audit)}"]
-    parts += [f"choice of budget: {audit.algorithm1.verdict.words}"]
+    if total > 1:
+        parts += [f"the budget of smallest disparity is {audit.algorithm1.verdict.words}"]
     if audit.subject.split_kind != "random":
         parts.insert(0, "the split is not said to be random")
     return Answer("Can it be trusted?", short, _sentence("; ".join(parts)))

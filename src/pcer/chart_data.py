@@ -88,11 +88,14 @@ def budget_labels(audit: Audit) -> list[str]:
 
 
 def isolated(name: str) -> str:
-    """A name that cannot turn the direction of the text around it.
+    """A name that cannot turn the direction of the text around it, nor break its line.
+
+    Line separators would also end a string in Vega's expressions.
 
     >>> isolated("women")
     'women'
     """
+    name = name.replace("\u2028", " ").replace("\u2029", " ")
     turns = any(
         character in BIDI_CONTROLS or unicodedata.bidirectional(character) in ("R", "AL", "AN")
         for character in name

@@ -10,6 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -258,4 +259,5 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
                 "cells": [found.get(budget) for budget in budgets],
             }
         )
-    return {"budgets": [names[budget] for budget in budgets], "rows": rows}
+    headers = [names[b] if math.isinf(b) else f"ε = {names[b]}" for b in budgets]
+    return {"budgets": headers, "rows": rows}

@@ -66,9 +66,13 @@
     spec.datasets = datasets;
     spec.params.find((one) => one.name === "floor").value = floor;
     if (spec.facet) spec.columns = columnsFor(spec.facet.sort.length, place.clientWidth);
-    const options = { ast: true, renderer: "svg", actions: false, tooltip: false, mode: "vega-lite", config: look };
+    // Errors only: between audited floors a layer has no rows, which Vega would warn about.
+    const quiet = { logLevel: 1, actions: false, tooltip: false };
+    const options = { ast: true, renderer: "svg", mode: "vega-lite", config: look, ...quiet };
     const { view } = await vegaEmbed(place, spec, options);
     place.style.minHeight = "0";
+    // The place is one image with a text alternative; its parts say nothing more.
+    place.querySelector("svg").setAttribute("aria-hidden", "true");
     views.set(place, view);
     if (view.signal("floor") !== floor) await view.signal("floor", floor).runAsync();
     place.dataset.drawn = "yes";
