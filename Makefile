@@ -6,7 +6,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test clean
 
 demo: $(VENV)/.core
-	@$(VENV)/bin/pcer audit examples
+	@$(VENV)/bin/pcer audit examples --html demo-report.html
 
 test: $(VENV)/.dev
 	@scripts/check

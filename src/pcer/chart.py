@@ -106,8 +106,7 @@ def disparity_chart(audit: Audit) -> Chart:
         "disparity",
         "Disparity against budget",
         f"{_pairs_told(audit)} Large points: mean over seeds at the chosen floor; lines: interval; "
-        "small dots: single seeds. Grey bars: what the mean would be if nothing was memorised. "
-        f"Shaded: {_shaded_told(audit)}.",
+        f"small dots: single seeds. {_shaded_told(audit)}",
         finish(
             alt.layer(*layers).resolve_scale(xOffset="independent"),
             audit,
@@ -333,7 +332,12 @@ def _pairs_told(audit: Audit) -> str:
 
 def _shaded_told(audit: Audit) -> str:
     labels = dict.fromkeys(status(budget) for budget in audit.budgets if status(budget))
-    return f"{' or '.join(labels)}: not to be read as a disparity" if labels else "none"
+    if not labels:
+        return ""
+    return (
+        f"Shaded, not to be read as a disparity: {' or '.join(labels)}; the grey bar there is "
+        "where the mean would lie at the plan's floor if nothing was memorised."
+    )
 
 
 def _told(audit: Audit, what: str) -> str:

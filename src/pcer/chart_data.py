@@ -167,7 +167,8 @@ def _pair(
 ) -> Row:
     (label, budget), (pair, floor, found) = at, row
     rate = rate_difference(budget, pair)
-    null = pair.pcer_disparity.null_interval if floor == audit.plan.floor else None
+    explains = floor == audit.plan.floor and status(budget)
+    null = pair.pcer_disparity.null_interval if explains else None
     return {
         "budget": label,
         "line": with_status(budget),
