@@ -5,8 +5,8 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test clean
 
-demo: $(VENV)/.core
-	@$(VENV)/bin/pcer audit examples
+demo: $(VENV)/.train
+	@$(VENV)/bin/pcer demo --out pcer-demo
 
 test: $(VENV)/.dev
 	@scripts/check
@@ -23,7 +23,11 @@ $(VENV)/.torch: $(VENV)/bin/python constraints.txt
 	$(PIP) install --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.core $(VENV)/.torch
+$(VENV)/.train: $(VENV)/.core $(VENV)/.torch
+	$(PIP) install --constraint constraints.txt --editable ".[train]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.train
 	$(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 

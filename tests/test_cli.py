@@ -102,7 +102,9 @@ def test_fail_on():
 
 
 def test_every_format_carries_account_and_floors(tmp_path):
-    paths = {name: tmp_path / f"a.{name}" for name in ("json", "markdown", "latex", "junit")}
+    paths = {
+        name: tmp_path / f"a.{name}" for name in ("json", "markdown", "latex", "junit", "html")
+    }
     done = run("audit", GOOD, *(part for n, p in paths.items() for part in (f"--{n}", p)))
     assert done.returncode == 0
     account = pcer.audit(pcer.read_release(GOOD)).account[-1]
@@ -113,6 +115,39 @@ def test_every_format_carries_account_and_floors(tmp_path):
     assert r"\toprule" in paths["latex"].read_text()
     suite = ElementTree.parse(paths["junit"]).getroot()[0]
     assert suite.get("tests") == "2"
+
+
+def test_html_and_figures_are_named_and_verify(tmp_path):
+    page, folder = tmp_path / "report.html", tmp_path / "figures"
+    done = run("audit", GOOD, "--html", page, "--figures", folder)
+    assert done.returncode == 0
+    assert f"Report: {page}" in done.stdout
+    assert {path.suffix for path in folder.iterdir()} == {".svg", ".png", ".pdf"}
+    good = run("verify", page)
+    assert (good.returncode, "every byte agrees" in good.stdout) == (0, True)
+    assert run("verify", page, GOOD).returncode == 0
+    page.write_text(page.read_text().replace("not resolved", "well resolved", 1))
+    bad = run("verify", page)
+    assert (bad.returncode, "differs at line" in bad.stdout) == (1, True)
+    page.write_text("<html></html>")
+    refused = run("verify", page)
+    assert (refused.returncode, "not a report of pcer" in refused.stderr) == (2, True)
+
+
+def test_figures_leave_nothing_behind_on_failure(tmp_path):
+    done = run("audit", GOOD, "--figures", tmp_path / "f", "--html", tmp_path / "no" / "r.html")
+    assert (done.returncode, "r.html cannot be written" in done.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    assert "needs a folder" in run("audit", GOOD, "--figures", "-").stderr
+    deep = run("audit", GOOD, "--figures", tmp_path / "a" / "b")
+    assert (deep.returncode, "cannot be written" in deep.stderr) == (2, True)
+
+
+def test_verify_of_an_audit_needs_its_release(tmp_path):
+    out = tmp_path / "a.audit.json"
+    run("audit", GOOD, "--json", out)
+    done = run("verify", out)
+    assert (done.returncode, "needs the release that it audited" in done.stderr) == (2, True)
 
 
 def test_junit_failures(tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.console import Console
@@ -19,16 +21,22 @@ from pcer._version import __version__
 from pcer.audit import audit as run_audit
 from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
 from pcer.errors import InputError, OutputError, PcerError
-from pcer.jsonfile import MAX_BYTES, canonical_json, write_files
+from pcer.figures import figures as draw_figures
+from pcer.jsonfile import MAX_BYTES, canonical_json, make_folder, write_files
 from pcer.junit import to_junit
 from pcer.pages import to_latex_tables, to_markdown_page
 from pcer.release import Release, read_release, release_schema
+from pcer.report import to_report
 from pcer.table import to_rich
 from pcer.verdict import FailOn
 from pcer.verify import verify as find_difference
+from pcer.verify import verify_report
 
 WIDTH = 100
+SHARPER = "paired_confidence"
+"""The cost that the demo shows beside the gap: free in every sweep."""
 STDOUT = "-"
+FIGURES = "figures"
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 
@@ -65,6 +73,12 @@ def audit(
     junit: Annotated[
         str | None, typer.Option(metavar="PATH", help="JUnit XML for CI. - is stdout.")
     ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="PATH", help="One self-contained page. - is stdout.")
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Every chart as SVG, PNG and PDF.")
+    ] = None,
     fail_on: Annotated[
         list[FailOn] | None,
         typer.Option(metavar="VERDICT", help=FAIL_ON_HELP),
@@ -90,22 +104,47 @@ def audit(
     """Audit released statistics: print the verdict, the tables and the account."""
     plan = _plan(benefit, cost, floor, floors, resamples, reference, rng)
     files = _release_files(releases)
-    outputs = _Outputs(json=json_path, markdown=markdown, latex=latex, junit=junit)
+    outputs = _Outputs(
+        json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
+    )
     outputs.check(files)
-    audits = _audit_all(files, plan, allow_large or [])
+    done = _audit_all(files, plan, allow_large or [])
     wanted = [choice.value for choice in fail_on or []]
-    outputs.write(audits, wanted)
+    outputs.write(done, wanted)
     if not outputs.uses_stdout:
-        _print_audits(audits)
-    _exit_if_met(audits, wanted)
+        _print_audits(done.audits)
+        _print_places(outputs)
+    _exit_if_met(done.audits, wanted)
 
 
 @app.command(epilog="Example: pcer verify compas.audit.json compas.release.json")
 def verify(
-    audit_file: Annotated[Path, typer.Argument(metavar="AUDIT", help="Written by pcer audit.")],
-    releases: Annotated[list[Path], typer.Argument(metavar="RELEASE", help="What it audited.")],
+    audit_file: Annotated[
+        Path, typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit.")
+    ],
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it."),
+    ] = None,
 ) -> None:
     """Recompute an audit from its release; exit 1 and name the first number that differs."""
+    if audit_file.suffix in (".html", ".htm"):
+        _verify_page(audit_file, releases or [])
+    elif releases:
+        _verify_audit(audit_file, releases)
+    else:
+        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+
+
+def _verify_page(page: Path, releases: list[Path]) -> None:
+    difference = verify_report(page, [read_release(path) for path in _release_files(releases)])
+    if difference:
+        typer.echo(f"{page} differs {difference}.")
+        raise typer.Exit(MET)
+    typer.echo(f"{page}: every byte agrees with a fresh report from the release in it.")
+
+
+def _verify_audit(audit_file: Path, releases: list[Path]) -> None:
     found = read_audit(audit_file)
     known = [read_release(path) for path in _release_files(releases)]
     for index, one in enumerate(found):
@@ -145,11 +184,13 @@ def demo(
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     paths = cli_train.train_demo(out, seeds)
-    audits = _audit_all(paths, Plan(), [])
-    written = out / "compas.audit.json"
-    write_files({written: _render("json", audits, [])})
-    _print_audits(audits)
-    typer.echo(f"wrote {', '.join(map(str, [*paths, written]))}")
+    done = _audit_all(paths, Plan(), [])
+    outputs = _Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
+    outputs.write(done, [])
+    _print_audits(done.audits)
+    _print_sharper(done.releases[0], paths[0])
+    typer.echo(f"Release: {paths[0]}")
+    _print_places(outputs)
 
 
 def main() -> None:
@@ -182,19 +223,45 @@ class _Outputs:
         for name, target in zip(self.paths, targets, strict=True):
             if targets.count(target) > 1:
                 raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
+            if name == FIGURES and target == STDOUT:
+                raise OutputError("--figures needs a folder; stdout can hold one file only.")
             if target in {str(path.resolve()) for path in inputs}:
                 raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
 
-    def write(self, audits: list[Audit], wanted: list[str]) -> None:
+    def write(self, done: _Done, wanted: list[str]) -> None:
         """Render everything, then write everything or nothing."""
-        texts = {name: _render(name, audits, wanted) for name in self.paths}
-        write_files({self.paths[n]: t for n, t in texts.items() if self.paths[n] != STDOUT})
-        for name, path in self.paths.items():
-            if path == STDOUT:
-                typer.echo(texts[name], nl=False)
+        texts = {name: _render(name, done, wanted) for name in self.paths if name != FIGURES}
+        files: dict[str | os.PathLike[str], str | bytes] = {
+            self.paths[name]: text for name, text in texts.items() if self.paths[name] != STDOUT
+        }
+        with _folder(self.paths.get(FIGURES)) as folder:
+            drawn = draw_figures(done.audits, done.releases) if folder else {}
+            write_files({**files, **{Path(folder, n): data for n, data in drawn.items()}})
+        for name, text in texts.items():
+            if self.paths[name] == STDOUT:
+                typer.echo(text, nl=False)
 
 
-def _render(name: str, audits: list[Audit], wanted: list[str]) -> str:
+@contextmanager
+def _folder(path: str | None) -> Iterator[str]:
+    """A folder to write into; a new one does not outlive a failure."""
+    if path is None:
+        yield ""
+        return
+    new = make_folder(path)
+    try:
+        yield path
+    except BaseException:
+        if new:
+            with suppress(OSError):
+                Path(path).rmdir()
+        raise
+
+
+def _render(name: str, done: _Done, wanted: list[str]) -> str:
+    audits = done.audits
+    if name == "html":
+        return to_report(audits, done.releases)
     if name == "json":
         trees: list[Any] = [audit.to_tree() for audit in audits]
         return canonical_json(trees[0] if len(trees) == 1 else trees)
@@ -239,7 +306,14 @@ def _release_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _audit_all(files: list[Path], plan: Plan, allow_large: list[Path]) -> list[Audit]:
+class _Done(NamedTuple):
+    """What was audited, and the results, in one order."""
+
+    audits: list[Audit]
+    releases: list[Release]
+
+
+def _audit_all(files: list[Path], plan: Plan, allow_large: list[Path]) -> _Done:
     """Read everything first, so that a bad file costs no waiting."""
     large = {path.resolve() for path in allow_large}
     read: list[Release] = [
@@ -249,7 +323,8 @@ def _audit_all(files: list[Path], plan: Plan, allow_large: list[Path]) -> list[A
     console = Console(stderr=True)
     quiet = len(files) == 1 or not console.is_terminal
     steps = track(read, description="Auditing", console=console, transient=True, disable=quiet)
-    return [_named(path, release, plan) for path, release in zip(files, steps, strict=True)]
+    audits = [_named(path, release, plan) for path, release in zip(files, steps, strict=True)]
+    return _Done(audits, read)
 
 
 def _named(path: Path, release: Release, plan: Plan) -> Audit:
@@ -274,6 +349,24 @@ def _print_audits(audits: list[Audit]) -> None:
     if len(audits) > 1:
         console.rule()
         console.print(to_rich(summary.summary_table(audits)))
+
+
+def _print_sharper(release: Release, path: Path) -> None:
+    """The same models with a cost that the gap's noise does not hide."""
+    sharper = run_audit(release, Plan(cost=SHARPER))
+    console = Console(width=WIDTH)
+    console.rule(Text("The same models, measured more sharply"), align="left")
+    console.print(Text(f"VERDICT  {sharper.verdict.words}  (cost: {SHARPER.replace('_', ' ')})"))
+    console.print()
+    console.print(to_rich(summary.resolution_table(sharper)))
+    console.print(f"\nIn full: pcer audit {path} --cost {SHARPER}\n", markup=False)
+
+
+def _print_places(outputs: _Outputs) -> None:
+    """Name what a person would open next."""
+    for name, what in (("html", "Report"), (FIGURES, "Figures")):
+        if name in outputs.paths:
+            typer.echo(f"{what}: {outputs.paths[name]}")
 
 
 def _print_lines(console: Console, title: str, lines: list[str]) -> None:

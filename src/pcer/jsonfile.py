@@ -38,8 +38,11 @@ def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
         path: the file.
         max_bytes: refuse larger files before reading them; None reads any size.
     """
-    file = Path(path)
-    text = _read_text(file, max_bytes)
+    return parse_json(read_text(path, max_bytes=max_bytes), file=str(path))
+
+
+def parse_json(text: str, *, file: str) -> Any:
+    """Parse JSON text strictly; ``file`` is the name that errors mention."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
@@ -105,12 +108,16 @@ def canonical_json(tree: Any) -> str:
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def write_files(texts: Mapping[str | os.PathLike[str], str]) -> None:
-    """Write every file or none: all are staged beside their targets, then renamed into place."""
+def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
+    """Write every file or none: all are staged beside their targets, then renamed into place.
+
+    Text is written as UTF-8 with the line ends it has.
+    """
     staged: list[tuple[Path, Path]] = []
     try:
-        for path, text in texts.items():
-            staged.append((_stage(Path(path), text), Path(path)))
+        for path, content in contents.items():
+            data = content.encode() if isinstance(content, str) else content
+            staged.append((_stage(Path(path), data), Path(path)))
         for temporary, target in staged:
             _publish(temporary, target)
     finally:
@@ -118,7 +125,19 @@ def write_files(texts: Mapping[str | os.PathLike[str], str]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _stage(target: Path, text: str) -> Path:
+def make_folder(path: str | os.PathLike[str]) -> bool:
+    """Make sure that a folder is there to write into; True if it is new."""
+    folder = Path(path)
+    if folder.is_dir():
+        return False
+    try:
+        folder.mkdir()
+    except OSError as error:
+        _cannot_write(folder, error)
+    return True
+
+
+def _stage(target: Path, data: bytes) -> Path:
     try:
         if target.is_dir():
             raise IsADirectoryError("it is a folder")
@@ -126,8 +145,8 @@ def _stage(target: Path, text: str) -> Path:
     except OSError as error:
         _cannot_write(target, error)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(name, 0o666 & ~_umask())
@@ -158,7 +177,9 @@ def _umask() -> int:
     return mask
 
 
-def _read_text(file: Path, max_bytes: int | None) -> str:
+def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> str:
+    """Read one UTF-8 file, or raise InputError with one sentence."""
+    file = Path(path)
     try:
         size = file.stat().st_size
         if max_bytes is not None and size > max_bytes:

@@ -41,6 +41,17 @@ def bounds(ci: tuple[float, float] | None) -> str:
     return f"[{signed(ci[0])}, {signed(ci[1])}]" if ci else "[no interval]"
 
 
+def rate_bounds(ci: tuple[float, float] | None, digits: int) -> str:
+    """The interval of a rate, in the spelling of ``rate_plus_minus``.
+
+    >>> rate_bounds((0.6801, 0.6842), 3)
+    '[.680, .684]'
+    """
+    if ci is None:
+        return "[no interval]"
+    return f"[{_no_zero(ci[0], digits)}, {_no_zero(ci[1], digits)}]"
+
+
 def decimals(value: float | None, digits: int) -> str:
     """A number with fixed decimals and a true minus sign."""
     return NOTHING if value is None else f"{value:.{digits}f}".replace("-", "−")

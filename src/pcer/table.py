@@ -7,8 +7,9 @@ from files of other people: every renderer escapes them.
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,6 +90,27 @@ def to_latex(table: Table) -> str:
     )
 
 
+def to_html(table: Table, *, id: str, marks: Mapping[str, str] | None = None) -> str:
+    """The table as HTML: a caption, column and row headers, a region that scrolls by keyboard.
+
+    Args:
+        table: what to show; every cell is escaped.
+        id: of the caption, unique in the page.
+        marks: by a cell's text, the class that it gets.
+    """
+    head = "".join(
+        f'<th scope="col"{_html_side(index, table.n_labels)}>{_html_lines(name)}</th>'
+        for index, name in enumerate(table.columns)
+    )
+    body = "\n".join(_html_row(row, table.n_labels, marks or {}) for row in table.rows)
+    note = f'\n<p class="note">{html.escape(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="table" role="region" tabindex="0" aria-labelledby="{html.escape(id)}">\n'
+        f'<table><caption id="{html.escape(id)}">{html.escape(table.title)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n</div>{note}"
+    )
+
+
 def markdown_text(text: str) -> str:
     r"""Text that Markdown (and the HTML inside it) shows as it is.
 
@@ -114,6 +136,27 @@ def _terminal(text: str) -> Text:
 
 def _unbroken(text: str) -> str:
     return text.replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
+
+
+def _html_row(row: Sequence[str], n_labels: int, marks: Mapping[str, str]) -> str:
+    cells = []
+    for index, cell in enumerate(row):
+        text = _html_lines(cell)
+        if cell in marks:
+            text = f'<span class="{marks[cell]}">{text}</span>'
+        if index == 0:
+            cells.append(f'<th scope="row">{text}</th>')
+        else:
+            cells.append(f"<td{_html_side(index, n_labels)}>{text}</td>")
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _html_side(index: int, n_labels: int) -> str:
+    return ' class="label"' if index < n_labels else ""
+
+
+def _html_lines(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

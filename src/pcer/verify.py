@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcer.audit import audit
 from pcer.audit_file import SIGNIFICANT_DIGITS, parse_plan, rounded
 from pcer.errors import InputError
+from pcer.jsonfile import read_text
 from pcer.release import Release
+from pcer.report import GENERATOR, read_payload, to_report
 
 HALF_A_DIGIT = 0.51
 """Of the last digit: rounding may fall either way on another machine, but a changed digit is
 always further off."""
+
+
+SHOWN_BEFORE, SHOWN_AFTER = 40, 30
+"""Characters of a page that are shown around a difference."""
 
 
 class Difference(NamedTuple):
@@ -42,6 +51,74 @@ def verify(found: dict[str, Any], releases: Sequence[Release]) -> Difference | N
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     recomputed = audit(fitting[0] if fitting else releases[0], plan)
     return first_difference(found, recomputed.model_dump(), path="")
+
+
+class PageDifference(NamedTuple):
+    """Where a report and its fresh rendering part: the place, and both texts around it."""
+
+    line: int
+    place: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return (
+            f"at line {self.line}, in {self.place}: the page says {self.found!r}, rendered again "
+            f"it says {self.expected!r}"
+        )
+
+
+def verify_report(
+    path: str | os.PathLike[str], releases: Sequence[Release] = ()
+) -> PageDifference | None:
+    """Render a report again from the release and plan in it; where do the bytes differ?
+
+    Args:
+        path: the page.
+        releases: at hand, to check that the page is about them; none are needed.
+
+    Raises:
+        InputError: the page carries no release, or was written by another version.
+    """
+    text = read_text(path)
+    plan, carried = read_payload(text, file=str(path))
+    _require_same(path, carried, releases)
+    again = to_report([audit(release, plan) for release in carried], carried)
+    difference = _page_difference(text, again)
+    if difference is None and Path(path).read_bytes() != again.encode():
+        return PageDifference(1, "the head of the page", "a byte order mark", "none")
+    if difference and f'content="{GENERATOR}"' not in text:
+        raise InputError(
+            f"{path} was not written by {GENERATOR}, whose bytes are all this command can compare; "
+            "verify it with the version that it names."
+        )
+    return difference
+
+
+def _require_same(
+    path: str | os.PathLike[str], carried: Sequence[Release], releases: Sequence[Release]
+) -> None:
+    known = {release.sha256 for release in carried}
+    for release in releases:
+        if release.sha256 not in known:
+            raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
+
+
+def _page_difference(found: str, expected: str) -> PageDifference | None:
+    if found == expected:
+        return None
+    theirs, ours = found.split("\n"), expected.split("\n")
+    shared = min(len(theirs), len(ours))
+    line = next((k for k in range(shared) if theirs[k] != ours[k]), shared)
+    one = theirs[line] if line < len(theirs) else ""
+    other = ours[line] if line < len(ours) else ""
+    letters = enumerate(zip(one, other, strict=False))
+    at = next((k for k, (a, b) in letters if a != b), min(len(one), len(other)))
+    before = "\n".join([*ours[:line], other[:at]])
+    places = re.findall(r'\bid="([^"]+)"', before)
+    around = slice(max(0, at - SHOWN_BEFORE), at + SHOWN_AFTER)
+    place = places[-1] if places else "the head of the page"
+    return PageDifference(line + 1, place, one[around], other[around])
 
 
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:

@@ -1,0 +1,82 @@
+"""Releases for the report's tests: real differences, hostile names, attack results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+import pcer
+from pcer.release import Release, parse_release
+from tests.simulate import World, simulate
+
+QUICK = pcer.Plan(resamples=60, null_draws=20)
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"onload=alert(1) x="',
+    "{{7*7}}",
+    "</script><img src=x onerror=alert(1)>",
+    "مجموعة‮ abc",
+    "🙂 \u2028 & 'quoted'",
+]
+
+
+def mixed_release(n_seeds: int = 6, **subject: Any) -> Release:
+    """Two groups; at the small budgets nothing is memorised, at the large ones a lot."""
+    rng = np.random.default_rng(1)
+    shape = {"sizes": (6_000, 3_000), "right": [(0.85, 0.7)] * 2, "n_seeds": n_seeds}
+    quiet = World(**shape, label_shares=[0.35, 0.35], gaps=(0, 0), budgets=(0.1, 0.5, 1.0))
+    loud = World(**shape, label_shares=[0.45, 0.2], gaps=(0.005, 0.06), budgets=(5.0, 10.0, None))
+    first, second = (json.loads(simulate(world, rng).to_json()) for world in (quiet, loud))
+    for run in second["runs"]:
+        run["split"] += " of the second half"
+    first["runs"] += second["runs"]
+    first["subject"] |= {"dataset": "Loans", "attribute": "sex"} | subject
+    return renamed(first, ["men", "women"])
+
+
+def many_groups(names: list[str], n_seeds: int = 2, **subject: Any) -> Release:
+    """As many groups as names, one budget without privacy."""
+    k = len(names)
+    world = World(
+        sizes=[2_000] * k,
+        label_shares=[0.3] * k,
+        right=[(0.8, 0.7)] * k,
+        gaps=[0.02 * g for g in range(k)],
+        n_seeds=n_seeds,
+        budgets=(1.0, None),
+    )
+    tree = json.loads(simulate(world, np.random.default_rng(2)).to_json())
+    tree["subject"] |= subject
+    return renamed(tree, names)
+
+
+def renamed(tree: dict[str, Any], names: list[str]) -> Release:
+    """Give the groups of a simulated release their names."""
+    tree["subject"]["groups"] = names
+    for run in tree["runs"]:
+        run["groups"] = {name: run["groups"][f"g{g}"] for g, name in enumerate(names)}
+    return parse_release(tree, file="simulated")
+
+
+def with_attacks(release: Release) -> Release:
+    """Add an attack per run and a pooled one, both finding the second group more exposed."""
+    tree = json.loads(release.to_json())
+    for run in tree["runs"]:
+        for g, cell in enumerate(run["groups"].values()):
+            cell["exposure"] = {
+                "attack_advantage": {"value": 0.01 + 0.1 * g, "standard_error": 0.01}
+            }
+    tree["pooled_exposure"] = [
+        {
+            "epsilon": None,
+            "group": name,
+            "proxy": "lira_advantage",
+            "value": v,
+            "standard_error": 0.1,
+        }
+        for name, v in zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
+    ]
+    return parse_release(tree, file="simulated")
