@@ -129,6 +129,18 @@ def test_the_baseline_is_the_plans_cost(exposed):
     assert found.proxies[0].median_ratio == pytest.approx(1 / default.median_ratio, rel=0.5)
 
 
+def test_swapping_groups_changes_no_count(exposed):
+    """Every disparity turns its sign, and how proxies compare does not."""
+    subject = exposed.subject.model_copy(update={"groups": exposed.subject.groups[::-1]})
+    swapped = pcer.audit(exposed.model_copy(update={"subject": subject}), QUICK).agreement
+    plain = pcer.audit(exposed, QUICK).agreement
+    for ours, theirs in zip(plain.proxies, swapped.proxies, strict=True):
+        assert ours.n_same_sign == theirs.n_same_sign
+        assert ours.n_larger_disparity == theirs.n_larger_disparity
+        assert ours.median_ratio == pytest.approx(theirs.median_ratio)
+        assert ours.bound == theirs.bound
+
+
 def test_without_exposures_there_is_nothing_to_agree(plain):
     assert pcer.audit(plain, QUICK).agreement is None
 

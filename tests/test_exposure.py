@@ -213,10 +213,7 @@ TABLE = {
 
 @pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
 def test_bring_your_own_scores(library):
-    table = library(TABLE)
-    found = exposure_from_scores(
-        table["score"], record=table["record"], group=table["group"], member=table["member"]
-    )
+    found = exposure_from_scores(library(TABLE))
     assert list(found) == ["x", "y"]
     assert found["x"].value == 0.5
     assert (found["x"].n_members, found["x"].n_nonmembers) == (2, 2)
@@ -228,15 +225,14 @@ def test_bring_your_own_scores_of_many_models(scores):
     logit = scores.logits * (2 * scores.labels - 1)
     model, record = np.indices(logit.shape)
     names = np.array([*NAMES, None], dtype=object)[scores.group]
-    found = pooled_exposure_from_scores(
-        logit.ravel(),
-        record=record.ravel(),
-        group=names[record.ravel()],
-        member=scores.member.ravel(),
-        model=model.ravel(),
-        epsilon=2.0,
-        proxy="my_attack",
-    )
+    table = {
+        "score": logit.ravel(),
+        "record": record.ravel(),
+        "group": names[record.ravel()],
+        "member": scores.member.ravel(),
+        "model": model.ravel(),
+    }
+    found = pooled_exposure_from_scores(table, epsilon=2.0, proxy="my_attack")
     assert [(row.group, row.proxy, row.epsilon) for row in found] == [
         ("a", "my_attack", 2.0),
         ("b", "my_attack", 2.0),
@@ -259,18 +255,22 @@ def test_bring_your_own_scores_of_many_models(scores):
     ],
 )
 def test_bad_tables_get_one_clear_sentence(change, message):
-    table = {**TABLE, **change}
     with pytest.raises(InputError, match=message):
-        exposure_from_scores(
-            table["score"], record=table["record"], group=table["group"], member=table["member"]
-        )
+        exposure_from_scores({**TABLE, **change})
+
+
+def test_a_missing_column_is_named():
+    table = {key: TABLE[key] for key in ("score", "record", "member")}
+    with pytest.raises(InputError, match="no column 'group'; it has score, record, member"):
+        exposure_from_scores(table)
+    with pytest.raises(InputError, match="no column 'model'"):
+        pooled_exposure_from_scores(TABLE, epsilon=1.0, proxy="p")
 
 
 def test_a_record_twice_in_one_model_is_refused():
+    table = {"score": [1, 2], "record": [1, 1], "group": "xx", "member": [0, 1], "model": "mm"}
     with pytest.raises(InputError, match="stands twice for one model"):
-        pooled_exposure_from_scores(
-            [1, 2], record=[1, 1], group="xx", member=[0, 1], model="mm", epsilon=1.0, proxy="p"
-        )
+        pooled_exposure_from_scores(table, epsilon=1.0, proxy="p")
 
 
 @pytest.mark.parametrize(

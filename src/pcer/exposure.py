@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from pcer.attacks import (
     tpr_excess,
     true_label_logit,
 )
-from pcer.columns import Coded, column_of, numbers_of, required_column
+from pcer.columns import column_of, named_columns, numbers_of, required_column
 from pcer.empirical_epsilon import EpsilonBound, audit_guesses, bound_epsilon
 from pcer.errors import InputError
 from pcer.lira import LEAST_MODELS, Form, lira_scores, rmia_scores
@@ -86,6 +86,16 @@ class BudgetScores:
         return true_label_logit(self.logits[:, rows], self.labels[rows]), self.member[:, rows]
 
 
+class _Rows(NamedTuple):
+    """A table of scores, checked; groups as positions in their names, -1 where missing."""
+
+    record: IntArray
+    group: IntArray
+    group_names: list[str]
+    member: BoolArray
+    score: FloatArray
+
+
 def run_exposures(scores: BudgetScores) -> list[dict[str, dict[str, Exposure]]]:
     """For every seed and group name, the proxies of single models: ``exposure`` of a release."""
     runs: list[dict[str, dict[str, Exposure]]] = [{} for _ in scores.logits]
@@ -141,65 +151,54 @@ def epsilon_bounds(scores: BudgetScores, *, epsilon: float, dp_delta: float) -> 
     ]
 
 
-def exposure_from_scores(
-    score: Any, *, record: Any, group: Any, member: Any
-) -> dict[str, Exposure]:
+def exposure_from_scores(table: Any) -> dict[str, Exposure]:
     """Bring your own scores: one model's table of (record, group, member, score), per group.
 
-    The value is ``auc_advantage``, AUC minus 1/2 with DeLong's error. Put it into a run's
-    ``exposure`` under a name that says which attack it was.
+    The value is AUC minus 1/2 with DeLong's error. Put it into a run's ``exposure`` under a name
+    that says which attack it was.
 
     Args:
-        score: higher means more likely a member; any order-preserving scale.
-        record: identifies the record, each once.
-        group: the group of each record; records without one are left out.
-        member: True or 1 for records the model was trained on.
+        table: a dataframe of any library, or a dict of columns, with the columns ``record`` (each
+            once), ``group`` (records without one are left out), ``member`` (True or 1 for those
+            the model was trained on) and ``score`` (higher means more likely a member).
 
-    >>> found = exposure_from_scores([3, 1, 2, 1], record="abcd", group="xxyy", member=[1, 0, 1, 0])
+    >>> found = exposure_from_scores(
+    ...     {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0], "score": [3, 1, 2, 1]}
+    ... )
     >>> found["x"].value
     0.5
     """
-    groups, inside, values, records = _table(score, record, group, member)
-    if len(np.unique(records.codes)) < len(records.codes):
+    rows = _read(table)
+    if len(np.unique(rows.record)) < len(rows.record):
         raise InputError(
             "record must name each record once, but one stands twice; give one model at a time, "
-            "or several as pooled_exposure_from_scores(..., model=...)."
+            "or several with a column model to pooled_exposure_from_scores."
         )
     found = {
-        name: auc_advantage(values[groups.codes == k], inside[groups.codes == k])
-        for k, name in enumerate(groups.names)
+        name: auc_advantage(rows.score[rows.group == k], rows.member[rows.group == k])
+        for k, name in enumerate(rows.group_names)
     }
     return {name: _exposure(one) for name, one in found.items() if math.isfinite(one.value)}
 
 
-def pooled_exposure_from_scores(
-    score: Any, *, record: Any, group: Any, member: Any, model: Any, epsilon: float, proxy: str
-) -> list[PooledExposure]:
+def pooled_exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
     """The same for several models of one budget, with an error clustered by record.
 
     Args:
-        score: higher means more likely a member.
-        record: identifies the record; a record has one row per model.
-        group: the group of each record; records without one are left out.
-        member: True or 1 where that model was trained on that record.
-        model: identifies the model.
+        table: as for ``exposure_from_scores``, with a column ``model``; a record has one row for
+            each model that scored it.
         epsilon: the budget; infinite without differential privacy.
         proxy: the name that the attack gets in the release.
     """
-    groups, inside, values, records = _table(score, record, group, member)
-    models = required_column(model, name="model")
-    _require_lengths(score=values, model=models.codes)
-    rows = []
-    for k, name in enumerate(groups.names):
-        chosen = groups.codes == k
-        found = clustered_auc(
-            *_spread_out(
-                models.codes[chosen], records.codes[chosen], values[chosen], inside[chosen]
-            )
-        )
-        if math.isfinite(found.value):
-            rows.append(_pooled_row(epsilon, name, proxy, found))
-    return rows
+    rows = _read(table)
+    model = required_column(_column(table, "model"), name="model").codes
+    _require_lengths(record=rows.record, model=model)
+    found = []
+    for k, name in enumerate(rows.group_names):
+        pooled = clustered_auc(*_spread_out(rows, model, rows.group == k))
+        if math.isfinite(pooled.value):
+            found.append(_pooled_row(epsilon, name, proxy, pooled))
+    return found
 
 
 def _exposures_of_model(logit: FloatArray, member: BoolArray) -> dict[str, Exposure]:
@@ -237,33 +236,39 @@ def _pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) 
     )
 
 
-def _table(
-    score: Any, record: Any, group: Any, member: Any
-) -> tuple[Coded, BoolArray, FloatArray, Coded]:
-    """Groups, membership, scores and records of a table, checked."""
-    records, groups = required_column(record, name="record"), column_of(group, "group")
-    values = numbers_of(score, len(records.codes), name="score")
-    inside = numbers_of(member, len(records.codes), name="member")
-    _require_lengths(record=records.codes, group=groups.codes, member=inside, score=values)
-    if not np.isfinite(values).all():
+def _read(table: Any) -> _Rows:
+    """The columns of a table, checked."""
+    record = required_column(_column(table, "record"), name="record").codes
+    group = column_of(_column(table, "group"), "group")
+    score = numbers_of(_column(table, "score"), len(record), name="score")
+    member = numbers_of(_column(table, "member"), len(record), name="member")
+    _require_lengths(record=record, group=group.codes, member=member, score=score)
+    if not np.isfinite(score).all():
         raise InputError("score must be finite, but some are not; leave those records out.")
-    if not np.isin(inside, (0, 1)).all():
+    if not np.isin(member, (0, 1)).all():
         raise InputError("member must be True or False (1 or 0) for every record; recode it.")
-    return groups, inside == 1, values, records
+    return _Rows(record, group.codes, group.names, member == 1, score)
 
 
-def _spread_out(
-    model: IntArray, record: IntArray, score: FloatArray, member: BoolArray
-) -> tuple[FloatArray, BoolArray]:
-    """Rows as arrays (model, record); NaN where a model has no score for a record."""
-    rows, row = np.unique(model, return_inverse=True)
-    columns, column = np.unique(record, return_inverse=True)
-    scores = np.full((len(rows), len(columns)), np.nan)
-    inside = np.zeros(scores.shape, dtype=bool)
-    scores[row, column], inside[row, column] = score, member
-    if int(np.isfinite(scores).sum()) < len(score):
+def _column(table: Any, name: str) -> Any:
+    columns = named_columns(table, None)
+    if name not in columns:
+        raise InputError(
+            f"The table of scores has no column {name!r}; it has {', '.join(columns)}: rename it."
+        )
+    return columns[name]
+
+
+def _spread_out(rows: _Rows, model: IntArray, chosen: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Chosen rows as arrays (model, record); NaN where a model has no score for a record."""
+    models, row = np.unique(model[chosen], return_inverse=True)
+    records, column = np.unique(rows.record[chosen], return_inverse=True)
+    scores = np.full((len(models), len(records)), np.nan)
+    member = np.zeros(scores.shape, dtype=bool)
+    scores[row, column], member[row, column] = rows.score[chosen], rows.member[chosen]
+    if int(np.isfinite(scores).sum()) < int(chosen.sum()):
         raise InputError("A record stands twice for one model; give every model its own name.")
-    return scores, inside
+    return scores, member
 
 
 def _require_lengths(**columns: npt.NDArray[Any]) -> None:
