@@ -90,6 +90,16 @@ def test_exports():
         assert getattr(pcer, name) is not None
 
 
+def test_the_data_room_is_there_when_asked_for():
+    code = (
+        "import sys, pcer\n"
+        "assert 'pcer.data' not in sys.modules\n"
+        "assert pcer.data.load('compas').n_records == 6172\n"
+        "assert not hasattr(pcer, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_every_file_is_in_the_layers():
     assert sorted(LAYERS) == sorted(
         path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__"

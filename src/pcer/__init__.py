@@ -4,6 +4,9 @@ The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works wit
 scikit-learn or pandas.
 """
 
+import importlib
+from types import ModuleType
+
 from pcer import metrics
 from pcer._version import __version__
 from pcer.audit import audit
@@ -31,3 +34,10 @@ __all__ = [
     "write_audit",
     "write_release",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load the data room when ``pcer.data`` is first asked for: it belongs to the trainer's half."""
+    if name == "data":
+        return importlib.import_module("pcer.data")
+    raise AttributeError(f"module 'pcer' has no attribute {name!r}")
