@@ -117,7 +117,8 @@ def worst_case_p(guesses: Guesses, *, epsilon: float, inclusion: float, dp_delta
     """Largest chance of at least so many right guesses under (epsilon, delta)-privacy.
 
     The sum of two binomials bounds the pure part; delta adds 2 m delta max_i (f(v - i) - f(v))/i,
-    with m candidates, v right guesses and f the pure part's tail (their Theorem 5.2).
+    with m candidates, v right guesses and f the pure part's tail (their Appendix D, where p is
+    1/2; that the same term serves for other p is taken over, not proved here).
     """
     if epsilon >= LARGEST_EPSILON or guesses.n_right == 0:
         return 1.0
