@@ -158,11 +158,12 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
         assert gone.returncode == 1, name
     release = ROOT / "tests" / "releases" / "counts.release.json"
     done = subprocess.run(
-        [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--json", "-"],
+        [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--json", "-", "--html", "r.html"],
         capture_output=True,
         check=True,
         cwd=tmp_path,
     )
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
 
 

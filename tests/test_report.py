@@ -291,9 +291,6 @@ def test_the_three_questions():
     harm = pcer.audit(mixed_release(outcome="harm"), QUICK)
     whom = answers(harm)[1]
     assert "a lower ratio alone is no disadvantage" in whom.long
-    quiet = pcer.audit(many_groups(["a", "b"], n_seeds=1), QUICK.model_copy(update={"rng": 3}))
-    if quiet.verdict is pcer.Verdict.NOT_RESOLVED:
-        assert answers(quiet)[1].short == "No group can be named"
 
 
 def test_not_resolved_and_insufficient_say_that_they_cannot_tell():

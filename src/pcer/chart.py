@@ -214,8 +214,10 @@ def floor_chart(audit: Audit) -> Chart:
     """Size of the disparity against the floor on logarithmic axes, a line per budget."""
     import altair as alt
 
-    ticks = alt.Axis(format="~g", values=audit_floors(audit.plan))
-    x = alt.X("floor:Q", title="floor", scale=alt.Scale(type="log"), axis=ticks)
+    floors = audit_floors(audit.plan)
+    ticks = alt.Axis(format="~g", values=floors)
+    scale = alt.Scale(type="log", domain=[min(floors) / 1.2, max(floors) * 1.2], nice=False)
+    x = alt.X("floor:Q", title="floor", scale=scale, axis=ticks)
     powers = alt.Axis(format="~g", values=[10.0**power for power in range(-6, 7)])
     y = alt.Y("size:Q", title="|PCER disparity|", scale=alt.Scale(type="log"), axis=powers)
     colour = line_colour(audit)

@@ -107,7 +107,7 @@ def legend() -> alt.Legend:
     """A legend above its chart, names in full."""
     import altair as alt
 
-    return alt.Legend(orient="top", columns=2, labelLimit=260, symbolLimit=0)
+    return alt.Legend(orient="top", columns=2, labelLimit=150, symbolLimit=0)
 
 
 def group_colour(audit: Audit) -> alt.Color:
@@ -169,8 +169,13 @@ def config() -> Spec:
             "gridWidth": 0.5,
         },
         "axisX": {"grid": False},
-        "legend": {**text, "symbolBaseFillColor": ink, "symbolBaseStrokeColor": ink},
-        "header": {**text, "labelFontWeight": "bold"},
+        "legend": {
+            **text,
+            "symbolBaseFillColor": ink,
+            "symbolBaseStrokeColor": ink,
+            "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},
+        },
+        "header": {**text, "labelFontWeight": "bold", "labelLimit": CELL},
         "style": {
             "shade": {"color": "var(--shade)"},
             "status": {

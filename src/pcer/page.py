@@ -108,33 +108,33 @@ def budget_table(audit: Audit) -> Table:
         (
             short_budget(budget.epsilon),
             *([pair_name(pair.groups)] if several else []),
+            budget.verdict.words,
             _rate(budget.accuracy, 3),
             _rate(budget.demographic_parity_gap, 3),
             _rate(budget.equalized_odds_gap, 3),
             *(_rate(budget.groups[name].overfitting_gap, 4) for name in names),
             f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
             _resolved(budget),
-            budget.verdict.words,
         )
         for budget, pair in budget_pairs(audit)
     ]
     columns = (
         "ε",
         *(["groups"] if several else []),
+        _verdict_header(audit),
         "accuracy",
         "DP gap",
         "EO gap",
         *(f"gap\n{name}" for name in names),
         "PCER\ndisparity",
         "groups\nresolved",
-        "verdict",
     )
     note = (
         f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
         f"interval of the mean; floor {audit.plan.floor:g}. DP gap: demographic parity; EO gap: "
         "equalized odds. Read a disparity only with its verdict."
     )
-    return Table("As published, and resolved", columns, tuple(rows), 1 + several, note)
+    return Table("As published, and resolved", columns, tuple(rows), 2 + several, note)
 
 
 def live_rows(audit: Audit, rows: dict[str, list[Row]]) -> list[LiveRow]:
@@ -248,10 +248,17 @@ def with_isolated_names(text: str, audit: Audit) -> str:
 
 
 def _with_verdicts(table: Table, audit: Audit) -> Table:
-    """Put each budget's verdict beside its numbers: no disparity without its label."""
+    """Put each budget's verdict before its numbers: no disparity without its label."""
+    n = table.n_labels
     rows = zip(table.rows, budget_pairs(audit), strict=True)
-    labelled = tuple((*row, budget.verdict.words) for row, (budget, _) in rows)
-    return replace(table, columns=(*table.columns, "verdict"), rows=labelled)
+    labelled = tuple((*row[:n], budget.verdict.words, *row[n:]) for row, (budget, _) in rows)
+    columns = (*table.columns[:n], _verdict_header(audit), *table.columns[n:])
+    return replace(table, columns=columns, rows=labelled, n_labels=n + 1)
+
+
+def _verdict_header(audit: Audit) -> str:
+    """Of several pairs, the verdict is the budget's and not each pair's."""
+    return "verdict" if len(audit.subject.groups) == 2 else "verdict of\nthe budget"
 
 
 def _rate(found: Summary, digits: int) -> str:
