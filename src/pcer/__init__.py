@@ -37,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load the data room when ``pcer.data`` is first asked for: it belongs to the trainer's half."""
+    """Load ``pcer.data`` when it is first asked for: it belongs to the trainer's half."""
     if name == "data":
         return importlib.import_module("pcer.data")
     raise AttributeError(f"module 'pcer' has no attribute {name!r}")
