@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pcer import summary
+from pcer.agreement_table import agreement_table
 from pcer.answers import Answer, answers, verdict_sentence
 from pcer.audit_file import Audit, BudgetResult, PairResult, Summary
 from pcer.chart import Chart, charts
@@ -66,6 +67,7 @@ class Section:
     floors: list[Table]
     comparison: list[Table]
     double: Table
+    proxies: Table | None
     agreement: Table | None
 
 
@@ -94,7 +96,8 @@ def section(audit: Audit, release: Release, number: int) -> Section:
         ],
         comparison=[summary.rankings_table(audit), summary.norms_table(audit)],
         double=double_table(audit),
-        agreement=agreement_table(audit, rows) if proxies_of(release) else None,
+        proxies=proxies_table(audit, rows) if proxies_of(release) else None,
+        agreement=agreement_table(audit.agreement) if audit.agreement else None,
     )
 
 
@@ -190,7 +193,7 @@ def double_table(audit: Audit) -> Table:
     )
 
 
-def agreement_table(audit: Audit, rows: dict[str, list[Row]]) -> Table:
+def proxies_table(audit: Audit, rows: dict[str, list[Row]]) -> Table:
     """Which group each proxy finds to pay more, at every budget."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows["proxies"]:
