@@ -1,6 +1,6 @@
 """Count a large table of predictions: pcer beside plain DuckDB SQL and fairlearn's MetricFrame.
 
-    python benchmarks/count_tables.py [--rows 100000000] [--folder somewhere]
+    python -m benchmarks.count_tables [--rows 100000000] [--folder somewhere]
 
 Writes the table (Parquet, 20 files, six budgets times 50 seeds) into the folder if it is not there,
 then prints rows per second and peak memory. pcer and two plain queries (by the table's keys, with

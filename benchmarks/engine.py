@@ -1,8 +1,8 @@
 """How fast the engine trains, beside Opacus, and how long the paper's 1,200 models take.
 
-    python benchmarks/engine.py ratios            one core: engine against Opacus, per model-step
-    python benchmarks/engine.py study --share 0.1 two cores: a tenth of the study, and the whole
-    python benchmarks/engine.py study --device cuda
+    python -m benchmarks.engine ratios            one core: engine against Opacus, per model-step
+    python -m benchmarks.engine study --share 0.1 two cores: a tenth of the study, and the whole
+    python -m benchmarks.engine study --device cuda
 
 Prints a table and writes JSON. Both sides of a ratio run in turns in one process, on one thread,
 with the same network, batch size and data shape; times are CPU time per model and step (the time
