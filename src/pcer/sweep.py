@@ -168,21 +168,25 @@ def _save_block(work: Path, result: BlockResult) -> None:
     """Scores first, then the small file that makes them count."""
     keys = [_key(model) for model in result.models]
     name = "block-" + hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]
-    scores = work / f"{name}.npy"
-    temporary = work / f".{name}.{os.getpid()}.tmp"
+    _save_array(work / f"{name}.npy", result.logits)
+    write_files({work / f"{name}.json": canonical_json({"models": keys})})
+
+
+def _save_array(path: Path, values: np.ndarray[Any, Any]) -> None:
+    """Write an array whole or not at all."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as stream:
-            np.save(stream, result.logits, allow_pickle=False)
+            np.save(stream, values, allow_pickle=False)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(scores)
+        temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OutputError(
-            f"{scores} cannot be written ({error.strerror}); make room and run the same command "
+            f"{path} cannot be written ({error.strerror}); make room and run the same command "
             "again: what is finished is kept."
         ) from None
-    write_files({work / f"{name}.json": canonical_json({"models": keys})})
 
 
 def _finished_blocks(work: Path) -> Iterator[tuple[list[tuple[str, int]], Path]]:
@@ -289,8 +293,7 @@ def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
     member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
     for row, seed in enumerate(sweep.seeds):
         member[row, splits[seed].train] = True
-    with (work / MEMBERS).open("wb") as stream:
-        np.save(stream, member, allow_pickle=False)
+    _save_array(work / MEMBERS, member)
     index = {
         "format": "pcer-scores",
         "version": 1,
