@@ -25,7 +25,12 @@ TABLES = {
 
 @pytest.fixture
 def plain_release() -> dict[str, Any]:
-    """A valid release of two budgets and three seeds, as plain objects."""
+    """A valid release, as plain objects."""
+    return make_plain_release()
+
+
+def make_plain_release() -> dict[str, Any]:
+    """Two budgets and three seeds, as plain objects."""
     runs = []
     for epsilon in (None, 1.0):
         for seed in range(3):

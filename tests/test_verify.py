@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 
@@ -11,6 +10,7 @@ import pytest
 import pcer
 from pcer.release import parse_release
 from pcer.verify import first_difference, verify
+from tests.conftest import make_plain_release
 
 QUICK = pcer.Plan(resamples=40, null_draws=10)
 
@@ -18,29 +18,7 @@ QUICK = pcer.Plan(resamples=40, null_draws=10)
 @pytest.fixture(scope="module")
 def case():
     """A release and its audit file as text."""
-    from tests.conftest import TABLES
-
-    runs = []
-    for epsilon in (None, 1.0):
-        for seed in range(3):
-            groups = copy.deepcopy(TABLES)
-            groups["Other"]["train"]["tp"] += seed
-            runs.append({"epsilon": epsilon, "seed": seed, "split": f"s{seed}", "groups": groups})
-    release = parse_release(
-        {
-            "format": "pcer-release",
-            "version": 1,
-            "subject": {
-                "dataset": "compas",
-                "attribute": "race",
-                "groups": ["Other", "African-American"],
-                "outcome": "harm",
-            },
-            "training": {"split_kind": "random"},
-            "runs": runs,
-        },
-        file="x",
-    )
+    release = parse_release(make_plain_release(), file="x")
     return release, pcer.audit(release, QUICK).to_json()
 
 
