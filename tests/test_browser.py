@@ -100,6 +100,7 @@ class Opened:
         slider = self.page.locator("#floor")
         slider.focus()
         slider.press("End")
+        self.page.wait_for_timeout(500)  # the page tells its floor a moment after the key
         for _ in range(200):
             if float(slider.get_attribute("aria-valuetext")) == pytest.approx(floor):
                 return
