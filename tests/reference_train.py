@@ -82,12 +82,18 @@ def box_muller(radius_bits: int, angle_bits: int) -> tuple[float, float]:
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def geometric_positions(waits: np.ndarray, sample_rate: float, n_trials: int) -> list[int]:
+def gap_of_word(word: int, threshold: list[int], alias: list[int]) -> int:
+    """The gap a 64-bit word stands for: its last bits name a column, the others choose in it."""
+    rest, column = divmod(word, len(threshold))
+    return (column if rest < threshold[column] else alias[column]) + 1
+
+
+def gap_positions(gaps: list[int], n_trials: int) -> list[int]:
     """Positions of the heads, one gap after the other."""
     positions, at = [], -1
-    for wait in waits:
-        at += math.floor(wait / -math.log1p(-sample_rate)) + 1
+    for gap in gaps:
+        at += gap
         if at >= n_trials:
             return positions
         positions.append(at)
-    raise AssertionError("too few waits")
+    raise AssertionError("too few gaps")

@@ -80,3 +80,51 @@ def test_the_device_flag_reaches_the_device():
     blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block)
     results = run_blocks(data, blocks, config=CONFIG, flags=flags)
     assert np.isfinite(gather_predictions(data, budgets, results).logits).all()
+
+
+def test_first_words_on_the_device_are_those_of_the_cpu():
+    from pcer.train.cuda import first_words
+
+    device = torch.device("cuda")
+    bits = stream(seed=4, epsilon=0.5, purpose=Purpose.SAMPLING)
+    found = first_words(bits, device)(4096).cpu().numpy().view(np.uint64)
+    assert np.array_equal(found, bits.random_raw(4096))
+
+
+@pytest.mark.parametrize("hidden", [(64, 32), (16, 128)])
+def test_fused_step_is_the_plain_step_to_rounding(hidden):
+    from pcer.train import cuda
+
+    config = TrainConfig(epochs=1, expected_batch=64, hidden=hidden)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    device = torch.device("cuda")
+    with torch.no_grad():
+        fleet = fleets.assemble(make_data(), company, config, device=device, secret=b"")
+        fused, plain = cuda._hold(fleet), cuda._hold(fleet)
+        assert fused.fused is not None
+        for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full):
+            fused.fused.advance(fused.state, fused.counter, width)
+            cuda._advance_plainly(fleet, plain, width)
+            for mine, theirs in (
+                (fused.state.weights, plain.state.weights),
+                (fused.state.velocity, plain.state.velocity),
+            ):
+                torch.testing.assert_close(mine, theirs, atol=2e-6, rtol=2e-5)
+            plain.state.weights.copy_(fused.state.weights)
+            plain.state.velocity.copy_(fused.state.velocity)
+            fused.counter.add_(1)
+            plain.counter.add_(1)
+
+
+def test_a_network_of_another_shape_takes_the_plain_path():
+    from pcer.train import cuda
+
+    config = TrainConfig(epochs=1, expected_batch=64, hidden=(24,))
+    data, models = make_data(), make_models()
+    company = sorted(models, key=lambda model: not model.is_private)
+    with torch.no_grad():
+        fleet = fleets.assemble(data, company, config, device=torch.device("cuda"), secret=b"")
+        assert cuda._hold(fleet).fused is None
+    ours = fleets.train_block(data, models, config)
+    theirs = fleets.train_block(data, models, config, device="cuda")
+    np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)

@@ -1,13 +1,15 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
-from pcer.train.config import TrainConfig
-from pcer.train.schedule import Widths, sampled_positions
-from pcer.train.streams import Purpose, initial_weights, poisson_positions, stream
+from pcer.train.config import Sampling, TrainConfig
+from pcer.train.schedule import Drawer, Widths, numpy_words, sampled_positions
+from pcer.train.streams import GapTable, Purpose, initial_weights, stream
 from tests import reference_train as slow
 
 
@@ -38,29 +40,61 @@ def test_stream_is_philox_4x64_by_counter():
     assert generator.random_raw(100).tolist() == [word for block in blocks for word in block]
 
 
-@pytest.mark.parametrize("sample_rate", [0.5, 0.01, 1e-4])
-def test_positions_follow_the_gaps_one_by_one(sample_rate):
-    n_trials = int(50 / sample_rate)
-    waits = np.random.Generator(np.random.PCG64(1)).standard_exponential(10_000)
-    fast = poisson_positions(np.random.PCG64(1), sample_rate=sample_rate, n_trials=n_trials)
-    first = int(50 + 5 * math.sqrt(50)) - 1  # later draws start a new part
-    assert fast.tolist()[:first] == slow.geometric_positions(waits, sample_rate, n_trials)[:first]
+@pytest.mark.parametrize("m", [1, 2, 3, 17, 126, 900])
+def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
+    table = GapTable.of(m)
+    capacity = 2 ** (64 - table.bits)
+    words = [0] * 2**table.bits  # that give each gap
+    for column, kept in enumerate(table.threshold.tolist()):
+        assert 0 <= kept <= capacity
+        words[column] += kept
+        words[table.alias[column]] += capacity - kept
+    assert sum(words) == 2**64
+    chance = Fraction(1, m)
+    for gap, found in enumerate(words[:2000], start=1):
+        assert abs(found - chance * (1 - chance) ** (gap - 1) * 2**64) < 1
+        assert abs(sum(words[gap:]) - (1 - chance) ** gap * 2**64) < 2
 
 
-def test_positions_are_ascending_and_reach_the_end():
-    found = [
-        poisson_positions(np.random.PCG64(s), sample_rate=0.3, n_trials=40) for s in range(4000)
-    ]
-    assert all((np.diff(p) > 0).all() and p.max(initial=0) < 40 for p in found)
-    counts = np.bincount(np.concatenate(found), minlength=40)
-    spread = math.sqrt(4000 * 0.3 * 0.7)
-    assert np.abs(counts - 1200).max() < 4.5 * spread  # the first and the last trial included
+@pytest.mark.parametrize("steps", [1, 2, 10, 126])
+def test_positions_follow_the_gaps_one_by_one(steps):
+    sampling = Sampling(n_train=50, steps_per_epoch=steps, n_steps=20 * steps)
+    table = GapTable.of(steps)
+    words = np.random.Philox(key=7).random_raw(3000)
+    columns = table.threshold.tolist(), table.alias.tolist()
+    drawn = [slow.gap_of_word(word, *columns) for word in words.tolist()]
+    drawer = Drawer.on(torch.device("cpu"), sampling)
+    fast = drawer.positions(numpy_words(np.random.Philox(key=7)))
+    assert fast.tolist() == slow.gap_positions(drawn, 50 * 20 * steps)
+
+
+def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch):
+    sampling = TrainConfig(expected_batch=60, epochs=40).sampling(600)
+    samples = [sampled_positions(seed, 1.0, sampling, b"") for seed in range(8)]
+    seed = max(range(8), key=lambda s: len(samples[s]))
+    monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
+    source, asked = numpy_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)), []
+
+    def words(n_words):
+        asked.append(n_words)
+        return source(n_words)
+
+    drawer = Drawer.on(torch.device("cpu"), sampling)
+    assert drawer.positions(words).tolist() == samples[seed].tolist()
+    assert len(asked) > 1
 
 
 def test_sample_rate_one_takes_everything():
-    assert poisson_positions(np.random.PCG64(0), sample_rate=1.0, n_trials=7).tolist() == [
-        *range(7)
-    ]
+    assert sampled_positions(0, 1.0, Sampling(7, 1, 1), b"").tolist() == [*range(7)]
+
+
+def test_first_and_last_trial_are_drawn_like_the_others():
+    sampling = Sampling(n_train=10, steps_per_epoch=3, n_steps=4)
+    found = [sampled_positions(s, 1.0, sampling, b"") for s in range(4000)]
+    assert all((np.diff(p) > 0).all() for p in found)
+    counts = np.bincount(np.concatenate(found), minlength=40)
+    assert len(counts) == 40
+    assert np.abs(counts - 4000 / 3).max() < 4.5 * math.sqrt(4000 * 2 / 9)
 
 
 def _sample(seed, epsilon=1.0, n_train=600, epochs=400):

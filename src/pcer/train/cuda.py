@@ -12,46 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
+from torch import device as Device
 
 from pcer.errors import InputError
+from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
 from pcer.train.dpsgd import FleetState
 from pcer.train.engine import Fleet, batch_sum, step
-
-COUNTERS = 256
-"""Philox blocks one program computes."""
+from pcer.train.schedule import Words
 
 WARM_UP_STEPS = 3
 """Steps run before the capture, so that libraries allocate what they need outside of it."""
-
-
-@triton.jit
-def philox_kernel(keys, step, out, counters_per_row, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Write four 64-bit words for every counter of a row (a model) at a step."""
-    row = tl.program_id(0).to(tl.int64)
-    block = tl.program_id(1).to(tl.int64) * SIZE + tl.arange(0, SIZE)
-    inside = block < counters_per_row
-    zero = tl.zeros((SIZE,), tl.uint64)
-    key0 = tl.load(keys + 2 * row).to(tl.uint64, bitcast=True) + zero
-    key1 = tl.load(keys + 2 * row + 1).to(tl.uint64, bitcast=True) + zero
-    c0 = (tl.load(step) * counters_per_row + block + 1).to(tl.uint64)
-    c1, c2, c3 = zero, zero, zero
-    m0 = tl.full((SIZE,), 0xD2E7470EE14C6C93, tl.uint64)
-    m1 = tl.full((SIZE,), 0xCA5A826395121157, tl.uint64)
-    w0 = tl.full((SIZE,), 0x9E3779B97F4A7C15, tl.uint64)
-    w1 = tl.full((SIZE,), 0xBB67AE8584CAA73B, tl.uint64)
-    for _ in tl.static_range(10):
-        high0, high1 = tl.umulhi(m0, c0), tl.umulhi(m1, c2)
-        low0, low1 = m0 * c0, m1 * c2
-        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
-        key0 += w0
-        key1 += w1
-    place = out + (row * counters_per_row + block) * 4
-    tl.store(place, c0.to(tl.int64, bitcast=True), mask=inside)
-    tl.store(place + 1, c1.to(tl.int64, bitcast=True), mask=inside)
-    tl.store(place + 2, c2.to(tl.int64, bitcast=True), mask=inside)
-    tl.store(place + 3, c3.to(tl.int64, bitcast=True), mask=inside)
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
@@ -75,13 +46,21 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
 
 
+def first_words(bits: np.random.Philox, device: Device) -> Words:
+    """The words of a stream that nobody has drawn from, computed on the device."""
+    keys = philox_keys([bits]).to(device)
+    start = torch.zeros(1, dtype=torch.int64, device=device)
+    return lambda n_words: philox_words(keys, start, n_words)[0]
+
+
 @dataclass(frozen=True)
 class _Replayed:
-    """The tensors a captured step reads and overwrites."""
+    """The tensors a captured step reads and overwrites; fused where the network allows it."""
 
     state: FleetState
     counter: Tensor
     keys: Tensor
+    fused: FusedStep | None
 
     def reset(self, start: FleetState) -> None:
         self.state.weights.copy_(start.weights)
@@ -93,11 +72,7 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
     """Train the block by replaying a captured step, the usual or the wide one."""
     require_full_precision()
     with torch.cuda.device(fleet.table.device):
-        held = _Replayed(
-            FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone()),
-            torch.zeros(1, dtype=torch.int64, device=fleet.table.device),
-            philox_keys(fleet.noise).to(fleet.table.device),
-        )
+        held = _hold(fleet)
         widths = fleet.schedule.widths
         usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
@@ -105,6 +80,17 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
             (wide if models else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
+
+
+def _hold(fleet: Fleet) -> _Replayed:
+    device = fleet.table.device
+    keys = philox_keys(fleet.noise).to(device)
+    return _Replayed(
+        FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone()),
+        torch.zeros(1, dtype=torch.int64, device=device),
+        keys,
+        FusedStep.of(fleet, keys) if can_fuse(fleet) else None,
+    )
 
 
 def require_full_precision() -> None:
@@ -132,10 +118,17 @@ def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
 
 
 def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
+    if held.fused is not None:
+        held.fused.advance(held.state, held.counter, width)
+    else:
+        _advance_plainly(fleet, held, width)
+    held.counter.add_(1)
+
+
+def _advance_plainly(fleet: Fleet, held: _Replayed, width: int) -> None:
     rows = fleet.schedule.rows.index_select(0, held.counter)[0]
     bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
     total = batch_sum(fleet, held.state.weights, rows[:, :width])
     after = step(fleet, held.state, total, bits)
     held.state.weights.copy_(after.weights)
     held.state.velocity.copy_(after.velocity)
-    held.counter.add_(1)

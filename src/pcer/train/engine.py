@@ -6,9 +6,7 @@ reads rows, clipped sum, noise, momentum. Nothing depends on where in a block a 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -32,8 +30,16 @@ from pcer.train.dpsgd import (
     round_up,
     square,
 )
-from pcer.train.fleet import FloatArray, IntArray, Model, TrainingData
-from pcer.train.schedule import Schedule, Widths, fill_rows, sampled_positions, wide_models
+from pcer.train.fleet import FloatArray, Model, TrainingData
+from pcer.train.schedule import (
+    Drawer,
+    Schedule,
+    Widths,
+    Words,
+    fill_rows,
+    numpy_words,
+    wide_models,
+)
 from pcer.train.streams import Purpose, initial_weights, stream
 
 CHUNK = {"cpu": 512, "cuda": 8192}
@@ -190,15 +196,12 @@ def draw_schedule(
     padding = (max(slots) + 1) * data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=device)
-    sizes = []
-
-    def draw(model: Model) -> IntArray:
-        return sampled_positions(model.seed, model.epsilon, sampling, secret)
-
-    for index, positions in enumerate(_each(draw, models, device)):
-        records = torch.from_numpy(data.train_rows[models[index].seed]).to(device)
-        own = (records + slots[index] * data.n_records).to(torch.int32)
-        sizes.append(fill_rows(rows[:, index], torch.from_numpy(positions).to(device), own))
+    drawer, sizes = Drawer.on(device, sampling), []
+    records = {s: torch.from_numpy(r).to(device, torch.int32) for s, r in data.train_rows.items()}
+    for index, model in enumerate(models):
+        positions = drawer.positions(_words(_stream(model, Purpose.SAMPLING, secret), device))
+        own = records[model.seed] + slots[index] * data.n_records
+        sizes.append(fill_rows(rows[:, index], positions, own))
     return Schedule(rows, widths, wide_models(torch.stack(sizes), widths.usual))
 
 
@@ -289,15 +292,13 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _each(
-    draw: Callable[[Model], IntArray], models: Sequence[Model], device: Device
-) -> Iterator[IntArray]:
-    """Draw for every model; beside a GPU on all cores, as numpy draws without the lock."""
+def _words(bits: np.random.Philox, device: Device) -> Words:
+    """The words of a stream that nobody has drawn from; the same on every device."""
     if device.type == "cpu":
-        yield from map(draw, models)
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from pool.map(draw, models)
+        return numpy_words(bits)
+    from pcer.train.cuda import first_words
+
+    return first_words(bits, device)
 
 
 def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:

@@ -1,13 +1,18 @@
 """Which records each step of each model sees: exact Poisson samples, padded to one width.
 
-Every record joins every step independently with the same chance. Batches are padded, never cut:
-a batch that does not fit is an error, and the width makes that rarer than once in 10^12 trainings.
+Every record joins every step independently with the same chance: the pairs (step, record) are one
+long row of coins, and the gap from one head to the next is geometric, so that a sample costs one
+draw per record that joins. Batches are padded, never cut: a batch that does not fit is an error,
+and the width makes that rarer than once in 10^12 trainings.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from scipy.stats import binom
 from torch import Tensor
@@ -16,7 +21,7 @@ from pcer.errors import PcerError
 from pcer.train.config import Sampling
 from pcer.train.dpsgd import LANES, round_up
 from pcer.train.fleet import IntArray
-from pcer.train.streams import Purpose, poisson_positions, stream
+from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
 
 OVERFLOW_CHANCE = 1e-12
 """Chance that any batch of a training is wider than the padding."""
@@ -24,6 +29,13 @@ OVERFLOW_CHANCE = 1e-12
 WIDE_SHARE = {"cpu": 0.03, "cuda": 1e-4}
 """Share of the batches wider than the usual width. A CPU computes the rest of these few models
 alone; a GPU has a wide step for all its models, so that few steps should need it."""
+
+SPARE_DRAWS = 6.0
+"""Draws beyond the expected number, in standard deviations. A training that needs more, once in
+10^9, draws again from the start of the same stream."""
+
+Words = Callable[[int], Tensor]
+"""The first so many 64-bit words of a model's stream, int64."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,58 @@ class Schedule:
     wide: list[list[int]]
 
 
+@dataclass(frozen=True)
+class Drawer:
+    """Draws the sample of one model after the other, on one device; make it with ``on``."""
+
+    sampling: Sampling
+    threshold: Tensor
+    alias: Tensor
+    bits: int
+
+    @classmethod
+    def on(cls, device: torch.device, sampling: Sampling) -> Drawer:
+        """With the table of gaps of a sampling."""
+        table = GapTable.of(sampling.steps_per_epoch)
+        threshold = torch.from_numpy(table.threshold).to(device)
+        return cls(sampling, threshold, torch.from_numpy(table.alias).to(device), table.bits)
+
+    def gaps(self, words: Tensor) -> Tensor:
+        """The geometric gap that each word stands for."""
+        column = words.bitwise_and(2**self.bits - 1)
+        rest = (words >> self.bits).bitwise_and_(2 ** (WORD_BITS - self.bits) - 1)
+        keeps = rest < self.threshold.index_select(0, column)
+        return torch.where(keeps, column, self.alias.index_select(0, column)).add_(1)
+
+    def positions(self, words: Words) -> Tensor:
+        """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
+        n_trials = self.sampling.n_steps * self.sampling.n_train
+        expected, spare = n_trials * self.sampling.sample_rate, SPARE_DRAWS
+        while True:
+            n_draws = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
+            positions = self.gaps(words(n_draws)).cumsum(dim=0).sub_(1)
+            n_drawn = int((positions < n_trials).sum())  # the CPU waits for the device
+            if n_drawn < n_draws:
+                return positions[:n_drawn]
+            spare += SPARE_DRAWS
+
+
+def numpy_words(bits: np.random.Philox) -> Words:
+    """The words of a stream that nobody has drawn from."""
+    start = bits.state
+
+    def words(n_words: int) -> Tensor:
+        bits.state = start
+        return torch.from_numpy(bits.random_raw(n_words).view(np.int64))
+
+    return words
+
+
 def sampled_positions(seed: int, epsilon: float, sampling: Sampling, secret: bytes) -> IntArray:
-    """The drawn (step, record) pairs of a model, each as step * n_train + record, ascending."""
+    """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
     bits = stream(seed=seed, epsilon=epsilon, purpose=Purpose.SAMPLING, secret=secret)
-    n_trials = sampling.n_steps * sampling.n_train
-    return poisson_positions(bits, sample_rate=sampling.sample_rate, n_trials=n_trials)
+    found: IntArray = Drawer.on(torch.device("cpu"), sampling).positions(numpy_words(bits)).numpy()
+    return found
 
 
 def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
@@ -74,20 +133,24 @@ def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
 
     Args:
         rows: to be filled from the left; what stays is padding.
-        positions: from ``sampled_positions``.
+        positions: from ``Drawer.positions``.
         train_rows: table row of each training record.
     """
     n_steps, width = rows.shape
-    step = positions // len(train_rows)
-    sizes = torch.bincount(step, minlength=n_steps)
+    steps = torch.arange(n_steps + 1, device=rows.device)
+    ends = torch.searchsorted(positions, steps * len(train_rows))
+    sizes = ends.diff()
     if int(sizes.max()) > width:  # the CPU waits for the device
         raise PcerError(
             f"A batch of {int(sizes.max())} records does not fit the {width} padded columns; "
             "this should never happen: train with another seed and report it."
         )
-    first = sizes.cumsum(0) - sizes
-    column = torch.arange(len(step), device=step.device) - first[step]
-    rows[step, column] = train_rows[positions - step * len(train_rows)]
+    n, steps = len(positions), steps[:-1]
+    record = positions - (steps * len(train_rows)).repeat_interleave(sizes, output_size=n)
+    place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(sizes, output_size=n)
+    place += torch.arange(n, device=rows.device)
+    line = rows.as_strided(((n_steps - 1) * rows.stride(0) + width,), (1,))
+    line.scatter_(0, place, train_rows.index_select(0, record))
     return sizes
 
 

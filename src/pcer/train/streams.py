@@ -7,8 +7,10 @@ GPU can compute the same bits as a CPU without reading them in order.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
@@ -19,6 +21,9 @@ from pcer.errors import require_at_least
 
 KEY_BYTES = 16
 """Length of a Philox 4x64 key."""
+
+WORD_BITS = 64
+"""Random bits that one draw uses."""
 
 
 class Purpose(StrEnum):
@@ -46,24 +51,63 @@ def stream(*, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"") 
     return np.random.Philox(key=int.from_bytes(digest, "little"))
 
 
-def poisson_positions(
-    bits: np.random.BitGenerator, *, sample_rate: float, n_trials: int
-) -> NDArray[np.int64]:
-    """Which of ``n_trials`` independent coins, heads with chance ``sample_rate``, show heads.
+@dataclass(frozen=True)
+class GapTable:
+    """From a 64-bit word to the gap before the next head of a coin, by Walker's alias method.
 
-    The gap from one head to the next is geometric, the ceiling of an exponential variable divided
-    by -log(1 - sample_rate): one draw per head instead of one per coin, and nothing is truncated.
+    A coin shows heads with chance 1/m. Each gap has a whole number of the 2^64 words, so that its
+    chance is the geometric one to within 2^-64 and nothing is truncated; only whole numbers are
+    computed, so that every device finds the same gaps.
+
+    Attributes:
+        threshold: for each column, the number of words that keep the column's own gap.
+        alias: for each column, the position of the gap that its other words give.
+        bits: 2^bits columns; column c has gap c + 1, and the low bits of a word choose the column.
     """
-    rate = math.inf if sample_rate >= 1 else -math.log1p(-sample_rate)
-    generator = np.random.Generator(bits)
-    last, parts = -1, []
-    while last < n_trials:
-        missing = (n_trials - last) * sample_rate
-        waits = generator.standard_exponential(int(missing + 5 * math.sqrt(missing)) + 16)
-        parts.append(last + np.cumsum(np.floor(waits / rate).astype(np.int64) + 1))
-        last = int(parts[-1][-1])
-    positions = np.concatenate(parts)
-    return positions[: np.searchsorted(positions, n_trials)]
+
+    threshold: NDArray[np.int64]
+    alias: NDArray[np.int64]
+    bits: int
+
+    @classmethod
+    @functools.cache
+    def of(cls, m: int) -> GapTable:
+        """The table of a coin that shows heads once in ``m`` throws."""
+        masses = _gap_masses(m)
+        bits = max(2, (len(masses) - 1).bit_length())
+        masses += [0] * (2**bits - len(masses))
+        return cls(*_alias_columns(masses, capacity=2 ** (WORD_BITS - bits)), bits)
+
+
+def _gap_masses(m: int) -> list[int]:
+    """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left."""
+    total, tail = 2**WORD_BITS, 2 ** (2 * WORD_BITS)  # tail: chance of no head yet, in 2^-128
+    masses, left = [], total
+    while left > 1:
+        tail = tail * (m - 1) // m
+        masses.append(left - (tail >> WORD_BITS))
+        left -= masses[-1]
+    if left:
+        masses.append(left)
+    return masses
+
+
+def _alias_columns(
+    masses: list[int], *, capacity: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Fill columns of one capacity, each with at most two gaps."""
+    rest, keep, alias = list(masses), [capacity] * len(masses), list(range(len(masses)))
+    small = [k for k, mass in enumerate(rest) if mass < capacity]
+    large = [k for k, mass in enumerate(rest) if mass > capacity]
+    while small:
+        low, high = small.pop(), large[-1]
+        keep[low], alias[low] = rest[low], high
+        rest[high] -= capacity - rest[low]
+        if rest[high] <= capacity:
+            large.pop()
+            if rest[high] < capacity:
+                small.append(high)
+    return np.array(keep, dtype=np.int64), np.array(alias, dtype=np.int64)
 
 
 def initial_weights(

@@ -1,0 +1,269 @@
+"""One step of a block of networks with two hidden layers, in three kernels and two products.
+
+The same arithmetic as ``dpsgd``, fused: what a record needs between the first layer's product and
+its gradient stays in registers, and noise, momentum and weights are one pass over the parameters.
+Other networks take the plain path. Import this only where there is a CUDA device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.language.extra import libdevice
+
+from pcer.train.dpsgd import CLIP_MARGIN, FleetState
+from pcer.train.engine import Fleet
+
+COUNTERS = 256
+"""Philox blocks one program computes."""
+
+UPDATE_COUNTERS = 64
+"""Pairs of Philox blocks one program turns into noise for 16 parameters each."""
+
+RECORDS = 16
+"""Records of a batch that a program holds at once; batches are padded to a multiple of it."""
+
+SHARES = 3
+"""Programs that share the batch of a model; their sums are added in one order."""
+
+WARPS = 2
+"""Warps of a program with hidden layers."""
+
+HIDDEN_UNITS = (16, 32, 64, 128)
+"""Layer widths that the fused kernels take."""
+
+_MARGIN = tl.constexpr(CLIP_MARGIN)
+_TWO_TO_MINUS_31 = tl.constexpr(2.0**-31)
+_ANGLE = tl.constexpr(3.141592653589793 * 2.0**-31)
+
+
+@triton.jit
+def philox(key0, key1, counter):  # type: ignore[no-untyped-def]
+    """Four 64-bit words of Philox 4x64-10 for every counter, as numpy's generator orders them."""
+    zero = counter ^ counter
+    key0, key1 = key0 + zero, key1 + zero
+    c0, c1, c2, c3 = counter, zero, zero, zero
+    m0, m1 = zero + 0xD2E7470EE14C6C93, zero + 0xCA5A826395121157
+    w0, w1 = zero + 0x9E3779B97F4A7C15, zero + 0xBB67AE8584CAA73B
+    for _ in tl.static_range(10):
+        high0, high1 = tl.umulhi(m0, c0), tl.umulhi(m1, c2)
+        low0, low1 = m0 * c0, m1 * c2
+        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
+        key0 += w0
+        key1 += w1
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def philox_kernel(keys, step, out, counters_per_row, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Write four 64-bit words for every counter of a row (a model) at a step."""
+    row = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = block < counters_per_row
+    key0 = tl.load(keys + 2 * row).to(tl.uint64, bitcast=True)
+    key1 = tl.load(keys + 2 * row + 1).to(tl.uint64, bitcast=True)
+    counter = (tl.load(step) * counters_per_row + block + 1).to(tl.uint64)
+    c0, c1, c2, c3 = philox(key0, key1, counter)
+    place = out + (row * counters_per_row + block) * 4
+    tl.store(place, c0.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 1, c1.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 2, c2.to(tl.int64, bitcast=True), mask=inside)
+    tl.store(place + 3, c3.to(tl.int64, bitcast=True), mask=inside)
+
+
+@triton.jit
+def gather_kernel(  # type: ignore[no-untyped-def]
+    table, rows, step, out, n_models, full, n_columns, width, R: tl.constexpr, C: tl.constexpr
+):
+    """Copy the records of every model's batch at a step from the table."""
+    model, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    record = tile * R + tl.arange(0, R)
+    column = tl.arange(0, C)
+    inside = (record < n_columns)[:, None] & (column < width)[None, :]
+    line = rows + (tl.load(step) * n_models + model) * full
+    source = tl.load(line + record, mask=record < n_columns, other=0).to(tl.int64)
+    values = tl.load(table + source[:, None] * width + column[None, :], mask=inside)
+    place = (model * n_columns + record)[:, None] * width + column[None, :]
+    tl.store(out + place, values, mask=inside)
+
+
+@triton.jit
+def hidden_kernel(  # type: ignore[no-untyped-def]
+    batch, first, weights, clip, tail, n_columns, width, n_inputs, n_parameters, start2, start3,
+    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """From the first layer's product to the clipped signals of every record.
+
+    Overwrites ``first`` with the first layer's signals, scaled by the clip factor, and writes the
+    clipped sums of the other two layers to ``tail``. A program has some records of one model.
+    """
+    model, share = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    unit1, unit2, lane = tl.arange(0, H1), tl.arange(0, H2), tl.arange(0, R)
+    own = weights + model * n_parameters
+    matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
+    bias = tl.load(own + start2 + H1 * H2 + unit2)
+    last, last_bias = tl.load(own + start3 + unit2), tl.load(own + start3 + H2)
+    limit = tl.load(clip + model)
+    sum2 = tl.zeros((H1, H2), tl.float32)
+    bias2, sum3 = tl.zeros((H2,), tl.float32), tl.zeros((H2,), tl.float32)
+    bias3 = tl.zeros((R,), tl.float32)
+    for start in range(share * R, n_columns, R * tl.num_programs(1)):
+        record = model * n_columns + start + lane
+        given = batch + record * width + n_inputs
+        drawn, input_square, label = tl.load(given), tl.load(given + 1), tl.load(given + 2)
+        place = first + record[:, None] * H1 + unit1[None, :]
+        hidden1 = tl.maximum(tl.load(place), 0.0)
+        hidden2 = tl.dot(hidden1, matrix, input_precision="ieee") + bias[None, :]
+        hidden2 = tl.maximum(hidden2, 0.0)
+        logit = tl.sum(hidden2 * last[None, :], axis=1) + last_bias
+        residual = (1.0 / (1.0 + libdevice.exp(-logit)) - label) * drawn
+        signal2 = tl.where(hidden2 > 0, residual[:, None] * last[None, :], 0.0)
+        signal1 = tl.dot(signal2, tl.trans(matrix), input_precision="ieee")
+        signal1 = tl.where(hidden1 > 0, signal1, 0.0)
+        square = tl.sum(signal1 * signal1, axis=1) * input_square
+        square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(signal2 * signal2, axis=1)
+        square += (tl.sum(hidden2 * hidden2, axis=1) + 1) * residual * residual
+        factor = tl.minimum(limit / (tl.sqrt_rn(square) + _MARGIN), 1.0)
+        tl.store(place, signal1 * factor[:, None])
+        signal2, residual = signal2 * factor[:, None], residual * factor
+        sum2 += tl.dot(tl.trans(hidden1), signal2, input_precision="ieee")
+        bias2 += tl.sum(signal2, axis=0)
+        sum3 += tl.sum(hidden2 * residual[:, None], axis=0)
+        bias3 += residual
+    out = tail + (share * tl.num_programs(0) + model) * (n_parameters - start2)
+    tl.store(out + unit1[:, None] * H2 + unit2[None, :], sum2)
+    tl.store(out + H1 * H2 + unit2, bias2)
+    tl.store(out + start3 - start2 + unit2, sum3)
+    tl.store(out + start3 - start2 + H2, tl.sum(bias3, axis=0))
+
+
+@triton.jit
+def numbers(c0, c1, c2, c3, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The words' 32-bit halves as signed numbers, in the order of memory."""
+    words = tl.join(tl.join(c0, c2), tl.join(c1, c3)).reshape(SIZE * 4)
+    halves = tl.join(words, words >> 32).reshape(SIZE * 8)
+    return halves.to(tl.uint32).to(tl.int32, bitcast=True).to(tl.float32)
+
+
+@triton.jit
+def move(  # type: ignore[no-untyped-def]
+    weights, velocity, head, tail, at, inside, noise, n_parameters, start2, tail_stride,
+    momentum, scale, rate, SHARES: tl.constexpr,
+):  # fmt: skip
+    """Momentum and weight of the parameters at some places, from their noisy sums."""
+    total = noise + tl.load(head + at, mask=inside & (at < start2), other=0.0)
+    for share in tl.static_range(SHARES):
+        part = tail + share * tail_stride + at - start2
+        total += tl.load(part, mask=inside & (at >= start2), other=0.0)
+    speed = tl.load(velocity + at, mask=inside) * momentum + total * scale
+    tl.store(velocity + at, speed, mask=inside)
+    tl.store(weights + at, tl.load(weights + at, mask=inside) - rate * speed, mask=inside)
+
+
+@triton.jit
+def update_kernel(  # type: ignore[no-untyped-def]
+    weights, velocity, head, tail, keys, std, step, n_private, n_parameters, start2,
+    momentum, scale, rate, SHARES: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
+    """Noise, momentum, weights: half of a row has the cosines, the other half the sines."""
+    model = tl.program_id(0).to(tl.int64)
+    first = tl.program_id(1).to(tl.int64) * SIZE
+    per_half = n_parameters // 16
+    weights += model * n_parameters
+    velocity += model * n_parameters
+    head += model * start2
+    tail += model * (n_parameters - start2)
+    tail_stride = tl.num_programs(0) * (n_parameters - start2)
+    private = model < n_private
+    key0 = tl.load(keys + 2 * model, mask=private, other=0).to(tl.uint64, bitcast=True)
+    key1 = tl.load(keys + 2 * model + 1, mask=private, other=0).to(tl.uint64, bitcast=True)
+    spread = tl.load(std + model, mask=private, other=0.0)
+    counter = tl.load(step) * (2 * per_half) + first + tl.arange(0, SIZE) + 1
+    c0, c1, c2, c3 = philox(key0, key1, counter.to(tl.uint64))
+    uniform = (tl.abs(numbers(c0, c1, c2, c3, SIZE)) + 0.5) * _TWO_TO_MINUS_31
+    c0, c1, c2, c3 = philox(key0, key1, (counter + per_half).to(tl.uint64))
+    angle = numbers(c0, c1, c2, c3, SIZE) * _ANGLE
+    radius = tl.sqrt_rn(libdevice.log(uniform) * (-2 * spread * spread))
+    at = first * 8 + tl.arange(0, SIZE * 8)
+    inside = at < n_parameters // 2
+    move(weights, velocity, head, tail, at, inside, radius * libdevice.cos(angle), n_parameters,
+         start2, tail_stride, momentum, scale, rate, SHARES)  # fmt: skip
+    move(weights, velocity, head, tail, at + n_parameters // 2, inside,
+         radius * libdevice.sin(angle), n_parameters, start2, tail_stride,
+         momentum, scale, rate, SHARES)  # fmt: skip
+
+
+def can_fuse(fleet: Fleet) -> bool:
+    """Whether the networks have two hidden layers of widths that the kernels take."""
+    _, *hidden, _ = fleet.layout.sizes
+    return len(hidden) == 2 and all(units in HIDDEN_UNITS for units in hidden)
+
+
+@dataclass(frozen=True)
+class FusedStep:
+    """The tensors that a fused step reads and overwrites; make it with ``of``."""
+
+    fleet: Fleet
+    keys: Tensor
+    std: Tensor
+    clip: Tensor
+    tail: Tensor
+
+    @classmethod
+    def of(cls, fleet: Fleet, keys: Tensor) -> FusedStep:
+        """Room for the sums of a fleet's later layers; the gaps between layers stay zero."""
+        start2 = fleet.layout.starts[1]
+        shape = (SHARES, len(fleet.slots), fleet.layout.width - start2)
+        tail = fleet.start.weights.new_zeros(shape)
+        std, clip = fleet.std.reshape(-1).contiguous(), fleet.rule.clip.reshape(-1).contiguous()
+        return cls(fleet, keys, std, clip, tail)
+
+    def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:
+        """One step of every model, in place, with so many columns of the batches."""
+        sizes = self.fleet.layout.sizes
+        batch = self.gather(counter, n_columns)
+        inputs = batch[..., : sizes[0] + 1]
+        matrix = self.fleet.layout.layers(state.weights)[0].matrix
+        signal = torch.bmm(inputs, matrix)
+        self.clip_signals(batch, signal, state.weights)
+        self.update(state, torch.bmm(inputs.mT, signal), counter)
+
+    def gather(self, counter: Tensor, n_columns: int) -> Tensor:
+        """(model, column, table column): the records of a step."""
+        table, rows = self.fleet.table, self.fleet.schedule.rows
+        _, n_models, full = rows.shape
+        width = table.shape[1]
+        batch = table.new_empty(n_models, n_columns, width)
+        columns = triton.next_power_of_2(width)
+        records = max(1, 4096 // columns)
+        grid = (n_models, triton.cdiv(n_columns, records))
+        gather_kernel[grid](
+            table, rows, counter, batch, n_models, full, n_columns, width, R=records, C=columns
+        )
+        return batch
+
+    def clip_signals(self, batch: Tensor, first: Tensor, weights: Tensor) -> None:
+        """Turn the first layer's product into its clipped signals, and fill the tail."""
+        n_models, n_columns, width = batch.shape
+        n_inputs, h1, h2, _ = self.fleet.layout.sizes
+        _, start2, start3, _ = self.fleet.layout.starts
+        hidden_kernel[(n_models, SHARES)](
+            batch, first, weights, self.clip, self.tail, n_columns, width, n_inputs,
+            weights.shape[1], start2, start3, H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
+        )  # fmt: skip
+
+    def update(self, state: FleetState, head: Tensor, counter: Tensor) -> None:
+        """Noise, momentum and weights from the clipped sums."""
+        n_models, n_parameters = state.weights.shape
+        rule, start2 = self.fleet.rule, self.fleet.layout.starts[1]
+        grid = (n_models, triton.cdiv(n_parameters // 16, UPDATE_COUNTERS))
+        update_kernel[grid](
+            state.weights, state.velocity, head, self.tail, self.keys, self.std, counter,
+            len(self.keys), n_parameters, start2,
+            rule.momentum, 1 / rule.expected_batch, rule.learning_rate,
+            SHARES=SHARES, SIZE=UPDATE_COUNTERS,
+        )  # fmt: skip
