@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 
@@ -11,6 +12,8 @@ from pcer.errors import InputError, PcerError
 from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.cpu_step import CpuStep
+from pcer.train.dpsgd import FleetState
 from pcer.train.fleet import plan_blocks
 from pcer.train.schedule import Widths, fill_rows, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
@@ -109,18 +112,51 @@ def test_an_empty_batch_is_only_padding():
 def first_noise(data, models, config, n_steps=1):
     """The noise that really entered the weights in the first steps, in standard deviations."""
     fleet = assemble(data, models, config)
-    state, noise = fleet.start, []
+    loop, noise = CpuStep(fleet), []
     with torch.no_grad():
-        for rows in fleet.schedule.rows[:n_steps]:
-            clean = fleets.batch_sum(fleet, state.weights, rows)
-            after = fleets.step(fleet, state, clean.clone(), fleets.noise_bits(fleet))
-            change = after.velocity - state.velocity * fleet.rule.momentum
+        for rows, wide in zip(fleet.schedule.rows[:n_steps], fleet.schedule.wide, strict=False):
+            clean = fleets.batch_sum(fleet, loop.state.weights, rows)
+            before = loop.state.velocity.clone()
+            loop.advance(rows, wide)
+            change = loop.state.velocity - before * fleet.rule.momentum
             noise.append((change * fleet.rule.expected_batch - clean) / fleet.std)
-            state = after
     used = torch.zeros(fleet.layout.width, dtype=torch.bool)
     for layer in fleet.layout.layers(used[None]):
         layer.matrix[:] = True
     return torch.stack(noise)[..., used].double().numpy()
+
+
+def doubled(fleet):
+    """The same block in float64."""
+    return dataclasses.replace(
+        fleet,
+        start=FleetState(fleet.start.weights.double(), fleet.start.velocity.double()),
+        rule=dataclasses.replace(fleet.rule, clip=fleet.rule.clip.double()),
+        std=fleet.std.double(),
+        table=fleet.table.double(),
+    )
+
+
+@pytest.mark.parametrize("hidden", [(16, 8), (64, 32), (5,), (12, 7, 3)])
+@pytest.mark.parametrize("usual", [32, 40])  # with rests in nearly every step, and in some
+def test_step_in_place_is_the_plain_step_in_float64(monkeypatch, hidden, usual):
+    monkeypatch.setattr(Widths, "of", lambda sampling, kind: Widths(usual, 128))
+    config = dataclasses.replace(CONFIG, hidden=hidden, clip_norm=0.4)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    fleet = doubled(assemble(make_data(), company, config))
+    assert any(fleet.schedule.wide[:15])
+    bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in company]
+    loop, state = CpuStep(fleet), fleet.start
+    with torch.no_grad():
+        for rows, wide in zip(fleet.schedule.rows[:15], fleet.schedule.wide, strict=False):
+            loop.advance(rows, wide)
+            words = [one.random_raw(fleet.layout.width // 2) for one in bits[: len(fleet.noise)]]
+            drawn = torch.from_numpy(np.stack(words).view(np.int32))
+            state = fleets.step(fleet, state, fleets.batch_sum(fleet, state.weights, rows), drawn)
+    for name in ("weights", "velocity"):
+        mine, plain = (fleet.layout.layers(getattr(s, name)) for s in (loop.state, state))
+        for ours, theirs in zip(mine, plain, strict=True):
+            torch.testing.assert_close(ours.matrix, theirs.matrix, atol=1e-10, rtol=1e-10)
 
 
 def largest_correlation(rows):
@@ -157,11 +193,10 @@ def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
     config = TrainConfig(hidden=(64, 32), expected_batch=40)
     data = make_data()
     fleet = assemble(data, make_models([0], budgets=((0.5, 40.0), (4.0, 20.0))), config)
+    loop = CpuStep(fleet)
     with torch.no_grad():
-        rows = fleet.schedule.rows[0]
-        total = fleets.batch_sum(fleet, fleet.start.weights, rows)
-        after = fleets.step(fleet, fleet.start, total, fleets.noise_bits(fleet))
-    sums = after.velocity * fleet.rule.expected_batch
+        loop.advance(fleet.schedule.rows[0], fleet.schedule.wide[0])
+    sums = loop.state.velocity * fleet.rule.expected_batch
     guess = (20 * sums[0] - 40 * sums[1]) / (20 - 40)
     assert guess.norm() > 20 * math.sqrt(fleet.layout.n_parameters)  # still only noise
 

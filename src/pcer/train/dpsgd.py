@@ -28,7 +28,7 @@ _ALIGNMENT = 16
 """Floats in 64 bytes, where each layer starts: matrix products may round by alignment."""
 
 
-_relu_backward = torch.ops.aten.threshold_backward.grad_input
+relu_backward = torch.ops.aten.threshold_backward.grad_input
 """Sets a signal to 0 where the activation is 0, in place."""
 
 
@@ -151,7 +151,7 @@ def signals(layers: list[Layer], outputs: list[Tensor], residual: Tensor) -> lis
     found = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
         back = torch.bmm(found[-1], layer.weight.mT)
-        found.append(_relu_backward(back, hidden, 0, grad_input=back))
+        found.append(relu_backward(back, hidden, 0, grad_input=back))
     return found[::-1]
 
 

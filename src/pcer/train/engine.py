@@ -130,7 +130,7 @@ def record_table(
     """The records of each seed's split (features, 1, squared norm, label), then a row of zeros."""
     n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
-    table = torch.zeros(len(seeds) * n_records + 1, width, device=device)
+    table = _zeros(len(seeds) * n_records + 1, width, device)
     given = torch.from_numpy(data.features).to(device)
     for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
         train = torch.from_numpy(data.train_rows[seed]).to(device)
@@ -224,40 +224,18 @@ def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor) -> Tensor:
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), fleet.rule.clip)
 
 
-def add_rest(fleet: Fleet, total: Tensor, weights: Tensor, rows: Tensor, wide: list[int]) -> None:
-    """Add the unusual columns of the few models that have some.
-
-    One model takes a neighbour along (whose rest is padding, an exact zero): a product of one
-    matrix rounds differently from a product of several.
-    """
-    both = wide if len(wide) > 1 else [wide[0], (wide[0] + 1) % len(weights)]
-    chosen = torch.tensor(both)
-    batch = gather(fleet, rows[chosen, fleet.schedule.widths.usual :])
-    rest = clipped_sum(fleet.layout, weights[chosen], batch, fleet.rule.clip[chosen])
-    total.index_add_(0, chosen, rest)
-
-
 def fit(fleet: Fleet) -> FleetState:
     """Train the block to the last step."""
     if fleet.table.is_cuda:
         from pcer.train.cuda import fit_on_cuda
 
         return fit_on_cuda(fleet)
-    state, usual = fleet.start, fleet.schedule.widths.usual
+    from pcer.train.cpu_step import CpuStep
+
+    loop = CpuStep(fleet)
     for rows, wide in zip(fleet.schedule.rows, fleet.schedule.wide, strict=True):
-        total = batch_sum(fleet, state.weights, rows[:, :usual])
-        if wide:
-            add_rest(fleet, total, state.weights, rows, wide)
-        state = step(fleet, state, total, noise_bits(fleet))
-    return state
-
-
-def noise_bits(fleet: Fleet) -> Tensor:
-    """The next random bits of every private model, (private model, width) int32."""
-    bits = np.empty((len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
-    for row, generator in zip(bits, fleet.noise, strict=True):
-        row[:] = generator.random_raw(len(row))
-    return torch.from_numpy(bits.view(np.int32))
+        loop.advance(rows, wide)
+    return loop.state
 
 
 def predict(fleet: Fleet, state: FleetState) -> FloatArray:
@@ -290,6 +268,13 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _zeros(n_rows: int, width: int, device: Device) -> Tensor:
+    """On a CPU from numpy, which asks for huge pages: rows are read at random."""
+    if device.type == "cpu":
+        return torch.from_numpy(np.zeros((n_rows, width), dtype=np.float32))
+    return torch.zeros(n_rows, width, device=device)
 
 
 def _words(bits: np.random.Philox, device: Device) -> Words:
