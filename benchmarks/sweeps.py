@@ -1,29 +1,47 @@
-"""Real sweeps for the benchmarks of the attacks: the paper's budgets on a dataset, kept on disk.
+"""Real sweeps for the benchmarks of the attacks: the paper's budgets on a dataset.
 
-    python -m benchmarks.sweeps compas 50
+    python -m benchmarks.sweeps train compas 50      train here, keep arrays in benchmarks/results
+    python -m benchmarks.sweeps records compas FILE  labels and groups alone, as a small .npz
 
-Needs the trainer's half. A sweep is kept as plain arrays in ``benchmarks/results`` and read from
-there the next time.
+Wherever a benchmark asks for a source, it takes ``compas:50`` (train it here, or use what was
+kept) or a folder ``NAME.scores`` that ``pcer train --keep-scores`` left. Labels and groups of
+such a folder come from the dataset, or from the file that ``records`` wrote, so that the machine
+that runs the benchmark needs no more than numpy and pcer.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from pcer.exposure import BudgetScores
 
+Arrays = dict[str, np.ndarray]
+
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, math.inf)
 FOLDER = Path(__file__).parent / "results"
 
 
-def sweep(name: str, n_seeds: int) -> dict[str, np.ndarray]:
+def read(source: str, *, records: str | None = None) -> Arrays:
     """Logits (budget, seed, record), membership (seed, record), labels, groups by attribute."""
+    name, _, n_seeds = source.rpartition(":")
+    if name and n_seeds.isdigit():
+        return sweep(name, int(n_seeds))
+    return kept(Path(source), records=records)
+
+
+def name_of(source: str) -> str:
+    """A short name for files of results."""
+    return Path(source).name.removesuffix(".scores").split(":")[0]
+
+
+def sweep(name: str, n_seeds: int) -> Arrays:
+    """Trained here, or read from where it was kept."""
     path = FOLDER / f"sweep-{name}-{n_seeds}.npz"
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
@@ -32,7 +50,7 @@ def sweep(name: str, n_seeds: int) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
-def train(name: str, n_seeds: int) -> dict[str, np.ndarray]:
+def train(name: str, n_seeds: int, *, budgets: tuple[float, ...] = BUDGETS) -> Arrays:
     from pcer.data import load, split
     from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
@@ -40,40 +58,124 @@ def train(name: str, n_seeds: int) -> dict[str, np.ndarray]:
     rows = {seed: split(dataset, seed=seed).train for seed in range(n_seeds)}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
     start = time.perf_counter()
-    found = train_seeds(data, budgets=BUDGETS, config=TrainConfig(), flags=EngineFlags())
-    groups = {f"group_{a.name}": a.codes for a in dataset.attributes}
-    names = {f"names_{a.name}": np.array(a.group_names) for a in dataset.attributes}
+    found = train_seeds(data, budgets=budgets, config=TrainConfig(), flags=EngineFlags())
     return {
         "logits": found.logits,
         "member": found.member,
-        "labels": dataset.labels,
-        "budgets": np.array(BUDGETS),
+        "budgets": np.array(budgets),
+        "seeds": np.arange(n_seeds),
         "seconds": np.array(time.perf_counter() - start),
-        **groups,
-        **names,
+        **records_of(name),
     }
 
 
-def attributes(arrays: dict[str, np.ndarray]) -> list[str]:
+def kept(folder: Path, *, records: str | None = None) -> Arrays:
+    """The scores that ``pcer train --keep-scores`` left in a folder; models of all its budgets."""
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    rows = {seed: row for row, seed in enumerate(index["seeds"])}
+    models = [model for block in index["blocks"] for model in block["models"]]
+    budgets = sorted({_budget(model) for model in models})
+    member = np.load(folder / index["membership"], allow_pickle=False)
+    logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
+    for block in index["blocks"]:
+        values = np.load(folder / block["scores"], mmap_mode="r", allow_pickle=False)
+        for model, row in zip(block["models"], values, strict=True):
+            if model["seed"] in rows:
+                logits[budgets.index(_budget(model)), rows[model["seed"]]] = row
+    if np.isnan(logits).any():
+        raise SystemExit(f"{folder} does not hold every budget for every seed; train it again.")
+    return {
+        "logits": logits,
+        "member": member,
+        "budgets": np.array(budgets),
+        "seeds": np.array(index["seeds"]),
+        **_people(folder, records, member.shape[1]),
+    }
+
+
+def records_of(name: str) -> Arrays:
+    """Labels, groups and names of groups of a dataset."""
+    from pcer.data import load
+
+    dataset = load(name)
+    groups = {f"group_{a.name}": a.codes for a in dataset.attributes}
+    names = {f"names_{a.name}": np.array(a.group_names) for a in dataset.attributes}
+    return {"labels": dataset.labels, **groups, **names}
+
+
+def attributes(arrays: Arrays) -> list[str]:
     return [key.removeprefix("group_") for key in arrays if key.startswith("group_")]
 
 
+def splits_of(arrays: Arrays, rows: slice, kind: str, draw: int) -> np.ndarray:
+    """Membership (seed, record) of some seeds: "true", or one that tells nothing of the models.
+
+    "rotated" puts the split of seed s + draw beside the model of seed s. "fresh" draws new splits
+    within labels, which no model was trained on.
+    """
+    member = arrays["member"][rows]
+    if kind == "rotated":
+        return np.roll(member, -draw, axis=0)
+    if kind == "fresh":
+        rng = np.random.default_rng([rows.start or 0, draw])
+        return np.array([_redrawn(row, arrays["labels"], rng) for row in member])
+    return member
+
+
+def false_draws(n_seeds: int, *, rotations: int, fresh: int) -> dict[str, list[int]]:
+    """Which rotations and fresh draws to make of so many seeds."""
+    steps = np.linspace(1, n_seeds - 1, rotations).astype(int)
+    return {"rotated": np.unique(steps).tolist(), "fresh": list(range(fresh))}
+
+
 def budget_scores(
-    arrays: dict[str, np.ndarray], attribute: str, *, rotate: int = 0
-) -> Iterator[tuple[float, BudgetScores]]:
-    """Each budget's scores; ``rotate`` k puts the split of seed s + k beside model s."""
-    for epsilon, logits in zip(arrays["budgets"].tolist(), arrays["logits"], strict=True):
-        yield (
-            epsilon,
-            BudgetScores(
-                logits=logits,
-                labels=arrays["labels"],
-                member=np.roll(arrays["member"], -rotate, axis=0),
-                group=arrays[f"group_{attribute}"],
-                group_names=tuple(arrays[f"names_{attribute}"].tolist()),
-            ),
-        )
+    arrays: Arrays, attribute: str, member: np.ndarray, *, budget: int
+) -> BudgetScores:
+    """What an attack on one budget gets to see."""
+    return BudgetScores(
+        logits=arrays["logits"][budget],
+        labels=arrays["labels"],
+        member=member,
+        group=arrays[f"group_{attribute}"],
+        group_names=tuple(arrays[f"names_{attribute}"].tolist()),
+    )
+
+
+def epsilon_name(budget: float) -> str:
+    return "no-DP" if math.isinf(budget) else f"{budget:g}"
+
+
+def _redrawn(row: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    drawn = np.empty_like(row)
+    for label in (0, 1):
+        drawn[labels == label] = rng.permutation(row[labels == label])
+    return drawn
+
+
+def _budget(model: dict[str, float | None]) -> float:
+    return math.inf if model["epsilon"] is None else model["epsilon"]
+
+
+def _people(folder: Path, records: str | None, n_records: int) -> Arrays:
+    if records is None:
+        settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        people = records_of(settings["dataset"])
+    else:
+        with np.load(records) as arrays:
+            people = dict(arrays)
+    if len(people["labels"]) != n_records:
+        raise SystemExit(f"{folder} is about {n_records} records, not those of {records}.")
+    return people
+
+
+def main(verb: str, name: str, last: str) -> None:
+    if verb == "train":
+        sweep(name, int(last))
+    elif verb == "records":
+        np.savez_compressed(last, **records_of(name))
+    else:
+        raise SystemExit(__doc__)
 
 
 if __name__ == "__main__":
-    sweep(sys.argv[1], int(sys.argv[2]))
+    main(*sys.argv[1:])

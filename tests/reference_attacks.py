@@ -72,6 +72,26 @@ def plain_lira(values, member):
     return _each(values, member, _plain, least=2)
 
 
+def fixed_lira(values, member):
+    """The plain ratio with one variance for all records, from deviations of each from its mean."""
+    scores = np.full(values.shape, np.nan)
+    for t in range(len(values)):
+        pairs = [others(values, member, t, r) for r in range(values.shape[1])]
+        spread_in, spread_out = (_common([pair[side] for pair in pairs]) for side in (0, 1))
+        for r, (inside, outside) in enumerate(pairs):
+            if inside and outside:
+                x = float(values[t, r])
+                near_in = (x - statistics.fmean(inside)) ** 2 / spread_in + math.log(spread_in)
+                near_out = (x - statistics.fmean(outside)) ** 2 / spread_out + math.log(spread_out)
+                scores[t, r] = (near_out - near_in) / 2
+    return scores
+
+
+def _common(samples) -> float:
+    squares = sum((v - statistics.fmean(one)) ** 2 for one in samples for v in one)
+    return squares / sum(max(len(one) - 1, 0) for one in samples)
+
+
 def offline_lira(values, member):
     def score(x, _inside, outside):
         return (x - statistics.fmean(outside)) / statistics.stdev(outside)

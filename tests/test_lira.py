@@ -17,6 +17,7 @@ from tests.simulate_sweep import scaled_logits, splits
 TWINS = {
     Form.SHRUNK: slow.shrunk_lira,
     Form.PLAIN: slow.plain_lira,
+    Form.FIXED: slow.fixed_lira,
     Form.OFFLINE: slow.offline_lira,
 }
 

@@ -8,8 +8,9 @@ in one pass, record block by record block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ class Form(StrEnum):
     """In and out Gaussians whose difference is shrunk to the size seen over records (default)."""
     PLAIN = "plain"
     """In and out Gaussians exactly as each record's other models give them (Carlini et al.)."""
+    FIXED = "fixed"
+    """The same with one variance in and one out for all records, as they advise for few models."""
     OFFLINE = "offline"
     """Only the out Gaussian: how far above it the target lies."""
 
@@ -61,6 +64,10 @@ class Others(NamedTuple):
         return np.sqrt(_quotient(squares, np.where(squares > 0, self.freedom, 0)))
 
 
+Ratio = Callable[[FloatArray, Others], FloatArray]
+"""The score of a block of records, (target, record), from what the other models say."""
+
+
 def lira_scores(
     scaled_logit: FloatArray, member: BoolArray, *, form: Form = Form.SHRUNK
 ) -> FloatArray:
@@ -84,16 +91,10 @@ def lira_scores(
         ValueError: fewer than 8 models.
     """
     require_enough_models(len(member))
-    size = _typical_difference(scaled_logit, member) if form is Form.SHRUNK else None
+    ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in _blocks(scaled_logit, member):
-        others = other_models(values, inside)
-        if size is not None:
-            scores[:, block] = _shrunk_ratio(values, others, size[:, None])
-        elif form is Form.PLAIN:
-            scores[:, block] = _plain_ratio(values, others)
-        else:
-            scores[:, block] = _above_out(values, others)
+        scores[:, block] = ratio(values, other_models(values, inside))
     return scores
 
 
@@ -145,6 +146,30 @@ def _without_own(
     return n, mean, np.where(deviations > ROUNDING * squares.max(axis=0), deviations, 0.0)
 
 
+def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
+    """How one form scores a block; what it shares over all records is taken beforehand."""
+    if form is Form.SHRUNK:
+        return partial(_shrunk_ratio, size=_typical_difference(values, member)[:, None])
+    if form is Form.FIXED:
+        spread_in, spread_out = _common_variances(values, member)
+        return partial(_fixed_ratio, spread_in=spread_in, spread_out=spread_out)
+    return _plain_ratio if form is Form.PLAIN else _above_out
+
+
+def _common_variances(values: FloatArray, member: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """(target, 1) variances of the other models around each record's mean, in and out."""
+    squares, freedom = np.zeros((2, len(values))), np.zeros((2, len(values)))
+    for _, part, inside in _blocks(values, member):
+        others = other_models(part, inside)
+        for side, (square, n) in enumerate(
+            ((others.squares_in, others.n_in), (others.squares_out, others.n_out))
+        ):
+            squares[side] += square.sum(axis=1)
+            freedom[side] += np.maximum(n - 1, 0).sum(axis=1)
+    variance = _quotient(squares, np.where(squares > 0, freedom, 0))
+    return variance[0][:, None], variance[1][:, None]
+
+
 def _typical_difference(values: FloatArray, member: BoolArray) -> FloatArray:
     """(target,) root mean square difference of in and out in standard deviations, noise off."""
     total, n = np.zeros(len(values)), np.zeros(len(values))
@@ -178,8 +203,18 @@ def _shrunk_ratio(values: FloatArray, others: Others, size: FloatArray) -> Float
 
 
 def _plain_ratio(values: FloatArray, others: Others) -> FloatArray:
-    inside = _log_density(values, others.mean_in, others.squares_in, others.n_in)
-    return inside - _log_density(values, others.mean_out, others.squares_out, others.n_out)
+    spread_in = _variance(others.squares_in, others.n_in)
+    spread_out = _variance(others.squares_out, others.n_out)
+    inside = _log_density(values, others.mean_in, spread_in)
+    return inside - _log_density(values, others.mean_out, spread_out)
+
+
+def _fixed_ratio(
+    values: FloatArray, others: Others, spread_in: FloatArray, spread_out: FloatArray
+) -> FloatArray:
+    inside = _log_density(values, others.mean_in, spread_in)
+    ratio = inside - _log_density(values, others.mean_out, spread_out)
+    return np.where(others.squares_in + others.squares_out > 0, ratio, np.nan)
 
 
 def _above_out(values: FloatArray, others: Others) -> FloatArray:
@@ -187,10 +222,7 @@ def _above_out(values: FloatArray, others: Others) -> FloatArray:
     return np.asarray((values - others.mean_out) / deviation)
 
 
-def _log_density(
-    values: FloatArray, mean: FloatArray, squares: FloatArray, n: FloatArray
-) -> FloatArray:
-    variance = _variance(squares, n)
+def _log_density(values: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
     return np.asarray(-0.5 * (np.log(variance) + (values - mean) ** 2 / variance))
 
 
