@@ -66,6 +66,16 @@ LAYERS = [
 ]
 """A file may import only files above it; ``__init__`` is the front."""
 
+STUDY = [
+    "protocol",
+    "published",
+    "results",
+]
+"""The same within the study's room, which reads releases and stands below the report."""
+
+STUDY_TRAINERS = ("run",)
+"""The files of the study that train."""
+
 TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
 """The files that join the trainer's rooms to the release."""
 
@@ -82,6 +92,14 @@ def imported(path: Path) -> set[str]:
             inner = (node.module or "").split(".")[1:]
             names |= {inner[0]} if inner else {alias.name for alias in node.names}
     return names
+
+
+def imported_of_study(path: Path) -> set[str]:
+    return {
+        (node.module or "").split(".")[2]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pcer.study.")
+    }
 
 
 def test_exports():
@@ -121,6 +139,21 @@ def test_the_data_room_needs_no_room_below_it():
 def test_training_needs_no_room_below_it():
     for path in (SOURCE / "train").glob("*.py"):
         assert imported(path) <= {"train", "errors"}, path
+
+
+def test_every_file_of_the_study_is_in_its_layers():
+    assert sorted(STUDY) == sorted(
+        path.stem for path in (SOURCE / "study").glob("*.py") if path.stem != "__init__"
+    )
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_a_file_of_the_study_imports_only_the_auditors_half(name):
+    path = SOURCE / "study" / f"{name}.py"
+    allowed = set(LAYERS[: LAYERS.index("table_release")]) - set(ATTACKS)
+    allowed |= {"data", "train", "sweep"} if name in STUDY_TRAINERS else set()
+    assert imported(path) - {"study"} <= allowed
+    assert imported_of_study(path) <= set(STUDY[: STUDY.index(name)])
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in (*ATTACKS, *TRAINERS)])
