@@ -58,7 +58,8 @@ def reproduce(
         bool, typer.Option(help="Write report.html, one page of all audits (megabytes).")
     ] = True,
     tables_only: Annotated[
-        bool, typer.Option(help="Train nothing: write every file again from the releases.")
+        bool,
+        typer.Option("--tables-only", help="Train nothing: write all files from the releases."),
     ] = False,
 ) -> None:
     """Run the paper's whole study and put its published figures beside ours; killed, it resumes."""
