@@ -13,6 +13,8 @@ import pytest
 
 import pcer
 from pcer.audit_file import audit_schema
+from pcer.study.protocol import CONFIGURATIONS
+from tests.study_folder import write_study
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "pcer"
@@ -61,10 +63,32 @@ LAYERS = [
     "sweep",
     "cli_data",
     "cli_train",
+    "cli_study",
     "cli",
     "__main__",
 ]
 """A file may import only files above it; ``__init__`` is the front."""
+
+STUDY = [
+    "protocol",
+    "published",
+    "results",
+    "quantities",
+    "attack_agreement",
+    "compare",
+    "limits",
+    "cells",
+    "tables",
+    "typeset",
+    "figure",
+    "readme",
+    "files",
+    "run",
+]
+"""The same within the study's room, which reads releases and stands below the report."""
+
+STUDY_TRAINERS = ("run",)
+"""The files of the study that train."""
 
 TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
 """The files that join the trainer's rooms to the release."""
@@ -82,6 +106,14 @@ def imported(path: Path) -> set[str]:
             inner = (node.module or "").split(".")[1:]
             names |= {inner[0]} if inner else {alias.name for alias in node.names}
     return names
+
+
+def imported_of_study(path: Path) -> set[str]:
+    return {
+        (node.module or "").split(".")[2]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pcer.study.")
+    }
 
 
 def test_exports():
@@ -110,6 +142,7 @@ def test_every_file_is_in_the_layers():
 def test_a_file_imports_only_files_above_it(name):
     above = set(LAYERS[: LAYERS.index(name)])
     above |= {"data", "train"} if name in TRAINERS else set()
+    above |= {"study", "train"} if name == "cli_study" else set()
     assert imported(SOURCE / f"{name}.py") <= above
 
 
@@ -121,6 +154,22 @@ def test_the_data_room_needs_no_room_below_it():
 def test_training_needs_no_room_below_it():
     for path in (SOURCE / "train").glob("*.py"):
         assert imported(path) <= {"train", "errors"}, path
+
+
+def test_every_file_of_the_study_is_in_its_layers():
+    assert sorted(STUDY) == sorted(
+        path.stem for path in (SOURCE / "study").glob("*.py") if path.stem != "__init__"
+    )
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_a_file_of_the_study_imports_only_the_auditors_half(name):
+    path = SOURCE / "study" / f"{name}.py"
+    allowed = set(LAYERS[: LAYERS.index("table_release")]) - set(ATTACKS)
+    trainers = {"data", "train", "sweep_release", "sweep"}
+    allowed |= trainers if name in STUDY_TRAINERS else set()
+    assert imported(path) - {"study"} <= allowed
+    assert imported_of_study(path) <= set(STUDY[: STUDY.index(name)])
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in (*ATTACKS, *TRAINERS)])
@@ -165,6 +214,10 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     )
     assert (tmp_path / "r.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
+    write_study(tmp_path / "study", n_seeds=2, configurations=CONFIGURATIONS[2:3])
+    command = ["pcer", "reproduce", "--tables-only", "--no-report", "-o", "study"]
+    subprocess.run([tmp_path / "venv" / "bin" / command[0], *command[1:]], check=True, cwd=tmp_path)
+    assert "| compas |" in (tmp_path / "study" / "cells.md").read_text(encoding="utf-8")
 
 
 def test_published_schemas_are_current():

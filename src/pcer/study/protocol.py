@@ -1,0 +1,235 @@
+"""The paper's protocol as data: what is trained, how often, with which settings, and its source.
+
+The paper is Rakshit Naidu, "Privacy Cost as Equity Input: A Group Fairness Criterion for
+Differentially Private Machine Learning". Sections are named by their titles or labels there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pcer.release import Outcome
+
+PAPER = (
+    "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "
+    "Private Machine Learning"
+)
+NO_DP = math.inf
+"""The budget of a model trained without differential privacy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """One dataset with one protected attribute.
+
+    Attributes:
+        dataset: name in ``pcer.data`` and in file names.
+        attribute: protected attribute.
+        groups: group 0 and group 1, the order of every signed number.
+        short: the groups as the paper's column heads abbreviate them.
+        outcome: what a positive prediction is for the person.
+        title: the dataset as the paper calls it in tables.
+        table: label of the paper's main table of it.
+        section: where the paper describes the data.
+    """
+
+    dataset: str
+    attribute: str
+    groups: tuple[str, str]
+    short: tuple[str, str]
+    outcome: Outcome
+    title: str
+    table: str
+    section: str = "Experiments, Datasets"
+
+    @property
+    def file_name(self) -> str:
+        """The release of this configuration in a study's folder."""
+        return f"{self.dataset}.{self.attribute}.release.json"
+
+    @property
+    def name(self) -> str:
+        """As the paper's attack tables name it, such as ``COMPAS (race)``."""
+        return f"{self.title} ({self.attribute})"
+
+
+_SEX, _RACE = ("Male", "Female"), ("White", "Non-White")
+
+CONFIGURATIONS = (
+    Configuration(
+        dataset="adult",
+        attribute="sex",
+        groups=_SEX,
+        short=("M", "F"),
+        outcome="benefit",
+        title="Adult",
+        table="tab:adult-sex",
+    ),
+    Configuration(
+        dataset="adult",
+        attribute="race",
+        groups=_RACE,
+        short=("W", "NW"),
+        outcome="benefit",
+        title="Adult",
+        table="tab:adult-race",
+    ),
+    Configuration(
+        dataset="compas",
+        attribute="race",
+        groups=("Other", "African-American"),
+        short=("Ot", "AA"),
+        outcome="harm",
+        title="COMPAS",
+        table="tab:compas-race",
+    ),
+    Configuration(
+        dataset="acs",
+        attribute="race",
+        groups=_RACE,
+        short=("W", "NW"),
+        outcome="benefit",
+        title="ACS",
+        table="tab:acs",
+    ),
+    Configuration(
+        dataset="acs",
+        attribute="sex",
+        groups=_SEX,
+        short=("M", "F"),
+        outcome="benefit",
+        title="ACS",
+        table="tab:acs",
+    ),
+    Configuration(
+        dataset="bios",
+        attribute="gender",
+        groups=_SEX,
+        short=("M", "F"),
+        outcome="benefit",
+        title="Bios",
+        table="tab:bios-gender",
+    ),
+)
+"""In the order of the paper's summary (Table S2)."""
+
+DATASETS = tuple(dict.fromkeys(one.dataset for one in CONFIGURATIONS))
+
+BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""In the order of the paper's rows; no differential privacy first."""
+
+SEEDS = tuple(range(50))
+FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)
+DEFAULT_FLOOR = 1e-3
+N_MODELS = len(DATASETS) * len(BUDGETS) * len(SEEDS)
+
+TRAINING: dict[str, Any] = {
+    "hidden": (64, 32),
+    "epochs": 25,
+    "expected_batch": 256,
+    "learning_rate": 0.05,
+    "momentum": 0.9,
+    "clip_norm": 1.0,
+    "dp_delta": 1e-5,
+    "accountant": "pld",
+    "standardise": True,
+    "split": "random 70/30 within each label",
+}
+"""The fields of ``pcer.train.TrainConfig``; ``SETTINGS`` says where each comes from."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the protocol, where the paper gives it, and our reading of it."""
+
+    name: str
+    value: str
+    section: str
+    reading: str = ""
+
+
+_SETUP = "Experiments, Experimental Setup"
+
+SETTINGS = (
+    Setting("datasets", "adult, compas, acs, bios", "Experiments, Datasets"),
+    Setting("epsilon", "no-DP, 0.1, 0.5, 1, 5, 10", _SETUP),
+    Setting(
+        "seeds",
+        "0 to 49",
+        f"{_SETUP}; captions of Tables 1 and 3",
+        "A seed is one split and one model per budget. The paper's generator is not said, so the "
+        "same seeds do not mean the same splits.",
+    ),
+    Setting(
+        "floor",
+        "0.001; grid 0.0001, 0.001, 0.01, 0.1",
+        "Definition 3 and sec:floor-sensitivity",
+    ),
+    Setting("split", "70/30, stratified", _SETUP, "Stratified by the label."),
+    Setting("hidden", "64, 32 (ReLU)", _SETUP),
+    Setting("epochs", "25", _SETUP),
+    Setting(
+        "expected_batch",
+        "256",
+        _SETUP,
+        "Poisson sampling with rate 1/ceil(n/256), as Opacus does.",
+    ),
+    Setting("learning_rate", "0.05 (SGD)", _SETUP),
+    Setting("momentum", "0.9", _SETUP),
+    Setting("clip_norm", "1.0", _SETUP),
+    Setting("dp_delta", "0.00001", _SETUP),
+    Setting(
+        "accountant",
+        "pld",
+        f"{_SETUP} (Opacus 1.5, accountant not named)",
+        "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close to it.",
+    ),
+    Setting(
+        "standardise",
+        "yes",
+        _SETUP,
+        "By the training records' mean and standard deviation.",
+    ),
+    Setting(
+        "interval",
+        "95 % percentile bootstrap of the mean, 5,000 resamples",
+        "Limitations; sec:adult",
+    ),
+)
+
+PAPER_RECORDS = {"adult": 46_033, "compas": 6_172, "acs": 50_000, "bios": 37_900}
+"""How many records the paper has (Experiments, Datasets)."""
+
+NOT_THE_PAPERS_DATA = {
+    "acs": (
+        "not the paper's records: its draw of 50,000 is not published, and ours is another one "
+        "from the same three states, with categories encoded in our reading"
+    ),
+    "bios": (
+        "not the paper's texts: a public sample with far fewer biographies than the paper's "
+        "37,900, cleared of the pronouns that the paper's texts keep"
+    ),
+}
+"""How our records differ from the paper's, where they do."""
+
+OUR_READING = {
+    "adult": (
+        "the paper's records; which of their columns became features, and how, it says only in "
+        "part, and the rest is our reading"
+    ),
+}
+"""Where the records are the paper's and the features may not be."""
+
+
+def configuration(dataset: str, attribute: str) -> Configuration:
+    """The configuration of that name; KeyError where the paper has none.
+
+    >>> configuration("compas", "race").groups
+    ('Other', 'African-American')
+    """
+    for one in CONFIGURATIONS:
+        if (one.dataset, one.attribute) == (dataset, attribute):
+            return one
+    raise KeyError(f"the paper has no configuration {dataset} {attribute}")
