@@ -92,15 +92,16 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     unknown = tuple(name for name in datasets if name not in DATASETS)
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
-    began, peaks = time.time(), [0.0]
+    meter = _Meter()
     with _display() as tell:
 
         def look(now: Standing) -> None:
-            peaks.append(_peak_memory())
+            meter.look(now.what)
             tell(now)
 
         ended = train_study(plan, out, flags=flags, on_progress=look)
-    _log(out, plan.datasets, ended, flags, seconds=time.time() - began, memory=max(peaks))
+    meter.look("end")
+    _log(out, plan.datasets, ended, flags, meter)
 
 
 def _write_files(out: Path, *, report: bool) -> None:
@@ -147,6 +148,27 @@ def _display() -> Iterator[Callable[[Standing], None]]:
         yield tell
 
 
+class _Meter:
+    """Seconds of each kind of work, and the largest memory seen."""
+
+    def __init__(self) -> None:
+        self.memory = 0.0
+        self.seconds: dict[str, float] = {}
+        self._what, self._since = "", time.monotonic()
+
+    def look(self, what: str) -> None:
+        """Note that from now on this is done; the dataset, the last word, does not count."""
+        now = time.monotonic()
+        if self._what:
+            self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
+        self._what, self._since = what.rpartition(" ")[0] or what, now
+        self.memory = max(self.memory, _peak_memory())
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
+        return f"{sum(self.seconds.values()):.1f} s ({parts})"
+
+
 class _Clock:
     """Rate and time left, from the models that this run trained itself."""
 
@@ -183,9 +205,7 @@ def _log(
     datasets: tuple[str, ...],
     ended: Standing,
     flags: EngineFlags,
-    *,
-    seconds: float,
-    memory: float,
+    meter: _Meter,
 ) -> None:
     """Time, memory and machine go here, never into a result."""
     import torch
@@ -195,7 +215,7 @@ def _log(
     line = (
         f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}Z reproduce "
         f"{' '.join(datasets)}: {ended.total} models, {ended.found} of them found trained, in "
-        f"{seconds:.1f} s; memory at most {memory:,.0f} MiB over all "
+        f"{meter}; memory at most {meter.memory:,.0f} MiB over all "
         f"processes; {flags.device}, {flags.n_processes} processes, {processor()}, "
         f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
         f"torch {torch.__version__}, pcer {__version__}\n"

@@ -106,7 +106,7 @@ def train_study(
         if not count.finished[index]:
             record = _noted(record, sweep, flags)
             _write(folder, record)
-            on_progress(count.now(f"setting the noise for {sweep.dataset.name}"))
+            on_progress(count.now(f"calibrating {sweep.dataset.name}"))
         run_sweep(sweep, folder, flags=flags, on_progress=count.of(index))
     return count.last
 
