@@ -1,57 +1,72 @@
-"""What all attacks on a sweep cost: 6 budgets x 50 seeds x 46,033 records, the shape of Adult.
+"""What all attacks on a sweep cost: 6 budgets x 50 seeds, made-up scores of the study's shapes.
 
-    python -m benchmarks.attacks            made-up scores of that shape: only the work matters
-    python -m benchmarks.attacks opacus     beside it: training that many shadow models with Opacus
+    python -m benchmarks.attacks                     Adult (46,033 records, sex and race), 1 thread
+    python -m benchmarks.attacks --study --threads 16    all four datasets, six releases
+    python -m benchmarks.attacks --opacus            beside it: that many shadow models with Opacus
 
-Seconds are CPU seconds of one process (the clock of an idle core); memory is the process's peak.
-The price of ordinary LiRA is a measured step of Opacus (hooks, its default; network 19-64-32-1,
-batch 256) times 3,150 steps times 300 models: the trained sweep itself needs no shadow models.
+Only the work matters, not the values. Seconds are CPU seconds of the process and seconds on the
+clock; memory is the process's peak. The price of ordinary LiRA is a measured step of Opacus
+(hooks, its default; network 19-64-32-1, batch 256) times 3,150 steps times 300 models: the trained
+sweep itself needs no shadow models.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
+import os
 import platform
 import resource
-import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
-from pcer.exposure import BudgetScores, epsilon_bounds, pooled_exposures, run_exposures
+from pcer.sweep_release import Scores, attack_models
+from pcer.train.accounting import Budget
+from pcer.train.config import TrainConfig
 
-N_BUDGETS, N_SEEDS, N_RECORDS, N_FEATURES = 6, 50, 46_033, 19
+N_SEEDS, N_FEATURES = 50, 19
+BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, math.inf)
+STUDY = {"adult": (46_033, 2), "acs": (50_000, 2), "compas": (6_172, 1), "bios": (37_900, 1)}
+"""Records and protected attributes of each dataset."""
 BATCH, STEPS_PER_MODEL, TIMED_STEPS = 256, 3_150, 200
 
 
-def made_up(rng: np.random.Generator) -> BudgetScores:
-    member = rng.random((N_SEEDS, N_RECORDS)) < 0.7
-    logits = rng.normal(size=N_RECORDS) + 0.3 * rng.normal(size=member.shape)
-    return BudgetScores(
-        logits=logits.astype(np.float32),
-        labels=rng.integers(0, 2, N_RECORDS),
+def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Scores]:
+    """A sweep of that shape, and its scores: records of their own level, noise, no memory."""
+    rng = np.random.default_rng(0)
+    member = rng.random((N_SEEDS, n_records)) < 0.7
+    level = rng.normal(size=n_records)
+    noise = (0.3 * rng.normal(size=member.shape).astype(np.float32) for _ in BUDGETS)
+    attributes = {
+        f"attribute {k}": SimpleNamespace(
+            codes=(rng.random(n_records) < 0.3).astype(np.int64), group_names=("a", "b")
+        )
+        for k in range(n_attributes)
+    }
+    dataset = SimpleNamespace(labels=rng.integers(0, 2, n_records), attribute=attributes.get)
+    sweep = SimpleNamespace(dataset=dataset, attributes=tuple(attributes), config=TrainConfig())
+    return sweep, Scores(
+        budgets=tuple(
+            Budget(epsilon=e, noise_multiplier=0.0, epsilon_by_accountant={}) for e in BUDGETS
+        ),
+        seeds=tuple(range(N_SEEDS)),
+        logits=np.stack([level.astype(np.float32) + part for part in noise]),
         member=member,
-        group=(rng.random(N_RECORDS) < 0.3).astype(np.int64),
-        group_names=("a", "b"),
     )
 
 
-def time_attacks() -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    seconds = {"single models": 0.0, "paired, LiRA and RMIA": 0.0, "epsilon alarm": 0.0}
-    for _ in range(N_BUDGETS):
-        scores = made_up(rng)
-        jobs = (
-            lambda s=scores: run_exposures(s),
-            lambda s=scores: pooled_exposures(s, epsilon=1.0),
-            lambda s=scores: epsilon_bounds(s, epsilon=1.0, dp_delta=1e-5),
-        )
-        for name, job in zip(seconds, jobs, strict=True):
-            start = time.process_time()
-            job()
-            seconds[name] += time.process_time() - start
-    return seconds
+def time_attacks(name: str, n_threads: int) -> dict[str, float]:
+    sweep, scores = made_up(*STUDY[name])
+    cpu, clock = time.process_time(), time.perf_counter()
+    attack_models(sweep, scores, n_threads=n_threads)
+    return {
+        "cpu_seconds": time.process_time() - cpu,
+        "seconds": time.perf_counter() - clock,
+    }
 
 
 def opacus_step() -> float:
@@ -79,20 +94,30 @@ def opacus_step() -> float:
     return (time.process_time() - start) / TIMED_STEPS
 
 
-def main(*options: str) -> None:
-    seconds = time_attacks()
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--study", action="store_true", help="all four datasets")
+    parser.add_argument("--threads", type=int, default=1, help="default: 1")
+    parser.add_argument("--opacus", action="store_true", help="price of ordinary LiRA")
+    options = parser.parse_args()
+    print(f"{len(BUDGETS)} x {N_SEEDS} models a dataset, {options.threads} threads")
+    found = {}
+    for name in STUDY if options.study else ["adult"]:
+        found[name] = one = time_attacks(name, options.threads)
+        print(f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock")
+    total = sum(one["cpu_seconds"] for one in found.values())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    results = {"seconds": seconds, "total_seconds": sum(seconds.values()), "peak_gb": peak}
-    print(f"{N_BUDGETS} x {N_SEEDS} models x {N_RECORDS:,} records")
-    for name, value in seconds.items():
-        print(f"  {name:<24} {value:8.1f} s")
-    print(f"  {'all attacks':<24} {sum(seconds.values()):8.1f} s, peak {peak:.2f} GB (bar: 2 GB)")
-    if "opacus" in options:
+    clock = sum(one["seconds"] for one in found.values())
+    print(f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB")
+    results = {"threads": options.threads, "cores": os.cpu_count(), "peak_gb": peak, **found}
+    if options.opacus:
         step = opacus_step()
-        price = step * STEPS_PER_MODEL * N_BUDGETS * N_SEEDS
+        price = step * STEPS_PER_MODEL * len(BUDGETS) * N_SEEDS
         results |= {"opacus_step_seconds": step, "ordinary_lira_seconds": price}
-        print(f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step")
-        print(f"  {'':<24} {price:8.0f} s: {price / sum(seconds.values()):,.0f} x")
+        print(f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step:")
+        print(f"  {'':<8}{price:8.0f} CPU s, {price / found['adult']['cpu_seconds']:,.0f} times")
     results |= {"python": platform.python_version(), "numpy": np.__version__}
     out = Path(__file__).parent / "results" / "attacks.json"
     out.parent.mkdir(exist_ok=True)
@@ -100,4 +125,4 @@ def main(*options: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -36,10 +36,10 @@ def clustered_error(scores, member) -> float:
         outside = [r for r in known if not member[s, r]]
         value = auc(scores[s, known], member[s, known])
         for r in inside:
-            place = sum(_beats(scores[s, r], scores[s, q]) for q in outside) / len(outside)
+            place = sum(beats(scores[s, r], scores[s, q]) for q in outside) / len(outside)
             per_record[r] += (place - value) / len(inside) / n_models
         for r in outside:
-            place = sum(_beats(scores[s, q], scores[s, r]) for q in inside) / len(inside)
+            place = sum(beats(scores[s, q], scores[s, r]) for q in inside) / len(inside)
             per_record[r] += (place - value) / len(outside) / n_models
     used = int(np.isfinite(scores).any(axis=0).sum())
     return math.sqrt(sum(x * x for x in per_record) * used / (used - 1))
@@ -170,5 +170,5 @@ def _each(values, member, score, *, least, least_in=None):
     return scores
 
 
-def _beats(a, b) -> float:
+def beats(a, b) -> float:
     return float(a > b) + 0.5 * float(a == b)

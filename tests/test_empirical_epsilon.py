@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from pcer.empirical_epsilon import (
@@ -49,6 +50,21 @@ def test_delta_adds_the_published_term():
     expected = tail(45) + 2 * 1_000 * 1e-5 * rise
     found = worst_case_p(guesses, epsilon=1.0, inclusion=0.7, dp_delta=1e-5)
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_right", [1, 20_000, 27_700, 28_000, 28_500, 40_000])
+def test_many_guesses_against_the_whole_law(n_right):
+    """The law is only evaluated where it can be told from 0; here it is summed everywhere."""
+    guesses = Guesses(n_in=20_000, n_out=20_000, n_right=n_right, n_candidates=400_000)
+    odds = np.exp(0.5) * np.array([0.7 / 0.3, 0.3 / 0.7])
+    laws = [binom.pmf(np.arange(20_001), 20_000, p) for p in odds / (1 + odds)]
+    law = fftconvolve(*laws)
+    tail = np.append(np.minimum(np.cumsum(np.maximum(law, 0)[::-1])[::-1], 1.0), 0.0)
+    steps = np.arange(1, n_right + 1)
+    rise = ((tail[n_right - steps] - tail[n_right]) / steps).max()
+    expected = min(1.0, tail[n_right] + 2 * 400_000 * 1e-5 * rise)
+    found = worst_case_p(guesses, epsilon=0.5, inclusion=0.7, dp_delta=1e-5)
+    assert found == pytest.approx(expected, abs=1e-11)
 
 
 def test_chance_guesses_bound_nothing_and_perfect_ones_a_lot():
@@ -115,7 +131,7 @@ def test_guesses_on_nothing_memorised_raise_no_alarm_at_a_tiny_epsilon():
 def test_holm_counts_only_claims():
     guesses = Guesses(n_in=1, n_out=1, n_right=1, n_candidates=2)
     bounds = [
-        EpsilonBound(epsilon=e, group="a", lower_bound=0.0, p_value=p, guesses=guesses)
+        EpsilonBound(epsilon=e, group="a", p_value=p, guesses=guesses, inclusion=0.7, dp_delta=0.0)
         for e, p in ((0.1, 0.02), (1.0, 0.04), (math.inf, math.nan))
     ]
     found = weigh(bounds)

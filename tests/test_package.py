@@ -31,10 +31,12 @@ LAYERS = [
     "resampling",
     "null",
     "resolution",
+    "ranking",
     "attacks",
     "paired",
     "lira",
     "empirical_epsilon",
+    "group_attacks",
     "exposure",
     "verdict",
     "audit_file",
@@ -93,7 +95,15 @@ STUDY_TRAINERS = ("run",)
 TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
 """The files that join the trainer's rooms to the release."""
 
-ATTACKS = ("attacks", "paired", "lira", "empirical_epsilon", "exposure")
+ATTACKS = (
+    "ranking",
+    "attacks",
+    "paired",
+    "lira",
+    "empirical_epsilon",
+    "group_attacks",
+    "exposure",
+)
 """The trainer's side: the auditor never has the records that these need."""
 
 BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")

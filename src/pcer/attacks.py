@@ -8,15 +8,14 @@ Every advantage is signed and 0 at chance. Errors describe the luck of the split
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import require_open_unit
 from pcer.metrics import FloatArray
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+from pcer.ranking import BoolArray, Ranked, Ranker
 
 TIE_TOLERANCE = 1e-12
 """Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded."""
@@ -71,7 +70,7 @@ def loss_of(scaled_logit: FloatArray) -> FloatArray:
     >>> loss_of(np.array([0.0])).round(6)
     array([0.693147])
     """
-    return np.logaddexp(0.0, -scaled_logit)
+    return np.log1p(np.exp(-np.abs(scaled_logit))) + np.maximum(-scaled_logit, 0.0)
 
 
 def confidence_of(scaled_logit: FloatArray) -> FloatArray:
@@ -87,7 +86,9 @@ def gap_attack(correct: BoolArray, member: BoolArray) -> Advantage:
     >>> gap_attack(np.array([True, True, True, False]), np.array([True, True, False, False])).value
     0.25
     """
-    return _two_shares(correct, member)
+    n_members = int(member.sum())
+    caught, false = int((correct & member).sum()), int((correct & ~member).sum())
+    return _two_shares((caught, false), (n_members, member.size - n_members))
 
 
 def loss_threshold_attack(loss: FloatArray, member: BoolArray) -> Advantage:
@@ -100,8 +101,19 @@ def loss_threshold_attack(loss: FloatArray, member: BoolArray) -> Advantage:
     >>> loss_threshold_attack(np.array([0.1, 0.1, 0.6]), np.array([True, True, False])).value
     0.5
     """
-    threshold = float(loss[member].mean()) if member.any() else math.nan
-    return _two_shares(loss <= threshold + TIE_TOLERANCE * abs(threshold), member)
+    return ranked_loss_threshold(_ranked(-loss, member), loss)
+
+
+def ranked_loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
+    """The same for records in the order of falling loss; ``loss`` is of all records."""
+    if ranked.is_onesided:
+        return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
+    falling = loss[ranked.order]
+    threshold = float((falling * ranked.member).sum()) / ranked.n_members
+    within = threshold + TIE_TOLERANCE * abs(threshold)
+    n_guessed = int(np.searchsorted(falling[::-1], within, side="right"))
+    guessed = ranked.above(len(falling) - n_guessed)
+    return _two_shares(guessed, (ranked.n_members, ranked.n_nonmembers))
 
 
 def attack_auc(score: FloatArray, member: BoolArray) -> float:
@@ -115,13 +127,22 @@ def attack_auc(score: FloatArray, member: BoolArray) -> float:
 
 def auc_advantage(score: FloatArray, member: BoolArray) -> Advantage:
     """AUC minus 1/2 with the error of DeLong, DeLong and Clarke-Pearson."""
-    n_members, n_nonmembers = _sides(member)
-    found = auc_influence(score, member)
-    value, smaller = found.auc - 0.5, min(n_members, n_nonmembers)
-    error = None
+    return ranked_auc_advantage(_ranked(score, member))
+
+
+def ranked_auc_advantage(ranked: Ranked) -> Advantage:
+    """The same for records in the order of their scores."""
+    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
+    if ranked.is_onesided:
+        return Advantage(math.nan, None, n_members, n_nonmembers)
+    value, smaller, error = ranked.auc - 0.5, min(n_members, n_nonmembers), None
     if smaller > 1:
-        bessel = np.where(member, n_members / (n_members - 1), n_nonmembers / (n_nonmembers - 1))
-        error = least_error(math.sqrt(float((bessel * found.parts**2).sum())), value, smaller)
+        squares = ranked.parts() ** 2
+        of_members = float((squares * ranked.member).sum())
+        of_nonmembers = float(squares.sum()) - of_members
+        variance = of_members * n_members / (n_members - 1)
+        variance += of_nonmembers * n_nonmembers / (n_nonmembers - 1)
+        error = least_error(math.sqrt(variance), value, smaller)
     return Advantage(value, error, n_members, n_nonmembers)
 
 
@@ -130,7 +151,7 @@ def tpr_at_fpr(score: FloatArray, member: BoolArray, *, fpr: float) -> float | N
 
     None where non-members are fewer than 10/fpr: so few cannot show so small a rate.
     """
-    tail = _tail(score, member, fpr=fpr)
+    tail = _tail(_ranked(score, member), fpr=fpr)
     return None if tail is None else tail[0]
 
 
@@ -141,38 +162,32 @@ def tpr_excess(score: FloatArray, member: BoolArray, *, fpr: float) -> Advantage
     non-member's score. The error allows for a threshold set by few non-members: the slope of
     the curve there is at most TPR/FPR if the curve is concave, and that bound is used.
     """
-    require_open_unit(fpr=fpr)
-    tail = _tail(score, member, fpr=fpr)
+    return ranked_tpr_excess(_ranked(score, member), fpr=fpr)
+
+
+def ranked_tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
+    """The same for records in the order of their scores."""
+    tail = _tail(ranked, fpr=fpr)
     if tail is None:
         return None
     tpr, chance = tail
-    n_members, n_nonmembers = _sides(member)
     slope = max(1.0, tpr / chance)
-    variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(chance, n_nonmembers)
-    return Advantage(tpr - chance, math.sqrt(variance), n_members, n_nonmembers)
+    variance = _share_variance(tpr, ranked.n_members)
+    variance += slope**2 * _share_variance(chance, ranked.n_nonmembers)
+    return Advantage(tpr - chance, math.sqrt(variance), ranked.n_members, ranked.n_nonmembers)
 
 
 def auc_influence(score: FloatArray, member: BoolArray) -> Influence:
-    """The AUC and every record's part in it: its placement among the other side, centred.
+    """The AUC and every record's part in it; NaN and zeros without both sides.
 
-    A member's placement is the share of non-members below it, a non-member's the share of
-    members above it, ties counting half. One sort.
+    Records whose score is NaN are left out; their part is 0.
     """
-    n_members, n_nonmembers = _sides(member)
-    if min(n_members, n_nonmembers) == 0:
-        return Influence(math.nan, np.zeros(len(score)))
-    order = np.argsort(score, kind="stable")
-    ranked, inside = score[order], member[order]
-    tie = np.cumsum(np.concatenate([[True], ranked[1:] != ranked[:-1]])) - 1
-    members, nonmembers = np.bincount(tie, inside), np.bincount(tie, ~inside)
-    below = (np.cumsum(nonmembers) - nonmembers / 2) / n_nonmembers
-    above = (n_members - np.cumsum(members) + members / 2) / n_members
-    auc = float(members @ below) / n_members
-    parts = np.empty(len(score))
-    parts[order] = np.where(
-        inside, (below[tie] - auc) / n_members, (above[tie] - auc) / n_nonmembers
-    )
-    return Influence(auc, parts)
+    ranked = _ranked(score, member)
+    parts = np.zeros(len(score))
+    if ranked.is_onesided:
+        return Influence(math.nan, parts)
+    parts[ranked.order] = ranked.parts()
+    return Influence(ranked.auc, parts)
 
 
 def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
@@ -186,16 +201,54 @@ def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
         scores: (model, record); NaN where a record could not be scored for that model.
         member: (model, record).
     """
-    known = np.isfinite(scores)
-    found = [_influence_of_known(*row) for row in zip(scores, member, known, strict=True)]
-    found = [one for one in found if math.isfinite(one.auc)]
-    n_records, n_excluded = int(known.any(axis=0).sum()), int((~known.all(axis=0)).sum())
-    if not found:
-        return PooledAdvantage(math.nan, None, n_records, n_excluded)
-    value = math.fsum(one.auc for one in found) / len(found) - 0.5
-    parts = sum(one.parts for one in found) / len(found)
-    error = _clustered_error(np.asarray(parts), value, n_records)
-    return PooledAdvantage(value, error, n_records, n_excluded)
+    whole = np.zeros(scores.shape[1], dtype=np.int64)
+    pool = AucPool(whole, n_groups=1)
+    ranker = Ranker([whole], [1])
+    for score, inside in zip(scores, member, strict=True):
+        pool.add(score, ranker.rank(score, inside)[0])
+    return pool.results()[0]
+
+
+class AucPool:
+    """Collects the AUC of one model after the other, group by group, for ``clustered_auc``.
+
+    Args:
+        codes: (record,) a group's number, -1 for none.
+        n_groups: how many groups.
+    """
+
+    def __init__(self, codes: npt.NDArray[np.int64], *, n_groups: int) -> None:
+        self._codes, self._n_groups = codes, n_groups
+        self._parts = np.zeros(len(codes))
+        self._aucs: list[list[float]] = [[] for _ in range(n_groups)]
+        self._ever = np.zeros(len(codes), dtype=bool)
+        self._always = np.ones(len(codes), dtype=bool)
+
+    def add(self, score: FloatArray, ranked: list[Ranked]) -> None:
+        """Take in one model: its scores and their ranks within each group."""
+        known = np.isfinite(score)
+        self._ever |= known
+        self._always &= known
+        parts = np.zeros(len(score))
+        for aucs, one in zip(self._aucs, ranked, strict=True):
+            if not one.is_onesided:
+                aucs.append(one.auc)
+                parts[one.order] = one.parts()
+        self._parts += parts
+
+    def results(self) -> list[PooledAdvantage]:
+        """What was found for every group; NaN where no model had both sides."""
+        return [self._result(k) for k in range(self._n_groups)]
+
+    def _result(self, k: int) -> PooledAdvantage:
+        chosen, aucs = self._codes == k, self._aucs[k]
+        n_records = int((self._ever & chosen).sum())
+        n_excluded = int((~self._always & chosen).sum())
+        if not aucs:
+            return PooledAdvantage(math.nan, None, n_records, n_excluded)
+        value = math.fsum(aucs) / len(aucs) - 0.5
+        error = _clustered_error(self._parts[chosen] / len(aucs), value, n_records)
+        return PooledAdvantage(value, error, n_records, n_excluded)
 
 
 def least_error(error: float, value: float, n: int) -> float:
@@ -206,13 +259,9 @@ def least_error(error: float, value: float, n: int) -> float:
     return max(error, abs(value) / n)
 
 
-def _influence_of_known(score: FloatArray, member: BoolArray, known: BoolArray) -> Influence:
-    if known.all():
-        return auc_influence(score, member)
-    found = auc_influence(score[known], member[known])
-    parts = np.zeros(len(score))
-    parts[known] = found.parts
-    return Influence(found.auc, parts)
+def _ranked(score: FloatArray, member: BoolArray) -> Ranked:
+    whole = np.zeros(len(score), dtype=np.int64)
+    return Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
 
 
 def _clustered_error(parts: FloatArray, value: float, n_records: int) -> float | None:
@@ -222,36 +271,29 @@ def _clustered_error(parts: FloatArray, value: float, n_records: int) -> float |
     return least_error(math.sqrt(variance), value, n_records)
 
 
-def _two_shares(guessed: BoolArray, member: BoolArray) -> Advantage:
-    """Balanced advantage of yes/no guesses: half of (share guessed among members - others)."""
-    n_members, n_nonmembers = _sides(member)
-    if min(n_members, n_nonmembers) == 0:
+def _two_shares(guessed: tuple[int, int], sides: tuple[int, int]) -> Advantage:
+    """Balanced advantage of guesses, from how many of the members and of the others were named."""
+    n_members, n_nonmembers = sides
+    if min(sides) == 0:
         return Advantage(math.nan, None, n_members, n_nonmembers)
-    caught, false = float(guessed[member].mean()), float(guessed[~member].mean())
+    caught, false = guessed[0] / n_members, guessed[1] / n_nonmembers
     value, error = (caught - false) / 2, None
-    if min(n_members, n_nonmembers) > 1:
+    if min(sides) > 1:
         variance = _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
-        error = least_error(math.sqrt(variance) / 2, value, min(n_members, n_nonmembers))
+        error = least_error(math.sqrt(variance) / 2, value, min(sides))
     return Advantage(value, error, n_members, n_nonmembers)
 
 
-def _tail(score: FloatArray, member: BoolArray, *, fpr: float) -> tuple[float, float] | None:
+def _tail(ranked: Ranked, *, fpr: float) -> tuple[float, float] | None:
     """TPR above the strictest admissible threshold, and what chance would give there."""
     require_open_unit(fpr=fpr)
-    n_members, n_nonmembers = _sides(member)
+    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
     if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
         return None
     allowed = math.floor(fpr * n_nonmembers * (1 + TIE_TOLERANCE))
-    others = score[~member]
-    threshold = np.partition(others, n_nonmembers - allowed - 1)[n_nonmembers - allowed - 1]
-    chance = (int((others > threshold).sum()) + 1) / (n_nonmembers + 1)
-    return float((score[member] > threshold).mean()), chance
+    members, nonmembers = ranked.above(ranked.end_of_tie(n_nonmembers - allowed - 1))
+    return members / n_members, (nonmembers + 1) / (n_nonmembers + 1)
 
 
 def _share_variance(share: float, n: int) -> float:
     return share * (1 - share) / n
-
-
-def _sides(member: BoolArray) -> tuple[int, int]:
-    n_members = int(member.sum())
-    return n_members, member.size - n_members

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.attacks import BoolArray
 from pcer.errors import require_open_unit
-from pcer.lira import other_models, require_enough_models
+from pcer.lira import ROUNDING, require_enough_models
 from pcer.metrics import FloatArray
+from pcer.ranking import BoolArray, Ranked, Ranker
 from pcer.resolution import SIGNIFICANCE, holm
 
 GUESSED_SHARE = 0.05
@@ -32,6 +32,9 @@ LARGEST_EPSILON = 30.0
 
 STEPS = 30
 """Halvings of the search for the bound."""
+
+WIDE, LEAST_REACH = 12.0, 40
+"""Standard deviations, and numbers more, beyond which a binomial law is below 1e-30."""
 
 BROKEN = "the guarantee or its assumptions are broken (preprocessing included)"
 
@@ -53,19 +56,30 @@ class EpsilonBound:
     Attributes:
         epsilon: the claimed budget; infinite without differential privacy.
         group: whose records were guessed.
-        lower_bound: epsilon below which so many right guesses are implausible (95 %).
         p_value: chance of so many right guesses if the claim holds; after ``weigh`` Holm-adjusted.
             NaN without differential privacy: there is no claim to refute.
         guesses: the counts behind it.
+        inclusion: chance of a record to be trained on.
+        dp_delta: the claimed delta.
         alarm: whether the claim is refuted; None before ``weigh``.
     """
 
     epsilon: float
     group: str
-    lower_bound: float
     p_value: float
     guesses: Guesses
+    inclusion: float
+    dp_delta: float
     alarm: bool | None = None
+
+    @property
+    def lower_bound(self) -> float:
+        """Epsilon below which so many right guesses are implausible (95 %); searched when asked."""
+        return _least_plausible(
+            lambda level: worst_case_p(
+                self.guesses, epsilon=level, inclusion=self.inclusion, dp_delta=self.dp_delta
+            )
+        )
 
 
 def audit_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
@@ -78,11 +92,56 @@ def audit_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
         scaled_logit: (model, record) log odds of the true label.
         member: (model, record).
     """
-    require_enough_models(len(member))
     half = len(member) // 2
-    scores = _against(scaled_logit[:half], member[:half], scaled_logit[half:])
-    counts = [_count(row, inside) for row, inside in zip(scores, member[half:], strict=True)]
-    return Guesses(*(int(total) for total in np.sum(counts, axis=0)))
+    stick = yardstick(scaled_logit[:half], member[:half], n_models=len(member))
+    ranker = Ranker([np.zeros(member.shape[1], dtype=np.int64)], [1])
+    later = zip(scaled_logit[half:], member[half:], strict=True)
+    return total([count_guesses(ranker.rank(stick.score(x), m)[0][0]) for x, m in later])
+
+
+class Yardstick(NamedTuple):
+    """What the calibrating models say about each record."""
+
+    centre: FloatArray
+    deviation: FloatArray
+
+    def score(self, scaled_logit: FloatArray) -> FloatArray:
+        """How far a model lies above them, in deviations; NaN where they cannot tell."""
+        return np.asarray((scaled_logit - self.centre) / self.deviation)
+
+
+def yardstick(scaled_logit: FloatArray, member: BoolArray, *, n_models: int) -> Yardstick:
+    """Middle of in and out, and the deviation around them, over the first half of the models.
+
+    Args:
+        scaled_logit: (model, record) of that half.
+        member: (model, record) of that half.
+        n_models: how many models there are in all.
+    """
+    require_enough_models(n_models)
+    means, squares = [], np.zeros(member.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for chosen in (member, ~member):
+            own, n = scaled_logit * chosen, chosen.sum(axis=0)
+            means.append(own.sum(axis=0) / n)
+            raw = (own * own).sum(axis=0)
+            left = raw - n * means[-1] ** 2
+            squares += np.where(left > ROUNDING * raw, left, 0.0)
+        variance = np.where(squares > 0, squares, np.nan) / (len(member) - 2)
+    return Yardstick((means[0] + means[1]) / 2, np.sqrt(variance))
+
+
+def count_guesses(ranked: Ranked) -> Guesses:
+    """Guess the clearest records of one model in and out, and count who was right."""
+    n = int(GUESSED_SHARE * len(ranked.order))
+    right_in, _ = ranked.above(len(ranked.order) - n)
+    right_out = ranked.n_nonmembers - ranked.above(n)[1]
+    return Guesses(n, n, right_in + right_out, len(ranked.order))
+
+
+def total(counted: Sequence[Guesses]) -> Guesses:
+    """The guesses of several models together."""
+    return Guesses(*(sum(counts) for counts in zip(*counted, strict=True)))
 
 
 def bound_epsilon(
@@ -101,15 +160,16 @@ def bound_epsilon(
     if not 0 <= dp_delta < 1:
         raise ValueError(f"dp_delta must lie in [0, 1), but {dp_delta!r} was given.")
 
-    def chance(level: float) -> float:
-        return worst_case_p(guesses, epsilon=level, inclusion=inclusion, dp_delta=dp_delta)
-
+    p_value = math.nan
+    if not math.isinf(epsilon):
+        p_value = worst_case_p(guesses, epsilon=epsilon, inclusion=inclusion, dp_delta=dp_delta)
     return EpsilonBound(
         epsilon=epsilon,
         group=group,
-        lower_bound=_least_plausible(chance),
-        p_value=math.nan if math.isinf(epsilon) else chance(epsilon),
+        p_value=p_value,
         guesses=guesses,
+        inclusion=inclusion,
+        dp_delta=dp_delta,
     )
 
 
@@ -122,10 +182,14 @@ def worst_case_p(guesses: Guesses, *, epsilon: float, inclusion: float, dp_delta
     """
     if epsilon >= LARGEST_EPSILON or guesses.n_right == 0:
         return 1.0
-    tail = _tail(guesses, epsilon, inclusion)
-    found = tail[guesses.n_right]
-    steps = np.arange(1, guesses.n_right + 1)
-    rise = ((tail[guesses.n_right - steps] - found) / steps).max()
+    lowest, tail = _tail(guesses, epsilon, inclusion)
+    if guesses.n_right <= lowest:
+        return 1.0
+    place = min(guesses.n_right - lowest, len(tail) - 1)
+    found = tail[place]
+    # Further down the tail is 1, and a longer step makes the rise smaller.
+    steps = guesses.n_right - lowest - np.arange(place)
+    rise = ((tail[:place] - found) / steps).max()
     return float(min(1.0, found + 2 * guesses.n_candidates * dp_delta * rise))
 
 
@@ -148,14 +212,6 @@ def alarm_notes(bounds: Sequence[EpsilonBound]) -> list[str]:
     ]
 
 
-def _against(shadow: FloatArray, member: BoolArray, targets: FloatArray) -> FloatArray:
-    """How far each target lies above the shadow models, in and out alike, in deviations."""
-    nobody = np.zeros((1, shadow.shape[1]))  # left out as the target: all others are shadow models
-    others = other_models(np.vstack([nobody, shadow]), np.vstack([nobody > 0, member]))
-    centre = (others.mean_in + others.mean_out)[0] / 2
-    return np.asarray((targets - centre) / others.deviation[0])
-
-
 def _least_plausible(chance: Callable[[float], float]) -> float:
     """The epsilon from which on the guesses are plausible, by halving; rounded down."""
     low, high = 0.0, LARGEST_EPSILON
@@ -167,24 +223,29 @@ def _least_plausible(chance: Callable[[float], float]) -> float:
     return low
 
 
-def _count(score: FloatArray, member: BoolArray) -> tuple[int, int, int, int]:
-    """Guessed in, guessed out, right, candidates for one model."""
-    known = np.flatnonzero(np.isfinite(score))
-    n = int(GUESSED_SHARE * len(known))
-    order = known[np.argsort(score[known], kind="stable")]
-    right = int(member[order[len(order) - n :]].sum()) + int((~member[order[:n]]).sum())
-    return n, n, right, len(known)
+def _tail(guesses: Guesses, epsilon: float, inclusion: float) -> tuple[int, FloatArray]:
+    """P[right guesses >= v] at the most that epsilon allows, for v from a first one on.
 
-
-def _tail(guesses: Guesses, epsilon: float, inclusion: float) -> FloatArray:
-    """P[right guesses >= v] for v = 0, 1, ..., at the most that epsilon allows."""
+    Below the first v the chance is 1, beyond the last it is 0, both to far more digits than kept.
+    """
     from scipy.signal import fftconvolve
-    from scipy.stats import binom
 
     odds = np.exp(epsilon) * np.array([inclusion / (1 - inclusion), (1 - inclusion) / inclusion])
-    right_in, right_out = odds / (1 + odds)
-    law = fftconvolve(
-        binom.pmf(np.arange(guesses.n_in + 1), guesses.n_in, right_in),
-        binom.pmf(np.arange(guesses.n_out + 1), guesses.n_out, right_out),
+    chances = odds / (1 + odds)
+    (first_in, law_in), (first_out, law_out) = (
+        _binomial(n, float(chance))
+        for n, chance in zip((guesses.n_in, guesses.n_out), chances, strict=True)
     )
-    return np.asarray(np.minimum(np.cumsum(np.maximum(law, 0.0)[::-1])[::-1], 1.0))
+    law = fftconvolve(law_in, law_out)
+    tail = np.cumsum(np.maximum(law, 0.0)[::-1])[::-1]
+    return first_in + first_out, np.append(np.minimum(tail, 1.0), 0.0)
+
+
+def _binomial(n: int, chance: float) -> tuple[int, FloatArray]:
+    """A binomial law from a first number on, as far as it can be told from 0."""
+    from scipy.stats import binom
+
+    reach = WIDE * math.sqrt(n * chance * (1 - chance)) + LEAST_REACH
+    first = max(0, math.floor(n * chance - reach))
+    last = min(n, math.ceil(n * chance + reach))
+    return first, np.asarray(binom.pmf(np.arange(first, last + 1), n, chance))

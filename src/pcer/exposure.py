@@ -6,84 +6,32 @@ The trainer's side: nothing that audits imports this file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import (
-    Advantage,
-    BoolArray,
-    PooledAdvantage,
-    auc_advantage,
-    clustered_auc,
-    confidence_of,
-    loss_of,
-    loss_threshold_attack,
-    tpr_excess,
-    true_label_logit,
-)
+from pcer.attacks import Advantage, PooledAdvantage, auc_advantage, clustered_auc
 from pcer.columns import column_of, named_columns, numbers_of, required_column
-from pcer.empirical_epsilon import EpsilonBound, audit_guesses, bound_epsilon
+from pcer.empirical_epsilon import EpsilonBound, bound_epsilon
 from pcer.errors import InputError
-from pcer.lira import LEAST_MODELS, Form, lira_scores, rmia_scores
+from pcer.group_attacks import (
+    BudgetScores as BudgetScores,
+)
+from pcer.group_attacks import (
+    Found,
+    Views,
+    count_all_guesses,
+    pooled_attacks,
+    single_model_attacks,
+)
+from pcer.lira import LEAST_MODELS
 from pcer.metrics import FloatArray
-from pcer.paired import paired_cost
+from pcer.ranking import BoolArray, IntArray
 from pcer.release import Exposure, PooledExposure
 
-IntArray = npt.NDArray[np.int64]
-
-SMALL_RATES = {"tpr_excess_at_1_percent": 0.01, "tpr_excess_at_0.1_percent": 0.001}
-"""Proxies of the low end of the ROC curve, by false positive rate."""
-
-Pooled = Callable[[FloatArray, BoolArray], PooledAdvantage]
-
-PAIRED: dict[str, Pooled] = {
-    "paired_gap": lambda logit, member: paired_cost((logit > 0).astype(np.float64), member),
-    "paired_confidence": lambda logit, member: paired_cost(confidence_of(logit), member),
-}
-"""Pooled proxies that any two models give."""
-
-CALIBRATED: dict[str, Pooled] = {
-    "lira_advantage": lambda logit, member: clustered_auc(lira_scores(logit, member), member),
-    "lira_offline_advantage": lambda logit, member: clustered_auc(
-        lira_scores(logit, member, form=Form.OFFLINE), member
-    ),
-    "rmia_advantage": lambda logit, member: clustered_auc(
-        rmia_scores(confidence_of(logit), member), member
-    ),
-}
-"""Pooled proxies in which the models are each other's shadow models."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BudgetScores:
-    """What all models of one budget say about every record, checked once.
-
-    Attributes:
-        logits: (seed, record) log odds of label 1; label 1 is predicted above 0.
-        labels: (record,) 0 or 1.
-        member: (seed, record) whether the seed's model was trained on the record.
-        group: (record,) position in ``group_names``; -1 where the group is not known.
-        group_names: the groups, in the order of the release.
-    """
-
-    logits: npt.NDArray[np.floating[Any]]
-    labels: IntArray
-    member: BoolArray
-    group: IntArray
-    group_names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        for fault in _faults(self):
-            raise ValueError(fault)
-
-    def of_group(self, k: int) -> tuple[FloatArray, BoolArray]:
-        """Log odds of the true label and membership, (seed, record of the group)."""
-        rows = np.flatnonzero(self.group == k)
-        return true_label_logit(self.logits[:, rows], self.labels[rows]), self.member[:, rows]
+RunExposures = list[dict[str, dict[str, Exposure]]]
 
 
 class _Rows(NamedTuple):
@@ -96,14 +44,21 @@ class _Rows(NamedTuple):
     score: FloatArray
 
 
-def run_exposures(scores: BudgetScores) -> list[dict[str, dict[str, Exposure]]]:
+def run_exposures(scores: BudgetScores) -> RunExposures:
     """For every seed and group name, the proxies of single models: ``exposure`` of a release."""
-    runs: list[dict[str, dict[str, Exposure]]] = [{} for _ in scores.logits]
-    for k, name in enumerate(scores.group_names):
-        logit, member = scores.of_group(k)
-        for run, row, inside in zip(runs, logit, member, strict=True):
-            run[name] = _exposures_of_model(row, inside)
-    return runs
+    return run_exposures_of([scores])[0]
+
+
+def run_exposures_of(scores: Sequence[BudgetScores]) -> list[RunExposures]:
+    """The same for several attributes of the same models, at little more than the price of one."""
+    found = single_model_attacks(Views(scores))
+    return [
+        [
+            {name: _exposures(group) for name, group in zip(one.group_names, model, strict=True)}
+            for model in models
+        ]
+        for one, models in zip(scores, found, strict=True)
+    ]
 
 
 def pooled_exposures(scores: BudgetScores, *, epsilon: float) -> list[PooledExposure]:
@@ -115,15 +70,22 @@ def pooled_exposures(scores: BudgetScores, *, epsilon: float) -> list[PooledExpo
         scores: all models of the budget.
         epsilon: the budget; infinite without differential privacy.
     """
-    proxies = PAIRED if len(scores.logits) < LEAST_MODELS else {**PAIRED, **CALIBRATED}
-    rows = []
-    for k, name in enumerate(scores.group_names):
-        logit, member = scores.of_group(k)
-        for proxy, pooled in proxies.items():
-            found = pooled(logit, member)
-            if math.isfinite(found.value):
-                rows.append(_pooled_row(epsilon, name, proxy, found))
-    return rows
+    return pooled_exposures_of([scores], epsilon=epsilon)[0]
+
+
+def pooled_exposures_of(
+    scores: Sequence[BudgetScores], *, epsilon: float
+) -> list[list[PooledExposure]]:
+    """The same for several attributes of the same models."""
+    return [
+        [
+            _pooled_row(epsilon, name, proxy, found)
+            for name, group in zip(one.group_names, groups, strict=True)
+            for proxy, found in group.items()
+            if math.isfinite(found.value)
+        ]
+        for one, groups in zip(scores, pooled_attacks(Views(scores)), strict=True)
+    ]
 
 
 def pooled_notes(n_seeds: int) -> list[str]:
@@ -138,16 +100,22 @@ def pooled_notes(n_seeds: int) -> list[str]:
 
 def epsilon_bounds(scores: BudgetScores, *, epsilon: float, dp_delta: float) -> list[EpsilonBound]:
     """The one-run lower bound on epsilon of every group; ``empirical_epsilon.weigh`` them all."""
-    inclusion = float(scores.member.mean())
+    return epsilon_bounds_of([scores], epsilon=epsilon, dp_delta=dp_delta)[0]
+
+
+def epsilon_bounds_of(
+    scores: Sequence[BudgetScores], *, epsilon: float, dp_delta: float
+) -> list[list[EpsilonBound]]:
+    """The same for several attributes of the same models."""
+    inclusion = float(scores[0].member.mean())
     return [
-        bound_epsilon(
-            audit_guesses(*scores.of_group(k)),
-            inclusion=inclusion,
-            dp_delta=dp_delta,
-            epsilon=epsilon,
-            group=name,
-        )
-        for k, name in enumerate(scores.group_names)
+        [
+            bound_epsilon(
+                guesses, inclusion=inclusion, dp_delta=dp_delta, epsilon=epsilon, group=name
+            )
+            for name, guesses in zip(one.group_names, groups, strict=True)
+        ]
+        for one, groups in zip(scores, count_all_guesses(Views(scores)), strict=True)
     ]
 
 
@@ -201,18 +169,8 @@ def pooled_exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> li
     return found
 
 
-def _exposures_of_model(logit: FloatArray, member: BoolArray) -> dict[str, Exposure]:
-    loss = loss_of(logit)
-    found: dict[str, Advantage | None] = {
-        "attack_advantage": loss_threshold_attack(loss, member),
-        "auc_advantage": auc_advantage(-loss, member),
-        **{name: tpr_excess(-loss, member, fpr=fpr) for name, fpr in SMALL_RATES.items()},
-    }
-    return {
-        name: _exposure(one)
-        for name, one in found.items()
-        if one is not None and math.isfinite(one.value)
-    }
+def _exposures(found: Found) -> dict[str, Exposure]:
+    return {name: _exposure(one) for name, one in found.items() if math.isfinite(one.value)}
 
 
 def _exposure(found: Advantage) -> Exposure:
@@ -275,21 +233,3 @@ def _require_lengths(**columns: npt.NDArray[Any]) -> None:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"All columns must have one length, but they have {lengths}.")
-
-
-def _faults(scores: BudgetScores) -> Sequence[str]:
-    shape, n = scores.logits.shape, scores.labels.size
-    if scores.logits.ndim != 2 or shape[1] != n or scores.member.shape != shape:
-        return [
-            f"logits and member must both be (seed, record) over the {n} records of labels, but "
-            f"their shapes are {shape} and {scores.member.shape}; transpose or select them."
-        ]
-    if scores.group.shape != (n,) or scores.group.max(initial=-1) >= len(scores.group_names):
-        return ["group must hold a position in group_names, or -1, for each record."]
-    if not np.isin(scores.labels, (0, 1)).all():
-        return ["labels must be 0 and 1; compare them with the positive label first."]
-    if not np.isfinite(scores.logits).all():
-        return ["logits must be finite; a probability of exactly 0 or 1 has no log odds."]
-    if scores.member.dtype != np.bool_:
-        return ["member must be boolean; convert it with member == 1."]
-    return []

@@ -8,15 +8,16 @@ in one pass, record block by record block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from pcer.attacks import BoolArray
 from pcer.metrics import FloatArray
+from pcer.ranking import BoolArray
 
 LEAST_MODELS = 8
 """With fewer models too many records have nobody in, or nobody out, among the others."""
@@ -93,7 +94,7 @@ def lira_scores(
     require_enough_models(len(member))
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
-    for block, values, inside in _blocks(scaled_logit, member):
+    for block, values, inside in blocks(scaled_logit, member):
         scores[:, block] = ratio(values, other_models(values, inside))
     return scores
 
@@ -110,10 +111,17 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
     """
     require_enough_models(len(member))
     scores = np.empty(confidence.shape)
-    for block, values, inside in _blocks(confidence, member):
-        others = other_models(values, inside)
-        scores[:, block] = _quotient(values, (others.mean_in + others.mean_out) / 2)
+    for block, values, inside in blocks(confidence, member):
+        scores[:, block] = rmia_ratio(values, inside)
     return scores
+
+
+def rmia_ratio(confidence: FloatArray, member: BoolArray) -> FloatArray:
+    """``rmia_scores`` of one block of records."""
+    mean_in, mean_out = other_means(confidence, member)
+    mean_in += mean_out
+    mean_in /= 2
+    return _quotient(confidence, mean_in)
 
 
 def require_enough_models(n_models: int) -> None:
@@ -131,35 +139,114 @@ def other_models(values: FloatArray, member: BoolArray) -> Others:
     n_in, mean_in, squares_in = _without_own(centred, member)
     n_out, mean_out, squares_out = _without_own(centred, ~member)
     shift = values - centred
-    return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
+    mean_in += shift
+    mean_out += shift
+    return Others(n_in, n_out, mean_in, mean_out, squares_in, squares_out)
+
+
+def other_means(values: FloatArray, member: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Means over the other models, in and out, as ``other_models`` gives them."""
+    centred = values - values[0]
+    shift = values - centred
+    means = [_mean_without_own(centred, chosen)[1] + shift for chosen in (member, ~member)]
+    return means[0], means[1]
 
 
 def _without_own(
     values: FloatArray, chosen: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Count, mean and squared deviations of the chosen models, the target's own left out."""
-    own = np.where(chosen, values, 0.0)
-    n = (chosen.sum(axis=0) - chosen).astype(np.float64)
-    total, squares = own.sum(axis=0) - own, (own**2).sum(axis=0) - own**2
-    mean = _quotient(total, n)
-    deviations = squares - n * mean**2
-    return n, mean, np.where(deviations > ROUNDING * squares.max(axis=0), deviations, 0.0)
+    n, mean, own = _mean_without_own(values, chosen)
+    own *= own
+    squares = own.sum(axis=0) - own
+    rounding = ROUNDING * squares.max(axis=0)
+    squares -= n * mean**2
+    return n, mean, np.where(squares > rounding, squares, 0.0)
+
+
+def _mean_without_own(
+    values: FloatArray, chosen: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Count and mean of the chosen models, the target's own left out; and the chosen values."""
+    own = values * chosen
+    n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)
+    return n, _quotient(own.sum(axis=0) - own, n), own
+
+
+class Evidence(NamedTuple):
+    """What the shrunk ratio is made of; arrays (target, record)."""
+
+    standing: FloatArray
+    """The target's distance from the mean of the others, in their standard deviations."""
+    difference: FloatArray
+    """Mean of the others in minus mean of those out, in standard deviations."""
+    noise: FloatArray
+    """Variance of that difference if there is none."""
+    lean: FloatArray
+    """One half minus the share of the others that had the record in."""
+
+
+def evidence_of(values: FloatArray, others: Others) -> Evidence:
+    """Bring what the other models say into standard deviations."""
+    n = others.n_in + others.n_out
+    deviation = others.deviation
+    centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
+    return Evidence(
+        standing=(values - centre) / deviation,
+        difference=(others.mean_in - others.mean_out) / deviation,
+        noise=_quotient(np.ones(1), others.n_in) + _quotient(np.ones(1), others.n_out),
+        lean=0.5 - others.n_in / n,
+    )
+
+
+def surplus_of(evidence: Evidence) -> FloatArray:
+    """(target, record) squared difference of in and out beyond what noise explains."""
+    # A difference over an estimated deviation is Student's: its variance is larger by this.
+    freedom = len(evidence.noise) - 3
+    found = evidence.difference**2
+    found -= evidence.noise * (freedom / (freedom - 2))
+    return found
+
+
+def typical_difference(surpluses: Iterable[FloatArray]) -> FloatArray:
+    """(target,) root of the mean surplus over all records of some blocks; 0 where it is noise."""
+    total, n = np.zeros(1), np.zeros(1)
+    for found in surpluses:
+        known = np.isfinite(found)
+        total = total + (found if known.all() else np.where(known, found, 0.0)).sum(axis=1)
+        n = n + known.sum(axis=1)
+    return np.sqrt(np.maximum(total / np.maximum(n, 1), 0.0))
+
+
+def shrunk_ratio(evidence: Evidence, size: FloatArray) -> FloatArray:
+    """Log likelihood ratio over ``size``, the typical difference, which may vary by record."""
+    weight = size * evidence.difference
+    weight += evidence.noise
+    weight /= size**2 + evidence.noise
+    score = size * weight
+    score *= evidence.lean
+    np.subtract(evidence.standing, score, out=score)
+    score *= weight
+    return score
 
 
 def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     """How one form scores a block; what it shares over all records is taken beforehand."""
     if form is Form.SHRUNK:
-        return partial(_shrunk_ratio, size=_typical_difference(values, member)[:, None])
+        every = blocks(values, member)
+        found = (evidence_of(part, other_models(part, inside)) for _, part, inside in every)
+        size = typical_difference(map(surplus_of, found))[:, None]
+        return lambda part, others: shrunk_ratio(evidence_of(part, others), size)
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)
         return partial(_fixed_ratio, spread_in=spread_in, spread_out=spread_out)
-    return _plain_ratio if form is Form.PLAIN else _above_out
+    return _plain_ratio if form is Form.PLAIN else offline_ratio
 
 
 def _common_variances(values: FloatArray, member: BoolArray) -> tuple[FloatArray, FloatArray]:
     """(target, 1) variances of the other models around each record's mean, in and out."""
     squares, freedom = np.zeros((2, len(values))), np.zeros((2, len(values)))
-    for _, part, inside in _blocks(values, member):
+    for _, part, inside in blocks(values, member):
         others = other_models(part, inside)
         for side, (square, n) in enumerate(
             ((others.squares_in, others.n_in), (others.squares_out, others.n_out))
@@ -168,38 +255,6 @@ def _common_variances(values: FloatArray, member: BoolArray) -> tuple[FloatArray
             freedom[side] += np.maximum(n - 1, 0).sum(axis=1)
     variance = _quotient(squares, np.where(squares > 0, freedom, 0))
     return variance[0][:, None], variance[1][:, None]
-
-
-def _typical_difference(values: FloatArray, member: BoolArray) -> FloatArray:
-    """(target,) root mean square difference of in and out in standard deviations, noise off."""
-    total, n = np.zeros(len(values)), np.zeros(len(values))
-    for _, part, inside in _blocks(values, member):
-        others = other_models(part, inside)
-        difference, noise = _standardised(others)
-        # A difference over an estimated deviation is Student's: its variance is larger by this.
-        student = _quotient(others.freedom, np.maximum(others.freedom - 2, 0))
-        surplus = difference**2 - noise * student
-        known = np.isfinite(surplus)
-        total += np.where(known, surplus, 0.0).sum(axis=1)
-        n += known.sum(axis=1)
-    return np.sqrt(np.maximum(total / np.maximum(n, 1), 0.0))
-
-
-def _standardised(others: Others) -> tuple[FloatArray, FloatArray]:
-    """Difference of in and out in standard deviations, and its variance if there is none."""
-    difference = (others.mean_in - others.mean_out) / others.deviation
-    return difference, _quotient(np.ones(1), others.n_in) + _quotient(np.ones(1), others.n_out)
-
-
-def _shrunk_ratio(values: FloatArray, others: Others, size: FloatArray) -> FloatArray:
-    """Log likelihood ratio over ``size``, which is the same for all records of a target."""
-    difference, noise = _standardised(others)
-    weight = (size * difference + noise) / (size**2 + noise)
-    n = others.n_in + others.n_out
-    centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
-    step = others.deviation * size * weight
-    midpoint = centre + step * (0.5 - others.n_in / n)
-    return np.asarray(weight * (values - midpoint) / others.deviation)
 
 
 def _plain_ratio(values: FloatArray, others: Others) -> FloatArray:
@@ -217,7 +272,8 @@ def _fixed_ratio(
     return np.where(others.squares_in + others.squares_out > 0, ratio, np.nan)
 
 
-def _above_out(values: FloatArray, others: Others) -> FloatArray:
+def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
+    """How far the target lies above the other models that had the record out, in deviations."""
     deviation = np.sqrt(_variance(others.squares_out, others.n_out))
     return np.asarray((values - others.mean_out) / deviation)
 
@@ -231,12 +287,17 @@ def _variance(squares: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    out = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
-    np.divide(numerator, denominator, out=out, where=denominator > 0)
-    return out
+    """NaN where the denominator is not above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = numerator / denominator
+    positive = denominator > 0
+    return out if positive.all() else np.where(positive, out, np.nan)
 
 
-def _blocks(values: FloatArray, member: BoolArray) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+def blocks(
+    values: npt.NDArray[np.floating[Any]], member: BoolArray
+) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+    """Records a few at a time: which, their values, their membership."""
     for first in range(0, values.shape[1], BLOCK):
         block = slice(first, first + BLOCK)
         yield block, np.asarray(values[:, block], dtype=np.float64), member[:, block]

@@ -12,11 +12,12 @@ import math
 
 import numpy as np
 
-from pcer.attacks import BoolArray, PooledAdvantage, least_error
+from pcer.attacks import PooledAdvantage, least_error
 from pcer.metrics import FloatArray
+from pcer.ranking import BoolArray
 
 
-def paired_differences(values: FloatArray, member: BoolArray) -> FloatArray:
+def paired_differences(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
     """Per record, the mean over models that trained on it minus the mean over the others.
 
     NaN for a record that was always in, or never.
@@ -31,8 +32,8 @@ def paired_differences(values: FloatArray, member: BoolArray) -> FloatArray:
     """
     n_in = member.sum(axis=0)
     n_out = len(member) - n_in
-    total_in = np.where(member, values, 0.0).sum(axis=0)
-    total_out = np.where(member, 0.0, values).sum(axis=0)
+    total_in = (values * member).sum(axis=0)
+    total_out = (values * ~member).sum(axis=0)
     out = np.full(values.shape[1], np.nan)
     known = (n_in > 0) & (n_out > 0)
     out[known] = total_in[known] / n_in[known] - total_out[known] / n_out[known]
@@ -45,7 +46,11 @@ def paired_cost(values: FloatArray, member: BoolArray) -> PooledAdvantage:
     If nothing was memorised every record's difference has mean exactly 0, because its splits
     were drawn without looking: the estimate is centred at 0 with no correction.
     """
-    differences = paired_differences(values, member)
+    return mean_difference(paired_differences(values, member))
+
+
+def mean_difference(differences: FloatArray) -> PooledAdvantage:
+    """The paired cost of a group from its records' differences, NaN where there is none."""
     known = differences[np.isfinite(differences)]
     n, n_excluded = len(known), len(differences) - len(known)
     if n == 0:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer._version import __version__
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split
-from pcer.empirical_epsilon import alarm_notes, weigh
+from pcer.empirical_epsilon import EpsilonBound, alarm_notes, weigh
 from pcer.exposure import (
     BudgetScores,
-    epsilon_bounds,
-    pooled_exposures,
+    epsilon_bounds_of,
+    pooled_exposures_of,
     pooled_notes,
-    run_exposures,
+    run_exposures_of,
 )
 from pcer.lira import LEAST_MODELS
 from pcer.release import (
     Confusion,
+    Exposure,
     GroupTables,
+    PooledExposure,
     Provenance,
     Release,
     Run,
@@ -75,15 +78,31 @@ class Trained(Protocol):
         """What was mixed into the streams."""
 
 
+class Attacked(NamedTuple):
+    """What the models of one budget give one attribute's release."""
+
+    tables: list[dict[str, GroupTables]]
+    """By seed: counts and exposures by group."""
+    pooled: list[PooledExposure]
+    bounds: list[EpsilonBound]
+
+
 def build_releases(
-    sweep: Trained, scores: Scores, splits: Mapping[int, Split]
+    sweep: Trained, scores: Scores, splits: Mapping[int, Split], *, n_threads: int = 1
 ) -> dict[str, Release]:
-    """One release per protected attribute; deterministic for the sweep and the source."""
-    training = _training(sweep, scores)
-    provenance = _provenance(sweep.dataset)
+    """One release per protected attribute; deterministic for the sweep and the source.
+
+    Args:
+        sweep: what was trained.
+        scores: what the models say.
+        splits: who was trained on, by seed.
+        n_threads: how many attacks run at the same time; the result is the same bytes.
+    """
+    origin = _training(sweep, scores), _provenance(sweep.dataset)
+    attacked = attack_models(sweep, scores, n_threads=n_threads)
     return {
-        name: _release(sweep, sweep.dataset.attribute(name), scores, splits, training, provenance)
-        for name in sweep.attributes
+        name: _release(sweep, sweep.dataset.attribute(name), scores, splits, origin, budgets)
+        for name, budgets in zip(sweep.attributes, attacked, strict=True)
     }
 
 
@@ -92,21 +111,16 @@ def _release(
     attribute: ProtectedAttribute,
     scores: Scores,
     splits: Mapping[int, Split],
-    training: Training,
-    provenance: Provenance,
+    origin: tuple[Training, Provenance],
+    attacked: Sequence[Attacked],
 ) -> Release:
     dataset = sweep.dataset
-    attacked = [_budget_scores(dataset, attribute, scores, b) for b in range(len(scores.budgets))]
     runs = [
         _run(scores, b, s, splits[seed].id, sweep.config, groups)
         for b, one in enumerate(attacked)
-        for s, (seed, groups) in enumerate(zip(scores.seeds, _tables(one), strict=True))
+        for s, (seed, groups) in enumerate(zip(scores.seeds, one.tables, strict=True))
     ]
-    pooled = [
-        row
-        for budget, one in zip(scores.budgets, attacked, strict=True)
-        for row in pooled_exposures(one, epsilon=budget.epsilon)
-    ]
+    alarms = alarm_notes(weigh([bound for one in attacked for bound in one.bounds]))
     return Release(
         subject=Subject(
             dataset=dataset.name,
@@ -117,37 +131,54 @@ def _release(
             unit_of_privacy="record",
             n_records=dataset.n_records,
             n_missing_group=attribute.n_missing,
-            notes=[*dataset.notes, *_attack_notes(sweep, scores, attacked)],
+            notes=[*dataset.notes, *pooled_notes(len(scores.seeds)), *alarms],
         ),
-        training=training,
+        training=origin[0],
         runs=runs,
-        pooled_exposure=pooled,
-        provenance=provenance,
+        pooled_exposure=[row for one in attacked for row in one.pooled],
+        provenance=origin[1],
     )
 
 
-def _budget_scores(
-    dataset: GroupedDataset, attribute: ProtectedAttribute, scores: Scores, b: int
-) -> BudgetScores:
-    return BudgetScores(
-        logits=scores.logits[b],
-        labels=dataset.labels,
-        member=scores.member,
-        group=attribute.codes,
-        group_names=attribute.group_names,
-    )
+def attack_models(sweep: Trained, scores: Scores, *, n_threads: int = 1) -> list[list[Attacked]]:
+    """For every attribute and budget what the attacks found.
+
+    Args:
+        sweep: what was trained.
+        scores: what the models say.
+        n_threads: how many attacks run at the same time; numpy lets go of Python's lock.
+    """
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting = [_attack_budget(sweep, scores, b, pool) for b in range(len(scores.budgets))]
+        try:
+            done = [[part.result() for part in parts] for parts in waiting]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    budgets = [[Attacked(*parts) for parts in zip(*part, strict=True)] for part in done]
+    return [list(attribute) for attribute in zip(*budgets, strict=True)]
 
 
-def _attack_notes(sweep: Trained, scores: Scores, attacked: list[BudgetScores]) -> list[str]:
-    """What was not run, and the alarm where an attack did better than the budget allows."""
-    if len(scores.seeds) < LEAST_MODELS:
-        return pooled_notes(len(scores.seeds))
-    bounds = [
-        bound
-        for budget, one in zip(scores.budgets, attacked, strict=True)
-        for bound in epsilon_bounds(one, epsilon=budget.epsilon, dp_delta=sweep.config.dp_delta)
+def _attack_budget(
+    sweep: Trained, scores: Scores, b: int, pool: ThreadPoolExecutor
+) -> tuple[Future[Any], ...]:
+    """Start the three parts of ``Attacked`` for one budget; each gives a list over attributes."""
+    epsilon, dp_delta, logits = scores.budgets[b].epsilon, sweep.config.dp_delta, scores.logits[b]
+    views = [
+        BudgetScores(
+            logits=logits,
+            labels=sweep.dataset.labels,
+            member=scores.member,
+            group=attribute.codes,
+            group_names=attribute.group_names,
+        )
+        for attribute in map(sweep.dataset.attribute, sweep.attributes)
     ]
-    return alarm_notes(weigh(bounds))
+    pooled = pool.submit(pooled_exposures_of, views, epsilon=epsilon)
+    tables = pool.submit(_tables, views)
+    if len(scores.seeds) < LEAST_MODELS:
+        return tables, pooled, pool.submit(lambda: [[] for _ in views])
+    return tables, pooled, pool.submit(epsilon_bounds_of, views, epsilon=epsilon, dp_delta=dp_delta)
 
 
 def _run(
@@ -171,32 +202,54 @@ def _run(
     )
 
 
-def _tables(scores: BudgetScores) -> Iterator[dict[str, GroupTables]]:
-    """For every seed, counts and exposures by group."""
-    for s, exposure in enumerate(run_exposures(scores)):
-        cells = _count(scores, s)
-        yield {
-            name: GroupTables(
-                train=_confusion(cells[1, g]),
-                test=_confusion(cells[0, g]),
-                exposure=exposure[name],
-            )
-            for g, name in enumerate(scores.group_names)
-        }
+def _tables(views: Sequence[BudgetScores]) -> list[list[dict[str, GroupTables]]]:
+    """For every attribute and seed, counts and exposures by group."""
+    found = run_exposures_of(views)
+    return [
+        [_tables_of(one.group_names, *both) for both in zip(_counts(one), models, strict=True)]
+        for one, models in zip(views, found, strict=True)
+    ]
 
 
-def _count(scores: BudgetScores, s: int) -> npt.NDArray[np.int64]:
-    """(member, group, cell) counts; a probability of 1/2 or more predicts positive."""
-    n_groups = len(scores.group_names)
-    known = scores.group >= 0
-    cell = scores.labels * 2 + (scores.logits[s] >= 0)
-    index = (scores.member[s] * n_groups + scores.group) * 4 + cell
-    counts = np.bincount(index[known], minlength=2 * n_groups * 4)
-    return counts.reshape(2, n_groups, 4)
+def _tables_of(
+    names: tuple[str, ...],
+    cells: npt.NDArray[np.int64],
+    exposure: dict[str, dict[str, Exposure]],
+) -> dict[str, GroupTables]:
+    return {
+        name: GroupTables(
+            train=_confusion(*counts[1]), test=_confusion(*counts[0]), exposure=exposure[name]
+        )
+        for name, counts in zip(names, cells.tolist(), strict=True)
+    }
 
 
-def _confusion(cells: npt.NDArray[np.int64]) -> Confusion:
-    tn, fp, fn, tp = (int(count) for count in cells)
+def _counts(scores: BudgetScores) -> npt.NDArray[np.int64]:
+    """(seed, group, member, cell) counts; a probability of 1/2 or more predicts positive."""
+    n_seeds, n_groups = len(scores.member), len(scores.group_names)
+    chosen = {
+        (g, label): (scores.group == g) & (scores.labels == label)
+        for g in range(n_groups)
+        for label in (0, 1)
+    }
+    cells = np.empty((n_seeds, n_groups, 2, 2, 2), dtype=np.int64)
+    for s, (logits, member) in enumerate(zip(scores.logits, scores.member, strict=True)):
+        predicted = logits >= 0
+        for (g, label), mask in chosen.items():
+            cells[s, g, :, label] = _two_by_two(member, predicted, mask)
+    return cells.reshape(n_seeds, n_groups, 2, 4)
+
+
+def _two_by_two(member: BoolArray, predicted: BoolArray, mask: BoolArray) -> list[list[int]]:
+    """Counts by membership and prediction among the masked records."""
+    inside, positive = member & mask, predicted & mask
+    both, n_inside, n_positive, n = (
+        int(np.count_nonzero(part)) for part in (inside & positive, inside, positive, mask)
+    )
+    return [[n - n_inside - n_positive + both, n_positive - both], [n_inside - both, both]]
+
+
+def _confusion(tn: int, fp: int, fn: int, tp: int) -> Confusion:
     return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
 
 

@@ -151,7 +151,8 @@ class EngineFlags:
     Attributes:
         device: "cpu", "cuda" or "cuda:1" and so on.
         block_size: models that step together; None picks what suits the device.
-        jobs: single-threaded processes on the CPU; None takes every core this process may use.
+        jobs: single-threaded processes that train on the CPU, and threads that attack the models;
+            None takes every core this process may use.
     """
 
     device: str = "cpu"
@@ -178,8 +179,11 @@ class EngineFlags:
     @property
     def n_processes(self) -> int:
         """Processes that train blocks at the same time; a GPU is driven by one."""
-        if self.device != "cpu":
-            return 1
+        return self.n_threads if self.device == "cpu" else 1
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that attack the trained models; also beside a GPU."""
         return self.jobs or len(os.sched_getaffinity(0))
 
 
