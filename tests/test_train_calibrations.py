@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,11 @@ from pcer.errors import InputError
 from pcer.train import accounting, calibrate
 from pcer.train.accounting import Budget
 from pcer.train.calibrations import Answer, keep_answer, kept_answer
-from pcer.train.config import TrainConfig
+from pcer.train.config import Accountant, TrainConfig
 
 N_TRAIN = 2_000
-QUICK = TrainConfig(epochs=1, accountant="rdp")
-PLD = TrainConfig(epochs=1, accountant="pld")
+CONFIG = TrainConfig(epochs=1, accountant="rdp")
+REAL = TrainConfig(epochs=1, expected_batch=20)
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,20 @@ def cache(tmp_path, monkeypatch) -> Path:
     """An empty cache folder."""
     monkeypatch.setenv("PCER_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "calibrations"
+
+
+@pytest.fixture
+def quick(monkeypatch) -> Iterator[None]:
+    """Accountants that answer at once: what is spent is 3 / noise."""
+
+    def spent(mechanism, noise, scale, coarse):
+        return 3 / noise
+
+    accounting._spent.cache_clear()
+    monkeypatch.setattr(accounting, "_pld", spent)
+    monkeypatch.setattr(accounting, "_ESTIMATE", dict.fromkeys(Accountant, spent))
+    yield
+    accounting._spent.cache_clear()
 
 
 @pytest.fixture
@@ -39,7 +55,7 @@ def searches(monkeypatch) -> list[float]:
     return found
 
 
-def answer(epsilon: float = 2.0, config: TrainConfig = QUICK) -> Budget:
+def answer(epsilon: float = 2.0, config: TrainConfig = CONFIG) -> Budget:
     """What a new process would be told."""
     accounting._calibrated.cache_clear()
     return calibrate(epsilon, n_train=N_TRAIN, config=config)
@@ -52,16 +68,34 @@ def only(cache: Path) -> Path:
 
 @pytest.mark.parametrize("accountant", ["pld", "prv", "rdp"])
 def test_a_kept_answer_is_the_computed_one(cache, searches, accountant):
-    config = TrainConfig(epochs=1, accountant=accountant)
-    computed = answer(config=config)
-    assert answer(config=config) == computed
-    assert list(answer(config=config).epsilon_by_accountant) == list(computed.epsilon_by_accountant)
-    assert searches == [2.0]
+    config = replace(REAL, accountant=accountant)
+    computed = answer(0.2, config)
+    kept = answer(0.2, config)
+    assert kept == computed
+    assert list(kept.epsilon_by_accountant) == list(computed.epsilon_by_accountant)
+    assert searches == [0.2]
     only(cache).unlink()
-    assert answer(config=config) == computed
-    assert searches == [2.0, 2.0]
+    assert answer(0.2, config) == computed
+    assert searches == [0.2, 0.2]
 
 
+@pytest.mark.parametrize("accountant", ["pld", "prv", "rdp"])
+def test_noise_that_breaks_the_budget_is_not_used_whatever_the_file_says(accountant):
+    """A whole file with a right digest, but written by something that was wrong."""
+    mechanism = accounting._Mechanism(REAL.sampling(N_TRAIN), REAL.dp_delta)
+    kept = {accountant: 0.2, str(accounting._SECOND[Accountant(accountant)]): 0.2}
+
+    def is_used(noise):
+        answer = Answer(noise, kept)
+        return accounting._keeps_budget(answer, mechanism, 0.2, Accountant(accountant))
+
+    assert is_used(1.927)  # PLD, to the nearest thousandth
+    assert is_used(2.5)
+    assert not is_used(1.85)
+    assert not is_used(0.5)
+
+
+@pytest.mark.usefixtures("quick")
 def test_another_question_is_another_file(cache, searches):
     answer()
     answer(3.0)
@@ -70,6 +104,7 @@ def test_another_question_is_another_file(cache, searches):
     assert len(list(cache.iterdir())) == len(searches) == 4
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -91,6 +126,7 @@ def test_a_damaged_file_is_passed_over_and_replaced(cache, searches, damage):
     assert len(searches) == 2
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -120,6 +156,7 @@ def test_an_altered_file_is_not_used(cache, searches, place, value):
     assert len(searches) == 2
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_answer_to_another_question_is_not_used(cache, searches):
     answer(8.0)
     generous = only(cache)
@@ -130,25 +167,26 @@ def test_the_answer_to_another_question_is_not_used(cache, searches):
     assert searches == [8.0, 0.5, 0.5]
 
 
-@pytest.mark.parametrize("config", [QUICK, PLD], ids=["rdp", "pld"])
-def test_noise_that_breaks_the_budget_is_not_used_whatever_the_file_says(cache, searches, config):
-    """A whole file with a right digest, but written by something that was wrong."""
-    computed = answer(config=config)
-    mechanism = accounting._Mechanism(config.sampling(N_TRAIN), config.dp_delta)
-    question = accounting._question(mechanism, 2.0, config.accountant)
-    for share in (0.5, 0.97):
-        weak = Answer(computed.noise_multiplier * share, computed.epsilon_by_accountant)
-        keep_answer(question, weak)
-        assert kept_answer(question) == weak
-        assert answer(config=config) == computed
-    over = dict.fromkeys(computed.epsilon_by_accountant, 2.5)
-    keep_answer(question, Answer(computed.noise_multiplier, over))
-    assert answer(config=config) == computed
-    keep_answer(question, Answer(computed.noise_multiplier, {"other": 1.0}))
-    assert answer(config=config) == computed
-    assert len(searches) == 5
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Answer(1.0, {"rdp": 2.0, "pld": 2.0}),
+        Answer(1.5, {"rdp": 2.5, "pld": 2.0}),
+        Answer(1.5, {"pld": 2.0, "rdp": 2.0}),
+        Answer(1.5, {"rdp": 2.0}),
+    ],
+)
+def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, wrong):
+    mechanism = accounting._Mechanism(CONFIG.sampling(N_TRAIN), CONFIG.dp_delta)
+    question = accounting._question(mechanism, 2.0, CONFIG.accountant)
+    keep_answer(question, wrong)
+    assert kept_answer(question) == wrong
+    assert answer().noise_multiplier == 1.5
+    assert searches == [2.0]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_folder_that_cannot_be_made_only_costs_time(tmp_path, monkeypatch, searches):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PCER_CACHE", str(tmp_path / "file"))
@@ -156,6 +194,7 @@ def test_a_folder_that_cannot_be_made_only_costs_time(tmp_path, monkeypatch, sea
     assert searches == [2.0, 2.0]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_full_disk_only_costs_time(cache, monkeypatch, searches):
     def full(handle):
         raise OSError(28, "No space left on device")

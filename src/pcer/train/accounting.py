@@ -151,17 +151,15 @@ def _question(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> 
 def _keeps_budget(
     kept: Answer, mechanism: _Mechanism, epsilon: float, accountant: Accountant
 ) -> bool:
-    """Compute once more that a kept answer keeps the budget: exactly for RDP, which is quick.
+    """Compute once more that the noise of a kept answer keeps the budget.
 
-    For the others a privacy loss distribution on a coarse grid. It is an upper bound and takes
-    some 30 ms; being coarse, it may lie a little above the budget.
+    A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
+    and being coarse it may lie a little above the budget.
     """
     if list(kept.epsilon_by_accountant) != [str(accountant), str(_SECOND[accountant])]:
         return False
     if kept.epsilon_by_accountant[str(accountant)] > epsilon:
         return False
-    if accountant is Accountant.RDP:
-        return _spent(mechanism, kept.noise_multiplier, epsilon, accountant) <= epsilon
     return _pld(mechanism, kept.noise_multiplier, epsilon, COARSE) <= epsilon * (1 + COARSE_ERROR)
 
 
