@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,15 @@ from hypothesis import settings
 
 settings.register_profile("pcer", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("pcer")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory) -> Iterator[None]:
+    """Tests neither use nor fill the cache of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PCER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
 
 TABLES = {
     "Other": {

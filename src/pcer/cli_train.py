@@ -60,7 +60,20 @@ def train(
         Literal["pld", "prv", "rdp"], typer.Option(help="Who calibrates the noise.")
     ] = "pld",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: cores.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; default: cores. Changes only the speed.")
+    ] = None,
+    block_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Models that step together. Changes only the speed."),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="Ray head, HOST:PORT or auto; default: a Ray node on this machine."),
+    ] = None,
     keep_scores: Annotated[
         bool, typer.Option(help="Keep every model's score of every record, for attacks.")
     ] = False,
@@ -79,9 +92,17 @@ def train(
     """Train budgets x seeds and write one release per attribute; killed, it resumes."""
     require_training()
     from pcer.sweep import Sweep, run_sweep
-    from pcer.train import Accountant, EngineFlags, TrainConfig, parse_budgets
+    from pcer.train import Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
 
-    flags = _checked(lambda: EngineFlags(device=device, jobs=jobs))
+    flags = _checked(
+        lambda: EngineFlags(
+            device=device,
+            block_size=block_size,
+            jobs=jobs,
+            engine=Engine(engine),
+            address=address,
+        )
+    )
     config = _checked(
         lambda: TrainConfig(
             hidden=_layers(hidden),
@@ -252,8 +273,8 @@ def _logged(sweep: Sweep, flags: EngineFlags, out: Path) -> Iterator[None]:
     line = (
         f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(began))}Z {sweep.dataset.name} "
         f"{len(sweep.budgets)}x{len(sweep.seeds)} models in {time.time() - began:.1f} s, "
-        f"{flags.device}, {platform.machine()}, python {platform.python_version()}, "
-        f"torch {torch.__version__}, pcer {__version__}\n"
+        f"{flags.engine}, {flags.device}, {platform.machine()}, "
+        f"python {platform.python_version()}, torch {torch.__version__}, pcer {__version__}\n"
     )
     with (out / "run.log").open("a", encoding="utf-8") as stream:
         stream.write(line)

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,9 +26,15 @@ from pcer.errors import InputError, OutputError
 from pcer.jsonfile import canonical_json, read_json, write_files
 from pcer.release import Release, read_release
 from pcer.sweep_release import Scores, build_releases, release_config
-from pcer.train import EngineFlags, TrainConfig, calibrate, plan_blocks, run_blocks
+from pcer.train import (
+    EngineFlags,
+    TrainConfig,
+    calibrate,
+    plan_blocks,
+    require_engine,
+    run_blocks,
+)
 from pcer.train.accounting import Budget
-from pcer.train.engine import require_device
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
 SETTINGS, INDEX, LOCK, MEMBERS = "settings.json", "index.json", ".lock", "membership.npy"
@@ -97,7 +103,7 @@ def run_sweep(
         InputError: the folder holds a sweep with other settings, or is in use.
         OutputError: something cannot be written.
     """
-    require_device(flags.device)
+    require_engine(flags)
     paths, work = _paths(sweep, folder), _work(sweep, folder)
     if not keep_scores and is_finished(sweep, folder):
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
@@ -164,10 +170,12 @@ def _train_missing(
     )
     count = total - len(missing)
     blocks = _cut(missing, flags.models_per_block)
-    for result in run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret):
-        _save_block(work, result)
-        count += len(result.models)
-        on_progress(count, total)
+    trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
+    with closing(trained):
+        for result in trained:
+            _save_block(work, result)
+            count += len(result.models)
+            on_progress(count, total)
 
 
 def _cut(models: list[Model], size: int) -> list[tuple[Model, ...]]:

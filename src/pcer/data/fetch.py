@@ -12,6 +12,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
+from pcer.cache import cache_folder
 from pcer.errors import FetchError, InputError
 
 FOLDER_VARIABLE = "PCER_DATA"
@@ -74,13 +75,6 @@ def verify(file: DataFile, path: Path) -> None:
             f"{path} is not the file that pcer knows: its SHA-256 digest should be {file.sha256}; "
             "replace it by an unaltered copy, or remove it."
         )
-
-
-def cache_folder() -> Path:
-    """The folder for downloads: the user's cache folder of this operating system."""
-    import pooch
-
-    return Path(pooch.os_cache("pcer"))
 
 
 def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:

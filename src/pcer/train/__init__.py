@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 from pcer.train.accounting import Budget, calibrate
-from pcer.train.config import NO_DP, Accountant, EngineFlags, TrainConfig, parse_budgets
+from pcer.train.config import NO_DP, Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -20,6 +20,7 @@ __all__ = [
     "Accountant",
     "BlockResult",
     "Budget",
+    "Engine",
     "EngineFlags",
     "Model",
     "Predictions",
@@ -28,6 +29,7 @@ __all__ = [
     "calibrate",
     "parse_budgets",
     "plan_blocks",
+    "require_engine",
     "run_blocks",
     "train_seeds",
 ]
@@ -69,11 +71,14 @@ def run_blocks(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes = b"",
-) -> Iterator[BlockResult]:
+) -> Generator[BlockResult, None, None]:
     """Train blocks and give each one's result as soon as it is there, in any order."""
-    from pcer.train.engine import require_device
+    require_engine(flags)
+    if flags.engine is Engine.RAY:
+        from pcer.train.ray_path import train_on_ray
 
-    require_device(flags.device)
+        yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
+        return
     tasks = [(data.only({m.seed for m in block}), tuple(block)) for block in blocks]
     if min(flags.n_processes, len(tasks)) == 1:
         for part, block in tasks:
@@ -86,6 +91,18 @@ def run_blocks(
     yield from pool(
         delayed(_train_task)(part, block, config, flags.device, secret) for part, block in tasks
     )
+
+
+def require_engine(flags: EngineFlags) -> None:
+    """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
+    if flags.engine is Engine.RAY:
+        from pcer.train.ray_path import require_ray
+
+        require_ray(flags)
+        return
+    from pcer.train.engine import require_device
+
+    require_device(flags.device)
 
 
 def _train_task(

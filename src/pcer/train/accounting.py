@@ -7,19 +7,24 @@ multiplier is rounded up, so that the budget holds.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from pcer.errors import InputError
+from pcer.train.calibrations import Answer, keep_answer, kept_answer
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 PLD_INTERVAL = 1e-4
@@ -30,6 +35,9 @@ PLD_RELATIVE_INTERVAL = 1e-5
 
 COARSE = 100
 """How much coarser the search for a starting point may be than the answer."""
+
+COARSE_ERROR = 0.01
+"""How far above the budget, as a share, a coarse answer may lie; beyond it nothing kept is used."""
 
 PRV_ERROR = 0.01
 """Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound."""
@@ -66,18 +74,18 @@ class Budget:
 def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
     """The least noise, in thousandths, with which training on ``n_train`` records keeps a budget.
 
-    The same question is answered once per process.
+    The same question is answered once: the answer is kept in the cache folder.
     """
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
     mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
-    noise = _least_noise(mechanism, epsilon, config.accountant)
-    spent = {
-        str(who): _spent(mechanism, noise, epsilon, who)
-        for who in (config.accountant, _SECOND[config.accountant])
-    }
-    return Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
+    answer = _calibrated(mechanism, float(epsilon), config.accountant)
+    return Budget(
+        epsilon=epsilon,
+        noise_multiplier=answer.noise_multiplier,
+        epsilon_by_accountant=dict(answer.epsilon_by_accountant),
+    )
 
 
 def epsilon_spent(
@@ -116,6 +124,45 @@ class _Mechanism:
 
 
 @lru_cache(maxsize=1024)
+def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Answer:
+    question = _question(mechanism, epsilon, accountant)
+    kept = kept_answer(question)
+    if kept is not None and _keeps_budget(kept, mechanism, epsilon, accountant):
+        return kept
+    noise = _least_noise(mechanism, epsilon, accountant)
+    both = (accountant, _SECOND[accountant])
+    answer = Answer(noise, {str(who): _spent(mechanism, noise, epsilon, who) for who in both})
+    keep_answer(question, answer)
+    return answer
+
+
+def _question(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> dict[str, Any]:
+    """All that the answer depends on: what is asked, how it is answered, and by which versions."""
+    return {
+        "epsilon": epsilon,
+        **asdict(mechanism.sampling),
+        "dp_delta": mechanism.dp_delta,
+        "accountants": [str(accountant), str(_SECOND[accountant])],
+        "method": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
+        "versions": {name: version(name) for name in ("dp-accounting", "numpy", "opacus", "scipy")},
+    }
+
+
+def _keeps_budget(
+    kept: Answer, mechanism: _Mechanism, epsilon: float, accountant: Accountant
+) -> bool:
+    """Compute once more that the noise of a kept answer keeps the budget.
+
+    A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
+    and being coarse it may lie a little above the budget.
+    """
+    if list(kept.epsilon_by_accountant) != [str(accountant), str(_SECOND[accountant])]:
+        return False
+    if kept.epsilon_by_accountant[str(accountant)] > epsilon:
+        return False
+    return _pld(mechanism, kept.noise_multiplier, epsilon, COARSE) <= epsilon * (1 + COARSE_ERROR)
+
+
 def _least_noise(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> float:
     def spent(thousandths: int) -> float:
         return _spent(mechanism, thousandths / NOISE_STEPS, epsilon, accountant)

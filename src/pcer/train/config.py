@@ -32,6 +32,15 @@ class Accountant(StrEnum):
     """Renyi divergences of dp-accounting: looser, hence more noise for the same budget."""
 
 
+class Engine(StrEnum):
+    """Who runs the blocks."""
+
+    LOCAL = "local"
+    """Processes of this machine."""
+    RAY = "ray"
+    """Tasks of a Ray cluster, or of one Ray node on this machine."""
+
+
 class SplitRule(StrEnum):
     """How records are divided; the split of a seed comes from the data, not from the engine."""
 
@@ -152,14 +161,20 @@ class EngineFlags:
         device: "cpu", "cuda" or "cuda:1" and so on.
         block_size: models that step together; None picks what suits the device.
         jobs: single-threaded processes that train on the CPU, and threads that attack the models;
-            None takes every core this process may use.
+            None takes every core this process may use. On a Ray cluster: blocks that are out at
+            the same time; None suits the cluster.
+        engine: who runs the blocks.
+        address: of the Ray cluster; None starts a Ray node on this machine.
     """
 
     device: str = "cpu"
     block_size: int | None = None
     jobs: int | None = None
+    engine: Engine = Engine.LOCAL
+    address: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "engine", _choice(Engine, "engine", self.engine))
         kind, _, number = self.device.partition(":")
         if kind not in ("cpu", "cuda") or (number and (kind == "cpu" or not number.isdigit())):
             raise ValueError(
@@ -168,6 +183,15 @@ class EngineFlags:
         for name in ("block_size", "jobs"):
             if (value := getattr(self, name)) is not None:
                 require_at_least(1, **{name: value})
+        if self.engine is Engine.LOCAL and self.address is not None:
+            raise ValueError(
+                f"address is for engine 'ray' only, but {self.address!r} was given; add the engine."
+            )
+        if self.engine is Engine.RAY and number:
+            raise ValueError(
+                f"engine 'ray' gives out the GPUs itself: device must be 'cuda', but "
+                f"{self.device!r} was given."
+            )
 
     @property
     def models_per_block(self) -> int:

@@ -1,0 +1,361 @@
+"""The same blocks as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
+
+Records, secret and settings go to the cluster once; a task is one block. A task whose process or
+node dies is started again, and as a model depends on its streams only, it gives the same bytes.
+A node that is started here listens on this machine only and asks for a token.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from ipaddress import ip_address
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from pcer._version import __version__
+from pcer.errors import InputError, PcerError
+from pcer.train.config import EngineFlags, TrainConfig
+from pcer.train.fleet import BlockResult, Model, TrainingData
+
+MAX_RETRIES = 3
+"""How often a block is started again after its process or node died."""
+
+KNOCK_SECONDS = 5
+"""How long a machine may take to accept a connection."""
+
+CONNECT_SECONDS = 15
+"""How long a cluster may take to let us in; Ray itself would try for many minutes."""
+
+LEAST_STORE = 100_000_000
+"""Bytes of the object store of a node that is started here, at least."""
+
+LOCAL = "local"
+"""Ray's word for a new node on this machine."""
+
+_TRIAL = """
+import logging, sys, ray
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)
+except Exception as error:
+    print((str(error).strip() or type(error).__name__).splitlines()[0])
+    sys.exit(1)
+"""
+
+Block = tuple[Model, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every task needs; the secret and the records stay out of its printed form."""
+
+    data: TrainingData = field(repr=False)
+    secret: bytes = field(repr=False)
+    config: TrainConfig
+    device: str
+    versions: tuple[tuple[str, str], ...]
+
+
+def train_on_ray(
+    data: TrainingData,
+    blocks: Sequence[Sequence[Model]],
+    *,
+    config: TrainConfig,
+    flags: EngineFlags,
+    secret: bytes,
+) -> Iterator[BlockResult]:
+    """Train blocks as Ray tasks and give each one's result as soon as it is there.
+
+    A connection that the caller has made with ``ray.init`` is used and left open.
+    """
+    work = Work(data, secret, config, flags.device, _versions())
+    with _connected(flags, _store_bytes(data, blocks)):
+        yield from _results(work, [tuple(block) for block in blocks], flags)
+
+
+def require_ray(flags: EngineFlags) -> None:
+    """Raise InputError, with the remedy, unless Ray is installed and the address answers."""
+    if find_spec("ray") is None:
+        raise InputError(
+            "engine 'ray' was asked for, but ray is not installed; pip install \"pcer[ray]\"."
+        )
+    if flags.address is not None:
+        _knock(flags.address)
+
+
+def train_task(work: Work, block: Block) -> BlockResult:
+    """Train one block in a worker process."""
+    from pcer.train.engine import require_device, train_block
+
+    _require_alike(work.versions)
+    require_device(work.device)
+    data = _writable(work.data, {model.seed for model in block})
+    logits = train_block(data, block, work.config, device=work.device, secret=work.secret)
+    return BlockResult(block, logits)
+
+
+def _results(work: Work, blocks: Sequence[Block], flags: EngineFlags) -> Iterator[BlockResult]:
+    import ray
+
+    _require_slots(flags)
+    n_gpus = 0 if flags.device == "cpu" else 1
+    task = ray.remote(max_retries=MAX_RETRIES, num_cpus=1, num_gpus=n_gpus)(train_task)
+    shared, waiting = ray.put(work), iter(blocks)
+    running: list[Any] = []
+    try:
+        while True:
+            room = max(0, _most_in_flight(flags) - len(running))
+            running += [task.remote(shared, block) for block in islice(waiting, room)]
+            if not running:
+                return
+            (done,), running = ray.wait(running, num_returns=1)
+            yield _fetched(done)
+    finally:
+        for reference in running:
+            ray.cancel(reference, force=True)
+
+
+def _fetched(reference: Any) -> BlockResult:
+    """A task's result, copied out of the store; what the worker refused is raised as it is."""
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        result: BlockResult = ray.get(reference)
+    except RayError as error:
+        raise _failure(error) from error
+    return BlockResult(result.models, np.array(result.logits))
+
+
+def _failure(error: Exception) -> Exception:
+    """What went wrong in the worker, or a sentence about the worker itself."""
+    from ray.exceptions import RayError
+
+    cause: Exception = getattr(error, "cause", None) or error
+    if missing := re.search(r"No module named '([\w.]+)'", str(cause)):
+        return InputError(
+            f"a worker of the Ray cluster has no module {missing[1]!r}; install the same pcer "
+            'there, with pip install "pcer[ray]".'
+        )
+    if not isinstance(cause, RayError):
+        return cause
+    return PcerError(
+        f"a block of models was given up after {MAX_RETRIES + 1} attempts "
+        f"({type(cause).__name__}: its process or its node died, or ran out of memory); finished "
+        "blocks are kept, so run the same command again, perhaps with a smaller --block-size."
+    )
+
+
+def _most_in_flight(flags: EngineFlags) -> int:
+    """Twice what the cluster can run now, so that no worker waits for us; or as asked for."""
+    return flags.jobs or max(1, 2 * _slots(flags))
+
+
+def _slots(flags: EngineFlags) -> int:
+    import ray
+
+    return int(ray.cluster_resources().get("CPU" if flags.device == "cpu" else "GPU", 0))
+
+
+def _require_slots(flags: EngineFlags) -> None:
+    """Ray would wait for ever for a processor that no node has."""
+    if not _slots(flags):
+        what = "CPU" if flags.device == "cpu" else "GPU"
+        raise InputError(
+            f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
+            f"{what}; start one that does, or choose another device."
+        )
+
+
+@contextmanager
+def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[None]:
+    """A connection to Ray; ours is closed at the end, the caller's own is not."""
+    if _is_connected():
+        yield
+        return
+    if flags.address is not None:
+        _require_entry(flags.address)
+    with _node_options(flags, store_bytes) as options:
+        import ray
+
+        try:
+            _start(options)
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _start(options: Mapping[str, Any]) -> None:
+    """Start a node or connect, in silence; never go on with our own node in reach of others."""
+    import ray
+
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise InputError(
+            f"Ray cannot be started or joined ({reason}); try --engine local."
+        ) from error
+    if options["address"] != LOCAL:
+        return
+    here = ray.util.get_node_ip_address()
+    if not ip_address(here).is_loopback:
+        raise InputError(
+            f"Ray would listen on {here}, as it was imported before pcer could bind it to this "
+            "machine; call ray.init yourself before training, and pcer uses that connection."
+        )
+
+
+@contextmanager
+def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, Any]]:
+    """What ``ray.init`` is to do, with the environment and the folder that it needs."""
+    if flags.address is not None:
+        with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
+            yield {"address": flags.address}
+        return
+    with (
+        TemporaryDirectory(prefix="pcer-ray-", ignore_cleanup_errors=True) as folder,
+        _environment(_protection(Path(folder))),
+    ):
+        yield {
+            "address": LOCAL,
+            "num_cpus": flags.jobs or _cores(),
+            "include_dashboard": False,
+            "object_store_memory": max(LEAST_STORE, store_bytes),
+            "_temp_dir": folder,
+        }
+
+
+def _protection(folder: Path) -> dict[str, str]:
+    """Token authentication, no usage statistics, and no port that another machine can reach.
+
+    Ray has no plain option for the last: without clusters it takes the loopback address.
+    """
+    protection = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    }
+    if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+        token = folder / "token"
+        token.touch(mode=0o600)
+        token.write_text(_token(), encoding="ascii")
+        protection["RAY_AUTH_TOKEN_PATH"] = str(token)
+    return protection
+
+
+@cache
+def _token() -> str:
+    """One token per process: Ray reads it once."""
+    return secrets.token_hex(32)
+
+
+def _knock(address: str) -> None:
+    """Raise InputError unless somebody listens at host:port; other forms are left to Ray."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InputError(
+            f"--address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
+            f"{address!r} was given."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise InputError(
+            f"No Ray cluster can be reached at {address} ({error.strerror or error}); check the "
+            "address, and that the head is running."
+        ) from None
+
+
+def _require_entry(address: str) -> None:
+    """Connect once in another process: a failed attempt of Ray cannot be interrupted."""
+    command = [sys.executable, "-c", _TRIAL, address]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=CONNECT_SECONDS, check=False
+        )
+        said, reason = done.stderr, done.stdout.strip() or "it did not answer as Ray does"
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or b"").decode(errors="replace")
+        reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
+    else:
+        if done.returncode == 0:
+            return
+    if "Unauthenticated" in said:
+        reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
+    raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
+
+
+def _is_connected() -> bool:
+    """Whether the caller is connected; asked without importing Ray, which reads its settings."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    """What must be alike everywhere for the bytes to be the same; builds may differ."""
+    import torch
+
+    return (
+        ("pcer", __version__),
+        ("numpy", np.__version__),
+        ("torch", torch.__version__.partition("+")[0]),
+    )
+
+
+def _require_alike(wanted: tuple[tuple[str, str], ...]) -> None:
+    for (name, here), (_, there) in zip(_versions(), wanted, strict=True):
+        if here != there:
+            raise InputError(
+                f"a worker of the Ray cluster has {name} {here}, but the sweep was started with "
+                f"{name} {there}; install the same version on every node."
+            )
+
+
+def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
+    """The splits of some seeds, copied: what lies in the object store cannot be written to."""
+    rows = {seed: np.array(data.train_rows[seed]) for seed in seeds}
+    return TrainingData(
+        features=np.array(data.features), labels=np.array(data.labels), train_rows=rows
+    )
+
+
+def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
+    """Room for the records twice and for every result in flight: nothing goes to the disk."""
+    rows = sum(rows.nbytes for rows in data.train_rows.values())
+    in_flight = min(len(blocks), 2 * _cores()) * max(len(block) for block in blocks)
+    result = data.n_records * np.float32().nbytes
+    return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
