@@ -70,6 +70,21 @@ STUDY = [
     "protocol",
     "published",
     "results",
+    "noise",
+    "views",
+    "judgement",
+    "rules",
+    "about_whole",
+    "about_adult_race",
+    "about_adult_sex",
+    "about_compas",
+    "about_compas_strong",
+    "about_floors",
+    "about_acs",
+    "about_bios",
+    "about_attack",
+    "about_agreement",
+    "claims",
 ]
 """The same within the study's room, which reads releases and stands below the report."""
 
