@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.progress import track
 from rich.text import Text
 
-from pcer import cli_data, cli_train, summary
+from pcer import cli_data, cli_study, cli_train, summary
 from pcer._version import __version__
 from pcer.audit import audit as run_audit
 from pcer.audit_file import Audit, Benefit, Plan, audit_schema, parse_plan, read_audit
@@ -173,6 +173,7 @@ def version() -> None:
 
 cli_data.register(app)
 cli_train.register(app)
+cli_study.register(app)
 
 
 @app.command(epilog="Example: pcer demo -o pcer-demo")
@@ -191,6 +192,7 @@ def demo(
     _print_sharper(done.releases[0], paths[0])
     typer.echo(f"Release: {paths[0]}")
     _print_places(outputs)
+    typer.echo(cli_study.study_place())
 
 
 def main() -> None:

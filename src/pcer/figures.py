@@ -28,7 +28,7 @@ def figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, b
         prefix = f"{number:02d}-" if len(audits) > 1 else ""
         for name, spec in figure_specs(audit, release).items():
             stem = f"{prefix}{file_name(audit)}-{name}"
-            files |= {f"{stem}.{kind}": data for kind, data in _drawn(spec).items()}
+            files |= {f"{stem}.{kind}": data for kind, data in drawn(spec).items()}
     return files
 
 
@@ -46,7 +46,7 @@ def figure_specs(audit: Audit, release: Release) -> dict[str, Spec]:
         "figure1": pair,
         **{name: spec for name, spec in single.items() if name != "disparity"},
     }
-    return {name: _complete(spec, rows) for name, spec in named.items()}
+    return {name: complete(spec, rows) for name, spec in named.items()}
 
 
 def file_name(audit: Audit) -> str:
@@ -64,7 +64,7 @@ def _sized(spec: Spec) -> Spec:
     return {**fixed, "width": WIDTH} if spec.get("width") == "container" else fixed
 
 
-def _complete(spec: Spec, rows: dict[str, Any]) -> Spec:
+def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
     """Add the rows, and write the light colours for the page's variables."""
     look = json.loads(re.sub(r"var\(--([a-z0-9-]+)\)", _light, json.dumps(config())))
     coloured = json.loads(re.sub(r"var\(--([a-z0-9-]+)\)", _light, json.dumps(spec)))
@@ -75,7 +75,8 @@ def _light(match: re.Match[str]) -> str:
     return PALETTE[match[1]][0]
 
 
-def _drawn(spec: Spec) -> dict[str, bytes]:
+def drawn(spec: Spec) -> dict[str, bytes]:
+    """The figure in every format, by its ending."""
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)

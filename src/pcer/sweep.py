@@ -98,9 +98,8 @@ def run_sweep(
         OutputError: something cannot be written.
     """
     require_device(flags.device)
-    paths = {name: folder / f"{_file_name(sweep.dataset.name, name)}" for name in sweep.attributes}
-    work = folder / f"{_slug(sweep.dataset.name)}.scores"
-    if not keep_scores and not work.exists() and _is_done(sweep, paths):
+    paths, work = _paths(sweep, folder), _work(sweep, folder)
+    if not keep_scores and is_finished(sweep, folder):
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with _owned(work):
@@ -117,6 +116,23 @@ def run_sweep(
         else:
             shutil.rmtree(work)
     return paths
+
+
+def is_finished(sweep: Sweep, folder: Path) -> bool:
+    """Whether a folder holds all releases of this sweep, and nothing half done.
+
+    Raises:
+        InputError: it holds a release of other settings or data, or with more models.
+    """
+    return not _work(sweep, folder).exists() and _is_done(sweep, _paths(sweep, folder))
+
+
+def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
+    return {name: folder / _file_name(sweep.dataset.name, name) for name in sweep.attributes}
+
+
+def _work(sweep: Sweep, folder: Path) -> Path:
+    return folder / f"{_slug(sweep.dataset.name)}.scores"
 
 
 def _calibrated(sweep: Sweep, n_train: int) -> tuple[Budget, ...]:

@@ -242,14 +242,20 @@ def _joint_privacy(sweep: Trained, scores: Scores, private: list[Budget]) -> dic
 
 
 def _provenance(dataset: GroupedDataset) -> Provenance:
-    commit = _git("rev-parse", "HEAD")
-    status = _git("status", "--porcelain", "--untracked-files=no") if commit else None
+    commit, dirty = source_state()
     return Provenance(
         pcer_version=__version__,
         source_commit=commit,
-        source_dirty=None if status is None else bool(status),
+        source_dirty=dirty,
         data_digest=f"sha256:{dataset.digest}",
     )
+
+
+def source_state() -> tuple[str | None, bool | None]:
+    """Commit of the source tree pcer runs from, and whether the package was changed since."""
+    commit = _git("rev-parse", "HEAD")
+    status = _git("status", "--porcelain", "--untracked-files=no", "--", ".") if commit else None
+    return commit, None if status is None else bool(status)
 
 
 def _git(*arguments: str) -> str | None:

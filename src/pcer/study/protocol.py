@@ -214,6 +214,14 @@ NOT_THE_PAPERS_DATA = {
 }
 """How our records differ from the paper's, where they do."""
 
+OUR_READING = {
+    "adult": (
+        "the paper's records; which of their columns became features, and how, it says only in "
+        "part, and the rest is our reading"
+    ),
+}
+"""Where the records are the paper's and the features may not be."""
+
 
 def configuration(dataset: str, attribute: str) -> Configuration:
     """The configuration of that name; KeyError where the paper has none.

@@ -1,0 +1,225 @@
+"""The verb of the study: ``pcer reproduce``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from pcer._version import __version__
+from pcer.cli_train import require_training
+from pcer.errors import InputError, OutputError
+from pcer.jsonfile import write_files
+
+if TYPE_CHECKING:
+    from pcer.study.run import Progress as Standing
+    from pcer.train import EngineFlags
+
+SHIPPED = Path("studies") / "paper" / "README.md"
+LOG = "run.log"
+MIB = 2**20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    example = "pcer reproduce --dataset compas --seeds 10 -o compas-study"
+    app.command(epilog=f"Example: {example}")(reproduce)
+
+
+def reproduce(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="adult, compas, acs or bios; repeatable. Default: all four."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the study.")] = Path(
+        "pcer-study"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to N-1; the paper has 50.")] = 50,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: cores.")] = None,
+    report: Annotated[
+        bool, typer.Option(help="Write report.html, one page of all audits (megabytes).")
+    ] = True,
+    tables_only: Annotated[
+        bool, typer.Option(help="Train nothing: write every file again from the releases.")
+    ] = False,
+) -> None:
+    """Run the paper's whole study and put its published figures beside ours; killed, it resumes."""
+    if tables_only and dataset:
+        raise InputError("--tables-only takes every release in the folder; leave --dataset out.")
+    if not tables_only:
+        _train(out, tuple(dict.fromkeys(dataset or ())), seeds, device, jobs)
+    _write_files(out, report=report)
+
+
+def study_place() -> str:
+    """Where the shipped study lies in this checkout, or how to have it."""
+    path = Path(__file__).parents[2] / SHIPPED
+    if path.is_file():
+        return f"The paper's whole study, ours beside it: {os.path.relpath(path)}"
+    return "The paper's whole study, ours beside it: pcer reproduce"
+
+
+def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: int | None) -> None:
+    require_training()
+    from pcer.study.protocol import DATASETS
+    from pcer.study.run import StudyPlan, require_ready, train_study
+    from pcer.train import EngineFlags
+
+    try:
+        flags = EngineFlags(device=device, jobs=jobs)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    wanted = tuple(name for name in DATASETS if name in datasets)
+    unknown = tuple(name for name in datasets if name not in DATASETS)
+    plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
+    require_ready(plan, out)
+    began = time.time()
+    with _display() as tell:
+        ended = train_study(plan, out, flags=flags, on_progress=tell)
+    _log(out, plan.datasets, ended, flags, began)
+
+
+def _write_files(out: Path, *, report: bool) -> None:
+    """Audit the releases and write everything that follows from them."""
+    from pcer.study.files import study_files
+    from pcer.study.results import Study
+
+    study = Study.read(out)
+    with Console(stderr=True).status("Auditing, and writing tables, figure and report"):
+        files = study_files(study, report=report)
+        write_files({out / name: content for name, content in files.items()})
+    for name in files:
+        typer.echo(f"wrote {out / name}")
+    typer.echo(f"start with {out / 'README.md'}")
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Standing], None]]:
+    """One line for the whole study: models done, rate, time spent and left."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("models, {task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]} left"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        task = shown.add_task("starting", total=None, rate="", left="?")
+        clock = _Clock()
+
+        def tell(now: Standing) -> None:
+            rate, left = clock.read(now)
+            shown.update(
+                task,
+                description=now.what,
+                completed=now.done,
+                total=now.total,
+                rate=rate,
+                left=left,
+            )
+
+        yield tell
+
+
+class _Clock:
+    """Rate and time left, from the models that this run trained itself."""
+
+    def __init__(self) -> None:
+        self.began: float | None = None
+
+    def read(self, now: Standing) -> tuple[str, str]:
+        """As text; a question mark until a model is trained."""
+        if now.work is None:
+            return "", "?"
+        if self.began is None:
+            self.began = time.monotonic()
+        spent, own = time.monotonic() - self.began, now.done - now.found
+        if not own or not now.work or not spent:
+            return "", "?"
+        return f"{own / spent:.1f} a second", _minutes(spent * (1 / now.work - 1))
+
+
+def _minutes(seconds: float) -> str:
+    """Whole minutes and seconds.
+
+    >>> _minutes(125.2)
+    '2:05'
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _log(
+    out: Path, datasets: tuple[str, ...], ended: Standing, flags: EngineFlags, began: float
+) -> None:
+    """Time, memory and machine go here, never into a result."""
+    import torch
+
+    from pcer.study.run import processor
+
+    line = (
+        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(began))}Z reproduce "
+        f"{' '.join(datasets)}: {ended.total} models, {ended.found} of them found trained, in "
+        f"{time.time() - began:.1f} s; memory at most {_peak_memory():,.0f} MiB over all "
+        f"processes; {flags.device}, {flags.n_processes} processes, {processor()}, "
+        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
+        f"torch {torch.__version__}, pcer {__version__}\n"
+    )
+    try:
+        with (out / LOG).open("a", encoding="utf-8") as stream:
+            stream.write(line)
+    except OSError as error:
+        raise OutputError(
+            f"{out / LOG} cannot be written ({error.strerror}); make room and run it again."
+        ) from None
+
+
+def _peak_memory() -> float:
+    """MiB: the sum of the peaks of this process and of its children, alive or gone.
+
+    An upper bound, since peaks need not coincide. Where the system lists no children, those
+    that have ended count with the largest of them.
+    """
+    unit = 1024 if sys.platform != "darwin" else 1
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    alive = sum(_peak_of(pid) for pid in _children(os.getpid()))
+    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return float(own + max(alive, gone)) / MIB
+
+
+def _children(pid: int) -> list[int]:
+    """Processes below this one, on Linux."""
+    try:
+        text = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return []
+    direct = [int(word) for word in text.split()]
+    return direct + [below for child in direct for below in _children(child)]
+
+
+def _peak_of(pid: int) -> int:
+    """Bytes; 0 for a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
