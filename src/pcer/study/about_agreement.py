@@ -189,7 +189,7 @@ _TABLES = f"{_MIA}; Tables S5 and S6"
 
 CLAIMS = (
     Claim(
-        key="V3",
+        key="A1",
         place=_TABLES,
         words="Gap and advantage correlate over the 72 groups: r = 0.828.",
         test=_costs_correlate,
@@ -197,7 +197,7 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V4",
+        key="A2",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities agree in sign in 32 of 36 settings, 26 of 30 without ε = 0.1.",
         test=_signs,
@@ -205,14 +205,14 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V5",
+        key="A3",
         place=f"{_TABLES}; Conclusion",
         words="All disagreements are on ACS.",
         test=_disagreements,
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V6",
+        key="A4",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities correlate over the 36 settings: r = 0.935.",
         test=_disparities_correlate,
@@ -220,14 +220,14 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V7",
+        key="A5",
         place=f"{_TABLES}; Limitations",
         words="The proxy generally understates the attack's disparity: in 69 %, median ratio 1.25.",
         test=_understates,
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V8",
+        key="A6",
         place="Remark on the lower bound (rem:conservative); Limitations",
         words="It understates always, so that any inequity found is genuine.",
         test=_always_understates,
@@ -235,7 +235,7 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V13",
+        key="A7",
         place="sec:mia-full",
         words="The proxy's direction is reliable wherever the other checks call it robust.",
         test=_reliable_where_robust,

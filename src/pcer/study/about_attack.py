@@ -142,7 +142,7 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V9",
+        key="V3",
         place=f"Proposition 1; {_MIA}",
         words="The gap bounds the attack's advantage with room to spare.",
         test=_bounded,
@@ -151,7 +151,7 @@ CLAIMS = (
         also=_stronger_attacks,
     ),
     Claim(
-        key="V10",
+        key="V4",
         place=f"{_MIA}; Discussion",
         words="The gap is the more stable measure, the attack too close to chance to divide by.",
         paper="no errors of the AUC are printed",
@@ -159,7 +159,7 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V11",
+        key="V5",
         place=f"{_MIA}; Limitations",
         words="Threshold attacks are weak beside calibrated ones such as LiRA, which could tighten "
         "the estimates.",
@@ -168,7 +168,7 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="V12",
+        key="V6",
         place="Introduction (practical significance); Background",
         words="LiRA needs hundreds of shadow models to be trained.",
         paper="the paper runs no LiRA",

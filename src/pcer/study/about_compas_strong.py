@@ -104,14 +104,14 @@ _RESULTS = "Results, COMPAS: Race"
 
 CLAIMS = (
     Claim(
-        key="C5",
+        key="C13",
         place=f"{_RESULTS}; Table S2",
         words="The DP gap is smallest at ε = 0.1.",
         test=_parity_best_at_strongest,
         about=(COMPAS,),
     ),
     Claim(
-        key="C6",
+        key="C14",
         place=_RESULTS,
         words="At ε = 0.1 the seeds' signs are those of a fair coin: 28 of 50, p = 0.82.",
         paper=_printed_sign_test,
@@ -120,28 +120,28 @@ CLAIMS = (
         slip=True,
     ),
     Claim(
-        key="C7",
+        key="C15",
         place=_RESULTS,
         words="At ε = 0.1 the interval of the mean excludes 0 although the signs do not.",
         test=_tests_disagree,
         about=(COMPAS,),
     ),
     Claim(
-        key="C8",
+        key="C16",
         place=_RESULTS,
         words="The reason is a denominator near zero at this budget.",
         test=_small_denominator,
         about=(COMPAS,),
     ),
     Claim(
-        key="C9",
+        key="C17",
         place=f"{_RESULTS}; Table S1",
         words="At ε = 0.1 a higher floor makes the sign more consistent.",
         test=_steadier_signs,
         about=(COMPAS,),
     ),
     Claim(
-        key="C10",
+        key="C18",
         place=_RESULTS,
         words="It does so because the gaps are far below those floors (0.01 and 0.1).",
         test=_far_below,

@@ -190,7 +190,7 @@ def _compressed(view: View) -> Answer:
     others = [f"{one.name}: {budget_words(b)}" for one, b in best.items() if b != (STRONGEST,)]
     return Answer(
         f"smallest at ε = 0.1 in {len(best) - len(others)} of {len(best)}",
-        not others,
+        2 * len(others) < len(best),
         f"Elsewhere smallest at: {'; '.join(others)}." if others else "",
     )
 
@@ -284,8 +284,9 @@ CLAIMS = (
     ),
     Claim(
         key="G10",
-        place="Discussion; sec:summary",
-        words="Heavy noise compresses outcome rates, so that the DP gap is smallest at ε = 0.1.",
+        place="Discussion; sec:summary; Table S2",
+        words="Heavy noise compresses outcome rates: the DP gap is smallest at ε = 0.1 in most "
+        "configurations.",
         test=_compressed,
         about=CONFIGURATIONS,
     ),
