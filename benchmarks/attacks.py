@@ -1,11 +1,11 @@
 """What all attacks on a sweep cost: 6 budgets x 50 seeds, made-up scores of the study's shapes.
 
-    python -m benchmarks.attacks                     Adult (46,033 records, sex and race), 1 thread
-    python -m benchmarks.attacks --study --threads 16    all four datasets, six releases
+    python -m benchmarks.attacks                     Adult (46,033 records, sex and race), 1 process
+    python -m benchmarks.attacks --study --processes 16  all four datasets, six releases
     python -m benchmarks.attacks --opacus            beside it: that many shadow models with Opacus
 
-Only the work matters, not the values. Seconds are CPU seconds of the process and seconds on the
-clock; memory is the process's peak. The price of ordinary LiRA is a measured step of Opacus
+Only the work matters, not the values. Seconds are CPU seconds of the first process (all, if it is
+the only one) and seconds on the clock; memory is the process's peak. The price of ordinary LiRA is a measured step of Opacus
 (hooks, its default; network 19-64-32-1, batch 256) times 3,150 steps times 300 models: the trained
 sweep itself needs no shadow models.
 """
@@ -59,10 +59,10 @@ def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Scores]
     )
 
 
-def time_attacks(name: str, n_threads: int) -> dict[str, float]:
+def time_attacks(name: str, n_processes: int) -> dict[str, float]:
     sweep, scores = made_up(*STUDY[name])
     cpu, clock = time.process_time(), time.perf_counter()
-    attack_models(sweep, scores, n_threads=n_threads)
+    attack_models(sweep, scores, n_processes=n_processes)
     return {
         "cpu_seconds": time.process_time() - cpu,
         "seconds": time.perf_counter() - clock,
@@ -99,19 +99,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--study", action="store_true", help="all four datasets")
-    parser.add_argument("--threads", type=int, default=1, help="default: 1")
+    parser.add_argument("--processes", type=int, default=1, help="default: 1")
     parser.add_argument("--opacus", action="store_true", help="price of ordinary LiRA")
     options = parser.parse_args()
-    print(f"{len(BUDGETS)} x {N_SEEDS} models a dataset, {options.threads} threads")
+    print(f"{len(BUDGETS)} x {N_SEEDS} models a dataset, {options.processes} processes")
     found = {}
     for name in STUDY if options.study else ["adult"]:
-        found[name] = one = time_attacks(name, options.threads)
+        found[name] = one = time_attacks(name, options.processes)
         print(f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock")
     total = sum(one["cpu_seconds"] for one in found.values())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     clock = sum(one["seconds"] for one in found.values())
     print(f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB")
-    results = {"threads": options.threads, "cores": os.cpu_count(), "peak_gb": peak, **found}
+    results = {"processes": options.processes, "cores": os.cpu_count(), "peak_gb": peak, **found}
     if options.opacus:
         step = opacus_step()
         price = step * STEPS_PER_MODEL * len(BUDGETS) * N_SEEDS

@@ -115,7 +115,7 @@ def run_sweep(
         budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
         _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
         scores = _collect(sweep, work, splits, budgets)
-        releases = build_releases(sweep, scores, splits, n_threads=flags.n_threads)
+        releases = build_releases(sweep, scores, splits, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
             _write_index(sweep, work, splits)

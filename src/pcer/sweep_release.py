@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -39,6 +38,9 @@ from pcer.train import TrainConfig
 from pcer.train.accounting import Budget, joint_epsilon
 
 BoolArray = npt.NDArray[np.bool_]
+
+Task = tuple[Callable[..., Any], tuple[Any, ...]]
+"""What to call, and with what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,7 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained, scores: Scores, splits: Mapping[int, Split], *, n_threads: int = 1
+    sweep: Trained, scores: Scores, splits: Mapping[int, Split], *, n_processes: int = 1
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -96,10 +98,10 @@ def build_releases(
         sweep: what was trained.
         scores: what the models say.
         splits: who was trained on, by seed.
-        n_threads: how many attacks run at the same time; the result is the same bytes.
+        n_processes: how many attacks run at the same time; the result is the same bytes.
     """
     origin = _training(sweep, scores), _provenance(sweep.dataset)
-    attacked = attack_models(sweep, scores, n_threads=n_threads)
+    attacked = attack_models(sweep, scores, n_processes=n_processes)
     return {
         name: _release(sweep, sweep.dataset.attribute(name), scores, splits, origin, budgets)
         for name, budgets in zip(sweep.attributes, attacked, strict=True)
@@ -140,31 +142,47 @@ def _release(
     )
 
 
-def attack_models(sweep: Trained, scores: Scores, *, n_threads: int = 1) -> list[list[Attacked]]:
+def attack_models(sweep: Trained, scores: Scores, *, n_processes: int = 1) -> list[list[Attacked]]:
     """For every attribute and budget what the attacks found.
 
     Args:
         sweep: what was trained.
         scores: what the models say.
-        n_threads: how many attacks run at the same time; numpy lets go of Python's lock.
+        n_processes: how many attacks run at the same time.
     """
-    with ThreadPoolExecutor(n_threads) as pool:
-        waiting = [_attack_budget(sweep, scores, b, pool) for b in range(len(scores.budgets))]
-        try:
-            done = [[part.result() for part in parts] for parts in waiting]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    budgets = [[Attacked(*parts) for parts in zip(*part, strict=True)] for part in done]
-    return [list(attribute) for attribute in zip(*budgets, strict=True)]
+    views = [_views(sweep, scores, b) for b in range(len(scores.budgets))]
+    budgets = [(one, budget.epsilon) for one, budget in zip(views, scores.budgets, strict=True)]
+    delta = sweep.config.dp_delta
+    bounded = len(scores.seeds) >= LEAST_MODELS
+    tasks: list[Task] = [
+        *((_pooled, (one, epsilon)) for one, epsilon in budgets),  # the longest first
+        *((_tables, (one,)) for one in views),
+        *((_bounds, (one, epsilon, delta)) for one, epsilon in budgets if bounded),
+    ]
+    found = _run_all(tasks, n_processes)
+    pooled, tables, bounds = (
+        found[k : k + len(views)] for k in range(0, 3 * len(views), len(views))
+    )
+    bounds = bounds or [[[] for _ in one] for one in views]
+    parts = [[*map(Attacked, *of_budget)] for of_budget in zip(tables, pooled, bounds, strict=True)]
+    return [list(attribute) for attribute in zip(*parts, strict=True)]
 
 
-def _attack_budget(
-    sweep: Trained, scores: Scores, b: int, pool: ThreadPoolExecutor
-) -> tuple[Future[Any], ...]:
-    """Start the three parts of ``Attacked`` for one budget; each gives a list over attributes."""
-    epsilon, dp_delta, logits = scores.budgets[b].epsilon, sweep.config.dp_delta, scores.logits[b]
-    views = [
+def _run_all(tasks: Sequence[Task], n_processes: int) -> list[Any]:
+    """The results, in order. Processes, since small arrays keep threads waiting for the lock."""
+    if n_processes == 1:
+        return [function(*arguments) for function, arguments in tasks]
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_processes, max_nbytes=None, batch_size=1)
+    found: list[Any] = pool(delayed(function)(*arguments) for function, arguments in tasks)
+    return found
+
+
+def _views(sweep: Trained, scores: Scores, b: int) -> list[BudgetScores]:
+    """The models of a budget beside every attribute; all share the same arrays."""
+    logits = scores.logits[b]
+    return [
         BudgetScores(
             logits=logits,
             labels=sweep.dataset.labels,
@@ -174,11 +192,16 @@ def _attack_budget(
         )
         for attribute in map(sweep.dataset.attribute, sweep.attributes)
     ]
-    pooled = pool.submit(pooled_exposures_of, views, epsilon=epsilon)
-    tables = pool.submit(_tables, views)
-    if len(scores.seeds) < LEAST_MODELS:
-        return tables, pooled, pool.submit(lambda: [[] for _ in views])
-    return tables, pooled, pool.submit(epsilon_bounds_of, views, epsilon=epsilon, dp_delta=dp_delta)
+
+
+def _pooled(views: Sequence[BudgetScores], epsilon: float) -> list[list[PooledExposure]]:
+    return pooled_exposures_of(views, epsilon=epsilon)
+
+
+def _bounds(
+    views: Sequence[BudgetScores], epsilon: float, dp_delta: float
+) -> list[list[EpsilonBound]]:
+    return epsilon_bounds_of(views, epsilon=epsilon, dp_delta=dp_delta)
 
 
 def _run(

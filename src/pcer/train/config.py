@@ -160,7 +160,7 @@ class EngineFlags:
     Attributes:
         device: "cpu", "cuda" or "cuda:1" and so on.
         block_size: models that step together; None picks what suits the device.
-        jobs: single-threaded processes that train on the CPU, and threads that attack the models;
+        jobs: single-threaded processes that train on the CPU, and that attack the trained models;
             None takes every core this process may use. On a Ray cluster: blocks that are out at
             the same time; None suits the cluster.
         engine: who runs the blocks.
@@ -203,11 +203,11 @@ class EngineFlags:
     @property
     def n_processes(self) -> int:
         """Processes that train blocks at the same time; a GPU is driven by one."""
-        return self.n_threads if self.device == "cpu" else 1
+        return self.n_attackers if self.device == "cpu" else 1
 
     @property
-    def n_threads(self) -> int:
-        """Threads that attack the trained models; also beside a GPU."""
+    def n_attackers(self) -> int:
+        """Processes that attack the trained models; also beside a GPU."""
         return self.jobs or len(os.sched_getaffinity(0))
 
 
