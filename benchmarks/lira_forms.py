@@ -37,7 +37,16 @@ from benchmarks.sweeps import (
     splits_of,
 )
 from pcer.attacks import clustered_auc, confidence_of, true_label_logit
-from pcer.lira import Form, Others, lira_scores, other_models, rmia_scores
+from pcer.lira import (
+    Form,
+    Others,
+    evidence_of,
+    lira_scores,
+    other_models,
+    rmia_scores,
+    shrunk_ratio,
+    surplus_of,
+)
 from pcer.resolution import SIGNIFICANCE, holm, upper_p
 
 COVERED, ALARM = 1.96, 1.645
@@ -53,22 +62,14 @@ def hard_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
     return _doubt(logit) * centred_scores(logit, member)
 
 
-def guided_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Shrunk towards a difference in proportion to doubt, with the slope seen over all records."""
-    others, doubt = other_models(logit, member), _doubt(logit)
-    difference = (others.mean_in - others.mean_out) / others.deviation
-    with np.errstate(divide="ignore"):
-        noise = 1 / others.n_in + 1 / others.n_out
-    known = np.isfinite(difference) & np.isfinite(noise)
-    d, h, v = (np.where(known, part, 0.0) for part in (difference, doubt, noise))
-    slope = np.maximum((d * h).sum(axis=1) / (h * h).sum(axis=1), 0.0)[:, None]
-    student = others.freedom / (others.freedom - 2)
-    surplus = (d * d - v * student - (slope * h) ** 2).sum(axis=1) / known.sum(axis=1)
-    left = np.maximum(surplus, 0.0)[:, None]
-    weight = np.where(slope > 0, (left * d + v * slope * h) / (left + v + (left + v == 0)), h)
-    share = others.n_in / (others.n_in + others.n_out)
-    middle = np.where(slope > 0, weight, 0.0) * (0.5 - share)
-    return np.where(known, weight * (_standing(logit, others) - middle), np.nan)
+def doubt_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """Shrunk towards a difference in proportion to doubt, as sure of it as the shrunk form is."""
+    evidence, doubt = evidence_of(logit, other_models(logit, member)), _doubt(logit)
+    surplus = surplus_of(evidence)
+    known = np.isfinite(surplus)
+    slope = np.where(known, surplus, 0.0).sum(axis=1) / np.where(known, doubt**2, 0.0).sum(axis=1)
+    size = np.sqrt(np.maximum(slope, 0.0))[:, None] * doubt
+    return doubt * shrunk_ratio(evidence, size)
 
 
 def _standing(logit: np.ndarray, others: Others) -> np.ndarray:
@@ -87,7 +88,7 @@ FORMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     **{str(form): partial(lira_scores, form=form) for form in Form},
     "centred": centred_scores,
     "hard": hard_scores,
-    "guided": guided_scores,
+    "doubt": doubt_scores,
     "rmia": lambda logit, member: rmia_scores(confidence_of(logit), member),
 }
 

@@ -1,12 +1,13 @@
 """Real sweeps for the benchmarks of the attacks: the paper's budgets on a dataset.
 
-    python -m benchmarks.sweeps train compas 50      train here, keep arrays in benchmarks/results
-    python -m benchmarks.sweeps records compas FILE  labels and groups alone, as a small .npz
+    python -m benchmarks.sweeps train compas 50       train here, keep arrays in benchmarks/results
+    python -m benchmarks.sweeps train compas 450-649  the same with these seeds
+    python -m benchmarks.sweeps records compas FILE   labels and groups alone, as a small .npz
 
-Wherever a benchmark asks for a source, it takes ``compas:50`` (train it here, or use what was
-kept) or a folder ``NAME.scores`` that ``pcer train --keep-scores`` left. Labels and groups of
-such a folder come from the dataset, or from the file that ``records`` wrote, so that the machine
-that runs the benchmark needs no more than numpy and pcer.
+Wherever a benchmark asks for a source, it takes ``compas:50`` or ``compas:450-649`` (train it
+here, or use what was kept) or a folder ``NAME.scores`` that ``pcer train --keep-scores`` left.
+Labels and groups of such a folder come from the dataset, or from the file that ``records`` wrote,
+so that the machine that runs the benchmark needs no more than numpy and pcer.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ FOLDER = Path(__file__).parent / "results"
 
 def read(source: str, *, records: str | None = None) -> Arrays:
     """Logits (budget, seed, record), membership (seed, record), labels, groups by attribute."""
-    name, _, n_seeds = source.rpartition(":")
-    if name and n_seeds.isdigit():
-        return sweep(name, int(n_seeds))
+    name, _, seeds = source.rpartition(":")
+    if name and seeds.replace("-", "").isdigit():
+        return sweep(name, seeds)
     return kept(Path(source), records=records)
 
 
@@ -40,22 +41,24 @@ def name_of(source: str) -> str:
     return Path(source).name.removesuffix(".scores").split(":")[0]
 
 
-def sweep(name: str, n_seeds: int) -> Arrays:
-    """Trained here, or read from where it was kept."""
-    path = FOLDER / f"sweep-{name}-{n_seeds}.npz"
+def sweep(name: str, seeds: str) -> Arrays:
+    """Trained here, or read from where it was kept; ``seeds`` is a number or from-to."""
+    path = FOLDER / f"sweep-{name}-{seeds}.npz"
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
-        np.savez(path, **train(name, n_seeds))
+        first, _, last = seeds.rpartition("-")
+        wanted = range(int(first), int(last) + 1) if first else range(int(last))
+        np.savez(path, **train(name, wanted))
     with np.load(path) as arrays:
         return dict(arrays)
 
 
-def train(name: str, n_seeds: int, *, budgets: tuple[float, ...] = BUDGETS) -> Arrays:
+def train(name: str, seeds: range, *, budgets: tuple[float, ...] = BUDGETS) -> Arrays:
     from pcer.data import load, split
     from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
     dataset = load(name)
-    rows = {seed: split(dataset, seed=seed).train for seed in range(n_seeds)}
+    rows = {seed: split(dataset, seed=seed).train for seed in seeds}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
     start = time.perf_counter()
     found = train_seeds(data, budgets=budgets, config=TrainConfig(), flags=EngineFlags())
@@ -63,7 +66,7 @@ def train(name: str, n_seeds: int, *, budgets: tuple[float, ...] = BUDGETS) -> A
         "logits": found.logits,
         "member": found.member,
         "budgets": np.array(budgets),
-        "seeds": np.arange(n_seeds),
+        "seeds": np.array(seeds),
         "seconds": np.array(time.perf_counter() - start),
         **records_of(name),
     }
@@ -170,7 +173,7 @@ def _people(folder: Path, records: str | None, n_records: int) -> Arrays:
 
 def main(verb: str, name: str, last: str) -> None:
     if verb == "train":
-        sweep(name, int(last))
+        sweep(name, last)
     elif verb == "records":
         np.savez_compressed(last, **records_of(name))
     else:

@@ -12,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import pcer
+from pcer.chart import charts
+from pcer.chart_data import datasets
 from pcer.errors import InputError
 from pcer.exposure import (
     BudgetScores,
@@ -23,6 +25,7 @@ from pcer.exposure import (
     run_exposures,
 )
 from pcer.release import Confusion, GroupTables, Release, Run, Subject, Training
+from pcer.summary import resolution_table
 from tests.simulate_sweep import scaled_logits, splits
 
 NAMES = ("a", "b")
@@ -157,6 +160,23 @@ def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, 
     quiet = pcer.audit(release_of({math.inf: sweep(shifts=(0.0, 0.0), seed=5)}), plan)
     assert unresolved in quiet.account[1]
     assert "stronger attacks" in quiet.account[-1]
+
+
+def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
+    release = release_of({math.inf: scores})
+    for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "lira advant")):
+        audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+        assert f"Noise level: the {words}" in resolution_table(audit).note
+        rows = datasets(audit, release)
+        ticks = [row["noise"] for row in rows["groups"]]
+        (drawn,) = (chart for chart in charts(audit, rows) if chart.name == "gaps")
+        if cost == "overfitting_gap":  # the chart of the gap shows the gap's noise and no other
+            assert all(tick > 0 for tick in ticks)
+            assert "noise level" in drawn.title
+        else:
+            assert ticks == [None, None]
+            assert "noise" not in drawn.title
+            assert "the lira advantage" in drawn.caption
 
 
 def test_a_release_with_exposures_survives_writing(scores, tmp_path):

@@ -171,12 +171,19 @@ def gap_chart(audit: Audit) -> Chart:
             x=x, xOffset=offset, y=alt.Y("gap_mean:Q"), color=colour, shape=resolved_shape()
         ),
     ]
+    title, grey = (
+        "Is there signal? Gap against noise level",
+        "Grey: where it would lie if nothing was memorised, with its mean as a tick. A point "
+        "inside its grey bar is no signal; a cross is a cost that is not resolved.",
+    )
+    if audit.plan.cost != "overfitting_gap":
+        cost = audit.plan.cost.replace("_", " ")
+        title = "Overfitting gap of each group"
+        grey = f"The cost of this audit is another, the {cost}: a cross is one not resolved."
     return Chart(
         "gaps",
-        "Is there signal? Gap against noise level",
-        "Points: mean overfitting gap of each group with interval. Grey: where it would lie if "
-        "nothing was memorised, with its mean as a tick. A point inside its grey bar is no signal; "
-        "a cross is a cost that is not resolved.",
+        title,
+        f"Points: mean overfitting gap of each group with interval. {grey}",
         finish(alt.layer(*layers), audit, _told(audit, "Gap of each group and its null band")),
     )
 

@@ -235,10 +235,11 @@ def _groups(audit: Audit) -> list[Row]:
 
 def _group(group: GroupResult, plan: Plan) -> Row:
     null = group.null_gap
+    noise = group.noise_level if plan.cost == "overfitting_gap" else None  # drawn beside the gap
     error = group.cost.standard_error
     return {
         **_interval("gap_", group.overfitting_gap.mean, group.overfitting_gap.ci),
-        "noise": null.mean if null else group.noise_level,
+        "noise": null.mean if null else noise,
         "null_low": null.interval[0] if null else None,
         "null_high": null.interval[1] if null else None,
         **_estimate("cost_", group.cost.value, error, plan),

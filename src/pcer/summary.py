@@ -161,8 +161,8 @@ def resolution_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=2,
         note=(
-            f"Cost: {audit.plan.cost.replace('_', ' ')}, split luck taken off. Noise level: the "
-            "gap that no memorisation at all would show. p: one-sided, Holm-adjusted."
+            f"Cost: {(cost := audit.plan.cost.replace('_', ' '))}, centred on chance. Noise level: "
+            f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted."
         ),
     )
 
