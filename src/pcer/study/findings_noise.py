@@ -25,8 +25,8 @@ def noise_section(facts: Facts) -> list[str]:
         "hypergeometric form of [method.md](method.md)). Clipping at 0 turns luck into a positive "
         f"number: E max(0, X) = s/√(2π) = {CLIPPED_MEAN:.3f} s, the **noise level**, with standard "
         f"deviation {CLIPPED_STD:.3f} s. For the paper's groups it is "
-        f"{range_words(levels, gap_words)}; the smaller group tends to have the larger one, which by itself "
-        "looks like a disparity.",
+        f"{range_words(levels, gap_words)}; the smaller group tends to have the larger one, which "
+        "by itself looks like a disparity.",
         f"**The test of a published gap.** The mean over {len(SEEDS)} splits against the exact "
         "distribution of such a mean if nothing is memorised, one-sided, Holm over all "
         f"{len(facts.gaps)}. Splits share records, but given the records they are drawn "
