@@ -13,7 +13,10 @@ import pytest
 
 import pcer
 from pcer.report import to_report
+from pcer.study import BUDGETS, CONFIGURATIONS, Study
+from pcer.study.files import study_files
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
+from tests.study_folder import write_study
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -150,6 +153,35 @@ def write_many(path: Path, count: int) -> Path:
 def many(tmp_path_factory) -> Path:
     """A page of six releases: more than are drawn at once."""
     return write_many(tmp_path_factory.mktemp("many") / "report.html", 6)
+
+
+@pytest.fixture(scope="module")
+def whole_study(tmp_path_factory) -> Path:
+    """The report of the paper's six configurations."""
+    folder = write_study(tmp_path_factory.mktemp("study"), n_seeds=2)
+    path: Path = folder / "report.html"
+    path.write_text(str(study_files(Study.read(folder))["report.html"]), encoding="utf-8")
+    return path
+
+
+def test_the_whole_study_shows_every_configuration_and_budget(opened, whole_study):
+    page = opened(whole_study, viewport={"width": 1_200, "height": 900})
+    rows = page.page.locator(".matrix tbody tr").all()
+    assert [row.locator("th, td.label").all_inner_texts() for row in rows] == [
+        [one.dataset, one.attribute] for one in CONFIGURATIONS
+    ]
+    verdicts = [row.locator("td:not(.label) a").all() for row in rows]
+    shown = [one for row in verdicts for one in row[1:]]  # the first is the overall verdict
+    assert len(shown) == len(CONFIGURATIONS) * len(BUDGETS) == 36
+    assert all(one.is_visible() and one.inner_text() for one in shown)
+    assert page.page.locator(".matrix thead th").all_inner_texts()[3:] == [
+        *(f"ε = {epsilon:g}" for epsilon in sorted(BUDGETS)[:-1]),
+        "no-DP",
+    ]
+    page.page.locator('.matrix a[href="#release-6"]').first.click()
+    page.page.locator("#release-6-charts").scroll_into_view_if_needed()
+    page.wait_for_charts(1, inside="#release-6")
+    assert page.said == []
 
 
 def test_opens_from_a_file_without_network_and_says_nothing(opened, one):

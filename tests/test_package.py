@@ -13,6 +13,8 @@ import pytest
 
 import pcer
 from pcer.audit_file import audit_schema
+from pcer.study.protocol import CONFIGURATIONS
+from tests.study_folder import write_study
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "pcer"
@@ -235,6 +237,10 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     )
     assert (tmp_path / "r.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
+    write_study(tmp_path / "study", n_seeds=2, configurations=CONFIGURATIONS[2:3])
+    command = ["pcer", "reproduce", "--tables-only", "--no-report", "-o", "study"]
+    subprocess.run([tmp_path / "venv" / "bin" / command[0], *command[1:]], check=True, cwd=tmp_path)
+    assert "| compas |" in (tmp_path / "study" / "cells.md").read_text(encoding="utf-8")
 
 
 def test_published_schemas_are_current():

@@ -58,7 +58,8 @@ def reproduce(
         bool, typer.Option(help="Write report.html, one page of all audits (megabytes).")
     ] = True,
     tables_only: Annotated[
-        bool, typer.Option(help="Train nothing: write every file again from the releases.")
+        bool,
+        typer.Option("--tables-only", help="Train nothing: write all files from the releases."),
     ] = False,
 ) -> None:
     """Run the paper's whole study and put its published figures beside ours; killed, it resumes."""
@@ -91,10 +92,15 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     unknown = tuple(name for name in datasets if name not in DATASETS)
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
-    began = time.time()
+    began, peaks = time.time(), [0.0]
     with _display() as tell:
-        ended = train_study(plan, out, flags=flags, on_progress=tell)
-    _log(out, plan.datasets, ended, flags, began)
+
+        def look(now: Standing) -> None:
+            peaks.append(_peak_memory())
+            tell(now)
+
+        ended = train_study(plan, out, flags=flags, on_progress=look)
+    _log(out, plan.datasets, ended, flags, seconds=time.time() - began, memory=max(peaks))
 
 
 def _write_files(out: Path, *, report: bool) -> None:
@@ -147,13 +153,17 @@ class _Clock:
     def __init__(self) -> None:
         self.began: float | None = None
 
+    def now(self) -> float:
+        """Seconds since some fixed moment."""
+        return time.monotonic()
+
     def read(self, now: Standing) -> tuple[str, str]:
         """As text; a question mark until a model is trained."""
         if now.work is None:
             return "", "?"
-        if self.began is None:
-            self.began = time.monotonic()
-        spent, own = time.monotonic() - self.began, now.done - now.found
+        at = self.now()
+        self.began = at if self.began is None else self.began
+        spent, own = at - self.began, now.done - now.found
         if not own or not now.work or not spent:
             return "", "?"
         return f"{own / spent:.1f} a second", _minutes(spent * (1 / now.work - 1))
@@ -169,7 +179,13 @@ def _minutes(seconds: float) -> str:
 
 
 def _log(
-    out: Path, datasets: tuple[str, ...], ended: Standing, flags: EngineFlags, began: float
+    out: Path,
+    datasets: tuple[str, ...],
+    ended: Standing,
+    flags: EngineFlags,
+    *,
+    seconds: float,
+    memory: float,
 ) -> None:
     """Time, memory and machine go here, never into a result."""
     import torch
@@ -177,9 +193,9 @@ def _log(
     from pcer.study.run import processor
 
     line = (
-        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(began))}Z reproduce "
+        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}Z reproduce "
         f"{' '.join(datasets)}: {ended.total} models, {ended.found} of them found trained, in "
-        f"{time.time() - began:.1f} s; memory at most {_peak_memory():,.0f} MiB over all "
+        f"{seconds:.1f} s; memory at most {memory:,.0f} MiB over all "
         f"processes; {flags.device}, {flags.n_processes} processes, {processor()}, "
         f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
         f"torch {torch.__version__}, pcer {__version__}\n"

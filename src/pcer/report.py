@@ -67,6 +67,8 @@ METHOD = (
     "which of a group's records were trained on is random given their label. A cost is resolved, "
     "and a disparity shown, only beyond that luck, with Holm's correction over all budgets and "
     "groups. A floor-dominated number only repeats the positive rates.",
+    "How the paper's own study comes out under this audit, every published figure beside ours, is "
+    "in studies/paper of pcer's source; pcer reproduce runs it again.",
 )
 
 

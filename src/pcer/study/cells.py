@@ -326,4 +326,5 @@ def _as_printed(one: Published) -> str:
 
 
 def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+    """Six digits; what only another machine's rounding would tell from 0 is 0."""
+    return "" if value is None else f"{round(value, 12) + 0.0:.6g}"

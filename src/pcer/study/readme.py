@@ -61,7 +61,8 @@ def _size(study: Study) -> str:
     told = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     whole = "" if study.is_complete else f" of the paper's {len(CONFIGURATIONS)}"
     return (
-        f"{len(study.configurations)}{whole} configurations, {budgets} budgets and {told} seeds: "
+        f"{len(study.configurations)}{whole} configurations, {budgets} budgets and {told} "
+        f"{'seed' if told == '1' else 'seeds'}: "
         f"{models:,} models."
     )
 

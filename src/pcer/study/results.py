@@ -142,4 +142,6 @@ def _settings(path: Path) -> Mapping[str, Any] | None:
     found = read_json(path)
     if not isinstance(found, dict):
         raise InputError(f"{path} must hold one object; write it again with pcer reproduce.")
+    if not isinstance(found.get("datasets", {}), dict):
+        raise InputError(f"{path}: datasets must be an object; write it with pcer reproduce.")
     return found
