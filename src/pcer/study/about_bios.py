@@ -62,7 +62,7 @@ def _printed_rates() -> list[float]:
 
 
 def _inherited(run: Run) -> Answer:
-    panel = run.study.panel(BIOS.dataset, BIOS.attribute, NO_DP)
+    panel = run.panel(BIOS, NO_DP)
     if panel.test is None:
         return Answer("labels are not released", False)
     base = ((panel.test.tp + panel.test.fn) / panel.n_test).mean(axis=0)

@@ -6,6 +6,7 @@ own figures and whether it holds in our run. What a view cannot answer raises ``
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from pcer import metrics
 from pcer.audit_file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
 from pcer.notation import budget_name
+from pcer.panel import Panel
 from pcer.resolution import SIGNIFICANCE, holm
 from pcer.study.noise import PublishedGap, difference_p, published_gaps
 from pcer.study.protocol import DEFAULT_FLOOR, NO_DP, SEEDS, Configuration
@@ -256,8 +258,7 @@ class Run:
 
     def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """Seeds below 0."""
-        self.budget(one, epsilon)
-        panel = self.study.panel(one.dataset, one.attribute, epsilon)
+        panel = self.panel(one, epsilon)
         gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
         ratio = metrics.pcer(panel.positive_rate, gap, floor=floor)
         return int((metrics.pcer_disparity(ratio)[:, 0] < 0).sum())
@@ -324,6 +325,11 @@ class Run:
         """The two groups at a budget."""
         return self.budget(one, epsilon, cost).pairs[0]
 
+    def panel(self, one: Configuration, epsilon: float) -> Panel:
+        """All models of a budget as arrays."""
+        self.budget(one, epsilon)
+        return self.study.panel(one.dataset, one.attribute, epsilon)
+
     def floor_row(self, one: Configuration, epsilon: float, floor: float) -> FloorRow:
         """The disparity at a floor of the grid."""
         for row in self.pair(one, epsilon).floors:
@@ -338,14 +344,19 @@ def _costs(study: Study, one: Configuration) -> set[str]:
     return pooled | {name for cell in release.runs[0].groups.values() for name in cell.exposure}
 
 
-def _cells(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> tuple[Cell, ...]:
-    return published_cells(
-        dataset=one.dataset,
-        attribute=one.attribute,
-        epsilon=epsilon,
-        quantity=quantity,
-        **wanted,
-    )
+@cache
+def _index() -> dict[tuple[str, str, float, str], list[Cell]]:
+    """The printed cells by what most questions ask for."""
+    found: dict[tuple[str, str, float, str], list[Cell]] = {}
+    for cell in published_cells():
+        key = (cell.dataset, cell.attribute, cell.epsilon, cell.quantity)
+        found.setdefault(key, []).append(cell)
+    return found
+
+
+def _cells(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> list[Cell]:
+    near = _index().get((one.dataset, one.attribute, epsilon, quantity), [])
+    return [cell for cell in near if all(getattr(cell, k) == v for k, v in wanted.items())]
 
 
 def _cell(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> Cell:
