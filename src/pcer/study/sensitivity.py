@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -121,20 +122,33 @@ def _same_streams(one: Observed) -> bool:
 
 def _judged(one: Observed, baseline: Observed | None) -> list[Row]:
     """The rows with means, published figures and paired differences."""
-    pairs = [[_paired(one, baseline, row, series) for series in row.series] for row in one.rows]
-    family = [pair.p_value for row in pairs for pair in row if pair is not None]
-    tested = [math.nan if p is None else p for p in family]
-    adjusted = iter(holm(np.array(tested, dtype=np.float64)).tolist())
-    rows = []
-    for row, found in zip(one.rows, pairs, strict=True):
-        final = [None if pair is None else _adjusted(pair, next(adjusted)) for pair in found]
-        numbers = [_number(one, row, s, pair) for s, pair in zip(row.series, final, strict=True)]
-        rows.append(_row(row, numbers))
-    return rows
+    rows = [
+        [
+            _number(one, row, series, interval)
+            for series, interval in zip(row.series, _intervals(row), strict=True)
+        ]
+        for row in one.rows
+    ]
+    if baseline is not None:
+        rows = _with_pairs(one, baseline, rows)
+    return [_row(row, numbers) for row, numbers in zip(one.rows, rows, strict=True)]
+
+
+def _with_pairs(
+    one: Observed, baseline: Observed, rows: Sequence[Sequence[Number]]
+) -> list[list[Number]]:
+    """The numbers with their paired differences, p-values adjusted over all of them."""
+    pairs = [_paired(one, baseline, row, series) for row in one.rows for series in row.series]
+    raw = np.array([math.nan if p.p_value is None else p.p_value for p in pairs])
+    final = iter(zip(pairs, holm(raw).tolist(), strict=True))
+    return [
+        [number.model_copy(update={"paired": _adjusted(*next(final))}) for number in numbers]
+        for numbers in rows
+    ]
 
 
 def _adjusted(pair: Paired, p: float) -> Paired:
-    return pair.model_copy(update={"p_value": None if math.isnan(p) else _short(p)})
+    return pair.model_copy(update={"p_value": None if math.isnan(p) else _known(p)})
 
 
 def _row(row: ObservedRow, numbers: list[Number]) -> Row:
@@ -148,7 +162,9 @@ def _row(row: ObservedRow, numbers: list[Number]) -> Row:
     )
 
 
-def _number(one: Observed, row: ObservedRow, series: Series, pair: Paired | None) -> Number:
+def _number(
+    one: Observed, row: ObservedRow, series: Series, interval: list[float] | None
+) -> Number:
     values = np.array(series.values)
     cell = _published(one.variant, row, series)
     error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
@@ -157,26 +173,26 @@ def _number(one: Observed, row: ObservedRow, series: Series, pair: Paired | None
         group=series.group,
         mean=_known(float(values.mean())),
         standard_error=_short(error),
-        interval=_interval(values, row.epsilon) if len(values) > 1 else None,
+        interval=interval,
         published=None if cell is None else cell.value,
         published_std=None if cell is None else cell.std,
-        paired=pair,
+        paired=None,
         values=list(series.values),
     )
 
 
-def _interval(values: FloatArray, epsilon: float) -> list[float]:
-    """Percentile bootstrap of the mean over seeds, as the paper makes its intervals."""
-    rng = generator(0, purpose=_INTERVAL, epsilon=epsilon)
+def _intervals(row: ObservedRow) -> list[list[float] | None]:
+    """Percentile bootstrap of the means over seeds, as the paper makes its intervals."""
+    values = np.array([series.values for series in row.series], dtype=np.float64).T
+    if len(values) < 2:
+        return [None] * len(row.series)
+    rng = generator(0, purpose=_INTERVAL, epsilon=row.epsilon)
     means = bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values)
-    return [_known(end) for end in percentile_interval(means, confidence_level=LEVEL).tolist()]
+    ends = percentile_interval(means, confidence_level=LEVEL)
+    return [[_known(low), _known(high)] for low, high in ends.T.tolist()]
 
 
-def _paired(
-    one: Observed, baseline: Observed | None, row: ObservedRow, series: Series
-) -> Paired | None:
-    if baseline is None:
-        return None
+def _paired(one: Observed, baseline: Observed, row: ObservedRow, series: Series) -> Paired:
     other = next(
         s
         for r in baseline.rows
@@ -222,16 +238,17 @@ def moved(result: Result) -> list[tuple[Row, Number]]:
 
 def _published(one: Variant, row: ObservedRow, series: Series) -> Cell | None:
     floor = DEFAULT_FLOOR if series.quantity == "pcer_disparity" else None
-    cells = published_cells(
-        table=configuration(one.dataset, row.attribute).table,
-        dataset=one.dataset,
-        attribute=row.attribute,
-        epsilon=row.epsilon,
-        quantity=series.quantity,
-        group=series.group,
-        floor=floor,
-    )
-    return cells[0] if cells else None
+    table = configuration(one.dataset, row.attribute).table
+    key = (table, row.attribute, row.epsilon, series.quantity, series.group, floor)
+    return _cells_by_place().get(key)
+
+
+@cache
+def _cells_by_place() -> dict[tuple[object, ...], Cell]:
+    return {
+        (c.table, c.attribute, c.epsilon, c.quantity, c.group, c.floor): c
+        for c in published_cells()
+    }
 
 
 def _cells(several: Sequence[Observed]) -> tuple[list[FloatArray], FloatArray, FloatArray]:
