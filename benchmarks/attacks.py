@@ -4,10 +4,10 @@
     python -m benchmarks.attacks --study --processes 16  all four datasets, six releases
     python -m benchmarks.attacks --opacus            beside it: that many shadow models with Opacus
 
-Only the work matters, not the values. Seconds are CPU seconds of the first process (all, if it is
-the only one) and seconds on the clock; memory is the process's peak. The price of ordinary LiRA is a measured step of Opacus
-(hooks, its default; network 19-64-32-1, batch 256) times 3,150 steps times 300 models: the trained
-sweep itself needs no shadow models.
+Only the work matters, not the values. Seconds are CPU seconds of the first process (all of them, if
+it is the only one) and seconds on the clock; memory is that process's peak. The price of ordinary
+LiRA is a measured step of Opacus (hooks, its default; network 19-64-32-1, batch 256) times 3,150
+steps times 300 models: the trained sweep itself needs no shadow models.
 """
 
 from __future__ import annotations

@@ -110,10 +110,17 @@ STUDY = [
     "__main__",
     "files",
     "run",
+    "variants",
+    "sensitivity_file",
+    "sensitivity_values",
+    "sensitivity",
+    "sensitivity_cells",
+    "sensitivity_page",
+    "sensitivity_run",
 ]
 """The same within the study's room, which reads releases and stands below the report."""
 
-STUDY_TRAINERS = ("run",)
+STUDY_TRAINERS = ("run", "sensitivity_run")
 """The files of the study that train."""
 
 TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
