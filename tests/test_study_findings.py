@@ -175,6 +175,10 @@ def test_counts_of_the_page_are_those_of_the_rows(remembered, written):
     private = [row for row in gaps if row.epsilon != math.inf]
     assert f"Of the 72 published mean gaps **{published}** can be told from split luck" in page
     assert f"{sum(row.published.stands_out for row in private)}/60 with differential" in page
+    loud = {row.configuration for row in private if row.published.stands_out}
+    for one in CONFIGURATIONS:
+        silent = re.search(r"with differential privacy \(none in ([^;]*)\);", page)
+        assert (one.name in (silent[1] if silent else "")) == (one not in loud)
     assert f"{72 - published} of 72 published gaps cannot be told from split luck" in page
 
 

@@ -125,8 +125,8 @@ CLAIMS = (
     Claim(
         key="T1",
         place=f"Abstract; Introduction; Figure 1a; Results; {_RACE}; Table S2; Discussion",
-        words="Race, ranking reversal: the DP gap is smallest at ε = 5 and 10, the disparity "
-        "without privacy.",
+        words="Race, ranking reversal: the DP gap is smallest with privacy (ε = 5 and 10), the "
+        "disparity without.",
         test=_reversal,
         evidence=ranking_resolved(ADULT_RACE),
         about=(ADULT_RACE,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcer.comparison import pearson
 from pcer.notation import bounds, p_value, signed
 from pcer.resampling import sign_test
 from pcer.resolution import SIGNIFICANCE
@@ -23,6 +24,7 @@ from pcer.study.rules import (
     gap_words,
     is_flat,
     printed,
+    r_words,
     range_words,
     rate_words,
     row_words,
@@ -33,6 +35,8 @@ from pcer.study.rules import (
 )
 from pcer.study.views import Paper, Run, View
 
+CLOSELY = 0.9
+"""A correlation from which one number tracks another closely."""
 ABOUT_TOLERANCE = 0.2
 """How far from "approximately" a value may lie, in proportion."""
 
@@ -65,7 +69,7 @@ def _masked(view: View) -> Answer:
         f"DP gap {range_words([view.parity(COMPAS, e) for e in FROM_1], rate_words)}",
         not seen,
         f"The DP gap is more than twice its standard deviation at {len(seen)} of {len(FROM_1)} "
-        "budgets: it is the outcome half of the disadvantage. It cannot show the exposure half.",
+        "budgets. It is the outcome half of the disadvantage, and cannot show the exposure half.",
     )
 
 
@@ -77,7 +81,7 @@ def _signs_agree(view: View) -> Answer:
         for e, value in zip(known, p, strict=True)
     ]
     return Answer(
-        f"sign test p = {', '.join(p_value(value) for value in p)} ({budget_words(known)})",
+        f"sign test p: {', '.join(p_value(value) for value in p)} ({budget_words(known)})",
         bool(agree) and all(agree),
         "" if len(known) == len(FROM_HALF) else "Seed counts of other budgets are not printed.",
     )
@@ -119,6 +123,11 @@ def _printed_odds(view: View) -> Answer:
 def _flat_odds(run: Run) -> Answer:
     odds = [run.odds(COMPAS, e) for e in FROM_1]
     return Answer(range_words(odds, rate_words), is_flat(odds), "Judged: whether it is flat.")
+
+
+def _odds_follow_parity(view: View) -> Answer:
+    r = pearson([(view.parity(COMPAS, e), view.odds(COMPAS, e)) for e in BUDGETS]) or 0.0
+    return Answer(f"r = {r_words(r)} over budgets", r >= CLOSELY)
 
 
 def _not_reduced(view: View) -> Answer:
@@ -185,7 +194,8 @@ def _no_best(view: View) -> Answer:
     return Answer(
         best_words(COMPAS, view),
         len(best) > 1,
-        "By the rule of Algorithm 1 (smallest mean at floor 0.001) there is one.",
+        f"Judged by the rule of Algorithm 1: smallest mean at floor 0.001, {len(best)} budget"
+        f"{'s tie' if len(best) > 1 else ''}.",
     )
 
 
@@ -291,6 +301,13 @@ CLAIMS = (
         words="PCER singles out no best budget, whereas the DP gap prefers ε = 0.1.",
         test=_no_best,
         caveat="The paper leaves ε = 0.1 out as floor-dominated.",
+        about=(COMPAS,),
+    ),
+    Claim(
+        key="C13",
+        place=_RESULTS,
+        words="The equalized odds gap tracks the DP gap closely.",
+        test=_odds_follow_parity,
         about=(COMPAS,),
     ),
 )

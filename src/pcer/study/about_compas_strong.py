@@ -48,7 +48,7 @@ def _own_sign_test(run: Run) -> Answer:
     negative, positive = (ask(COMPAS, STRONGEST) for ask in (run.n_negative, run.n_positive))
     p = sign_test(positive, negative)
     return Answer(
-        f"{negative}/{run.n_seeds} negative, p = {p_value(p)}",
+        f"{negative}/{run.n_seeds} negative, p: {p_value(p)}",
         p > SIGNIFICANCE,
         "Judged: whether the signs are those of a fair coin.",
     )
@@ -59,7 +59,7 @@ def _tests_disagree(view: View) -> Answer:
     signs = view.n_positive(COMPAS, STRONGEST), view.n_negative(COMPAS, STRONGEST)
     p = sign_test(*signs)
     return Answer(
-        f"{signed(view.disparity(COMPAS, STRONGEST))} {bounds(interval)}; sign test p = "
+        f"{signed(view.disparity(COMPAS, STRONGEST))} {bounds(interval)}; sign test p: "
         f"{p_value(p)}",
         side(interval) != 0 and p > SIGNIFICANCE,
     )
@@ -104,14 +104,14 @@ _RESULTS = "Results, COMPAS: Race"
 
 CLAIMS = (
     Claim(
-        key="C13",
+        key="C14",
         place=f"{_RESULTS}; Table S2",
         words="The DP gap is smallest at ε = 0.1.",
         test=_parity_best_at_strongest,
         about=(COMPAS,),
     ),
     Claim(
-        key="C14",
+        key="C15",
         place=_RESULTS,
         words="At ε = 0.1 the seeds' signs are those of a fair coin: 28 of 50, p = 0.82.",
         paper=_printed_sign_test,
@@ -120,28 +120,28 @@ CLAIMS = (
         slip=True,
     ),
     Claim(
-        key="C15",
+        key="C16",
         place=_RESULTS,
         words="At ε = 0.1 the interval of the mean excludes 0 although the signs do not.",
         test=_tests_disagree,
         about=(COMPAS,),
     ),
     Claim(
-        key="C16",
+        key="C17",
         place=_RESULTS,
         words="The reason is a denominator near zero at this budget.",
         test=_small_denominator,
         about=(COMPAS,),
     ),
     Claim(
-        key="C17",
+        key="C18",
         place=f"{_RESULTS}; Table S1",
         words="At ε = 0.1 a higher floor makes the sign more consistent.",
         test=_steadier_signs,
         about=(COMPAS,),
     ),
     Claim(
-        key="C18",
+        key="C19",
         place=_RESULTS,
         words="It does so because the gaps are far below those floors (0.01 and 0.1).",
         test=_far_below,

@@ -24,6 +24,7 @@ from pcer.study.rules import (
     FROM_HALF,
     STRONGEST,
     all_resolved,
+    both_gaps,
     budget_words,
     extreme,
     gap_words,
@@ -216,17 +217,21 @@ def _direction_only(view: View) -> Answer:
 
 def _flat_at_high_floor(view: View) -> Answer:
     values = _adult_sex_high(view)
-    seeds = (
-        f"; at least {min(view.n_positive(ADULT_SEX, e, 1e-2) for e in BUDGETS)}/{view.n_seeds} "
-        "positive"
-        if isinstance(view, Run)
-        else "; 50/50 positive"
-    )
+    positive = _least_positive(view)
+    gaps = [gap for pair in both_gaps(view, ADULT_SEX, BUDGETS) for gap in pair]
     return Answer(
-        f"{range_words(values, signed)} at floor 0.01{seeds}",
-        min(values) > 0 and is_flat(values),
-        "The floor exceeds the gaps, so this is the rate difference, as the paper says.",
+        f"{range_words(values, signed)} at floor 0.01; at least {positive}/{view.n_seeds} positive",
+        min(values) > 0 and is_flat(values) and positive == view.n_seeds,
+        "All mean gaps are below that floor, so this is the rate difference, as the paper says."
+        if max(gaps) < 1e-2
+        else f"The mean gaps are {range_words(gaps, gap_words)}.",
     )
+
+
+def _least_positive(view: View) -> int:
+    if isinstance(view, Paper):
+        return int(printed("adult_sex_floor_0.01_positive_seeds"))
+    return min(view.n_positive(ADULT_SEX, e, 1e-2) for e in BUDGETS)
 
 
 def _adult_sex_high(view: View) -> list[float]:

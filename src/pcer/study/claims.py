@@ -97,7 +97,8 @@ def _preface(study: Study) -> list[str]:
         "“More than the luck of the split” means, in our run, the audit's tests "
         "([method.md](method.md), section 5) with the overfitting gap as cost; of a printed gap, "
         "that the mean over 50 splits exceeds what group sizes alone give, one-sided, Holm over "
-        "all 72. The paper's bootstrap intervals ask another question: they exclude 0 whenever "
+        "all 72, and of a printed disparity that the gap of the group with the lower ratio does. "
+        "The paper's bootstrap intervals ask another question: they can exclude 0 whenever "
         "positive rates differ enough, with or without memorisation.",
         "\n".join([f"{origin(study)} Made with `{COMMAND}`.", *map(_line, data_notes(study))]),
     ]

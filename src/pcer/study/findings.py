@@ -46,15 +46,14 @@ def _opening(facts: Facts) -> list[str]:
     best = max(facts.sharper, key=lambda cost: n_resolved(facts.of(cost)), default=None)
     return [
         "# Findings: whose privacy cost is visible?",
-        f"The paper ({markdown_text(PAPER)}) divides what a group receives from a model by what it "
-        "pays, its privacy cost, and takes the group's overfitting gap for that cost. We ran "
-        "the paper's "
-        "protocol and asked of every gap, published and our own, whether it is more than the luck "
-        "of who was put into training; then we asked the same models with sharper costs.",
+        f"The paper ({markdown_text(PAPER)}) divides what a group receives from a model by what "
+        "it pays, its privacy cost, and takes the group's overfitting gap for that cost. We ran "
+        "the paper's protocol and asked of every gap, published and our own, whether it is more "
+        "than the luck of who was put into training; then we asked the same models with sharper "
+        "costs.",
         f"- **The gap.** Of the {n} published mean gaps **{sum(published)}** can be told from "
-        "split "
-        f"luck, {count(private, stands_out)} with differential privacy; "
-        f"of ours {sum(ours)}, {count(private, lambda row: row.resolved)} with privacy.",
+        f"split luck, {count(private, stands_out)} with differential privacy{_silent(facts)}; of "
+        f"ours {sum(ours)}, {count(private, lambda row: row.resolved)} with privacy.",
         (
             f"- **Sharper costs.** From the same models, without training another, "
             f"{SHARPER[best]} tells {n_resolved(facts.of(best))} of {2 * len(facts.of(best))} "
@@ -68,6 +67,13 @@ def _opening(facts: Facts) -> list[str]:
     ]
 
 
+def _silent(facts: Facts) -> str:
+    """Configurations whose published gaps, with privacy, are all within split luck."""
+    loud = {row.configuration for row in facts.gaps if row.private and stands_out(row)}
+    names = [one.name for one in facts.study.configurations if one not in loud]
+    return f" (none in {', '.join(names)})" if names else ""
+
+
 def _meaning(facts: Facts) -> list[str]:
     plain = [
         one
@@ -79,13 +85,11 @@ def _meaning(facts: Facts) -> list[str]:
     return [
         "## What the paper gets right, and what the gap cannot show",
         "**Right.** Who pays for privacy is a question of its own, and outcome gaps do not "
-        "answer it. "
-        "The ratio, its floor, and their algebra (Propositions 2, 3, S1, S2) hold; the release of "
-        "per-group counts is a sound contract between trainer and auditor; the warning about "
-        "ε = 0.1, the null result on ACS and the remark that the Adult (sex) disparity comes from "
-        f"rates are the paper's own. {len(plain)} of the claims in [claims.md](claims.md) are "
-        "borne "
-        "out by the paper's figures and by our run alike. "
+        "answer it. The ratio, its floor, and their algebra (Propositions 2, 3, S1, S2) hold; "
+        "the release of per-group counts is a sound contract between trainer and auditor; the "
+        "warning about ε = 0.1, the null result on ACS and the remark that the Adult (sex) "
+        f"disparity comes from rates are the paper's own. {len(plain)} of the claims in "
+        "[claims.md](claims.md) are borne out by the paper's figures and by our run alike. "
         + (
             f"And costs do differ between groups: equal costs are refuted in {unequal} audits of "
             "settings by sharper costs."
@@ -109,16 +113,15 @@ def _unsure(facts: Facts) -> str:
 def _ending(facts: Facts) -> list[str]:
     return [
         "## What to do",
-        "Audit with a cost that can be seen. Train several seeds with splits of their own (two for "
-        "paired costs, eight for LiRA; fifty as here), which `pcer train` does, and run `pcer "
-        "audit "
-        "RELEASE --cost paired_confidence` and `--cost lira_advantage`. Read a disparity only with "
-        "its verdict; `not resolved` means that this number is no evidence, and the detectable "
-        "cost "
-        "beside it says how much could have gone unseen. Choose a budget by a ranking only if the "
-        "costs at the chosen budgets are resolved. Report rates and costs per group, not the ratio "
-        "alone; for harmful outcomes look for double disadvantage itself, which the ratio hides. "
-        "To check a paper's gaps, you need only group sizes, accuracies and the formula above.",
+        "Audit with a cost that can be seen. Train several seeds with splits of their own (two "
+        "for paired costs, eight for LiRA; the paper has fifty), as `pcer train` does, and run "
+        "`pcer audit RELEASE --cost paired_confidence` and `--cost lira_advantage`. Read a "
+        "disparity only with its verdict; `not resolved` means that this number is no evidence, "
+        "and the detectable cost beside it says how much could have gone unseen. Choose a budget "
+        "by a ranking only if the costs at the chosen budgets are resolved. Report rates and "
+        "costs per group, not the ratio alone; for harmful outcomes look for double disadvantage "
+        "itself, which the ratio hides. To check a paper's gaps, you need only group sizes, "
+        "accuracies and the formula above.",
         "## Limits",
         "One network, four datasets, one training recipe. Splits and seeds of one dataset measure "
         "split and training luck, not a new population; budgets share splits, so agreement across "

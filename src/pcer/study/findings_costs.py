@@ -23,20 +23,18 @@ def costs_section(facts: Facts) -> list[str]:
     return [
         "## The same question, asked with sharper costs",
         "Each record was in about 70 % of the training sets. **Paired** costs compare a record "
-        "with "
-        "itself: its mean correctness (paired gap) or the probability of its true label (paired "
-        "confidence) over models that trained on it, minus the mean over those that did not. "
-        "**LiRA** is the attack of Carlini et al., the sweep's models being each other's shadow "
-        "models; its cost is AUC − ½. All come from the models that gave the gaps; errors are over "
-        "records, and each audit corrects over its own configuration's budgets and groups "
-        "([attacks.md](attacks.md)).",
+        "with itself: its mean correctness (paired gap) or the probability of its true label "
+        "(paired confidence) over models that trained on it, minus the mean over those that did "
+        "not. **LiRA** is the attack of Carlini et al., the sweep's models being each other's "
+        "shadow models; its cost is AUC − ½. All come from the models that gave the gaps; errors "
+        "are over records, and each audit corrects over its own configuration's budgets and "
+        "groups ([attacks.md](attacks.md)).",
         _cost_table(facts),
         f"![Exposure of each group]({FIGURES}/findings-exposure.svg)"
         if EXPOSURE_COST in facts.sharper
         else "",
         "*Figure 2. Exposure by paired confidence: how much more probable the true label of a "
-        "record "
-        "is to a model that trained on it, with 95 % intervals.*"
+        "record is to a model that trained on it, with 95 % intervals.*"
         if EXPOSURE_COST in facts.sharper
         else "",
         "**Which group is more exposed?** Where the audit refutes equal costs, the group with the "
@@ -46,8 +44,7 @@ def costs_section(facts: Facts) -> list[str]:
         f"**Is there a disparity then?** {disparity_told(facts)} {_disparity_by_budget(facts)}",
         f"![Verdicts by cost]({FIGURES}/findings-verdicts.svg)",
         "*Figure 3. The audit's verdict in every setting by each cost. Letters: the group found "
-        "the "
-        "more exposed (M, F: male, female; W, NW: White, Non-White; Ot, AA: Other, "
+        "the more exposed (M, F: male, female; W, NW: White, Non-White; Ot, AA: Other, "
         "African-American). ●: doubly disadvantaged.*",
         "**And a double disadvantage?** Where the audit finds one, the group and the budgets:",
         _who(facts, lambda row: row.double),
@@ -58,8 +55,7 @@ def costs_section(facts: Facts) -> list[str]:
 def _cost_table(facts: Facts) -> str:
     lines = [
         "| cost | costs told from chance | with privacy | unequal between groups | disparity "
-        "shown | "
-        "double disadvantage |",
+        "shown | double disadvantage |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     for cost in (GAP, *facts.sharper):
@@ -148,10 +144,8 @@ def _disparity_by_budget(facts: Facts) -> str:
     lower = sorted({f"{r.configuration.name}: {r.lower_ratio}" for r in private if r.lower_ratio})
     return (
         f"With privacy sharper costs show one from {budget_words(where[:1])} on; the group with "
-        "the "
-        f"lower ratio is, in {'; '.join(lower)}. Where a positive prediction harms (COMPAS), a "
-        "lower "
-        "ratio is no disadvantage by itself."
+        f"the lower ratio is, in {'; '.join(lower)}. Where a positive prediction harms (COMPAS), "
+        "a lower ratio is no disadvantage by itself."
     )
 
 
@@ -183,8 +177,7 @@ def _compas_told(facts: Facts) -> str:
     if private:
         return (
             f"On COMPAS the double disadvantage of {group}s that the paper reports is borne out "
-            "with "
-            f"privacy, at {budget_words(private)}."
+            f"with privacy, at {budget_words(private)}."
         )
     if any(row.double == group for row in rows):
         return (

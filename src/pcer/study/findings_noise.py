@@ -32,18 +32,16 @@ def noise_section(facts: Facts) -> list[str]:
         f"{len(facts.gaps)}. Splits share records, but given the records they are drawn "
         f"independently, so the mean's error is 1/√{len(SEEDS)} of one gap's; budgets and "
         "attributes share splits, which Holm allows for. The first to stand out must be "
-        f"{limit:.2f} times its noise level. Group sizes, labels and correct counts are those "
-        "of our "
-        "run where the records are as many as the paper's, else the paper's number in our shares "
-        "and the accuracy it prints.",
+        f"{limit:.2f} times its noise level. Group sizes, labels and correct counts are those of "
+        "our run where the records are as many as the paper's, else the paper's number in our "
+        "shares and the accuracy it prints.",
         "**The test of ours** is the audit's: the signed difference, split luck taken off, over "
-        "its "
-        "error, Holm over the 12 of a configuration. It is sharper than a test of the clipped gap.",
+        "its error, Holm over the 12 of a configuration. It is sharper than a test of the "
+        "clipped gap.",
         f"![Mean gaps over noise level]({FIGURES}/findings-gaps.svg)",
         "*Figure 1. Every mean gap divided by its noise level, published and ours. Grey: where "
-        "95 % "
-        "of means lie if nothing is memorised. Dashed: where the first of all published gaps "
-        "stands out.*",
+        "95 % of means lie if nothing is memorised. Dashed: where the first of all published "
+        "gaps stands out.*",
         _by_dataset(facts),
         f"{len(below)} published gaps are not even above their noise level. {_readings(facts)}",
         _own_by_same_test(facts),
@@ -85,9 +83,8 @@ def _readings(facts: Facts) -> str:
     raw = sum(gap.p_value <= 0.05 for gap in counts[Reading.COUNTS][1])
     return (
         f"The count of {first[1]} is {rounding} whichever way the last printed digits were "
-        "rounded. "
-        f"With other readings of the spread: {others}. Without the correction for so many looks "
-        f"{raw} gaps have p ≤ 0.05."
+        f"rounded. With other readings of the spread: {others}. Without the correction for so "
+        f"many looks {raw} gaps have p ≤ 0.05."
     )
 
 
