@@ -20,6 +20,9 @@ from pcer.ranking import BoolArray, Ranked, Ranker
 TIE_TOLERANCE = 1e-12
 """Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded."""
 
+SMALLEST_PROBABILITY = 2.0**-53
+"""Distance from 0 or 1 that a rounded probability may have had: log odds of about 37."""
+
 TAIL_NONMEMBERS = 10
 """Non-members that must lie beyond a threshold before a rate so small can be estimated."""
 
@@ -78,6 +81,16 @@ def confidence_of(scaled_logit: FloatArray) -> FloatArray:
     from scipy.special import expit
 
     return np.asarray(expit(scaled_logit))
+
+
+def log_odds(probability: FloatArray) -> FloatArray:
+    """Log odds of a probability; 0 and 1 count as the least that can be told from them.
+
+    >>> log_odds(np.array([0.5, 0.75])).round(6)
+    array([0.      , 1.098612])
+    """
+    inner = np.clip(probability, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+    return np.asarray(np.log(inner) - np.log1p(-inner))
 
 
 def gap_attack(correct: BoolArray, member: BoolArray) -> Advantage:

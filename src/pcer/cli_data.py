@@ -63,6 +63,10 @@ def release(
         str | None, typer.Option(help="Column of an attack's score, higher for members.")
     ] = None,
     loss: Annotated[str | None, typer.Option(help="Column of the loss, lower for members.")] = None,
+    record_id: Annotated[
+        str | None,
+        typer.Option(help="Column naming a record in all models, to compare it; with --score."),
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="Order of the groups, with commas between.")
     ] = None,
@@ -94,6 +98,7 @@ def release(
         split_id=split_id,
         membership_score=membership_score,
         loss=loss,
+        record_id=record_id,
     )
     facts: Any = {
         "dataset": dataset or _stem(table),

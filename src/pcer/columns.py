@@ -86,7 +86,8 @@ def column_of(values: Any, name: str) -> Coded:
     )
     texts = [text_of(value) for value in uniques.tolist()]
     names = sorted(set(texts))
-    order = np.array([names.index(text) for text in texts], dtype=np.int64)
+    position = {text: index for index, text in enumerate(names)}
+    order = np.array([position[text] for text in texts], dtype=np.int64)
     codes = np.full(len(array), -1, dtype=np.int64)
     codes[~missing] = order[inverse] if len(order) else 0
     return Coded(names, codes)

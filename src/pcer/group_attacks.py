@@ -54,7 +54,7 @@ class BudgetScores:
     """What all models of one budget say about every record, checked once.
 
     Attributes:
-        logits: (seed, record) log odds of label 1; label 1 is predicted above 0.
+        logits: (seed, record) log odds of label 1, which is predicted from 0 on.
         labels: (record,) 0 or 1.
         member: (seed, record) whether the seed's model was trained on the record.
         group: (record,) position in ``group_names``; -1 where the group is not known.
@@ -180,7 +180,8 @@ def _about_records(views: Views) -> _AboutRecords:
     for block, logits, member in blocks(views.logits, views.member):
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
-        paired["paired_gap"][block] = paired_differences(logit > 0, member)
+        correct = (logits >= 0) == (views.labels[block] == 1)
+        paired["paired_gap"][block] = paired_differences(correct, member)
         paired["paired_confidence"][block] = paired_differences(confidence, member)
         if calibrated is not None:
             others = other_models(logit, member)

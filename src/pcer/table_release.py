@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from pcer._version import __version__
-from pcer.columns import text_of
+from pcer.attacks import log_odds
+from pcer.columns import cross, recode, text_of
 from pcer.data.auc import Auc, auc_from_counts
 from pcer.data.count import Cell, RunKey, count_cells
 from pcer.data.membership import EXACT_ROWS, Groups, RunScores, membership_scores
 from pcer.data.prediction_table import PredictionColumns, open_predictions
+from pcer.data.records import BudgetRecords, records_by_budget
 from pcer.errors import InputError
+from pcer.exposure import BudgetScores, pooled_exposures_of, pooled_notes
 from pcer.jsonfile import explain
 from pcer.release import (
     HINTS,
@@ -23,6 +28,7 @@ from pcer.release import (
     Exposure,
     GroupTables,
     Outcome,
+    PooledExposure,
     Provenance,
     Release,
     Run,
@@ -97,17 +103,59 @@ def releases_from_table(
     views = _views(columns.attributes)
     if facts.groups is not None and len(views) > 1:
         raise InputError("the order of groups can be given for one attribute only.")
-    aucs: dict[str, dict[tuple[RunKey, str], Auc]] = {name: {} for name in views}
+    rows, exposed = _rows_per_run(cells), {name: _Exposed() for name in views}
     if columns.membership_score or columns.loss:
-        rows = _rows_per_run(cells)
         for run, scores in membership_scores(
             table, columns, rows, file=file, exact_rows=exact_rows
         ):
             for name, view in views.items():
-                aucs[name].update(_aucs(run, scores, view))
+                exposed[name].aucs.update(_aucs(run, scores, view))
+    if columns.record_id:
+        names = {name: _group_names(cells, view, facts.groups) for name, view in views.items()}
+        for budget in records_by_budget(
+            table, columns, rows, positive=facts.positive_label, file=file
+        ):
+            _compare_records(budget, views, names, exposed)
     return {
-        name: _release(name, view, cells, aucs[name], facts, file) for name, view in views.items()
+        name: _release(name, view, cells, exposed[name], facts, file)
+        for name, view in views.items()
     }
+
+
+@dataclass(frozen=True)
+class _Exposed:
+    """What attacks found for one release, and the splits that record ids gave away."""
+
+    aucs: dict[tuple[RunKey, str], Auc] = field(default_factory=dict)
+    pooled: list[PooledExposure] = field(default_factory=list)
+    splits: dict[RunKey, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def _compare_records(
+    budget: BudgetRecords,
+    views: Mapping[str, tuple[int, ...]],
+    names: Mapping[str, list[str]],
+    exposed: Mapping[str, _Exposed],
+) -> None:
+    """Each record with itself over the models of one budget, for the groups of every view."""
+    logits, labels = log_odds(budget.probability), budget.positive.astype(np.int64)
+    scores = [
+        BudgetScores(
+            logits=logits,
+            labels=labels,
+            member=budget.member,
+            group=recode(cross([budget.groups[i] for i in view]), names[name]),
+            group_names=tuple(names[name]),
+        )
+        for name, view in views.items()
+    ]
+    epsilon = budget.runs[0].epsilon
+    found = pooled_exposures_of(scores, epsilon=math.inf if epsilon is None else epsilon)
+    for one, pooled in zip(exposed.values(), found, strict=True):
+        one.pooled.extend(pooled)
+        one.splits.update(zip(budget.runs, budget.splits, strict=True))
+        one.notes.extend(n for n in pooled_notes(len(budget.runs)) if n not in one.notes)
 
 
 def _views(attributes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
@@ -135,18 +183,26 @@ def _aucs(
             yield (run, str(name)), auc
 
 
+def _group_names(
+    cells: list[Cell], view: tuple[int, ...], groups: Sequence[Any] | None
+) -> list[str]:
+    """The groups of a release: as given, or all that occur, sorted."""
+    if groups is not None:
+        return [text_of(group) for group in groups]
+    return sorted({name for cell in cells if (name := _group(cell.groups, view)) is not None})
+
+
 def _release(
     attribute: str,
     view: tuple[int, ...],
     cells: list[Cell],
-    aucs: Mapping[tuple[RunKey, str], Auc],
+    exposed: _Exposed,
     facts: ReleaseFacts,
     file: str,
 ) -> Release:
     counts, left_out = _tables(cells, view, facts.groups)
-    found = sorted({group for _, _, group, _, _ in counts})
-    names = found if facts.groups is None else [text_of(group) for group in facts.groups]
-    if len(found) < 2:
+    names = _group_names(cells, view, facts.groups)
+    if len({group for _, _, group, _, _ in counts}) < 2:
         raise InputError(f"{file}: attribute {attribute!r} has one group only; an audit needs two.")
     runs = sorted({cell.run for cell in cells}, key=lambda run: run.order)
     try:
@@ -159,10 +215,15 @@ def _release(
                 positive_label=facts.positive_label,
                 n_records=max(_rows_per_run(cells).values()),
                 n_missing_group=max(left_out.values(), default=0),
-                notes=[*facts.notes, *_notes(attribute, left_out, aucs.values())],
+                notes=[
+                    *facts.notes,
+                    *_notes(attribute, left_out, exposed.aucs.values()),
+                    *exposed.notes,
+                ],
             ),
             training=Training(mechanism=facts.mechanism, split_kind=facts.split_kind),
-            runs=[_run(run, names, counts, aucs, facts.dp_delta) for run in runs],
+            runs=[_run(run, names, counts, exposed, facts.dp_delta) for run in runs],
+            pooled_exposure=exposed.pooled,
             provenance=Provenance(pcer_version=__version__),
         )
     except ValidationError as error:
@@ -189,7 +250,7 @@ def _run(
     run: RunKey,
     names: list[str],
     counts: Counter[tuple[RunKey, str, str, bool, bool]],
-    aucs: Mapping[tuple[RunKey, str], Auc],
+    exposed: _Exposed,
     dp_delta: float | None,
 ) -> Run:
     def confusion(split: str, group: str) -> Confusion:
@@ -203,14 +264,14 @@ def _run(
     groups = {}
     for name in names:
         train, test = confusion("train", name), confusion("test", name)
-        auc = aucs.get((run, name))
+        auc = exposed.aucs.get((run, name))
         exposure = {} if auc is None else {PROXY: _exposure(auc, train.n + test.n)}
         groups[name] = GroupTables(train=train, test=test, exposure=exposure)
     return Run(
         epsilon=run.epsilon,
         dp_delta=None if run.epsilon is None else dp_delta,
         seed=run.seed,
-        split=run.split_id,
+        split=run.split_id or exposed.splits.get(run),
         groups=groups,
     )
 

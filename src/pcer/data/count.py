@@ -167,7 +167,13 @@ def _positive_name(
     rows: list[dict[str, Any]], columns: PredictionColumns, positive: Any, file: str
 ) -> str:
     keys = (_TRUTH,) if columns.y_pred is None else (_TRUTH, _GUESS)
-    values = sorted({text_of(row[key]) for row in rows for key in keys})
+    return positive_name(
+        sorted({text_of(row[key]) for row in rows for key in keys}), positive, file
+    )
+
+
+def positive_name(values: list[str], positive: Any, file: str) -> str:
+    """Which of at most two labels is the positive one, as text."""
     if len(values) > 2:
         shown = ", ".join(repr(value) for value in values[:5])
         raise InputError(

@@ -27,7 +27,7 @@ EXACT_ROWS = 5_000_000
 N_BINS = 65_536
 N_CELLS = 4_096
 _SCORE, _BIN, _CELL, _PLACE = "pcer_score", "pcer_bin", "pcer_cell", "pcer_place"
-_BUDGET, _SEED = "pcer_budget", "pcer_seed"
+_BUDGET, RUN_SEED = "pcer_budget", "pcer_seed"
 _NO_BUDGET = -1.0  # no budget is negative
 _COUNTED = ("low", "high", "members", "nonmembers")
 
@@ -51,7 +51,7 @@ def membership_scores(
     """
     scored = _scored(table, columns, file)
     for batch in _batches(rows, exact_rows):
-        part = scored if len(batch) == len(rows) else _of_runs(scored, columns, batch)
+        part = scored if len(batch) == len(rows) else of_runs(scored, columns, batch)
         if max(rows[run] for run in batch) <= exact_rows:
             counted = _counted(part, columns, _SCORE)
         else:
@@ -133,15 +133,15 @@ def _batches(rows: Mapping[RunKey, int], limit: int) -> Iterator[list[RunKey]]:
     yield batch
 
 
-def _of_runs(scored: ir.Table, columns: PredictionColumns, runs: list[RunKey]) -> ir.Table:
+def of_runs(scored: ir.Table, columns: PredictionColumns, runs: list[RunKey]) -> ir.Table:
     """The rows of the named models: a join, which stays fast where many models are asked for."""
     import ibis
     import pyarrow as pa
 
     budgets = [_NO_BUDGET if run.epsilon is None else run.epsilon for run in runs]
-    wanted = pa.table({_BUDGET: budgets, _SEED: [run.seed for run in runs]})
-    keyed = scored.mutate(**{_BUDGET: _budget(scored, columns), _SEED: _seed(scored, columns)})
-    return keyed.semi_join(ibis.memtable(wanted), [_BUDGET, _SEED])
+    wanted = pa.table({_BUDGET: budgets, RUN_SEED: [run.seed for run in runs]})
+    keyed = scored.mutate(**{_BUDGET: _budget(scored, columns), RUN_SEED: _seed(scored, columns)})
+    return keyed.semi_join(ibis.memtable(wanted), [_BUDGET, RUN_SEED])
 
 
 def _budget(scored: ir.Table, columns: PredictionColumns) -> ir.Value:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     import ibis.expr.types as ir
 
+EVEN = 0.5
+"""The threshold at which a probability is a log odds of 0."""
+
 # Every backend guesses the types of a CSV file in its own way; "yes" must stay a text.
 _CSV_OPTIONS: dict[str, dict[str, Any]] = {
     "duckdb": {"auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
@@ -42,6 +45,8 @@ class PredictionColumns:
         split_id: which models used the same split.
         membership_score: an attacker's score, higher where a record seems a member.
         loss: the model's loss, lower where a record seems a member; instead of a score.
+        record_id: names a record in every model, so that it can be compared with itself; needs
+            ``y_score``.
     """
 
     attributes: tuple[str, ...]
@@ -55,6 +60,7 @@ class PredictionColumns:
     split_id: str | None = None
     membership_score: str | None = None
     loss: str | None = None
+    record_id: str | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
@@ -63,6 +69,11 @@ class PredictionColumns:
             raise InputError("give either predicted labels or a score column, not both.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
+        if self.record_id is not None and (self.y_score is None or self.threshold != EVEN):
+            raise InputError(
+                "comparing records with --record-id needs probabilities (--score), cut at a "
+                f"--threshold of {EVEN}; give these, or leave --record-id out."
+            )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
         """The same, with columns of the usual names where the table has them."""
@@ -83,7 +94,7 @@ class PredictionColumns:
     def names(self) -> tuple[str, ...]:
         """Every column that is read."""
         given = (self.y_true, self.y_pred, self.y_score, self.membership_score, self.loss)
-        named = (name for name in given if name is not None)
+        named = (name for name in (*given, self.record_id) if name is not None)
         return (*self.runs, self.split, *self.attributes, *named)
 
 
