@@ -73,7 +73,7 @@ TRAINERS = ("table_release", "sweep_release", "sweep", "cli_data", "cli_train")
 ATTACKS = ("attacks", "paired", "lira", "empirical_epsilon", "exposure")
 """The trainer's side: the auditor never has the records that these need."""
 
-BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")
+BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray")
 
 
 def imported(path: Path) -> set[str]:
@@ -122,6 +122,15 @@ def test_the_data_room_needs_no_room_below_it():
 def test_training_needs_no_room_below_it():
     for path in (SOURCE / "train").glob("*.py"):
         assert imported(path) <= {"train", "errors", "cache", "jsonfile", "_version"}, path
+
+
+def test_ray_is_imported_in_one_file_and_only_when_asked_for():
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        assert "import ray\n" not in text or path.name == "ray_path.py", path
+        assert "from ray" not in text or path.name == "ray_path.py", path
+    code = "import sys, pcer.sweep, pcer.train.ray_path\nassert 'ray' not in sys.modules\n"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in (*ATTACKS, *TRAINERS)])

@@ -44,6 +44,9 @@ CONNECT_SECONDS = 15
 LEAST_STORE = 100_000_000
 """Bytes of the object store of a node that is started here, at least."""
 
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
+"""No usage statistics; and errors are told by us, once."""
+
 LOCAL = "local"
 """Ray's word for a new node on this machine."""
 
@@ -224,7 +227,7 @@ def _start(options: Mapping[str, Any]) -> None:
 def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, Any]]:
     """What ``ray.init`` is to do, with the environment and the folder that it needs."""
     if flags.address is not None:
-        with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
+        with _environment(QUIET):
             yield {"address": flags.address}
         return
     with (
@@ -245,11 +248,7 @@ def _protection(folder: Path) -> dict[str, str]:
 
     Ray has no plain option for the last: without clusters it takes the loopback address.
     """
-    protection = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    }
+    protection = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **QUIET}
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)
