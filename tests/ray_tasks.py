@@ -9,7 +9,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +52,8 @@ def local() -> dict[tuple[Model, ...], bytes]:
 
 def with_task(task: Callable[..., object], work: Callable[[], object]) -> object:
     """Do something while another function is the task."""
-    before = path.train_task
-    path.train_task = task
-    try:
+    with replaced("train_task", task):
         return work()
-    finally:
-        path.train_task = before
 
 
 def faulty(n_deaths: int) -> Callable[..., object]:
@@ -92,6 +89,45 @@ def most_in_flight(**changes: object) -> int:
     return max(seen)
 
 
+def gpus_seen(work: object, block: tuple[Model, ...]) -> object:
+    """A task that tells which GPUs it was given, in place of logits."""
+    import ray
+
+    visible = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    return path.BlockResult(block, np.array([len(ray.get_gpu_ids()), len(visible)]))
+
+
+def gpus_of_tasks() -> list[list[int]]:
+    """For each task on the GPU: those Ray gave it, and those it could see."""
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(device="cuda"))
+    return [result.logits.tolist() for result in results]
+
+
+@contextmanager
+def replaced(name: str, value: object) -> Iterator[None]:
+    """Put something else in a place of the module."""
+    before = getattr(path, name)
+    setattr(path, name, value)
+    try:
+        yield
+    finally:
+        setattr(path, name, before)
+
+
+@contextmanager
+def node_with_a_gpu() -> Iterator[None]:
+    """A node of pcer's own that claims to have a GPU, so that tasks for one are started."""
+    options = path._node_options
+
+    @contextmanager
+    def claiming(*arguments: object) -> Iterator[dict[str, object]]:
+        with options(*arguments) as given:
+            yield {**given, "num_gpus": 1}
+
+    with replaced("_node_options", claiming), path._connected(flags(jobs=2), 1):
+        yield
+
+
 def refusal(work: Callable[[], object]) -> list[str]:
     """The kind of error and its sentence."""
     try:
@@ -115,12 +151,9 @@ def without_standardising() -> object:
 
 
 def other_versions() -> list[str]:
-    versions = path._versions
-    path._versions = lambda: (("pcer", "0.0.0"), *versions()[1:])
-    try:
+    others = (("pcer", "0.0.0"), *path._versions()[1:])
+    with replaced("_versions", lambda: others):
         return refusal(trained)
-    finally:
-        path._versions = versions
 
 
 def seeds_alike() -> bool:
@@ -133,17 +166,20 @@ def seeds_alike() -> bool:
 
 def main() -> None:
     expected, found = local(), {}
-    with path._connected(flags(jobs=2), 1):
+    with node_with_a_gpu():
         import ray
 
         found["same"] = trained() == expected
         found["same_after_a_death"] = with_task(faulty(1), trained) == expected
         found["deaths"] = len(list(FOLDER.glob("death-*")))
         found["seeds_alike"] = seeds_alike()
-        path.MAX_RETRIES = 1
-        found["given_up"] = with_task(faulty(9), lambda: refusal(trained))
+        with replaced("MAX_RETRIES", 1):
+            found["given_up"] = with_task(faulty(9), lambda: refusal(trained))
         found["missing"] = refusal(without_standardising)
-        found["no_gpu"] = refusal(lambda: trained(device="cuda"))
+        found["gpus_of_tasks"] = with_task(gpus_seen, gpus_of_tasks)
+        found["false_gpu"] = refusal(lambda: trained(device="cuda"))
+        with replaced("_slots", lambda flags: 0):
+            found["no_gpu"] = refusal(lambda: trained(device="cuda"))
         found["versions"] = other_versions()
         found["most_in_flight"] = [most_in_flight(jobs=jobs) for jobs in (1, 3, None)]
         found["first_only"] = first_only()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from pcer.errors import InputError
 from pcer.train import EngineFlags, ray_path
@@ -192,6 +193,10 @@ def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
         "InputError",
         "Missing features need config.standardise, which fills them in.",
     ]
+    assert found["gpus_of_tasks"] == [[1, 1]] * 6
+    if not torch.cuda.is_available():
+        assert found["false_gpu"][0] == "InputError"
+        assert "no CUDA device can be used here" in found["false_gpu"][1]
     assert found["no_gpu"][0] == "InputError"
     assert "no node of the Ray cluster offers a GPU" in found["no_gpu"][1]
     assert found["versions"][0] == "InputError"
