@@ -264,7 +264,7 @@ def _token() -> str:
 
 
 def _knock(address: str) -> None:
-    """Raise InputError unless somebody listens at host:port; other forms are left to Ray."""
+    """Raise InputError unless somebody listens there; where "auto" is, is left to Ray."""
     if address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -351,7 +351,7 @@ def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
 def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
     """Room for the records twice and for every result in flight: nothing goes to the disk."""
     rows = sum(rows.nbytes for rows in data.train_rows.values())
-    in_flight = min(len(blocks), 2 * _cores()) * max(len(block) for block in blocks)
+    in_flight = min(len(blocks), 2 * _cores()) * max(map(len, blocks), default=0)
     result = data.n_records * np.float32().nbytes
     return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result
 
