@@ -137,7 +137,7 @@ ATTACKS = (
 )
 """The trainer's side: the auditor never has the records that these need."""
 
-BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus")
+BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray")
 
 
 def imported(path: Path) -> set[str]:
@@ -211,6 +211,15 @@ def test_a_file_of_the_study_imports_only_the_auditors_half(name):
     allowed |= trainers if name in STUDY_TRAINERS else set()
     assert imported(path) - {"study"} <= allowed
     assert imported_of_study(path) <= set(STUDY[: STUDY.index(name)])
+
+
+def test_ray_is_imported_in_one_file_and_only_when_asked_for():
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        assert "import ray\n" not in text or path.name == "ray_path.py", path
+        assert "from ray" not in text or path.name == "ray_path.py", path
+    code = "import sys, pcer.sweep, pcer.train.ray_path\nassert 'ray' not in sys.modules\n"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in (*ATTACKS, *TRAINERS)])

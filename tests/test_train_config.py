@@ -9,7 +9,7 @@ from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
-from pcer.train.config import Accountant, EngineFlags, TrainConfig, parse_budgets
+from pcer.train.config import Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
 
 
 def test_defaults_are_the_papers():
@@ -52,6 +52,25 @@ def test_bad_settings_are_refused_in_a_sentence(settings, sentence):
 def test_unknown_device_is_refused(flags):
     with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'cuda:N', but"):
         EngineFlags(**flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"engine": "dask"}, r"engine must be one of \['local', 'ray'\], but 'dask' was given"),
+        ({"address": "auto"}, "address is for engine 'ray' only, but 'auto' was given"),
+        ({"engine": "ray", "device": "cuda:1"}, "device must be 'cuda', but 'cuda:1' was given"),
+    ],
+)
+def test_unknown_engine_or_idle_address_is_refused(flags, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        EngineFlags(**flags)
+
+
+def test_ray_takes_an_address_or_none():
+    assert EngineFlags().engine is Engine.LOCAL
+    assert EngineFlags(engine="ray").engine is Engine.RAY
+    assert EngineFlags(engine="ray", address="auto", device="cuda").address == "auto"
 
 
 @pytest.mark.parametrize("name", ["block_size", "jobs"])

@@ -61,11 +61,10 @@ def train(
     ] = "pld",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; default: cores. Changes only the speed.")
+        int | None, typer.Option(help="Processes; default: cores. Changes only the speed.")
     ] = None,
     block_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Models that step together. Changes only the speed."),
+        int | None, typer.Option(help="Models that step together. Changes only the speed.")
     ] = None,
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")

@@ -44,6 +44,9 @@ CONNECT_SECONDS = 15
 LEAST_STORE = 100_000_000
 """Bytes of the object store of a node that is started here, at least."""
 
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
+"""No usage statistics; and errors are told by us, once."""
+
 LOCAL = "local"
 """Ray's word for a new node on this machine."""
 
@@ -224,7 +227,7 @@ def _start(options: Mapping[str, Any]) -> None:
 def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, Any]]:
     """What ``ray.init`` is to do, with the environment and the folder that it needs."""
     if flags.address is not None:
-        with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
+        with _environment(QUIET):
             yield {"address": flags.address}
         return
     with (
@@ -245,11 +248,7 @@ def _protection(folder: Path) -> dict[str, str]:
 
     Ray has no plain option for the last: without clusters it takes the loopback address.
     """
-    protection = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-    }
+    protection = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **QUIET}
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)
@@ -265,7 +264,7 @@ def _token() -> str:
 
 
 def _knock(address: str) -> None:
-    """Raise InputError unless somebody listens at host:port; other forms are left to Ray."""
+    """Raise InputError unless somebody listens there; where "auto" is, is left to Ray."""
     if address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -352,7 +351,7 @@ def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
 def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
     """Room for the records twice and for every result in flight: nothing goes to the disk."""
     rows = sum(rows.nbytes for rows in data.train_rows.values())
-    in_flight = min(len(blocks), 2 * _cores()) * max(len(block) for block in blocks)
+    in_flight = min(len(blocks), 2 * _cores()) * max(map(len, blocks), default=0)
     result = data.n_records * np.float32().nbytes
     return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result
 

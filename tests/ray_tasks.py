@@ -1,0 +1,204 @@
+"""A driver that runs tasks on a Ray node of its own with faults in them, and prints what happened.
+
+``python -m tests.ray_tasks FOLDER`` prints one JSON object; ``test_train_ray.py`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from pcer.errors import PcerError
+from pcer.train import NO_DP, EngineFlags, Model, TrainConfig, TrainingData, run_blocks, train_seeds
+from pcer.train import ray_path as path
+
+FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+CONFIG = TrainConfig(epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given")
+SECRET = b"the secret that no log may hold"
+BLOCKS = [[Model(seed, epsilon, 1.0 / epsilon) for epsilon in (1.0, 2.0)] for seed in range(6)]
+
+
+def data(missing: float = 0.5) -> TrainingData:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(200, 3))
+    features[0, 0] = missing
+    splits = {seed: rng.permutation(200)[:140] for seed in range(6)}
+    return TrainingData.of(features, features[:, 1] > 0, splits, allow_missing=True)
+
+
+def flags(**changes: object) -> EngineFlags:
+    return EngineFlags(**{"engine": "ray", "block_size": 2, **changes})  # type: ignore[arg-type]
+
+
+def trained(**changes: object) -> dict[tuple[Model, ...], bytes]:
+    """The logits of every block on Ray."""
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(**changes), secret=SECRET)
+    return {result.models: result.logits.tobytes() for result in results}
+
+
+def local() -> dict[tuple[Model, ...], bytes]:
+    """The logits of every block in this process."""
+    here = EngineFlags(jobs=1)
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=here, secret=SECRET)
+    return {result.models: result.logits.tobytes() for result in results}
+
+
+def with_task(task: Callable[..., object], work: Callable[[], object]) -> object:
+    """Do something while another function is the task."""
+    with replaced("train_task", task):
+        return work()
+
+
+def faulty(n_deaths: int) -> Callable[..., object]:
+    """The task, but its process is killed when it has trained the block of seed 3."""
+    train, folder = path.train_task, FOLDER
+
+    def task(work: object, block: tuple[Model, ...]) -> object:
+        result = train(work, block)
+        deaths = len(list(folder.glob("death-*")))
+        if block[0].seed == 3 and deaths < n_deaths:
+            (folder / f"death-{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return task
+
+
+def most_in_flight(**changes: object) -> int:
+    """The largest number of tasks that were out at the same time."""
+    import ray
+
+    wait, seen = ray.wait, []
+
+    def counted(running: list[object], **options: object) -> object:
+        seen.append(len(running))
+        return wait(running, **options)
+
+    ray.wait = counted
+    try:
+        trained(**changes)
+    finally:
+        ray.wait = wait
+    return max(seen)
+
+
+def gpus_seen(work: object, block: tuple[Model, ...]) -> object:
+    """A task that tells which GPUs it was given, in place of logits."""
+    import ray
+
+    visible = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    return path.BlockResult(block, np.array([len(ray.get_gpu_ids()), len(visible)]))
+
+
+def gpus_of_tasks() -> list[list[int]]:
+    """For each task on the GPU: those Ray gave it, and those it could see."""
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(device="cuda"))
+    return [result.logits.tolist() for result in results]
+
+
+@contextmanager
+def replaced(name: str, value: object) -> Iterator[None]:
+    """Put something else in a place of the module."""
+    before = getattr(path, name)
+    setattr(path, name, value)
+    try:
+        yield
+    finally:
+        setattr(path, name, before)
+
+
+@contextmanager
+def node_with_a_gpu() -> Iterator[None]:
+    """A node of pcer's own that claims to have a GPU, so that tasks for one are started."""
+    options = path._node_options
+
+    @contextmanager
+    def claiming(*arguments: object) -> Iterator[dict[str, object]]:
+        with options(*arguments) as given:
+            yield {**given, "num_gpus": 1}
+
+    with replaced("_node_options", claiming), path._connected(flags(jobs=2), 1):
+        yield
+
+
+def refusal(work: Callable[[], object]) -> list[str]:
+    """The kind of error and its sentence."""
+    try:
+        work()
+    except PcerError as error:
+        return [type(error).__name__, str(error)]
+    return ["none", ""]
+
+
+def first_only() -> int:
+    """Take one result and leave the others behind."""
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
+    next(results)
+    results.close()
+    return 1
+
+
+def without_standardising() -> object:
+    config = TrainConfig(epochs=1, expected_batch=20, standardise=False, split="given")
+    return list(run_blocks(data(np.nan), BLOCKS, config=config, flags=flags()))
+
+
+def other_versions() -> list[str]:
+    others = (("pcer", "0.0.0"), *path._versions()[1:])
+    with replaced("_versions", lambda: others):
+        return refusal(trained)
+
+
+def seeds_alike() -> bool:
+    both = [
+        train_seeds(data(), budgets=(NO_DP,), config=CONFIG, flags=each)
+        for each in (flags(), EngineFlags(jobs=1))
+    ]
+    return bool((both[0].logits == both[1].logits).all())
+
+
+def main() -> None:
+    expected, found = local(), {}
+    with node_with_a_gpu():
+        import ray
+
+        found["same"] = trained() == expected
+        found["same_after_a_death"] = with_task(faulty(1), trained) == expected
+        found["deaths"] = len(list(FOLDER.glob("death-*")))
+        found["seeds_alike"] = seeds_alike()
+        with replaced("MAX_RETRIES", 1):
+            found["given_up"] = with_task(faulty(9), lambda: refusal(trained))
+        found["missing"] = refusal(without_standardising)
+        found["gpus_of_tasks"] = with_task(gpus_seen, gpus_of_tasks)
+        found["false_gpu"] = refusal(lambda: trained(device="cuda"))
+        with replaced("_slots", lambda flags: 0):
+            found["no_gpu"] = refusal(lambda: trained(device="cuda"))
+        found["versions"] = other_versions()
+        found["most_in_flight"] = [most_in_flight(jobs=jobs) for jobs in (1, 3, None)]
+        found["first_only"] = first_only()
+        found["still_connected"] = ray.is_initialized()
+        logs = Path(ray._private.worker._global_node.get_logs_dir_path())
+        found["logs"] = len(list(logs.rglob("*.log")))
+        found["logs_with_secret"] = [
+            file.name
+            for file in logs.rglob("*")
+            if file.is_file() and _tells(file.read_bytes(), SECRET)
+        ]
+        found["work"] = repr(path.Work(data(), SECRET, CONFIG, "cpu", ()))
+    found["closed"] = not ray.is_initialized()
+    print(json.dumps(found))
+
+
+def _tells(text: bytes, secret: bytes) -> bool:
+    return any(form in text for form in (secret, secret.hex().encode(), repr(secret).encode()))
+
+
+if __name__ == "__main__":
+    main()
