@@ -26,8 +26,12 @@ FILES = (
     ("`cells.md`, `cells.csv`", "every published figure beside ours, and how many agree"),
     ("`tables.md`, `tables.tex`", "the paper's Tables 1-3 and S1-S6, in its layout, our numbers"),
     ("`figure1.svg`, `figure1.png`", "the paper's Figure 1, our numbers"),
-    ("`report.html`", "one page of all audits; it may be left out, since it is large"),
-    ("`run.log`", "when, how long, how much memory, on what machine"),
+    (
+        "`sensitivity.md`, `.json`",
+        "what the paper leaves open, trained in several readings (`pcer reproduce --sensitivity`)",
+    ),
+    ("`report.html`", "one page of all audits; may be left out, since it is large"),
+    ("`run.log`", "when, how long, how much memory, on what machine; may be left out"),
 )
 
 
@@ -36,8 +40,8 @@ def to_readme(study: Study, comparisons: Sequence[Comparison]) -> str:
     parts = [
         "# The paper's study, run by pcer",
         f"{markdown_text(PAPER)}. {_size(study)} The folder holds statistics only, no records "
-        "and nothing about any one person. All files but the releases, `study.json` and `run.log` "
-        "follow from the releases.",
+        "and nothing about any one person. All but releases, `study.json`, `sensitivity.*` and "
+        "`run.log` follows from the releases.",
         "## What is there",
         "\n".join(["| file | what |", "|---|---|", *(f"| {a} | {b} |" for a, b in FILES)]),
         to_markdown(_verdicts(study)),
