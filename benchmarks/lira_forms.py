@@ -37,16 +37,7 @@ from benchmarks.sweeps import (
     splits_of,
 )
 from pcer.attacks import clustered_auc, confidence_of, true_label_logit
-from pcer.lira import (
-    Form,
-    Others,
-    evidence_of,
-    lira_scores,
-    other_models,
-    rmia_scores,
-    shrunk_ratio,
-    surplus_of,
-)
+from pcer.lira import Form, Others, lira_scores, other_models, rmia_scores
 from pcer.resolution import SIGNIFICANCE, holm, upper_p
 
 COVERED, ALARM = 1.96, 1.645
@@ -60,16 +51,6 @@ def centred_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
 def hard_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
     """The same times the others' mean doubt: a step of training moves a record by its doubt."""
     return _doubt(logit) * centred_scores(logit, member)
-
-
-def doubt_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Shrunk towards a difference in proportion to doubt, as sure of it as the shrunk form is."""
-    evidence, doubt = evidence_of(logit, other_models(logit, member)), _doubt(logit)
-    surplus = surplus_of(evidence)
-    known = np.isfinite(surplus)
-    slope = np.where(known, surplus, 0.0).sum(axis=1) / np.where(known, doubt**2, 0.0).sum(axis=1)
-    size = np.sqrt(np.maximum(slope, 0.0))[:, None] * doubt
-    return doubt * shrunk_ratio(evidence, size)
 
 
 def _standing(logit: np.ndarray, others: Others) -> np.ndarray:
@@ -88,7 +69,6 @@ FORMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     **{str(form): partial(lira_scores, form=form) for form in Form},
     "centred": centred_scores,
     "hard": hard_scores,
-    "doubt": doubt_scores,
     "rmia": lambda logit, member: rmia_scores(confidence_of(logit), member),
 }
 
