@@ -206,10 +206,24 @@ def test_a_report_verifies_alone(page, release, tmp_path):
     path.write_bytes(page.encode())
     assert verify_report(path) is None
     assert verify_report(path, [release]) is None
-    plan, releases = read_payload(page, file="x")
-    assert (plan, releases) == (QUICK, [release])
+    assert read_payload(page, file="x") == (QUICK, [release], None)
     with pytest.raises(InputError, match="does not carry the release"):
         verify_report(path, [mixed_release(n_seeds=3)])
+
+
+def test_a_report_links_to_the_study_and_to_nothing_else(release, tmp_path):
+    link = "../studies/paper/README.md"
+    page = to_report([pcer.audit(release, QUICK)], [release], study=link)
+    assert f'<a href="{link}">' in page
+    path = tmp_path / "report.html"
+    path.write_bytes(page.encode())
+    assert verify_report(path) is None
+    for bad in ("javascript:alert(1)", "//host/x.md", "/etc/x.md", "https:x.md", "a b.md"):
+        path.write_bytes(page.replace(link, bad).encode())
+        with pytest.raises(InputError, match="study must be a relative path"):
+            verify_report(path)
+    path.write_bytes(edited(page, link, "../other.md", after='<h2 id="method">').encode())
+    assert verify_report(path) is not None
 
 
 def _first_number(page: str, after: str) -> tuple[str, str]:

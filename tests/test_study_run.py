@@ -209,13 +209,16 @@ def test_the_display_shows_models_rate_and_time_left(monkeypatch):
     monkeypatch.setattr(cli_study, "Console", lambda **options: shown)
     times = iter([0.0, 10.0])
     monkeypatch.setattr(cli_study._Clock, "now", lambda self: next(times), raising=True)
-    with cli_study._display() as tell:
+    meter = cli_study._Meter()
+    with cli_study._display(meter) as tell:
         tell(Progress(what="reading acs", done=0, found=0, total=1_200))
         tell(Progress(what="training acs", done=300, found=300, total=1_200, work=0.0))
         tell(Progress(what="training acs", done=350, found=300, total=1_200, work=0.1))
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
     assert "350/1200 models, 5.0 a second" in plain
     assert "1:30 left" in plain
+    assert list(meter.seconds) == ["reading", "training"]
+    assert re.fullmatch(r"\d+\.\d s \(reading \d+\.\d s, training \d+\.\d s\)", str(meter))
 
 
 def test_memory_is_a_number_of_this_process():

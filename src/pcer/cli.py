@@ -185,7 +185,7 @@ def demo(
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     paths = cli_train.train_demo(out, seeds)
-    done = _audit_all(paths, Plan(), [])
+    done = _audit_all(paths, Plan(), [])._replace(study=cli_study.study_link(out))
     outputs = _Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(done, [])
     _print_audits(done.audits)
@@ -263,7 +263,7 @@ def _folder(path: str | None) -> Iterator[str]:
 def _render(name: str, done: _Done, wanted: list[str]) -> str:
     audits = done.audits
     if name == "html":
-        return to_report(audits, done.releases)
+        return to_report(audits, done.releases, study=done.study)
     if name == "json":
         trees: list[Any] = [audit.to_tree() for audit in audits]
         return canonical_json(trees[0] if len(trees) == 1 else trees)
@@ -313,6 +313,7 @@ class _Done(NamedTuple):
 
     audits: list[Audit]
     releases: list[Release]
+    study: str | None = None
 
 
 def _audit_all(files: list[Path], plan: Plan, allow_large: list[Path]) -> _Done:

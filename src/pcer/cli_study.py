@@ -88,10 +88,17 @@ def reproduce(
 
 def study_place() -> str:
     """Where the shipped study lies in this checkout, or how to have it."""
+    path = study_link(Path())
+    return f"The paper's whole study, ours beside it: {path or 'pcer reproduce'}"
+
+
+def study_link(folder: Path) -> str | None:
+    """The shipped study as seen from a folder; None outside of a checkout, or with odd names."""
+    from pcer.report import STUDY_LINK
+
     path = Path(__file__).parents[2] / SHIPPED
-    if path.is_file():
-        return f"The paper's whole study, ours beside it: {os.path.relpath(path)}"
-    return "The paper's whole study, ours beside it: pcer reproduce"
+    link = Path(os.path.relpath(path, folder)).as_posix()
+    return link if path.is_file() and STUDY_LINK.fullmatch(link) else None
 
 
 def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: int | None) -> None:

@@ -11,9 +11,10 @@ import gzip
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pcer._version import __version__
 from pcer.audit_file import Audit, Plan, parse_plan
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 FORMAT: Final = "pcer-report"
 VERSION: Final = 1
 GENERATOR = f"pcer {__version__}"
+STUDY_LINK = re.compile(r"(\.\./)*[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
+"""A path beside the page, to a page of the study."""
 VEGA_NOTICE = (
     "/* Vega, Vega-Lite and Vega-Embed. Copyright University of Washington Interactive Data Lab. "
     "BSD-3-Clause: https://github.com/vega/vega/blob/main/LICENSE */"
@@ -72,12 +75,15 @@ METHOD = (
 )
 
 
-def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
+def to_report(
+    audits: Sequence[Audit], releases: Sequence[Release], *, study: str | None = None
+) -> str:
     """Render the page: the same text for the same audits and releases.
 
     Args:
         audits: of one plan, in the order of the page.
         releases: what each of them audited.
+        study: where the paper's study lies beside the page, as a relative path to link to.
     """
     if len({one.plan_sha256 for one in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
@@ -102,6 +108,7 @@ def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
         provenance=provenance_table(audits, releases),
         limits=LIMITS,
         method=METHOD,
+        study=study,
         generator=GENERATOR,
         palette=PALETTE,
         css=_safe(_resource("report.css")),
@@ -109,12 +116,20 @@ def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
         bundle=_safe(bundle),
         script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
         settings=_safe(script_json(_settings(plan, floors, len(sections)))),
-        payload=_safe(script_json(_payload(plan, releases))),
+        payload=_safe(script_json(_payload(plan, releases, study))),
     )
 
 
-def read_payload(text: str, *, file: str) -> tuple[Plan, list[Release]]:
-    """The plan and the releases that a page carries."""
+class Payload(NamedTuple):
+    """What a page carries, and is made from."""
+
+    plan: Plan
+    releases: list[Release]
+    study: str | None
+
+
+def read_payload(text: str, *, file: str) -> Payload:
+    """The plan, the releases and the link that a page carries."""
     start, end = '<script type="application/json" id="pcer-report">', "</script>"
     if text.count(start) != 1:
         raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
@@ -124,9 +139,17 @@ def read_payload(text: str, *, file: str) -> tuple[Plan, list[Release]]:
     found = data.get("releases")
     if not isinstance(found, list) or not found:
         raise InputError(f"{file}: pcer-report must hold a list of releases; write it again.")
-    return plan, [
+    releases = [
         parse_release(one, file=f"{file}: releases[{index}]") for index, one in enumerate(found)
     ]
+    return Payload(plan, releases, _study_link(data.get("study"), file=file))
+
+
+def _study_link(found: Any, *, file: str) -> str | None:
+    """A relative path of plain characters: nothing that a browser would run or fetch."""
+    if found is None or (isinstance(found, str) and STUDY_LINK.fullmatch(found)):
+        return found
+    raise InputError(f"{file}: study must be a relative path of plain characters; write it again.")
 
 
 def make_bundle() -> str:
@@ -149,10 +172,11 @@ def script_json(tree: Any) -> str:
     return text
 
 
-def _payload(plan: Plan, releases: Sequence[Release]) -> dict[str, Any]:
+def _payload(plan: Plan, releases: Sequence[Release], study: str | None) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
+        **({} if study is None else {"study": study}),
         "plan": plan.model_dump(),
         "releases": [json.loads(release.to_json()) for release in releases],
     }
