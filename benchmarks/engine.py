@@ -231,6 +231,10 @@ def main() -> None:
         print_ratios(rows)
     else:
         flags = EngineFlags(device=options.device, jobs=options.jobs)
+        if options.device != "cpu":  # imports and the device's context are not training
+            import pcer.train.cuda  # noqa: F401
+
+            torch.zeros(1, device=options.device)
         rows = [study(s, options.share, options.seeds, flags) for s in options.shapes]
         print_study(rows)
     machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
