@@ -43,8 +43,8 @@ SIGNIFICANT = 6
 """Digits of everything that is computed from the values."""
 
 MEASURES = ("accuracy", "demographic_parity_gap", "equalized_odds_gap")
-"""What the distance from the paper is made of. Overfitting gaps and disparities are left out: by
-the paper's own deviations they vary more over seeds than between any two readings."""
+"""What the distance from the paper is made of. Overfitting gaps and disparities are left out:
+most of their published means are no larger than their deviations over seeds."""
 
 _INTERVAL, _CLOSEST = 1, 2
 """Purposes of random streams."""

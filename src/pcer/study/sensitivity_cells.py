@@ -40,12 +40,22 @@ def is_of(number: Number, quantity: str, group: str) -> bool:
     return (number.quantity, number.group) == (quantity, group)
 
 
-def published(epsilon: float, attribute: str, quantity: str, dataset: str = "adult") -> str:
+def published(
+    epsilon: float,
+    attribute: str,
+    quantity: str,
+    dataset: str = "adult",
+    group: str | None = None,
+) -> str:
     """A cell of the dataset's own table, as printed there."""
     cells = [
         cell
         for cell in published_cells(
-            dataset=dataset, attribute=attribute, epsilon=epsilon, quantity=quantity
+            dataset=dataset,
+            attribute=attribute,
+            epsilon=epsilon,
+            quantity=quantity,
+            group=group,
         )
         if cell.table == f"tab:{dataset}-{attribute}"
     ]
@@ -55,6 +65,16 @@ def published(epsilon: float, attribute: str, quantity: str, dataset: str = "adu
     if cell.ci_low is not None and cell.ci_high is not None:
         return f"{signed(cell.value)} [{signed(cell.ci_low)}, {signed(cell.ci_high)}]"
     return f"{cell.value:.{cell.digits}f} ± {cell.std or 0:.{cell.digits}f}"
+
+
+def group_gap(row: Row | None, group: str) -> str:
+    """A group's overfitting gap, mean ± standard error."""
+    numbers = () if row is None else row.numbers
+    for number in numbers:
+        if is_of(number, "overfitting_gap", group):
+            error = number.standard_error
+            return f"{number.mean:.4f}" + ("" if error is None else f" ± {error:.4f}")
+    return NOTHING
 
 
 def compared(number: Number | None) -> str:
