@@ -217,6 +217,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--block-size", type=int, default=None, help="models that step together")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/engine.json"))
     return parser.parse_args()
 
@@ -230,7 +231,7 @@ def main() -> None:
         rows = [ratios(s, options.models, options.turns, options.steps) for s in options.shapes]
         print_ratios(rows)
     else:
-        flags = EngineFlags(device=options.device, jobs=options.jobs)
+        flags = EngineFlags(device=options.device, jobs=options.jobs, block_size=options.block_size)
         if options.device != "cpu":  # imports and the device's context are not training
             import pcer.train.cuda  # noqa: F401
 
