@@ -80,7 +80,7 @@ def test_flags_count_from_one(name):
 
 
 def test_block_size_suits_the_device():
-    assert EngineFlags().models_per_block == 24
+    assert EngineFlags().models_per_block == 25
     assert EngineFlags(device="cuda").models_per_block == 512
     assert EngineFlags(block_size=5).models_per_block == 5
     assert EngineFlags(device="cuda", jobs=8).n_processes == 1

@@ -11,8 +11,9 @@ from pcer.train import EngineFlags, Model, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.fleet import gather_predictions, plan_blocks
+from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
-from tests.test_train_engine import CONFIG, make_data, make_models
+from tests.train_cases import CONFIG, make_data, make_models, moved, plain_logits, plain_states
 
 pytestmark = pytest.mark.gpu
 
@@ -28,22 +29,37 @@ def test_noise_bits_on_the_device_are_those_of_the_cpu():
         assert np.array_equal(found.cpu().numpy().view(np.uint64), expected)
 
 
+def assemble(data, models, config):
+    with torch.no_grad():
+        return fleets.assemble(data, models, config, device=torch.device("cuda"), secret=b"")
+
+
+def on_the_cpu(data, models, config):
+    """Logits of the same block by the plain functions, on the CPU."""
+    order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
+    company = [models[i] for i in order]
+    fleet = moved(assemble(data, company, config), device="cpu")
+    with torch.no_grad():
+        *_, last = plain_states(fleet, company)
+        return plain_logits(fleet, last).numpy()[np.argsort(order)]
+
+
 def test_schedules_on_the_device_are_those_of_the_cpu():
-    models = make_models()
-    schedules = [
-        fleets.assemble(
-            make_data(), models, CONFIG, device=torch.device(device), secret=b""
-        ).schedule
-        for device in ("cpu", "cuda")
-    ]
-    assert torch.equal(schedules[0].rows, schedules[1].rows.cpu())
-    assert schedules[0].widths.full == schedules[1].widths.full
+    data, models, sampling = make_data(), make_models(), CONFIG.sampling(210)
+    schedule = assemble(data, models, CONFIG).schedule
+    for index, model in enumerate(models):
+        positions = sampled_positions(model.seed, model.epsilon, sampling, b"")
+        for step in range(sampling.n_steps):
+            drawn = positions[positions // 210 == step] % 210
+            expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
+            assert schedule.sizes[step, index] == len(expected)
+            assert schedule.rows[step, index, : len(expected)].tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("config", [CONFIG, TrainConfig(epochs=2, expected_batch=64)])
 def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     data, models = make_data(), make_models()
-    ours = fleets.train_block(data, models, config)
+    ours = on_the_cpu(data, models, config)
     theirs = fleets.train_block(data, models, config, device="cuda")
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
     again = fleets.train_block(data, models, config, device="cuda")
@@ -52,7 +68,7 @@ def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
 
 def test_a_block_without_private_models_trains_on_the_device():
     data, models = make_data(), [Model(s, NO_DP, 0.0) for s in range(3)]
-    ours = fleets.train_block(data, models, CONFIG)
+    ours = on_the_cpu(data, models, CONFIG)
     theirs = fleets.train_block(data, models, CONFIG, device="cuda")
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
 
@@ -97,9 +113,8 @@ def test_fused_step_is_the_plain_step_to_rounding(hidden):
 
     config = TrainConfig(epochs=1, expected_batch=64, hidden=hidden)
     company = sorted(make_models(), key=lambda model: not model.is_private)
-    device = torch.device("cuda")
+    fleet = assemble(make_data(), company, config)
     with torch.no_grad():
-        fleet = fleets.assemble(make_data(), company, config, device=device, secret=b"")
         fused, plain = cuda._hold(fleet), cuda._hold(fleet)
         assert fused.fused is not None
         for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full):
@@ -123,8 +138,7 @@ def test_a_network_of_another_shape_takes_the_plain_path():
     data, models = make_data(), make_models()
     company = sorted(models, key=lambda model: not model.is_private)
     with torch.no_grad():
-        fleet = fleets.assemble(data, company, config, device=torch.device("cuda"), secret=b"")
-        assert cuda._hold(fleet).fused is None
-    ours = fleets.train_block(data, models, config)
+        assert cuda._hold(assemble(data, company, config)).fused is None
+    ours = on_the_cpu(data, models, config)
     theirs = fleets.train_block(data, models, config, device="cuda")
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)

@@ -6,6 +6,7 @@ import torch
 from scipy import stats
 from torch import nn
 
+from pcer.train import cpu_kernels as kernels
 from pcer.train.dpsgd import (
     Batch,
     FleetState,
@@ -19,6 +20,25 @@ from tests import reference_train as slow
 
 SHAPES = [(3, 1), (5, 4, 1), (6, 64, 32, 1), (20, 7, 9, 5, 1), (40, 16, 8, 1)]
 CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12
+
+
+def compiled_sum(layout, weights, batch, clip):
+    """``clipped_sum`` by the kernels of the CPU, without the padding."""
+    net = kernels.Net.of(layout)
+    dtype = weights.numpy().dtype
+    rule = kernels.Rule.of(RATE, MOMENTUM, EXPECTED, dtype)
+    sums = torch.empty_like(weights)
+    for model, own in enumerate(weights):
+        parts = (batch.inputs[model], batch.input_square[model], batch.label[model])
+        rows = np.flatnonzero(batch.inputs[model, :, -1]).astype(np.int32)
+        room = kernels.Room.of(layout, len(rows), dtype)
+        limit = clip.numpy()[model, 0, 0]
+        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, net, rule, limit, own.numpy(), room)
+        sums[model] = torch.from_numpy(room.total)
+    return sums
+
+
+both_sums = pytest.mark.parametrize("sum_of", [clipped_sum, compiled_sum])
 
 
 def make_batch(generator, n_models, n_records, n_features, dtype):
@@ -76,14 +96,15 @@ def clipped_share(module, batch, model, clip):
     return np.mean(np.array(norms) > clip)
 
 
+@both_sums
 @pytest.mark.parametrize("sizes", SHAPES)
-def test_twenty_steps_agree_with_autograd_record_by_record(sizes):
+def test_twenty_steps_agree_with_autograd_record_by_record(sum_of, sizes):
     generator, dtype = torch.Generator().manual_seed(0), torch.float64
     modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
     shares = [clipped_share(m, batches[0], i, CLIP) for i, m in enumerate(modules)]
     assert 0 < np.mean(shares) < 1  # the clip is active on some records and not on others
-    state = run(layout, modules, batches, CLIP, dtype)
+    state = run(sum_of, layout, modules, batches, CLIP, dtype)
     for index, module in enumerate(modules):
         own = [real(batch, index) for batch in batches]
         slow.train(
@@ -92,21 +113,23 @@ def test_twenty_steps_agree_with_autograd_record_by_record(sizes):
         compare(layout, state, index, module, 1e-10)
 
 
+@both_sums
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # torch, of Opacus' hooks
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
-def test_twenty_steps_agree_with_opacus(sizes, clip):
+def test_twenty_steps_agree_with_opacus(sum_of, sizes, clip):
     generator, dtype = torch.Generator().manual_seed(1), torch.float64
     modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
-    state = run(layout, modules, batches, clip, dtype)
+    state = run(sum_of, layout, modules, batches, clip, dtype)
     for index, module in enumerate(modules):
         opacus_train(module, [real(batch, index) for batch in batches], clip)
         compare(layout, state, index, module, 1e-10)
 
 
+@both_sums
 @pytest.mark.parametrize("sizes", SHAPES)
-def test_each_float32_step_agrees_with_autograd_in_float64(sizes):
+def test_each_float32_step_agrees_with_autograd_in_float64(sum_of, sizes):
     generator = torch.Generator().manual_seed(2)
     modules, layout = make_modules(generator, sizes, 3, torch.float32), Layout(sizes)
     weights = flat_weights(layout, modules, torch.float32)
@@ -115,7 +138,7 @@ def test_each_float32_step_agrees_with_autograd_in_float64(sizes):
         batch = make_batch(generator, 3, 15, sizes[0], torch.float32)
         before = state.weights.clone()
         fresh = FleetState(state.weights, torch.zeros_like(state.velocity))
-        after = step(layout, fresh, batch, CLIP)
+        after = step(sum_of, layout, fresh, batch, CLIP)
         for index in range(3):
             module = slow.mlp(sizes)
             for p, value in zip(
@@ -131,17 +154,17 @@ def test_each_float32_step_agrees_with_autograd_in_float64(sizes):
         state = after
 
 
-def run(layout, modules, batches, clip, dtype):
+def run(sum_of, layout, modules, batches, clip, dtype):
     weights = flat_weights(layout, modules, dtype)
     state = FleetState(weights, torch.zeros_like(weights))
     for batch in batches:
-        state = step(layout, state, batch, clip)
+        state = step(sum_of, layout, state, batch, clip)
     return state
 
 
-def step(layout, state, batch, clip):
+def step(sum_of, layout, state, batch, clip):
     limit = torch.full((len(state.weights), 1, 1), clip, dtype=state.weights.dtype)
-    total = clipped_sum(layout, state.weights, batch, limit)
+    total = sum_of(layout, state.weights, batch, limit)
     return momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
 
 
@@ -172,20 +195,21 @@ def opacus_train(module, batches, clip):
     hooked.to_standard_module()
 
 
+@both_sums
 @pytest.mark.parametrize("sizes", SHAPES)
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
-def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sizes, scale):
+def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes, scale):
     generator = torch.Generator().manual_seed(3)
     layout, n_models = Layout(sizes), 6
     modules = make_modules(generator, sizes, n_models, torch.float32)
     weights = flat_weights(layout, modules, torch.float32) * scale
     clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
     batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
-    whole = clipped_sum(layout, weights, batch, clip).double()
+    whole = sum_of(layout, weights, batch, clip).double()
     moves = []
     for record in range(33):
         less = without(batch, record)
-        moves.append((whole - clipped_sum(layout, weights, less, clip).double()).norm(dim=1))
+        moves.append((whole - sum_of(layout, weights, less, clip).double()).norm(dim=1))
     share = torch.stack(moves) / clip[:, 0, 0]
     assert share.max() <= 1 + 2e-6  # rounding of a sum of 33 float32 terms
     if scale == 300.0:

@@ -12,28 +12,21 @@ from pcer.errors import InputError, PcerError
 from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.cpu_step import CpuStep
-from pcer.train.dpsgd import FleetState
+from pcer.train.cpu import CpuStep
 from pcer.train.fleet import plan_blocks
-from pcer.train.schedule import Widths, fill_rows, sampled_positions
+from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
+from tests.train_cases import (
+    CONFIG,
+    make_data,
+    make_models,
+    moved,
+    plain_logits,
+    plain_states,
+)
 
-CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
 CPU = torch.device("cpu")
-
-
-def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
-    generator = np.random.Generator(np.random.PCG64(0))
-    features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
-    labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
-    n_train = round(n * share)
-    rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
-    return TrainingData.of(features, labels, rows)
-
-
-def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
-    return [Model(s, e, n) for s in seeds for e, n in budgets]
 
 
 def assemble(data, models, config=CONFIG):
@@ -66,22 +59,8 @@ def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
         assert np.array_equal(fleets.train_block(data, [model], config)[0], together[index])
 
 
-def test_wide_batches_of_others_do_not_change_a_model(monkeypatch):
-    """Even where the usual width is so small that nearly every step needs the rest."""
-    widths = Widths(32, 128)
-    data, models = make_data(), make_models()
-    usual = fleets.train_block(data, models, CONFIG)
-    monkeypatch.setattr(Widths, "of", lambda sampling, kind: widths)
-    counts = {len(wide) for wide in assemble(data, models).schedule.wide}
-    assert max(counts) > 5
-    together = fleets.train_block(data, models, CONFIG)
-    alone = [fleets.train_block(data, [model], CONFIG)[0] for model in models]
-    assert np.array_equal(together, np.stack(alone))
-    np.testing.assert_allclose(together, usual, atol=2e-4)
-
-
 def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
-    monkeypatch.setattr(Widths, "of", lambda sampling, kind: Widths(32, 32))
+    monkeypatch.setattr(Widths, "of", lambda sampling: Widths(32, 32))
     with pytest.raises(PcerError, match="records does not fit the 32 padded columns"):
         assemble(make_data(), make_models())
 
@@ -95,6 +74,7 @@ def test_schedule_holds_each_models_own_draws():
         for step in range(sampling.n_steps):
             drawn = positions[positions // 210 == step] % 210
             expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
+            assert fleet.schedule.sizes[step, index] == len(expected)
             row = fleet.schedule.rows[step, index].tolist()
             assert row[: len(expected)] == expected.tolist()
             assert set(row[len(expected) :]) <= {padding}
@@ -109,15 +89,19 @@ def test_an_empty_batch_is_only_padding():
     assert (rows[1] == 99).all()
 
 
+def batches_of(fleet, n_steps):
+    return zip(fleet.schedule.rows[:n_steps], fleet.schedule.sizes[:n_steps], strict=True)
+
+
 def first_noise(data, models, config, n_steps=1):
     """The noise that really entered the weights in the first steps, in standard deviations."""
     fleet = assemble(data, models, config)
     loop, noise = CpuStep(fleet), []
     with torch.no_grad():
-        for rows, wide in zip(fleet.schedule.rows[:n_steps], fleet.schedule.wide, strict=False):
+        for rows, sizes in batches_of(fleet, n_steps):
             clean = fleets.batch_sum(fleet, loop.state.weights, rows)
             before = loop.state.velocity.clone()
-            loop.advance(rows, wide)
+            loop.advance(rows, sizes)
             change = loop.state.velocity - before * fleet.rule.momentum
             noise.append((change * fleet.rule.expected_batch - clean) / fleet.std)
     used = torch.zeros(fleet.layout.width, dtype=torch.bool)
@@ -126,37 +110,45 @@ def first_noise(data, models, config, n_steps=1):
     return torch.stack(noise)[..., used].double().numpy()
 
 
-def doubled(fleet):
-    """The same block in float64."""
-    return dataclasses.replace(
-        fleet,
-        start=FleetState(fleet.start.weights.double(), fleet.start.velocity.double()),
-        rule=dataclasses.replace(fleet.rule, clip=fleet.rule.clip.double()),
-        std=fleet.std.double(),
-        table=fleet.table.double(),
-    )
-
-
-@pytest.mark.parametrize("hidden", [(16, 8), (64, 32), (5,), (12, 7, 3)])
-@pytest.mark.parametrize("usual", [32, 40])  # with rests in nearly every step, and in some
-def test_step_in_place_is_the_plain_step_in_float64(monkeypatch, hidden, usual):
-    monkeypatch.setattr(Widths, "of", lambda sampling, kind: Widths(usual, 128))
-    config = dataclasses.replace(CONFIG, hidden=hidden, clip_norm=0.4)
+@pytest.mark.parametrize("hidden", [(16, 8), (64, 32), (5,), (12, 7, 3), ()])
+@pytest.mark.parametrize("batch", [40, 2])  # with 2 expected, some batches are empty
+def test_compiled_step_is_the_plain_step_in_float64(hidden, batch):
+    config = dataclasses.replace(CONFIG, hidden=hidden, clip_norm=0.4, expected_batch=batch)
     company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = doubled(assemble(make_data(), company, config))
-    assert any(fleet.schedule.wide[:15])
-    bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in company]
-    loop, state = CpuStep(fleet), fleet.start
+    fleet = moved(assemble(make_data(), company, config), dtype=torch.float64)
+    assert batch > 2 or (fleet.schedule.sizes[:15] == 0).any()
+    loop = CpuStep(fleet)
     with torch.no_grad():
-        for rows, wide in zip(fleet.schedule.rows[:15], fleet.schedule.wide, strict=False):
-            loop.advance(rows, wide)
-            words = [one.random_raw(fleet.layout.width // 2) for one in bits[: len(fleet.noise)]]
-            drawn = torch.from_numpy(np.stack(words).view(np.int32))
-            state = fleets.step(fleet, state, fleets.batch_sum(fleet, state.weights, rows), drawn)
+        for both in batches_of(fleet, 15):
+            loop.advance(*both)
+        *_, state = itertools.islice(plain_states(fleet, company), 15)
     for name in ("weights", "velocity"):
         mine, plain = (fleet.layout.layers(getattr(s, name)) for s in (loop.state, state))
         for ours, theirs in zip(mine, plain, strict=True):
             torch.testing.assert_close(ours.matrix, theirs.matrix, atol=1e-10, rtol=1e-10)
+
+
+def test_predictions_are_those_of_the_plain_network():
+    """More records than are predicted at a time, and not a multiple of that."""
+    fleet = assemble(make_data(n=1300), make_models())
+    with torch.no_grad():
+        found, plain = fleets.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
+    np.testing.assert_allclose(found, plain, atol=1e-5)
+
+
+def test_a_stream_whose_first_words_are_not_enough_is_drawn_from_the_start_again(monkeypatch):
+    usual, asked = assemble(make_data(), make_models()).schedule, []
+
+    def counted(sampling, spare):
+        asked.append(spare)
+        return n_draws(sampling, spare)
+
+    monkeypatch.setattr("pcer.train.cpu.SPARE_DRAWS", 0.5)
+    monkeypatch.setattr("pcer.train.cpu.n_draws", counted)
+    again = assemble(make_data(), make_models()).schedule
+    assert max(asked) > 0.5
+    assert torch.equal(again.rows, usual.rows)
+    assert torch.equal(again.sizes, usual.sizes)
 
 
 def largest_correlation(rows):
@@ -195,7 +187,7 @@ def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
     fleet = assemble(data, make_models([0], budgets=((0.5, 40.0), (4.0, 20.0))), config)
     loop = CpuStep(fleet)
     with torch.no_grad():
-        loop.advance(fleet.schedule.rows[0], fleet.schedule.wide[0])
+        loop.advance(fleet.schedule.rows[0], fleet.schedule.sizes[0])
     sums = loop.state.velocity * fleet.rule.expected_batch
     guess = (20 * sums[0] - 40 * sums[1]) / (20 - 40)
     assert guess.norm() > 20 * math.sqrt(fleet.layout.n_parameters)  # still only noise
@@ -364,5 +356,12 @@ def test_standardising_is_that_of_the_data_room():
     features[:, 3] = 7
     train = np.arange(0, 200, 2)
     features[train, 4] = np.nan
-    ours = fleets.standardised(torch.from_numpy(features), torch.from_numpy(train))
-    np.testing.assert_allclose(ours, standardise(features, train=train), rtol=1e-6, atol=1e-6)
+    expected = standardise(features, train=train)
+    plain = fleets.standardised(torch.from_numpy(features), torch.from_numpy(train))
+    np.testing.assert_allclose(plain, expected, rtol=1e-6, atol=1e-6)
+    data = TrainingData.of(features, np.arange(200) % 2, {0: train}, allow_missing=True)
+    table = fleets.record_table(data, [0], CONFIG, CPU).numpy()[:-1]
+    np.testing.assert_allclose(table[:, :5], expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(table[:, 6], 1 + np.square(expected).sum(axis=1), rtol=1e-6)
+    assert (table[:, 5] == 1).all()
+    assert np.array_equal(table[:, 7], np.arange(200) % 2)

@@ -18,7 +18,7 @@ from pcer.train.opacus_path import (
 )
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
-from tests.test_train_engine import make_data
+from tests.train_cases import make_data
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
 

@@ -195,10 +195,10 @@ class EngineFlags:
 
     @property
     def models_per_block(self) -> int:
-        """Models that step together: what fits the cache of a core, or the memory of a GPU."""
+        """Models that step together: few splits on a core, or what the memory of a GPU holds."""
         if self.block_size is not None:
             return self.block_size
-        return 24 if self.device == "cpu" else 512
+        return 25 if self.device == "cpu" else 512
 
     @property
     def n_processes(self) -> int:

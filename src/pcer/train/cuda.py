@@ -19,7 +19,7 @@ from pcer.errors import InputError
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
 from pcer.train.dpsgd import FleetState
 from pcer.train.engine import Fleet, batch_sum, step
-from pcer.train.schedule import Words
+from pcer.train.schedule import Drawer, Words, fill_rows
 
 WARM_UP_STEPS = 3
 """Steps run before the capture, so that libraries allocate what they need outside of it."""
@@ -53,6 +53,13 @@ def first_words(bits: np.random.Philox, device: Device) -> Words:
     return lambda n_words: philox_words(keys, start, n_words)[0]
 
 
+def draw_on_cuda(
+    drawer: Drawer, bits: np.random.Philox, records: Tensor, batches: Tensor
+) -> Tensor:
+    """Draw one model's samples, a ``schedule.Draw``."""
+    return fill_rows(batches, drawer.positions(first_words(bits, batches.device)), records)
+
+
 @dataclass(frozen=True)
 class _Replayed:
     """The tensors a captured step reads and overwrites; fused where the network allows it."""
@@ -76,8 +83,8 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
         widths = fleet.schedule.widths
         usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
-        for models in fleet.schedule.wide:
-            (wide if models else usual).replay()
+        for is_wide in fleet.schedule.wide_steps():
+            (wide if is_wide else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
 
@@ -107,7 +114,7 @@ def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.wide))):
+        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.rows))):
             _advance(fleet, held, width)
         held.reset(fleet.start)
     torch.cuda.current_stream().wait_stream(side)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch import device as Device
 
 from pcer.errors import InputError
-from pcer.train.config import TrainConfig
+from pcer.train.config import Sampling, TrainConfig
 from pcer.train.dpsgd import (
     LANES,
     Batch,
@@ -31,19 +33,11 @@ from pcer.train.dpsgd import (
     square,
 )
 from pcer.train.fleet import FloatArray, Model, TrainingData
-from pcer.train.schedule import (
-    Drawer,
-    Schedule,
-    Widths,
-    Words,
-    fill_rows,
-    numpy_words,
-    wide_models,
-)
+from pcer.train.schedule import Draw, Drawer, Schedule, Widths
 from pcer.train.streams import Purpose, initial_weights, stream
 
-CHUNK = {"cpu": 512, "cuda": 8192}
-"""Records predicted at a time; a multiple of the lanes."""
+CHUNK = 8192
+"""Records that a GPU predicts at a time."""
 
 EXTRA_COLUMNS = 3
 """What the table of records holds besides the features: a 1, the squared norm, the label."""
@@ -90,8 +84,6 @@ def train_block(
     """Train a block of models together and give their logits (model, record) on all records."""
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
-    if len(company) == 1:  # a product of one matrix rounds differently from a product of several
-        company = company * 2
     with torch.no_grad(), one_thread():
         fleet = assemble(data, company, config, device=Device(device), secret=secret)
         logits = predict(fleet, fit(fleet))
@@ -128,20 +120,31 @@ def record_table(
     data: TrainingData, seeds: Sequence[int], config: TrainConfig, device: Device
 ) -> Tensor:
     """The records of each seed's split (features, 1, squared norm, label), then a row of zeros."""
+    if not config.standardise and np.isnan(data.features).any():
+        raise InputError("Missing features need config.standardise, which fills them in.")
     n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
     table = _zeros(len(seeds) * n_records + 1, width, device)
-    given = torch.from_numpy(data.features).to(device)
+    given, labels = (torch.from_numpy(x).to(device) for x in (data.features, data.labels))
     for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
-        train = torch.from_numpy(data.train_rows[seed]).to(device)
-        features = standardised(given, train) if config.standardise else given
-        part[:, :n] = features
-        part[:, n] = 1
-        part[:, n + 1] = square(features)[:, 0] + 1
-        part[:, n + 2] = torch.from_numpy(data.labels)
-    if table.isnan().any():  # the CPU waits for the device
-        raise InputError("Missing features need config.standardise, which fills them in.")
+        train = torch.from_numpy(data.train_rows[seed]).to(device) if config.standardise else None
+        _fill_part(given, labels, train, part)
     return table
+
+
+def _fill_part(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+    """Write a split's records into its part of the table, standardised if ``train`` is given."""
+    if not part.is_cuda:
+        from pcer.train.cpu import fill_on_cpu
+
+        fill_on_cpu(features, labels, train, part)
+        return
+    n = features.shape[1]
+    found = features if train is None else standardised(features, train)
+    part[:, :n] = found
+    part[:, n] = 1
+    part[:, n + 1] = square(found)[:, 0] + 1
+    part[:, n + 2] = labels
 
 
 def standardised(features: Tensor, train: Tensor) -> Tensor:
@@ -192,17 +195,27 @@ def draw_schedule(
 ) -> Schedule:
     """Draw every model's Poisson samples; the same on every device."""
     sampling = config.sampling(data.n_train)
-    widths = Widths.of(sampling, device.type)
+    widths = Widths.of(sampling)
     padding = (max(slots) + 1) * data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=device)
-    drawer, sizes = Drawer.on(device, sampling), []
+    draw, sizes = _draw_with(device, sampling), []
     records = {s: torch.from_numpy(r).to(device, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
-        positions = drawer.positions(_words(_stream(model, Purpose.SAMPLING, secret), device))
         own = records[model.seed] + slots[index] * data.n_records
-        sizes.append(fill_rows(rows[:, index], positions, own))
-    return Schedule(rows, widths, wide_models(torch.stack(sizes), widths.usual))
+        sizes.append(draw(_stream(model, Purpose.SAMPLING, secret), own, rows[:, index]))
+    return Schedule(rows, torch.stack(sizes, dim=1), widths)
+
+
+def _draw_with(device: Device, sampling: Sampling) -> Draw:
+    """How one model's samples are drawn on a device; all draw the same."""
+    if device.type == "cpu":
+        from pcer.train.cpu import draw_on_cpu
+
+        return partial(draw_on_cpu, sampling)
+    from pcer.train.cuda import draw_on_cuda
+
+    return partial(draw_on_cuda, Drawer.on(device, sampling))
 
 
 def gather(fleet: Fleet, rows: Tensor) -> Batch:
@@ -230,25 +243,24 @@ def fit(fleet: Fleet) -> FleetState:
         from pcer.train.cuda import fit_on_cuda
 
         return fit_on_cuda(fleet)
-    from pcer.train.cpu_step import CpuStep
+    from pcer.train.cpu import fit_on_cpu
 
-    loop = CpuStep(fleet)
-    for rows, wide in zip(fleet.schedule.rows, fleet.schedule.wide, strict=True):
-        loop.advance(rows, wide)
-    return loop.state
+    return fit_on_cpu(fleet)
 
 
 def predict(fleet: Fleet, state: FleetState) -> FloatArray:
     """Logits (model, record) of every model on all records, as standardised for its split."""
+    if not fleet.table.is_cuda:
+        from pcer.train.cpu import predict_on_cpu
+
+        return predict_on_cpu(fleet, state)
     layers = fleet.layout.layers(state.weights)
-    chunk, device = CHUNK[fleet.table.device.type], fleet.table.device
-    logits = torch.empty(len(fleet.slots), round_up(fleet.n_records, chunk), device=device)
-    for first in range(0, fleet.n_records, chunk):
-        records = torch.arange(first, first + chunk, device=device).clamp_(max=fleet.n_records - 1)
-        rows = fleet.slots[:, None] * fleet.n_records + records
-        outputs = activations(layers, gather(fleet, rows).inputs)
-        logits[:, first : first + chunk] = outputs[-1][..., 0]
-    return logits[:, : fleet.n_records].cpu().numpy()
+    records = torch.arange(fleet.n_records, device=fleet.table.device)
+    logits = []
+    for part in torch.split(records, CHUNK):
+        rows = fleet.slots[:, None] * fleet.n_records + part
+        logits.append(activations(layers, gather(fleet, rows).inputs)[-1][..., 0])
+    return torch.cat(logits, dim=1).cpu().numpy()
 
 
 def require_device(device: str) -> None:
@@ -265,7 +277,8 @@ def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(before)
 
@@ -275,15 +288,6 @@ def _zeros(n_rows: int, width: int, device: Device) -> Tensor:
     if device.type == "cpu":
         return torch.from_numpy(np.zeros((n_rows, width), dtype=np.float32))
     return torch.zeros(n_rows, width, device=device)
-
-
-def _words(bits: np.random.Philox, device: Device) -> Words:
-    """The words of a stream that nobody has drawn from; the same on every device."""
-    if device.type == "cpu":
-        return numpy_words(bits)
-    from pcer.train.cuda import first_words
-
-    return first_words(bits, device)
 
 
 def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:

@@ -322,11 +322,15 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
+    import numba
+    import scipy
     import torch
 
     return (
         ("pcer", __version__),
+        ("numba", numba.__version__),
         ("numpy", np.__version__),
+        ("scipy", scipy.__version__),
         ("torch", torch.__version__.partition("+")[0]),
     )
 

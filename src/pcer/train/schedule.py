@@ -26,9 +26,9 @@ from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
 OVERFLOW_CHANCE = 1e-12
 """Chance that any batch of a training is wider than the padding."""
 
-WIDE_SHARE = {"cpu": 0.03, "cuda": 1e-4}
-"""Share of the batches wider than the usual width. A CPU computes the rest of these few models
-alone; a GPU has a wide step for all its models, so that few steps should need it."""
+WIDE_SHARE = 1e-4
+"""Share of the batches wider than the usual width. A GPU has a wide step for all its models, so
+that few steps should need it; a CPU computes no padding at all."""
 
 SPARE_DRAWS = 6.0
 """Draws beyond the expected number, in standard deviations. A training that needs more, once in
@@ -38,24 +38,28 @@ Words = Callable[[int], Tensor]
 """The first so many 64-bit words of a model's stream, int64."""
 
 
+Draw = Callable[[np.random.Philox, Tensor, Tensor], Tensor]
+"""From a model's stream and its training records' rows of the table, fill its batches (step,
+column) from the left and give their sizes."""
+
+
 @dataclass(frozen=True)
 class Widths:
-    """Columns of a padded batch: the usual ones are always computed, the rest only if needed.
+    """Columns of a padded batch: a GPU always computes the usual ones, the rest only if needed.
 
-    Both are fixed by the sampling and the kind of device, never by the models of a block: products
-    of one shape round alike, and padding adds exact zeros, so that on a CPU a model's weights do
-    not depend on its company.
+    Both are fixed by the sampling, never by the models of a block: products of one shape round
+    alike, and padding adds exact zeros.
     """
 
     usual: int
     full: int
 
     @classmethod
-    def of(cls, sampling: Sampling, kind: str = "cpu") -> Widths:
+    def of(cls, sampling: Sampling) -> Widths:
         """Widths for the batches of a sampling, from the tail of the binomial distribution."""
         law = binom(sampling.n_train, sampling.sample_rate)
         full = int(law.isf(OVERFLOW_CHANCE / sampling.n_steps))
-        usual = int(law.isf(WIDE_SHARE[kind]))
+        usual = int(law.isf(WIDE_SHARE))
         return cls(round_up(usual, LANES), round_up(full, LANES))
 
 
@@ -65,13 +69,18 @@ class Schedule:
 
     Attributes:
         rows: (step, model, column) int32, a row of the block's table of records.
+        sizes: (step, model), how many records each batch has; the rest is padding.
         widths: the usual and the full number of columns.
-        wide: for each step, the models that need more than the usual columns.
     """
 
     rows: Tensor
+    sizes: Tensor
     widths: Widths
-    wide: list[list[int]]
+
+    def wide_steps(self) -> list[bool]:
+        """For each step, whether any model needs more than the usual columns."""
+        wide: list[bool] = (self.sizes > self.widths.usual).any(dim=1).tolist()  # the CPU waits
+        return wide
 
 
 @dataclass(frozen=True)
@@ -99,15 +108,20 @@ class Drawer:
 
     def positions(self, words: Words) -> Tensor:
         """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
-        n_trials = self.sampling.n_steps * self.sampling.n_train
-        expected, spare = n_trials * self.sampling.sample_rate, SPARE_DRAWS
+        n_trials, spare = self.sampling.n_steps * self.sampling.n_train, SPARE_DRAWS
         while True:
-            n_draws = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
-            positions = self.gaps(words(n_draws)).cumsum(dim=0).sub_(1)
-            n_drawn = int((positions < n_trials).sum())  # the CPU waits for the device
-            if n_drawn < n_draws:
-                return positions[:n_drawn]
+            drawn = words(n_draws(self.sampling, spare))
+            positions = self.gaps(drawn).cumsum(dim=0).sub_(1)
+            n_found = int((positions < n_trials).sum())  # the CPU waits for the device
+            if n_found < len(drawn):
+                return positions[:n_found]
             spare += SPARE_DRAWS
+
+
+def n_draws(sampling: Sampling, spare: float) -> int:
+    """Words that a training draws at first: the expected number and some standard deviations."""
+    expected = sampling.n_steps * sampling.n_train * sampling.sample_rate
+    return max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
 
 
 def numpy_words(bits: np.random.Philox) -> Words:
@@ -140,11 +154,7 @@ def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
     steps = torch.arange(n_steps + 1, device=rows.device)
     ends = torch.searchsorted(positions, steps * len(train_rows))
     sizes = ends.diff()
-    if int(sizes.max()) > width:  # the CPU waits for the device
-        raise PcerError(
-            f"A batch of {int(sizes.max())} records does not fit the {width} padded columns; "
-            "this should never happen: train with another seed and report it."
-        )
+    require_room(sizes, width)
     n, steps = len(positions), steps[:-1]
     record = positions - (steps * len(train_rows)).repeat_interleave(sizes, output_size=n)
     place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(sizes, output_size=n)
@@ -154,9 +164,11 @@ def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
     return sizes
 
 
-def wide_models(sizes: Tensor, usual: int) -> list[list[int]]:
-    """For each step the models whose batch, of sizes (model, step), exceeds the usual width."""
-    wide: list[list[int]] = [[] for _ in range(sizes.shape[1])]
-    for step, model in (sizes > usual).T.nonzero().tolist():  # the CPU waits for the device
-        wide[step].append(model)
-    return wide
+def require_room(sizes: Tensor, width: int) -> None:
+    """Raise PcerError if a batch is wider than the padding."""
+    largest = int(sizes.max())  # the CPU waits for the device
+    if largest > width:
+        raise PcerError(
+            f"A batch of {largest} records does not fit the {width} padded columns; "
+            "this should never happen: train with another seed and report it."
+        )

@@ -1,0 +1,130 @@
+"""A block of models on a CPU: tables, schedules, noise, and the compiled kernels around them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcer.train import cpu_kernels as kernels
+from pcer.train.config import Sampling
+from pcer.train.dpsgd import FleetState
+from pcer.train.engine import Fleet
+from pcer.train.fleet import FloatArray
+from pcer.train.schedule import SPARE_DRAWS, n_draws, require_room
+from pcer.train.streams import GapTable
+
+CHUNK = 512
+"""Records predicted at a time."""
+
+
+def fill_on_cpu(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+    """Write a split's records into its part of the table, standardised if ``train`` is given."""
+    n, given = features.shape[1], features.numpy()
+    mean, spread = np.zeros(n), np.ones(n)
+    if train is not None:
+        mean, spread = kernels.scale_of(given, train.numpy())
+    kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
+
+
+def draw_on_cpu(
+    sampling: Sampling, bits: np.random.Philox, records: Tensor, batches: Tensor
+) -> Tensor:
+    """Draw one model's samples, a ``schedule.Draw``."""
+    gaps, start, spare = GapTable.of(sampling.steps_per_epoch), bits.state, SPARE_DRAWS
+    while True:
+        bits.state = start
+        words = bits.random_raw(n_draws(sampling, spare))
+        found, is_enough = kernels.fill_batches(
+            words, gaps.threshold, gaps.alias, gaps.bits, records.numpy(), batches.numpy()
+        )
+        if is_enough:
+            break
+        spare += SPARE_DRAWS
+    sizes = torch.from_numpy(found)
+    require_room(sizes, batches.shape[1])
+    return sizes
+
+
+class _Noise:
+    """Room for random bits, and for the radius and the angle of pairs of normal variables."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        n, half = len(fleet.noise), fleet.layout.width // 2
+        self.streams = fleet.noise
+        self.words = np.empty((n, half), dtype=np.uint64)
+        bits = torch.from_numpy(self.words.view(np.int32))
+        self.radius_bits, self.angle_bits = bits[:, :half], bits[:, half:]
+        self.radius, self.angle = (fleet.std.new_empty(n, half) for _ in range(2))
+        self.drawn = fleet.std.new_empty(n, 2 * half)
+        self.first, self.second = self.drawn[:, :half], self.drawn[:, half:]
+        self.spread = (fleet.std / fleet.rule.expected_batch).square_().mul_(-2)
+
+    def draw(self) -> None:
+        """Every private model's next noise on its mean gradient, as ``dpsgd.gaussian`` draws it."""
+        for row, stream in zip(self.words, self.streams, strict=True):
+            row[:] = stream.random_raw(len(row))
+        radius = self.radius.copy_(self.radius_bits).abs_().add_(0.5).mul_(2.0**-31)
+        radius.log_().mul_(self.spread).sqrt_()
+        angle = self.angle.copy_(self.angle_bits).mul_(math.pi * 2.0**-31)
+        torch.cos(angle, out=self.first).mul_(radius)
+        torch.sin(angle, out=self.second).mul_(radius)
+
+
+class CpuStep:
+    """The state of a block, and the step that overwrites it."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
+        self.table = fleet.table.numpy()
+        rule, dtype = fleet.rule, self.table.dtype
+        self.net = kernels.Net.of(fleet.layout)
+        self.rule = kernels.Rule.of(rule.learning_rate, rule.momentum, rule.expected_batch, dtype)
+        self.clip = rule.clip.reshape(-1).numpy()
+        self.noise = _Noise(fleet)
+        n_columns = fleet.schedule.rows.shape[2]
+        self.room = kernels.Room.of(fleet.layout, n_columns, dtype)
+
+    def advance(self, rows: Tensor, sizes: Tensor) -> None:
+        """One step of every model.
+
+        The gaps between layers collect noise that nothing reads.
+
+        Args:
+            rows: (model, column), the batches as rows of the table, from the left.
+            sizes: (model,) how many records each batch has.
+        """
+        self.noise.draw()
+        kernels.advance(
+            self.table,
+            rows.numpy(),
+            sizes.numpy(),
+            self.net,
+            self.rule,
+            self.clip,
+            self.noise.drawn.numpy(),
+            self.state.weights.numpy(),
+            self.state.velocity.numpy(),
+            self.room,
+        )
+
+
+def fit_on_cpu(fleet: Fleet) -> FleetState:
+    """Train the block to the last step."""
+    loop = CpuStep(fleet)
+    for rows, sizes in zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True):
+        loop.advance(rows, sizes)
+    return loop.state
+
+
+def predict_on_cpu(fleet: Fleet, state: FleetState) -> FloatArray:
+    """Logits (model, record) of every model on all records, as standardised for its split."""
+    table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
+    room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
+    logits = np.empty((len(fleet.slots), fleet.n_records), dtype=table.dtype)
+    for slot, weights, out in zip(fleet.slots.tolist(), state.weights, logits, strict=True):
+        kernels.predict(table, slot * fleet.n_records, net, weights.numpy(), room, out)
+    return logits

@@ -1,0 +1,395 @@
+"""The arithmetic of a model on a CPU, compiled: forward, back, clip, sum, update.
+
+The same as ``dpsgd``, which these kernels agree with to rounding. One model is taken at a time, so
+that all it touches stays in the cache of a core, and nothing depends on its company. Units are
+rows and records are columns: every loop over records is a loop over neighbours, and no batch is
+padded. Products go to scipy's BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pcer.train.dpsgd import CLIP_MARGIN, Layout
+
+Array = NDArray[Any]
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile for this CPU, and keep the machine code beside the bytecode where that can be.
+
+    Sums may be taken in another order and products fused with sums; infinities stay what they are.
+    """
+    settings: dict[str, Any] = {"fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **settings)(function)
+    except RuntimeError:  # no folder to keep it in
+        return njit(**settings)(function)
+
+
+class Net(NamedTuple):
+    """The networks of a block.
+
+    Attributes:
+        sizes: inputs of the first layer, then the outputs of every layer; the last is 1.
+        starts: where each layer lies in a row of parameters: weights, then biases.
+    """
+
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, layout: Layout) -> Net:
+        """As arrays: tuples of other lengths would be compiled anew."""
+        return cls(np.array(layout.sizes), np.array(layout.starts[:-1]))
+
+
+class Room(NamedTuple):
+    """What one model's batch fills, for as many records as a batch may have.
+
+    Attributes:
+        inputs: (record x input,).
+        outputs: (record x unit,) activations, layer after layer.
+        signals: (record x unit,) derivatives of the loss by the layers' outputs.
+        square: (record,) squared norm of a record, the 1 that meets the bias included.
+        label: (record,).
+        norm: (record,) squared norm of a gradient, then the clip factor.
+        side: (2, record) squared norms of a layer's input and signal.
+        total: (parameter,) the clipped sum.
+    """
+
+    inputs: Array
+    outputs: Array
+    signals: Array
+    square: Array
+    label: Array
+    norm: Array
+    side: Array
+    total: Array
+
+    @classmethod
+    def of(cls, layout: Layout, n_records: int, dtype: Any) -> Room:
+        """Room for a network and a number of records."""
+        inputs, *units = (size * n_records for size in layout.sizes)
+        lengths = (inputs, sum(units), sum(units), *3 * [n_records])
+        shapes = [*((length,) for length in lengths), (2, n_records), (layout.width,)]
+        return cls(*(np.empty(shape, dtype) for shape in shapes))
+
+
+class Rule(NamedTuple):
+    """SGD settings, as numbers of the table's type.
+
+    Attributes:
+        learning_rate: of SGD.
+        momentum: of SGD.
+        share: one over the expected batch.
+        margin: added to a norm before dividing by it.
+    """
+
+    learning_rate: np.floating[Any]
+    momentum: np.floating[Any]
+    share: np.floating[Any]
+    margin: np.floating[Any]
+
+    @classmethod
+    def of(cls, learning_rate: float, momentum: float, expected_batch: int, dtype: Any) -> Rule:
+        """From the settings of a step."""
+        kind = np.dtype(dtype).type
+        numbers = (learning_rate, momentum, 1 / expected_batch, CLIP_MARGIN)
+        return cls(*(kind(number) for number in numbers))
+
+
+@compiled
+def advance(
+    table: Array,
+    rows: Array,
+    sizes: Array,
+    net: Net,
+    rule: Rule,
+    clip: Array,
+    noise: Array,
+    weights: Array,
+    velocity: Array,
+    room: Room,
+) -> None:
+    """One step of every model, in place.
+
+    Args:
+        table: (row, column) features, 1, squared norm, label.
+        rows: (model, column), each model's batch as rows of the table, from the left.
+        sizes: (model,) records of each batch.
+        net: the networks.
+        rule: SGD settings.
+        clip: (model,), infinite without privacy.
+        noise: (private model, parameter), on the mean gradient; private models come first.
+        weights: (model, parameter).
+        velocity: (model, parameter).
+        room: for one model.
+    """
+    for model in range(len(weights)):
+        clipped_sum(
+            table, rows[model, : sizes[model]], net, rule, clip[model], weights[model], room
+        )
+        if model < len(noise):
+            _update(room.total, noise[model], rule, weights[model], velocity[model])
+        else:
+            _update_plainly(room.total, rule, weights[model], velocity[model])
+
+
+@compiled
+def clipped_sum(
+    table: Array, rows: Array, net: Net, rule: Rule, clip: Any, weights: Array, room: Room
+) -> None:
+    """The sum of a model's clipped gradients into ``room.total``."""
+    room.total[:] = 0
+    n = len(rows)
+    if n == 0:
+        return
+    inputs = _gather(table, rows, net, room)
+    forward(net, weights, inputs, room.outputs)
+    n_layers = len(net.sizes) - 1
+    logit, residual = _units(net, n_layers - 1, n, room.outputs)[0], _last(net, n, room.signals)
+    label = room.label
+    for r in range(n):
+        residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
+    _back(net, weights, n, room)
+    _clip(net, rule, clip, n, room)
+    first = _units(net, 0, n, room.signals)
+    np.dot(inputs.T, first.T, _weight(net, 0, room.total))
+    _row_sums(first, _bias(net, 0, room.total))
+    for layer in range(1, n_layers):
+        signal = _units(net, layer, n, room.signals)
+        below = _units(net, layer - 1, n, room.outputs)
+        np.dot(below, signal.T, _weight(net, layer, room.total))
+        _row_sums(signal, _bias(net, layer, room.total))
+
+
+@compiled
+def forward(net: Net, weights: Array, inputs: Array, outputs: Array) -> None:
+    """Activations of every layer, and the logits, of inputs (record, input)."""
+    n = len(inputs)
+    n_layers = len(net.sizes) - 1
+    found = _units(net, 0, n, outputs)
+    np.dot(_weight(net, 0, weights).T, inputs.T, found)
+    _add_bias(found, _bias(net, 0, weights), n_layers > 1)
+    for layer in range(1, n_layers):
+        below, found = found, _units(net, layer, n, outputs)
+        np.dot(_weight(net, layer, weights).T, below, found)
+        _add_bias(found, _bias(net, layer, weights), layer < n_layers - 1)
+
+
+@compiled
+def predict(table: Array, first: int, net: Net, weights: Array, room: Room, logits: Array) -> None:
+    """The logits of one model on the records from ``first`` on, as many as there is room for."""
+    n_room = len(room.label)
+    for start in range(0, len(logits), n_room):
+        n = min(n_room, len(logits) - start)
+        inputs = _gather(table, np.arange(first + start, first + start + n), net, room)
+        forward(net, weights, inputs, room.outputs)
+        logits[start : start + n] = _last(net, n, room.outputs)
+
+
+@compiled
+def fill_batches(
+    words: Array, threshold: Array, alias: Array, bits: int, records: Array, batches: Array
+) -> tuple[Array, bool]:
+    """Draw one model's Poisson samples into ``batches`` and give their sizes.
+
+    Args:
+        words: uint64, from the model's stream.
+        threshold: of the table of gaps; so are ``alias`` and ``bits``.
+        alias: see ``streams.GapTable``.
+        bits: see ``streams.GapTable``.
+        records: table row of each training record.
+        batches: (step, column), filled from the left.
+
+    Returns:
+        The size of every batch, also of one that does not fit; whether the words were enough.
+    """
+    n_steps, width = batches.shape
+    sizes = np.zeros(n_steps, dtype=np.int64)
+    column_mask, shift = np.uint64(2**bits - 1), np.uint64(bits)
+    step, place = 0, np.int64(-1)
+    for word in words:
+        column = np.int64(word & column_mask)
+        is_own = np.int64(word >> shift) < threshold[column]
+        place += np.int64(column if is_own else alias[column]) + 1
+        while place >= len(records):
+            place -= len(records)
+            step += 1
+        if step >= n_steps:
+            return sizes, True
+        if sizes[step] < width:
+            batches[step, sizes[step]] = records[place]
+        sizes[step] += 1
+    return sizes, False
+
+
+@compiled
+def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of every feature over the training records, NaN left out.
+
+    The mean is NaN where nothing is known, the deviation 1 where nothing differs.
+    """
+    n = features.shape[1]
+    n_known, mean, spread = np.zeros(n), np.zeros(n), np.zeros(n)
+    for row in train:
+        record = features[row]
+        for k in range(n):
+            is_known = record[k] == record[k]
+            n_known[k] += 1.0 if is_known else 0.0
+            mean[k] += record[k] if is_known else 0.0
+    mean /= n_known
+    for row in train:
+        record = features[row]
+        for k in range(n):
+            distance = record[k] - mean[k]
+            spread[k] += distance * distance if distance == distance else 0.0
+    for k in range(n):
+        spread[k] = np.sqrt(spread[k] / n_known[k])
+        spread[k] = spread[k] if spread[k] > 0 else 1.0
+    return mean, spread
+
+
+@compiled
+def fill_table(features: Array, mean: Array, spread: Array, labels: Array, table: Array) -> None:
+    """Standardised features, 1, squared norm and label of every record; what is missing is 0."""
+    n = features.shape[1]
+    for r in range(len(features)):
+        record, row, square = features[r], table[r], 1.0
+        for k in range(n):
+            value = (record[k] - mean[k]) / spread[k]
+            row[k] = value if value == value else 0.0
+            square += row[k] * row[k]
+        row[n], row[n + 1], row[n + 2] = 1.0, square, labels[r]
+
+
+@compiled
+def _gather(table: Array, rows: Array, net: Net, room: Room) -> Array:
+    n = net.sizes[0]
+    inputs = room.inputs[: len(rows) * n].reshape(len(rows), n)
+    for r in range(len(rows)):
+        record, mine = table[rows[r]], inputs[r]
+        for k in range(n):
+            mine[k] = record[k]
+        room.square[r], room.label[r] = record[n + 1], record[n + 2]
+    return inputs
+
+
+@compiled
+def _back(net: Net, weights: Array, n: int, room: Room) -> None:
+    """The signals of every layer, from the residual in the last."""
+    zero = weights.dtype.type(0)
+    for layer in range(len(net.sizes) - 2, 0, -1):
+        signal = _units(net, layer, n, room.signals)
+        found = _units(net, layer - 1, n, room.signals)
+        np.dot(_weight(net, layer, weights), signal, found)
+        active = _units(net, layer - 1, n, room.outputs)
+        for u in range(len(found)):
+            row, other = found[u], active[u]
+            for r in range(n):
+                row[r] = row[r] if other[r] > zero else zero
+
+
+@compiled
+def _clip(net: Net, rule: Rule, clip: Any, n: int, room: Room) -> None:
+    """Scale every record's signals so that its gradient's norm is at most the clip."""
+    norm, inside, outside = room.norm[:n], room.side[0, :n], room.side[1, :n]
+    _add_squares(_units(net, 0, n, room.signals), 0, norm)
+    for r in range(n):
+        norm[r] *= room.square[r]
+    for layer in range(1, len(net.sizes) - 1):
+        _add_squares(_units(net, layer - 1, n, room.outputs), 1, inside)
+        _add_squares(_units(net, layer, n, room.signals), 0, outside)
+        for r in range(n):
+            norm[r] += inside[r] * outside[r]
+    one = norm.dtype.type(1)
+    for r in range(n):
+        norm[r] = min(clip / (np.sqrt(norm[r]) + rule.margin), one)
+    for layer in range(len(net.sizes) - 1):
+        signal = _units(net, layer, n, room.signals)
+        for u in range(len(signal)):
+            row = signal[u]
+            for r in range(n):
+                row[r] *= norm[r]
+
+
+@compiled
+def _add_squares(values: Array, start: int, total: Array) -> None:
+    """Squared norm of every column of (unit, record), on top of a number."""
+    total[:] = start
+    for u in range(len(values)):
+        row = values[u]
+        for r in range(len(total)):
+            total[r] += row[r] * row[r]
+
+
+@compiled
+def _add_bias(values: Array, bias: Array, is_hidden: bool) -> None:
+    """Add each unit's bias to (unit, record); a hidden unit keeps what is above 0."""
+    least = values.dtype.type(0 if is_hidden else -np.inf)
+    for u in range(len(values)):
+        row, shift = values[u], bias[u]
+        for r in range(len(row)):
+            row[r] = max(row[r] + shift, least)
+
+
+@compiled
+def _row_sums(values: Array, sums: Array) -> None:
+    for u in range(len(values)):
+        row, found = values[u], values.dtype.type(0)
+        for r in range(len(row)):
+            found += row[r]
+        sums[u] = found
+
+
+@compiled
+def _update(total: Array, noise: Array, rule: Rule, weights: Array, velocity: Array) -> None:
+    """SGD with momentum on the noisy mean gradient."""
+    for p in range(len(total)):
+        velocity[p] = rule.momentum * velocity[p] + rule.share * total[p] + noise[p]
+        weights[p] -= rule.learning_rate * velocity[p]
+
+
+@compiled
+def _update_plainly(total: Array, rule: Rule, weights: Array, velocity: Array) -> None:
+    for p in range(len(total)):
+        velocity[p] = rule.momentum * velocity[p] + rule.share * total[p]
+        weights[p] -= rule.learning_rate * velocity[p]
+
+
+@compiled
+def _weight(net: Net, layer: int, flat: Array) -> Array:
+    """(input, output)."""
+    start, n_in, n_out = net.starts[layer], net.sizes[layer], net.sizes[layer + 1]
+    return flat[start : start + n_in * n_out].reshape(n_in, n_out)
+
+
+@compiled
+def _bias(net: Net, layer: int, flat: Array) -> Array:
+    """(output,)."""
+    n_out = net.sizes[layer + 1]
+    start = net.starts[layer] + net.sizes[layer] * n_out
+    return flat[start : start + n_out]
+
+
+@compiled
+def _units(net: Net, layer: int, n: int, flat: Array) -> Array:
+    """A layer's values (unit, record) for ``n`` records."""
+    before = 0
+    for earlier in range(layer):
+        before += net.sizes[earlier + 1]
+    n_units = net.sizes[layer + 1]
+    return flat[before * n : (before + n_units) * n].reshape(n_units, n)
+
+
+@compiled
+def _last(net: Net, n: int, flat: Array) -> Array:
+    """The last layer's values (record,)."""
+    last: Array = _units(net, len(net.sizes) - 2, n, flat)[0]
+    return last

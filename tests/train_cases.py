@@ -1,0 +1,57 @@
+"""Small data and models to train, and the training loop on a CPU without a compiler."""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from pcer.train import Model, TrainConfig, TrainingData
+from pcer.train import engine as fleets
+from pcer.train.config import NO_DP
+from pcer.train.dpsgd import FleetState, activations
+from pcer.train.streams import Purpose, stream
+
+CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
+
+
+def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
+    generator = np.random.Generator(np.random.PCG64(0))
+    features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
+    labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
+    n_train = round(n * share)
+    rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
+    return TrainingData.of(features, labels, rows)
+
+
+def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
+    return [Model(s, e, n) for s in seeds for e, n in budgets]
+
+
+def moved(fleet, **to):
+    """The same block on another device or in another type of number."""
+    return dataclasses.replace(
+        fleet,
+        start=FleetState(fleet.start.weights.to(**to), fleet.start.velocity.to(**to)),
+        rule=dataclasses.replace(fleet.rule, clip=fleet.rule.clip.to(**to)),
+        std=fleet.std.to(**to),
+        table=fleet.table.to(**to),
+    )
+
+
+def plain_states(fleet, company):
+    """The state after every step, by the plain functions of ``dpsgd``."""
+    private = company[: len(fleet.noise)]
+    bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private]
+    state, half = fleet.start, fleet.layout.width // 2
+    for rows in fleet.schedule.rows.cpu():
+        words = np.array([one.random_raw(half) for one in bits], dtype=np.uint64).reshape(-1, half)
+        total = fleets.batch_sum(fleet, state.weights, rows)
+        state = fleets.step(fleet, state, total, torch.from_numpy(words.view(np.int32)))
+        yield state
+
+
+def plain_logits(fleet, state):
+    """What every model says about every record."""
+    rows = fleet.slots.cpu()[:, None] * fleet.n_records + torch.arange(fleet.n_records)
+    inputs = fleets.gather(fleet, rows).inputs
+    return activations(fleet.layout.layers(state.weights), inputs)[-1][..., 0]
