@@ -5,11 +5,20 @@ import math
 import numpy as np
 import pytest
 import torch
+from numba import njit
 from scipy import stats
 
 from pcer.data.dataset import standardise
 from pcer.errors import InputError, PcerError
-from pcer.train import Budget, EngineFlags, Model, TrainConfig, TrainingData, train_seeds
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    Model,
+    TrainConfig,
+    TrainingData,
+    cpu_kernels,
+    train_seeds,
+)
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuStep
@@ -347,6 +356,22 @@ def test_batch_larger_than_the_data_is_refused_before_training():
 def test_a_gpu_where_there_is_none_is_refused():
     with pytest.raises(InputError, match="'cuda' was asked for, but no CUDA device can be used"):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG, flags=EngineFlags(device="cuda"))
+
+
+def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
+    monkeypatch.setattr(fleets, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'needs numba, .* pip install "pcer\[train\]"'):
+        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
+
+
+def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
+    def no_folder(**settings):
+        if settings.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**settings)
+
+    monkeypatch.setattr(cpu_kernels, "njit", no_folder)
+    assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
 
 
 def test_standardising_is_that_of_the_data_room():

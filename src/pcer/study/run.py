@@ -24,6 +24,8 @@ from pcer.train import EngineFlags, TrainConfig
 
 FORMAT, VERSION = "pcer-study", 1
 PACKAGES = ("torch", "numpy", "scikit-learn", "dp-accounting", "opacus")
+CPU_PACKAGES = ("numba", "scipy")
+"""What the products and loops of a CPU come from besides."""
 UNITS = 64
 """Of the first hidden layer: a model's work grows with records x (features + units)."""
 
@@ -169,12 +171,13 @@ class _Count:
 def environment(flags: EngineFlags) -> dict[str, Any]:
     """What trained a dataset: versions, commit, kind of processor; no clock, no machine's name."""
     commit, dirty = source_state()
+    packages = PACKAGES + CPU_PACKAGES * (flags.device == "cpu")
     return {
         "pcer": __version__,
         "source_commit": commit,
         "source_dirty": dirty,
         "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        **{name: version(name) for name in packages},
         "device": _device(flags.device),
         "processor": processor(),
     }

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -265,6 +266,10 @@ def predict(fleet: Fleet, state: FleetState) -> FloatArray:
 
 def require_device(device: str) -> None:
     """Raise InputError unless the device can be used here."""
+    if device == "cpu" and find_spec("numba") is None:
+        raise InputError(
+            'Training on a CPU needs numba, which is not installed; pip install "pcer[train]".'
+        )
     if device != "cpu" and not torch.cuda.is_available():
         raise InputError(
             f"device {device!r} was asked for, but no CUDA device can be used here; use 'cpu'."

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -322,17 +323,15 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
-    import numba
-    import scipy
-    import torch
+    names = ("numba", "numpy", "scipy", "torch")
+    return (("pcer", __version__), *((name, _version(name)) for name in names))
 
-    return (
-        ("pcer", __version__),
-        ("numba", numba.__version__),
-        ("numpy", np.__version__),
-        ("scipy", scipy.__version__),
-        ("torch", torch.__version__.partition("+")[0]),
-    )
+
+def _version(package: str) -> str:
+    try:
+        return version(package).partition("+")[0]
+    except PackageNotFoundError:  # numba is for CPUs only
+        return "(not installed)"
 
 
 def _require_alike(wanted: tuple[tuple[str, str], ...]) -> None:
