@@ -67,3 +67,31 @@ def test_examples_are_canonical_and_random(path):
 
 def test_changelog_has_an_unreleased_part():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+PROXIES = ("overfitting_gap", "auc_advantage", "paired_gap", "paired_confidence", "lira_advantage")
+
+
+def attack_table() -> list[str]:
+    """The lines of the table of attacks, from the shipped study."""
+    release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+    plans = [pcer.Plan(cost=c, resamples=10, null_draws=10) for c in (*PROXIES, "rmia_advantage")]
+    audits = [pcer.audit(release, plan) for plan in plans]
+    lines = []
+    for budgets in zip(*(audit.budgets for audit in audits), strict=True):
+        epsilon = budgets[0].epsilon
+        for number, group in enumerate(release.subject.groups):
+            name = "" if number else "no-DP " if epsilon is None else f"{epsilon:g} "
+            cells = (attack_cell(budget.groups[group]) for budget in budgets)
+            lines.append(f"| {name}| {' | '.join(cells)} |")
+    return lines
+
+
+def attack_cell(found) -> str:
+    cost = f"{found.cost.value:+.4f} ± {found.cost.standard_error:.4f}".replace("0.", ".")
+    return cost + " *" * found.resolved
+
+
+def test_the_table_of_attacks_is_that_of_the_shipped_study():
+    page = (ROOT / "docs" / "attacks.md").read_text().splitlines()
+    assert [line for line in attack_table() if line not in page] == []
