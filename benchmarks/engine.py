@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
 import statistics
 import time
 import warnings
@@ -28,6 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from pcer.memory import peak_memory
 from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, plan_blocks, run_blocks
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
@@ -174,13 +174,8 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
         "cpu_s": time.process_time() - cpu,  # of this process: all of it with --jobs 1
         "all_models": total,
         "all_train_s": seconds * total / n_models,
+        "peak_mib": peak_memory(),
     }
-
-
-def peak_gigabytes() -> float:
-    """Largest memory of this process and of its largest child."""
-    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(resource.getrusage(kind).ru_maxrss for kind in kinds) / 2**20
 
 
 def print_ratios(rows: list[Row]) -> None:
@@ -203,7 +198,7 @@ def print_study(rows: list[Row]) -> None:
             f"{row['all_models']:7}{row['all_train_s']:9.1f}"
         )
     print(f"whole study: {sum(row['all_train_s'] for row in rows):.1f} s of training")
-    print(f"peak memory: {peak_gigabytes():.2f} GB in this process and its largest child")
+    print(f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes")
 
 
 def arguments() -> argparse.Namespace:
@@ -227,8 +222,8 @@ def main() -> None:
     warnings.simplefilter("ignore")  # Opacus and torch remark on what is meant here
     start = time.perf_counter()
     if options.part == "ratios":
-        torch.set_num_threads(1)
-        rows = [ratios(s, options.models, options.turns, options.steps) for s in options.shapes]
+        with fleets.one_thread():
+            rows = [ratios(s, options.models, options.turns, options.steps) for s in options.shapes]
         print_ratios(rows)
     else:
         flags = EngineFlags(device=options.device, jobs=options.jobs, block_size=options.block_size)

@@ -22,6 +22,7 @@ SOURCE = ROOT / "src" / "pcer"
 LAYERS = [
     "_version",
     "errors",
+    "memory",
     "cache",
     "jsonfile",
     "metrics",
@@ -137,7 +138,7 @@ ATTACKS = (
 )
 """The trainer's side: the auditor never has the records that these need."""
 
-BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray")
+BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray", "numba")
 
 
 def imported(path: Path) -> set[str]:

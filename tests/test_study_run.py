@@ -16,6 +16,7 @@ from pcer import cli_study
 from pcer.cli import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.memory import peak_memory
 from pcer.study import BUDGETS, Study
 from pcer.study.protocol import DATASETS, SEEDS, TRAINING
 from pcer.study.run import Progress, StudyPlan, environment, require_ready, train_study
@@ -222,7 +223,7 @@ def test_the_display_shows_models_rate_and_time_left(monkeypatch):
 
 
 def test_memory_is_a_number_of_this_process():
-    assert 20 < cli_study._peak_memory() < 100_000
+    assert 20 < peak_memory() < 100_000
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +25,7 @@ from pcer._version import __version__
 from pcer.cli_train import require_training
 from pcer.errors import InputError, OutputError
 from pcer.jsonfile import write_files
+from pcer.memory import peak_memory
 
 if TYPE_CHECKING:
     from pcer.study.run import Progress as Standing
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 SHIPPED = Path("studies") / "paper" / "README.md"
 LOG = "run.log"
-MIB = 2**20
 
 
 def register(app: typer.Typer) -> None:
@@ -208,7 +206,7 @@ class _Meter:
         if self._what:
             self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
         self._what, self._since = what.rpartition(" ")[0] or what, now
-        self.memory = max(self.memory, _peak_memory())
+        self.memory = max(self.memory, peak_memory())
 
     def __str__(self) -> str:
         parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
@@ -273,35 +271,3 @@ def _log(
         raise OutputError(
             f"{out / LOG} cannot be written ({error.strerror}); make room and run it again."
         ) from None
-
-
-def _peak_memory() -> float:
-    """MiB: the sum of the peaks of this process and of its children, alive or gone.
-
-    An upper bound, since peaks need not coincide. Where the system lists no children, those
-    that have ended count with the largest of them.
-    """
-    unit = 1024 if sys.platform != "darwin" else 1
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    alive = sum(_peak_of(pid) for pid in _children(os.getpid()))
-    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    return float(own + max(alive, gone)) / MIB
-
-
-def _children(pid: int) -> list[int]:
-    """Processes below this one, on Linux."""
-    try:
-        text = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
-    except OSError:
-        return []
-    direct = [int(word) for word in text.split()]
-    return direct + [below for child in direct for below in _children(child)]
-
-
-def _peak_of(pid: int) -> int:
-    """Bytes; 0 for a process that is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

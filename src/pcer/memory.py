@@ -1,0 +1,42 @@
+"""How much memory a command has taken, over all its processes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+MIB = 2**20
+
+
+def peak_memory() -> float:
+    """MiB: the sum of the peaks of this process and of its children, alive or gone.
+
+    An upper bound, since peaks need not coincide. Where the system lists no children, those
+    that have ended count with the largest of them.
+    """
+    unit = 1024 if sys.platform != "darwin" else 1
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    alive = sum(_peak_of(pid) for pid in _children(os.getpid()))
+    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return float(own + max(alive, gone)) / MIB
+
+
+def _children(pid: int) -> list[int]:
+    """Processes below this one, on Linux."""
+    try:
+        text = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return []
+    direct = [int(word) for word in text.split()]
+    return direct + [below for child in direct for below in _children(child)]
+
+
+def _peak_of(pid: int) -> int:
+    """Bytes; 0 for a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
