@@ -31,6 +31,7 @@ def test_latex():
         r"\begin{table*}[t]",
         r"\caption{Gaps. Mean $\pm$ std.}",
         r"\small\centering",
+        r"\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%",
         r"\begin{tabular}{lc}",
         r"\toprule",
         r"$\varepsilon$ & gap A \& B \\",
@@ -38,7 +39,7 @@ def test_latex():
         r"0.1 & $-$64 $\pm$ 220 [$-$128, $-$5] \\",
         r"no-DP & -- \\",
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
         r"\end{table*}",
     ]
 

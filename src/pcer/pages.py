@@ -28,7 +28,7 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
 
 def to_latex_tables(audits: Sequence[Audit]) -> str:
     """Audits as LaTeX: the account as text, then booktabs tables."""
-    parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs}.\n"]
+    parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
     for audit in audits:
         parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
         parts.append(latex_text(" ".join([*audit.account, *advice(audit)])) + "\n")

@@ -66,7 +66,10 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """The table as a booktabs ``table`` environment, in the shape of the paper's tables."""
+    """The table as a booktabs ``table`` environment, in the shape of the paper's tables.
+
+    One that is wider than the page is made smaller (with graphicx) until it fits.
+    """
     count = len(table.columns)
     align = "l" * table.n_labels + "c" * (count - table.n_labels)
     body = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
@@ -77,13 +80,14 @@ def to_latex(table: Table) -> str:
             r"\begin{table*}[t]",
             rf"\caption{{{latex_text(caption)}}}",
             r"\small\centering",
+            r"\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
             " & ".join(latex_text(name) for name in table.columns) + r" \\",
             r"\midrule",
             *body,
             r"\bottomrule",
-            r"\end{tabular}",
+            r"\end{tabular}}",
             r"\end{table*}",
             "",
         ]

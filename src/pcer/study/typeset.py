@@ -20,6 +20,7 @@ PREAMBLE = r"""% Written by pcer reproduce. Compile where figure1.png lies besid
 \usepackage[utf8]{inputenc}
 \usepackage{amsmath,booktabs,graphicx,multirow,textcomp}
 \usepackage[a4paper,landscape,margin=1.5cm]{geometry}
+\setlength{\belowcaptionskip}{4pt}
 \begin{document}
 """
 SIGNS = {"†": r"\textsuperscript{\dag}", "n₊": "$n_+$", "√": r"$\surd$"}
