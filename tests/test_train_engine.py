@@ -1,6 +1,9 @@
 import dataclasses
 import itertools
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -372,6 +375,20 @@ def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
 
     monkeypatch.setattr(cpu_kernels, "njit", no_folder)
     assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
+
+
+def test_after_preparing_nothing_is_left_to_compile():
+    code = (
+        "from pcer.train import EngineFlags, NO_DP, cpu_kernels, prepare, train_seeds\n"
+        "from tests.train_cases import CONFIG, make_data\n"
+        "kernels = [k for k in vars(cpu_kernels).values() if hasattr(k, 'signatures')]\n"
+        "prepare(EngineFlags())\n"
+        "before = [list(k.signatures) for k in kernels]\n"
+        "train_seeds(make_data(), budgets=(NO_DP, 2.0), config=CONFIG, flags=EngineFlags(jobs=1))\n"
+        "assert len(kernels) > 10\n"
+        "assert [list(k.signatures) for k in kernels] == before\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
 
 
 def test_standardising_is_that_of_the_data_room():

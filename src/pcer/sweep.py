@@ -31,6 +31,7 @@ from pcer.train import (
     TrainConfig,
     calibrate,
     plan_blocks,
+    prepare,
     require_engine,
     run_blocks,
 )
@@ -159,6 +160,8 @@ def _train_missing(
     every = [m for block in plan_blocks(budgets, sweep.seeds, block_size=1) for m in block]
     missing = [model for model in every if _key(model) not in done]
     total = len(every)
+    if missing:
+        prepare(flags)
     on_progress(total - len(missing), total)
     if not missing:
         return

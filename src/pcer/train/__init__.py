@@ -29,6 +29,7 @@ __all__ = [
     "calibrate",
     "parse_budgets",
     "plan_blocks",
+    "prepare",
     "require_engine",
     "run_blocks",
     "train_seeds",
@@ -91,6 +92,17 @@ def run_blocks(
     yield from pool(
         delayed(_train_task)(part, block, config, flags.device, secret) for part, block in tasks
     )
+
+
+def prepare(flags: EngineFlags) -> None:
+    """Compile what training on the CPU of this machine needs, if that was never done here.
+
+    Processes that train find the machine code then, instead of each compiling it again.
+    """
+    if flags.engine is Engine.LOCAL and flags.device == "cpu":
+        from pcer.train.cpu import compile_kernels
+
+        compile_kernels()
 
 
 def require_engine(flags: EngineFlags) -> None:

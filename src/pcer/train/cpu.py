@@ -9,15 +9,23 @@ import torch
 from torch import Tensor
 
 from pcer.train import cpu_kernels as kernels
-from pcer.train.config import Sampling
+from pcer.train.config import NO_DP, Sampling, TrainConfig
 from pcer.train.dpsgd import FleetState
-from pcer.train.engine import Fleet
-from pcer.train.fleet import FloatArray
+from pcer.train.engine import Fleet, train_block
+from pcer.train.fleet import FloatArray, Model, TrainingData
 from pcer.train.schedule import SPARE_DRAWS, n_draws, require_room
 from pcer.train.streams import GapTable
 
 CHUNK = 512
 """Records predicted at a time."""
+
+
+def compile_kernels() -> None:
+    """Compile every kernel, or load what was compiled before, by training two tiny models."""
+    table, labels = np.ones((8, 2), dtype=np.float32), np.arange(8) % 2
+    data = TrainingData.of(table, labels, {0: np.arange(6)})
+    config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3)
+    train_block(data, [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)], config)
 
 
 def fill_on_cpu(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
