@@ -379,9 +379,11 @@ def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
 
 def test_after_preparing_nothing_is_left_to_compile():
     code = (
-        "from pcer.train import EngineFlags, NO_DP, cpu_kernels, prepare, train_seeds\n"
+        "from pcer.train import EngineFlags, NO_DP, prepare, train_seeds\n"
+        "from pcer.train import cpu_data, cpu_kernels\n"
         "from tests.train_cases import CONFIG, make_data\n"
-        "kernels = [k for k in vars(cpu_kernels).values() if hasattr(k, 'signatures')]\n"
+        "every = {**vars(cpu_data), **vars(cpu_kernels)}.values()\n"
+        "kernels = [k for k in every if hasattr(k, 'signatures')]\n"
         "prepare(EngineFlags())\n"
         "before = [list(k.signatures) for k in kernels]\n"
         "train_seeds(make_data(), budgets=(NO_DP, 2.0), config=CONFIG, flags=EngineFlags(jobs=1))\n"

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
 from pcer.train.dpsgd import FleetState
@@ -33,8 +34,8 @@ def fill_on_cpu(features: Tensor, labels: Tensor, train: Tensor | None, part: Te
     n, given = features.shape[1], features.numpy()
     mean, spread = np.zeros(n), np.ones(n)
     if train is not None:
-        mean, spread = kernels.scale_of(given, train.numpy())
-    kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
+        mean, spread = cpu_data.scale_of(given, train.numpy())
+    cpu_data.fill_table(given, mean, spread, labels.numpy(), part.numpy())
 
 
 def draw_on_cpu(
@@ -45,7 +46,7 @@ def draw_on_cpu(
     while True:
         bits.state = start
         words = bits.random_raw(n_draws(sampling, spare))
-        found, is_enough = kernels.fill_batches(
+        found, is_enough = cpu_data.fill_batches(
             words, gaps.threshold, gaps.alias, gaps.bits, records.numpy(), batches.numpy()
         )
         if is_enough:
