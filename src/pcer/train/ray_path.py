@@ -103,12 +103,16 @@ def require_ray(flags: EngineFlags) -> None:
 
 def train_task(work: Work, block: Block) -> BlockResult:
     """Train one block in a worker process."""
+    import torch
+
     from pcer.train.engine import require_device, train_block
 
     _require_alike(work.versions)
     require_device(work.device)
     data = _writable(work.data, {model.seed for model in block})
     logits = train_block(data, block, work.config, device=work.device, secret=work.secret)
+    if work.device != "cpu":
+        torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return BlockResult(block, logits)
 
 
@@ -117,7 +121,8 @@ def _results(work: Work, blocks: Sequence[Block], flags: EngineFlags) -> Iterato
 
     _require_slots(flags)
     n_gpus = 0 if flags.device == "cpu" else 1
-    task = ray.remote(max_retries=MAX_RETRIES, num_cpus=1, num_gpus=n_gpus)(train_task)
+    # Without max_calls=0 a process on a GPU ends after one block, and the next starts from nothing.
+    task = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)(train_task)
     shared, waiting = ray.put(work), iter(blocks)
     running: list[Any] = []
     try:
