@@ -159,7 +159,8 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
     """Train a share of a dataset's models and say how long all of them take."""
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
-    blocks = plan_blocks(BUDGETS, data.seeds, block_size=flags.models_per_block)
+    size = flags.models_per_block(len(BUDGETS) * n_seeds)
+    blocks = plan_blocks(BUDGETS, data.seeds, block_size=size)
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
     results = run_blocks(data, chosen, config=TrainConfig(), flags=flags)

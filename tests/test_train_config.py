@@ -80,9 +80,12 @@ def test_flags_count_from_one(name):
 
 
 def test_block_size_suits_the_device():
-    assert EngineFlags().models_per_block == 25
-    assert EngineFlags(device="cuda").models_per_block == 512
-    assert EngineFlags(block_size=5).models_per_block == 5
+    assert EngineFlags(jobs=2).models_per_block(300) == 25
+    assert EngineFlags(jobs=16).models_per_block(300) == 19  # 16 blocks: no core is idle
+    assert EngineFlags(jobs=2).models_per_block(120) == 20  # 6 blocks, 3 for each core
+    assert EngineFlags(jobs=64).models_per_block(6) == 1
+    assert EngineFlags(device="cuda").models_per_block(300) == 512
+    assert EngineFlags(block_size=5).models_per_block(300) == 5
     assert EngineFlags(device="cuda", jobs=8).n_processes == 1
     assert EngineFlags().n_processes >= 1
 

@@ -93,7 +93,7 @@ def test_the_device_flag_reaches_the_device():
         for e, n in ((2.0, 1.1), (math.inf, 0.0))
     ]
     flags = EngineFlags(device="cuda")
-    blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block)
+    blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block(8))
     results = run_blocks(data, blocks, config=CONFIG, flags=flags)
     assert np.isfinite(gather_predictions(data, budgets, results).logits).all()
 

@@ -172,7 +172,7 @@ def _train_missing(
         allow_missing=True,
     )
     count = total - len(missing)
-    blocks = _cut(missing, flags.models_per_block)
+    blocks = _cut(missing, flags.models_per_block(total))
     trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
     with closing(trained):
         for result in trained:

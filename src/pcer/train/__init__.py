@@ -60,7 +60,8 @@ def train_seeds(
     """
     config, flags = config or TrainConfig(), flags or EngineFlags()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    blocks = plan_blocks(calibrated, data.seeds, block_size=flags.models_per_block)
+    size = flags.models_per_block(len(calibrated) * len(data.seeds))
+    blocks = plan_blocks(calibrated, data.seeds, block_size=size)
     results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
     return gather_predictions(data, calibrated, results)
 

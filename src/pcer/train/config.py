@@ -153,6 +153,10 @@ class TrainConfig:
         return cls(**settings)
 
 
+MOST_ON_A_CORE = 25
+"""Models of a block on a CPU, at most: more would hold more splits in memory for nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineFlags:
     """How the engine runs; none of it changes a number beyond rounding.
@@ -193,12 +197,18 @@ class EngineFlags:
                 f"{self.device!r} was given."
             )
 
-    @property
-    def models_per_block(self) -> int:
-        """Models that step together: few splits on a core, or what the memory of a GPU holds."""
+    def models_per_block(self, n_models: int) -> int:
+        """Models that step together, of so many in all.
+
+        On cores few splits, and the same number of blocks for every core; on a GPU what its
+        memory holds.
+        """
         if self.block_size is not None:
             return self.block_size
-        return 25 if self.device == "cpu" else 512
+        if self.device != "cpu":
+            return 512
+        rounds = math.ceil(n_models / (MOST_ON_A_CORE * self.n_processes))
+        return math.ceil(n_models / (rounds * self.n_processes))
 
     @property
     def n_processes(self) -> int:
