@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pcer import sweep as sweep_module
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
 from pcer.sweep import Sweep, run_sweep
-from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds
+from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
 
@@ -264,14 +265,16 @@ def test_kept_scores_are_indexed(tmp_path):
     assert member.sum(axis=1).tolist() == [211] * 4
 
 
-def test_no_room_on_the_disk(tmp_path, monkeypatch):
-    def full(*arguments: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(sweep_module.np, "save", full)
-        with pytest.raises(OutputError, match=r"No space left on device.*run the same command"):
+def test_no_room_on_the_disk(tmp_path):
+    """A file may not grow beyond two kilobytes: the first block does not fit."""
+    prepare(FLAGS)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
+    try:
+        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too large\); make"):
             run_sweep(tiny(), tmp_path, flags=FLAGS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list((tmp_path / "tiny.scores").glob("*.npy"))
     assert not list((tmp_path / "tiny.scores").glob(".block*"))
     run_sweep(tiny(), tmp_path, flags=FLAGS)

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -375,6 +376,24 @@ def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
 
     monkeypatch.setattr(cpu_kernels, "njit", no_folder)
     assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
+
+
+def test_no_room_for_compiled_code_is_told(tmp_path):
+    code = (
+        "import resource\n"
+        "from pcer.train import EngineFlags, prepare\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    prepare(EngineFlags())\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.startswith("OutputError ")
+    assert "(File too large); make room, or name another folder" in done.stdout
 
 
 def test_after_preparing_nothing_is_left_to_compile():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -203,8 +204,10 @@ def _save_array(path: Path, values: np.ndarray[Any, Any]) -> None:
     """Write an array whole or not at all."""
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
     try:
+        content = io.BytesIO()  # numpy's own write to a file does not say why it failed
+        np.save(content, values, allow_pickle=False)
         with temporary.open("wb") as stream:
-            np.save(stream, values, allow_pickle=False)
+            stream.write(content.getbuffer())
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)

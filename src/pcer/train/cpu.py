@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcer.errors import OutputError
 from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
@@ -22,11 +23,22 @@ CHUNK = 512
 
 
 def compile_kernels() -> None:
-    """Compile every kernel, or load what was compiled before, by training two tiny models."""
+    """Compile every kernel, or load what was compiled before, by training two tiny models.
+
+    Raises:
+        OutputError: the machine code cannot be kept.
+    """
     table, labels = np.ones((8, 2), dtype=np.float32), np.arange(8) % 2
     data = TrainingData.of(table, labels, {0: np.arange(6)})
     config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3)
-    train_block(data, [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)], config)
+    try:
+        train_block(data, [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)], config)
+    except OSError as error:
+        raise OutputError(
+            f"{error.filename or 'the compiled training step'} cannot be written "
+            f"({error.strerror or error}); make room, or name another folder for compiled code in "
+            "the environment variable NUMBA_CACHE_DIR."
+        ) from None
 
 
 def fill_on_cpu(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
