@@ -181,7 +181,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
         "pcer-demo"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="Splits, and models per budget.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, help="Splits, and models per budget.")] = 50,
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     paths = cli_train.train_demo(out, seeds)
