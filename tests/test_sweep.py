@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import functools
+import io
 import json
 import math
 import os
@@ -16,8 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
 import pcer
+from pcer import cli_train
 from pcer import sweep as sweep_module
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
@@ -368,3 +373,19 @@ def test_bad_training_input(tmp_path, arguments, message):
     assert done.returncode == 2
     assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
     assert not list((tmp_path).rglob("*.release.json"))
+
+
+def test_the_bar_shows_models_rate_and_time_left(monkeypatch):
+    text, clock = io.StringIO(), iter(range(0, 10_000, 5))
+    shown = Console(file=text, width=120, force_terminal=True)
+    monkeypatch.setattr(cli_train, "Console", lambda **options: shown)
+    timed = functools.partial(Progress, get_time=lambda: next(clock))
+    monkeypatch.setattr(cli_train, "Progress", timed)
+    with cli_train.progress_bar("Training") as advance:
+        for done in (100, 150, 200):  # 100 were found trained
+            advance(done, 300)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
+    assert "200/300 models" in plain
+    rate, left = re.findall(r"([\d.]+) a second .* left 0:(\d\d:\d\d)", plain)[-1]
+    assert 0 < float(rate) <= 10
+    assert left != "00:00"

@@ -18,10 +18,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from pcer._version import __version__
 from pcer.errors import InputError, OutputError
@@ -158,14 +161,24 @@ def require_training() -> None:
             )
 
 
+class _Rate(ProgressColumn):
+    """Models a second, once some are trained."""
+
+    def render(self, task: Task) -> Text:
+        """As text."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.1f} a second" if speed else "")
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr: models done, time spent and time left."""
+    """A bar on stderr: models done, rate, time spent and time left."""
     columns = (
         TextColumn(what),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("models"),
+        _Rate(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
