@@ -79,8 +79,8 @@ class _Noise:
         bits = torch.from_numpy(self.words.view(np.int32))
         self.radius_bits, self.angle_bits = bits[:, :half], bits[:, half:]
         self.radius, self.angle = (fleet.std.new_empty(n, half) for _ in range(2))
-        self.drawn = fleet.std.new_empty(n, 2 * half)
-        self.first, self.second = self.drawn[:, :half], self.drawn[:, half:]
+        self.drawn = fleet.std.new_zeros(len(fleet.slots), 2 * half)
+        self.first, self.second = self.drawn[:n, :half], self.drawn[:n, half:]
         self.spread = (fleet.std / fleet.rule.expected_batch).square_().mul_(-2)
 
     def draw(self) -> None:

@@ -126,7 +126,7 @@ def advance(
         net: the networks.
         rule: SGD settings.
         clip: (model,), infinite without privacy.
-        noise: (private model, parameter), on the mean gradient; private models come first.
+        noise: (model, parameter), on the mean gradient; zero without privacy.
         weights: (model, parameter).
         velocity: (model, parameter).
         room: for one model.
@@ -135,10 +135,7 @@ def advance(
         clipped_sum(
             table, rows[model, : sizes[model]], net, rule, clip[model], weights[model], room
         )
-        if model < len(noise):
-            _update(room.total, noise[model], rule, weights[model], velocity[model])
-        else:
-            _update_plainly(room.total, rule, weights[model], velocity[model])
+        _update(room.total, noise[model], rule, weights[model], velocity[model])
 
 
 @compiled
@@ -153,7 +150,7 @@ def clipped_sum(
     inputs = _gather(table, rows, net, room)
     forward(net, weights, inputs, room.outputs)
     n_layers = len(net.sizes) - 1
-    logit, residual = _units(net, n_layers - 1, n, room.outputs)[0], _last(net, n, room.signals)
+    logit, residual = _last(net, n, room.outputs), _last(net, n, room.signals)
     label = room.label
     for r in range(n):
         residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
@@ -185,7 +182,7 @@ def forward(net: Net, weights: Array, inputs: Array, outputs: Array) -> None:
 
 @compiled
 def predict(table: Array, first: int, net: Net, weights: Array, room: Room, logits: Array) -> None:
-    """The logits of one model on the records from ``first`` on, as many as there is room for."""
+    """The logits of one model on the records from row ``first`` on, a roomful at a time."""
     n_room = len(room.label)
     for start in range(0, len(logits), n_room):
         n = min(n_room, len(logits) - start)
@@ -278,13 +275,6 @@ def _update(total: Array, noise: Array, rule: Rule, weights: Array, velocity: Ar
     """SGD with momentum on the noisy mean gradient."""
     for p in range(len(total)):
         velocity[p] = rule.momentum * velocity[p] + rule.share * total[p] + noise[p]
-        weights[p] -= rule.learning_rate * velocity[p]
-
-
-@compiled
-def _update_plainly(total: Array, rule: Rule, weights: Array, velocity: Array) -> None:
-    for p in range(len(total)):
-        velocity[p] = rule.momentum * velocity[p] + rule.share * total[p]
         weights[p] -= rule.learning_rate * velocity[p]
 
 
