@@ -30,9 +30,9 @@ COSTS = [
 ]
 
 
-def planted() -> GroupedDataset:
+def planted(draw: int = 1) -> GroupedDataset:
     """Random features, of which 20 tell the label; in one half of the records it is shuffled."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(draw)
     features = rng.normal(size=(N, N_FEATURES)).astype(np.float32)
     group, labels = np.arange(N) % 2, rng.integers(0, 2, N)
     features[:, :20] += 0.6 * (2 * labels[:, None] - 1)
@@ -50,23 +50,32 @@ def planted() -> GroupedDataset:
     )
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory):
+def trained(dataset, folder, **flags):
+    """The release of a sweep without privacy and at epsilon 0.1."""
     sweep = Sweep(
-        dataset=planted(),
+        dataset=dataset,
         attributes=("g",),
         budgets=(math.inf, 0.1),
         seeds=tuple(range(N_SEEDS)),
         config=TrainConfig(),
     )
-    folder = tmp_path_factory.mktemp("planted")
-    return pcer.read_release(run_sweep(sweep, folder, flags=EngineFlags(jobs=1))["g"])
+    return pcer.read_release(run_sweep(sweep, folder, flags=EngineFlags(**flags))["g"])
+
+
+def audited(release, cost):
+    """Groups by budget."""
+    plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
+    return {budget.epsilon: budget.groups for budget in pcer.audit(release, plan).budgets}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    return trained(planted(), tmp_path_factory.mktemp("planted"), jobs=1)
 
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, cost):
-    plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
-    found = {budget.epsilon: budget.groups for budget in pcer.audit(release, plan).budgets}
+    found = audited(release, cost)
     assert found[None]["shuffled"].resolved
     assert found[None]["kept"].resolved
     assert found[None]["shuffled"].cost.value > found[None]["kept"].cost.value
