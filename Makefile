@@ -27,8 +27,8 @@ $(VENV)/.train: $(VENV)/.core $(VENV)/.torch
 	$(PIP) install --constraint constraints.txt --editable ".[train]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.train
-	$(PIP) install --constraint constraints.txt --editable ".[dev]"
+$(VENV)/.dev: $(VENV)/.train studies/pyproject.toml
+	$(PIP) install --constraint constraints.txt --editable ".[dev]" --editable ./studies
 	@touch $@
 
 clean:

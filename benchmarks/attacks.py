@@ -24,7 +24,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pcer.sweep_release import Scores, attack_models
+from pcer.sweep.releases import Scores, attack_models
 from pcer.train.accounting import Budget
 from pcer.train.config import TrainConfig
 

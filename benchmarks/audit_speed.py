@@ -23,7 +23,7 @@ from tests.simulate import World, simulate
 
 import pcer
 from pcer.metrics import group_counts
-from pcer.resampling import gap_intervals
+from pcer.statistics import gap_intervals
 
 ROWS = 50_000
 OUR_RESAMPLES, THEIR_RESAMPLES = 5_000, 20

@@ -41,7 +41,7 @@ from benchmarks.sweeps import (
     read,
     splits_of,
 )
-from pcer.exposure import pooled_exposures
+from pcer.attacks.exposure import pooled_exposures
 
 COVERED, ALARM, NOMINAL, RANGE = 1.96, 1.645, 0.95, 0.99
 

@@ -36,9 +36,9 @@ from benchmarks.sweeps import (
     read,
     splits_of,
 )
-from pcer.attacks import clustered_auc, confidence_of, true_label_logit
-from pcer.lira import Form, Others, lira_scores, other_models, rmia_scores
-from pcer.resolution import SIGNIFICANCE, holm, upper_p
+from pcer.attacks.lira import Form, Others, lira_scores, other_models, rmia_scores
+from pcer.attacks.single import clustered_auc, confidence_of, true_label_logit
+from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 COVERED, ALARM = 1.96, 1.645
 

@@ -4,10 +4,10 @@
     python -m benchmarks.planted_truth sets 100    one draw, so many sets of 24 seeds at 0.1
     python -m benchmarks.planted_truth trace 1200  one draw, so many seeds at 0.1, all together
 
-The data are those of ``tests/test_planted_truth.py``. "draws" counts, for each cost, the draws in
-which the shuffled group is resolved and the more exposed one without privacy, and those in which
-any group is resolved at epsilon 0.1. "sets" gives the mean and spread of value over error, with
-the true splits and with fresh ones, and the share above 1.96.
+The data are those of ``tests/sweep/test_planted_truth.py``. "draws" counts, for each cost, the
+draws in which the shuffled group is resolved and the more exposed one without privacy, and those
+in which any group is resolved at epsilon 0.1. "sets" gives the mean and spread of value over
+error, with the true splits and with fresh ones, and the share above 1.96.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from tests.test_planted_truth import COSTS, N_SEEDS, audited, planted, trained
+from tests.sweep.test_planted_truth import COSTS, N_SEEDS, audited, planted, trained
 
 from benchmarks.sweeps import splits_of
+from pcer.attacks.exposure import BudgetScores, pooled_exposures
 from pcer.data import split
-from pcer.exposure import BudgetScores, pooled_exposures
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
 EPSILON = 0.1

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.exposure import BudgetScores
+from pcer.attacks.exposure import BudgetScores
 
 Arrays = dict[str, np.ndarray]
 

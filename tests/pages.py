@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pcer
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 from tests.simulate import World, simulate
 
 QUICK = pcer.Plan(resamples=60, null_draws=20)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pcer.release import Release, parse_release
-from pcer.study import BUDGETS, CONFIGURATIONS, Configuration, Study
+from pcer.release.format import Release, parse_release
+from pcer_studies import BUDGETS, CONFIGURATIONS, Configuration, Study
 from tests.simulate import World, simulate
 
 ERROR = 0.001

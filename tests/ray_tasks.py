@@ -1,6 +1,6 @@
 """A driver that runs tasks on a Ray node of its own with faults in them, and prints what happened.
 
-``python -m tests.ray_tasks FOLDER`` prints one JSON object; ``test_train_ray.py`` reads it.
+``python -m tests.ray_tasks FOLDER`` prints one JSON object; ``tests/train/test_ray.py`` reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from pcer.errors import PcerError
 from pcer.train import NO_DP, EngineFlags, Model, TrainConfig, TrainingData, run_blocks, train_seeds
-from pcer.train import ray_path as path
+from pcer.train import ray as path
 
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
 CONFIG = TrainConfig(epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given")

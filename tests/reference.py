@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
-from pcer.release import Confusion, Release
+from pcer.release.format import Confusion, Release
 
 
 def accuracy(table: Confusion) -> float:

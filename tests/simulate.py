@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 
 TRAIN_SHARE = 0.7
 SHARED_BY_SEEDS = 0.95

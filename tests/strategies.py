@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 
 rates = st.floats(0.01, 1.0)
 costs = st.floats(0.0, 0.5)

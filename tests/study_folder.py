@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pcer.jsonfile import canonical_json
-from pcer.release import Release, parse_release
-from pcer.study.protocol import BUDGETS, CONFIGURATIONS, Configuration
+from pcer.files import canonical_json
+from pcer.release.format import Release, parse_release
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, Configuration
 from tests.simulate import World, simulate
 
 PROXIES = ("paired_gap", "paired_confidence", "lira_advantage", "lira_offline_advantage")

@@ -8,7 +8,7 @@ import torch
 from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.dpsgd import FleetState, activations
+from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)

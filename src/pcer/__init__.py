@@ -9,12 +9,10 @@ from types import ModuleType
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.audit import audit
-from pcer.audit_file import Audit, Plan, write_audit
+from pcer.auditing import Audit, Plan, Verdict, audit, write_audit
 from pcer.errors import InputError, OutputError, PcerError, PlanError
-from pcer.predictions import release_from_predictions, releases_from_predictions
+from pcer.models import release_from_predictions, releases_from_predictions
 from pcer.release import Release, read_release, write_release
-from pcer.verdict import Verdict
 
 __all__ = [
     "Audit",

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.data.columns import concatenated, read_csv
 from pcer.data.fetch import DataFile
+from pcer.data.readers import concatenated, read_csv
 from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number
 from pcer.errors import InputError
 

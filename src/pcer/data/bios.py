@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.data.columns import concatenated, read_csv, read_parquet
 from pcer.data.fetch import DataFile
+from pcer.data.readers import concatenated, read_csv, read_parquet
 from pcer.data.task import Columns, DatasetTask, Encoded, GroupRule
 from pcer.errors import InputError
 

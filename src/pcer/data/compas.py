@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from pathlib import Path
 
-from pcer.data.columns import read_csv
 from pcer.data.fetch import DataFile
+from pcer.data.readers import read_csv
 from pcer.data.task import REST, Category, Columns, DatasetTask, GroupRule, Number
 
 RACES = ("African-American", "Caucasian", "Hispanic", "Other", "Asian", "Native American")

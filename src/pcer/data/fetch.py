@@ -12,8 +12,8 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
-from pcer.cache import cache_folder
 from pcer.errors import FetchError, InputError
+from pcer.files import cache_folder
 
 FOLDER_VARIABLE = "PCER_DATA"
 TIMEOUT_SECONDS = 60

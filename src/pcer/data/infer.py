@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcer.data.columns import arrow_columns
+from pcer.data.readers import arrow_columns
 from pcer.errors import InputError
 
 if TYPE_CHECKING:

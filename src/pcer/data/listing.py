@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pcer.cache import cache_folder
-from pcer.data import SOURCES, TASKS
+from pcer.data.benchmarks import SOURCES, TASKS
 from pcer.data.fetch import FOLDER_VARIABLE, locate
 from pcer.data.task import DatasetTask
 from pcer.errors import InputError
+from pcer.files import cache_folder
 
 
 def describe_datasets(

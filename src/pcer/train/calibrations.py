@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pcer.cache import cache_folder
 from pcer.errors import InputError, OutputError
-from pcer.jsonfile import canonical_json, read_json, write_files
+from pcer.files import cache_folder, canonical_json, read_json, write_files
 
 FORMAT, VERSION = "pcer-calibration", 1
 MAX_BYTES = 10_000

@@ -12,10 +12,10 @@ from pcer.errors import OutputError
 from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
-from pcer.train.dpsgd import FleetState
 from pcer.train.engine import Fleet, train_block
 from pcer.train.fleet import FloatArray, Model, TrainingData
 from pcer.train.schedule import SPARE_DRAWS, n_draws, require_room
+from pcer.train.step import FleetState
 from pcer.train.streams import GapTable
 
 CHUNK = 512

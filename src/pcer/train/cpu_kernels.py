@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pcer.train.dpsgd import CLIP_MARGIN, Layout
+from pcer.train.step import CLIP_MARGIN, Layout
 
 Array = NDArray[Any]
 

@@ -17,9 +17,9 @@ from torch import device as Device
 
 from pcer.errors import InputError
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
-from pcer.train.dpsgd import FleetState
 from pcer.train.engine import Fleet, batch_sum, step
 from pcer.train.schedule import Drawer, Words, fill_rows
+from pcer.train.step import FleetState
 
 WARM_UP_STEPS = 3
 """Steps run before the capture, so that libraries allocate what they need outside of it."""

@@ -15,8 +15,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra import libdevice
 
-from pcer.train.dpsgd import CLIP_MARGIN, FleetState
 from pcer.train.engine import Fleet
+from pcer.train.step import CLIP_MARGIN, FleetState
 
 COUNTERS = 256
 """Philox blocks one program computes."""

@@ -20,7 +20,9 @@ from torch import device as Device
 
 from pcer.errors import InputError
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.dpsgd import (
+from pcer.train.fleet import FloatArray, Model, TrainingData
+from pcer.train.schedule import Draw, Drawer, Schedule, Widths
+from pcer.train.step import (
     LANES,
     Batch,
     FleetState,
@@ -33,8 +35,6 @@ from pcer.train.dpsgd import (
     round_up,
     square,
 )
-from pcer.train.fleet import FloatArray, Model, TrainingData
-from pcer.train.schedule import Draw, Drawer, Schedule, Widths
 from pcer.train.streams import Purpose, initial_weights, stream
 
 CHUNK = 8192

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from pcer.errors import PcerError
 from pcer.train.config import Sampling
-from pcer.train.dpsgd import LANES, round_up
 from pcer.train.fleet import IntArray
+from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
 
 OVERFLOW_CHANCE = 1e-12

@@ -1,0 +1,38 @@
+"""What an attacker learns: exposure per group, from the scores of models."""
+
+from __future__ import annotations
+
+from pcer.attacks.epsilon import EpsilonBound, alarm_notes, bound_epsilon, weigh
+from pcer.attacks.exposure import (
+    BudgetScores,
+    epsilon_bounds,
+    epsilon_bounds_of,
+    exposure_from_scores,
+    pooled_exposure_from_scores,
+    pooled_exposures,
+    pooled_exposures_of,
+    pooled_notes,
+    run_exposures,
+    run_exposures_of,
+)
+from pcer.attacks.lira import LEAST_MODELS
+from pcer.attacks.single import log_odds
+
+__all__ = [
+    "LEAST_MODELS",
+    "BudgetScores",
+    "EpsilonBound",
+    "alarm_notes",
+    "bound_epsilon",
+    "epsilon_bounds",
+    "epsilon_bounds_of",
+    "exposure_from_scores",
+    "log_odds",
+    "pooled_exposure_from_scores",
+    "pooled_exposures",
+    "pooled_exposures_of",
+    "pooled_notes",
+    "run_exposures",
+    "run_exposures_of",
+    "weigh",
+]

@@ -1,0 +1,239 @@
+"""From the scores of a sweep, or of any attack tool, to the exposure rows of a release.
+
+The trainer's side: nothing that audits imports this file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.attacks.epsilon import EpsilonBound, bound_epsilon
+from pcer.attacks.groups import BudgetScores as BudgetScores
+from pcer.attacks.groups import (
+    Found,
+    Views,
+    count_all_guesses,
+    pooled_attacks,
+    single_model_attacks,
+)
+from pcer.attacks.lira import LEAST_MODELS
+from pcer.attacks.ranking import BoolArray, IntArray
+from pcer.attacks.single import Advantage, PooledAdvantage, auc_advantage, clustered_auc
+from pcer.errors import InputError
+from pcer.metrics import FloatArray
+from pcer.release import (
+    Exposure,
+    PooledExposure,
+    column_of,
+    named_columns,
+    numbers_of,
+    required_column,
+)
+
+RunExposures = list[dict[str, dict[str, Exposure]]]
+
+
+class _Rows(NamedTuple):
+    """A table of scores, checked; groups as positions in their names, -1 where missing."""
+
+    record: IntArray
+    group: IntArray
+    group_names: list[str]
+    member: BoolArray
+    score: FloatArray
+
+
+def run_exposures(scores: BudgetScores) -> RunExposures:
+    """For every seed and group name, the proxies of single models: ``exposure`` of a release."""
+    return run_exposures_of([scores])[0]
+
+
+def run_exposures_of(scores: Sequence[BudgetScores]) -> list[RunExposures]:
+    """The same for several attributes of the same models, at little more than the price of one."""
+    found = single_model_attacks(Views(scores))
+    return [
+        [
+            {name: _exposures(group) for name, group in zip(one.group_names, model, strict=True)}
+            for model in models
+        ]
+        for one, models in zip(scores, found, strict=True)
+    ]
+
+
+def pooled_exposures(scores: BudgetScores, *, epsilon: float) -> list[PooledExposure]:
+    """For every group, the proxies over all seeds: rows of ``pooled_exposure``.
+
+    With fewer than 8 seeds only the paired costs; ``pooled_notes`` says so in words.
+
+    Args:
+        scores: all models of the budget.
+        epsilon: the budget; infinite without differential privacy.
+    """
+    return pooled_exposures_of([scores], epsilon=epsilon)[0]
+
+
+def pooled_exposures_of(
+    scores: Sequence[BudgetScores], *, epsilon: float
+) -> list[list[PooledExposure]]:
+    """The same for several attributes of the same models."""
+    return [
+        [
+            _pooled_row(epsilon, name, proxy, found)
+            for name, group in zip(one.group_names, groups, strict=True)
+            for proxy, found in group.items()
+            if math.isfinite(found.value)
+        ]
+        for one, groups in zip(scores, pooled_attacks(Views(scores)), strict=True)
+    ]
+
+
+def pooled_notes(n_seeds: int) -> list[str]:
+    """What a release of so few seeds must tell its reader; empty if there are enough."""
+    if n_seeds >= LEAST_MODELS:
+        return []
+    return [
+        f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are {n_seeds}; "
+        "they were not run."
+    ]
+
+
+def epsilon_bounds(scores: BudgetScores, *, epsilon: float, dp_delta: float) -> list[EpsilonBound]:
+    """The one-run lower bound on epsilon of every group; ``empirical_epsilon.weigh`` them all."""
+    return epsilon_bounds_of([scores], epsilon=epsilon, dp_delta=dp_delta)[0]
+
+
+def epsilon_bounds_of(
+    scores: Sequence[BudgetScores], *, epsilon: float, dp_delta: float
+) -> list[list[EpsilonBound]]:
+    """The same for several attributes of the same models."""
+    inclusion = float(scores[0].member.mean())
+    return [
+        [
+            bound_epsilon(
+                guesses, inclusion=inclusion, dp_delta=dp_delta, epsilon=epsilon, group=name
+            )
+            for name, guesses in zip(one.group_names, groups, strict=True)
+        ]
+        for one, groups in zip(scores, count_all_guesses(Views(scores)), strict=True)
+    ]
+
+
+def exposure_from_scores(table: Any) -> dict[str, Exposure]:
+    """Bring your own scores: one model's table of (record, group, member, score), per group.
+
+    The value is AUC minus 1/2 with DeLong's error. Put it into a run's ``exposure`` under a name
+    that says which attack it was.
+
+    Args:
+        table: a dataframe of any library, or a dict of columns, with the columns ``record`` (each
+            once), ``group`` (records without one are left out), ``member`` (True or 1 for those
+            the model was trained on) and ``score`` (higher means more likely a member).
+
+    >>> found = exposure_from_scores(
+    ...     {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0], "score": [3, 1, 2, 1]}
+    ... )
+    >>> found["x"].value
+    0.5
+    """
+    rows = _read(table)
+    if len(np.unique(rows.record)) < len(rows.record):
+        raise InputError(
+            "record must name each record once, but one stands twice; give one model at a time, "
+            "or several with a column model to pooled_exposure_from_scores."
+        )
+    found = {
+        name: auc_advantage(rows.score[rows.group == k], rows.member[rows.group == k])
+        for k, name in enumerate(rows.group_names)
+    }
+    return {name: _exposure(one) for name, one in found.items() if math.isfinite(one.value)}
+
+
+def pooled_exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
+    """The same for several models of one budget, with an error clustered by record.
+
+    Args:
+        table: as for ``exposure_from_scores``, with a column ``model``; a record has one row for
+            each model that scored it.
+        epsilon: the budget; infinite without differential privacy.
+        proxy: the name that the attack gets in the release.
+    """
+    rows = _read(table)
+    model = required_column(_column(table, "model"), name="model").codes
+    _require_lengths(record=rows.record, model=model)
+    found = []
+    for k, name in enumerate(rows.group_names):
+        pooled = clustered_auc(*_spread_out(rows, model, rows.group == k))
+        if math.isfinite(pooled.value):
+            found.append(_pooled_row(epsilon, name, proxy, pooled))
+    return found
+
+
+def _exposures(found: Found) -> dict[str, Exposure]:
+    return {name: _exposure(one) for name, one in found.items() if math.isfinite(one.value)}
+
+
+def _exposure(found: Advantage) -> Exposure:
+    return Exposure(
+        value=found.value,
+        standard_error=found.standard_error,
+        n_members=found.n_members,
+        n_nonmembers=found.n_nonmembers,
+    )
+
+
+def _pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) -> PooledExposure:
+    return PooledExposure(
+        epsilon=None if math.isinf(epsilon) else epsilon,
+        group=group,
+        proxy=proxy,
+        value=found.value,
+        standard_error=found.standard_error,
+        n_records=found.n_records,
+        n_excluded=found.n_excluded,
+    )
+
+
+def _read(table: Any) -> _Rows:
+    """The columns of a table, checked."""
+    record = required_column(_column(table, "record"), name="record").codes
+    group = column_of(_column(table, "group"), "group")
+    score = numbers_of(_column(table, "score"), len(record), name="score")
+    member = numbers_of(_column(table, "member"), len(record), name="member")
+    _require_lengths(record=record, group=group.codes, member=member, score=score)
+    if not np.isfinite(score).all():
+        raise InputError("score must be finite, but some are not; leave those records out.")
+    if not np.isin(member, (0, 1)).all():
+        raise InputError("member must be True or False (1 or 0) for every record; recode it.")
+    return _Rows(record, group.codes, group.names, member == 1, score)
+
+
+def _column(table: Any, name: str) -> Any:
+    columns = named_columns(table, None)
+    if name not in columns:
+        raise InputError(
+            f"The table of scores has no column {name!r}; it has {', '.join(columns)}: rename it."
+        )
+    return columns[name]
+
+
+def _spread_out(rows: _Rows, model: IntArray, chosen: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Chosen rows as arrays (model, record); NaN where a model has no score for a record."""
+    models, row = np.unique(model[chosen], return_inverse=True)
+    records, column = np.unique(rows.record[chosen], return_inverse=True)
+    scores = np.full((len(models), len(records)), np.nan)
+    member = np.zeros(scores.shape, dtype=bool)
+    scores[row, column], member[row, column] = rows.score[chosen], rows.member[chosen]
+    if int(np.isfinite(scores).sum()) < int(chosen.sum()):
+        raise InputError("A record stands twice for one model; give every model its own name.")
+    return scores, member
+
+
+def _require_lengths(**columns: npt.NDArray[Any]) -> None:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"All columns must have one length, but they have {lengths}.")

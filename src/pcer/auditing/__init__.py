@@ -1,0 +1,85 @@
+"""The audit: from released statistics to verdicts, tests and words."""
+
+from __future__ import annotations
+
+from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
+from pcer.auditing.file import (
+    SIGNIFICANT_DIGITS,
+    Agreement,
+    Audit,
+    Benefit,
+    BoundCheck,
+    BudgetResult,
+    FloorRow,
+    GroupResult,
+    PairResult,
+    Plan,
+    Summary,
+    audit_schema,
+    parse_plan,
+    read_audit,
+    rounded,
+    write_audit,
+)
+from pcer.auditing.measure import Estimate, measure_panel
+from pcer.auditing.null import split_luck, split_luck_of_rates
+from pcer.auditing.settings import audit
+from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
+from pcer.auditing.words import (
+    NOTHING,
+    bounds,
+    budget_list,
+    budget_name,
+    decimals,
+    number_range,
+    p_value,
+    plus_minus,
+    rate_bounds,
+    rate_plus_minus,
+    short_budget,
+    signed,
+    yes_no,
+)
+
+__all__ = [
+    "BUDGET_VERDICTS",
+    "NOTHING",
+    "SIGNIFICANT_DIGITS",
+    "TIE_TOLERANCE",
+    "Agreement",
+    "Audit",
+    "Benefit",
+    "BoundCheck",
+    "BudgetResult",
+    "Estimate",
+    "FailOn",
+    "FloorRow",
+    "GroupResult",
+    "PairResult",
+    "Plan",
+    "Summary",
+    "Verdict",
+    "audit",
+    "audit_schema",
+    "bounds",
+    "budget_list",
+    "budget_name",
+    "decimals",
+    "measure_panel",
+    "number_range",
+    "p_value",
+    "parse_plan",
+    "pearson",
+    "plus_minus",
+    "rate_bounds",
+    "rate_difference",
+    "rate_plus_minus",
+    "read_audit",
+    "rounded",
+    "short_budget",
+    "signed",
+    "split_luck",
+    "split_luck_of_rates",
+    "write_audit",
+    "yes_no",
+]

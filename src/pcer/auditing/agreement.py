@@ -1,0 +1,133 @@
+"""Do the proxies of a release tell the same story? The paper's validation, for any release.
+
+Each proxy is put beside the plan's cost, all other things equal. Descriptive: seeds and budgets
+share records, so counts over settings are no independent votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcer import metrics
+from pcer.auditing.comparison import pearson
+from pcer.auditing.file import Agreement, BoundCheck, Plan, ProxyAgreement
+from pcer.auditing.measure import Measured, Pair, measure_panel
+from pcer.metrics import FloatArray
+from pcer.release import Panel
+from pcer.statistics import SIGNIFICANCE, holm, upper_p
+
+GAP = "overfitting_gap"
+ADVANTAGE = "_advantage"
+"""How proxies end that are on the scale of the paper's bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Story:
+    """What one proxy says, over the budgets that carry it; NaN where it says nothing."""
+
+    cost: FloatArray
+    """(budget, group) mean over seeds; the gap clipped as published, all else signed."""
+    error: FloatArray
+    """(budget, group) standard error of the cost estimate."""
+    disparity: FloatArray
+    """(budget, pair) mean over seeds at the plan's floor."""
+
+
+def agreement(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan) -> Agreement | None:
+    """Every proxy that the release carries beside the plan's cost; None if it carries no other."""
+    carried = {name for panel in panels for name in (*panel.exposure, *panel.pooled)}
+    proxies = sorted({GAP, *carried} - {plan.cost})
+    if not carried or not proxies:
+        return None
+    stories = {name: _story(panels, pairs, plan, name) for name in {GAP, plan.cost, *proxies}}
+    return Agreement(
+        baseline=plan.cost,
+        proxies=[
+            _beside(
+                stories[plan.cost], stories[name], proxy=name, bound=_bound(panels, stories, name)
+            )
+            for name in proxies
+        ],
+    )
+
+
+def _story(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan, proxy: str) -> _Story:
+    measured = [measure_panel(panel, plan.model_copy(update={"cost": proxy})) for panel in panels]
+    return _Story(
+        cost=np.stack([_published_cost(one, proxy).mean(axis=0) for one in measured]),
+        error=np.stack([_error(one) for one in measured]),
+        disparity=np.stack([_disparities(one, pairs, plan) for one in measured]),
+    )
+
+
+def _published_cost(one: Measured, proxy: str) -> FloatArray:
+    return np.maximum(one.cost, 0.0) if proxy == GAP else one.cost
+
+
+def _error(one: Measured) -> FloatArray:
+    if one.estimate is None:
+        return np.full(one.cost.shape[1], np.nan)
+    return one.estimate.standard_error
+
+
+def _disparities(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> FloatArray:
+    ratio = metrics.pcer(one.benefit, one.cost, floor=plan.floor).mean(axis=0)
+    return np.array([ratio[i] - ratio[j] for i, j in pairs])
+
+
+def _beside(
+    ours: _Story, theirs: _Story, *, proxy: str, bound: BoundCheck | None
+) -> ProxyAgreement:
+    costs = _both(ours.cost, theirs.cost)
+    disparities = _both(ours.disparity, theirs.disparity)
+    mine, other = np.array(disparities).reshape(-1, 2).T
+    ratios = np.abs(other[mine != 0]) / np.abs(mine[mine != 0])
+    return ProxyAgreement(
+        proxy=proxy,
+        n_cells=len(costs),
+        correlation=pearson(costs),
+        n_settings=len(disparities),
+        n_same_sign=int((mine * other > 0).sum()),
+        n_larger_disparity=int((np.abs(other) >= np.abs(mine)).sum()),
+        median_ratio=float(np.median(ratios)) if len(ratios) else None,
+        disparity_correlation=pearson(disparities),
+        bound=bound,
+    )
+
+
+def _both(first: FloatArray, second: FloatArray) -> list[tuple[float, float]]:
+    """Where both are known, as pairs of numbers."""
+    known = np.isfinite(first) & np.isfinite(second)
+    return list(zip(first[known].tolist(), second[known].tolist(), strict=True))
+
+
+def _bound(panels: Sequence[Panel], stories: Mapping[str, _Story], name: str) -> BoundCheck | None:
+    """Proposition 1 as a measurement: is the advantage at most the gap?
+
+    A cell refutes the bound if its mean advantage exceeds its mean gap beyond the errors of
+    both, one-sided, Holm-adjusted over cells.
+    """
+    if not name.endswith(ADVANTAGE):
+        return None
+    attack, gap = stories[name], stories[GAP]
+    excess = attack.cost - gap.cost
+    p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
+    runs = np.concatenate([_excess_of_runs(panel, name) for panel in panels])
+    return BoundCheck(
+        n_runs=int(np.isfinite(runs).sum()),
+        n_runs_exceeding=int((runs > 0).sum()),
+        n_cells=int(np.isfinite(excess).sum()),
+        n_cells_exceeding=int((excess > 0).sum()),
+        n_cells_refuting=int((p <= SIGNIFICANCE).sum()),
+    )
+
+
+def _excess_of_runs(panel: Panel, name: str) -> FloatArray:
+    """Advantage minus gap of single models and groups; empty for a pooled proxy."""
+    if name not in panel.exposure:
+        return np.empty(0)
+    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
+    return np.asarray(panel.exposure[name].value - gap).ravel()

@@ -1,0 +1,220 @@
+"""JSON files, read strictly and written whole: the bottom of both file formats.
+
+Reading refuses what other readers let pass (NaN, a key twice, a truncated file, another
+encoding, bottomless nesting) and names the file. Writing gives the same bytes for the same
+content and never leaves half a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pcer.errors import InputError, OutputError
+
+MAX_BYTES = 64_000_000
+UNION_TAGS = ("form: counts", "form: rates")
+"""Which of two forms a record has; pydantic puts it into its paths, a reader does not."""
+
+
+class Record(BaseModel):
+    """Base of every record in our files: frozen, strict, no unknown fields, no NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
+
+
+def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
+    """Parse one JSON file into plain objects, or raise InputError with one sentence.
+
+    Args:
+        path: the file.
+        max_bytes: refuse larger files before reading them; None reads any size.
+    """
+    return parse_json(read_text(path, max_bytes=max_bytes), file=str(path))
+
+
+def parse_json(text: str, *, file: str) -> Any:
+    """Parse JSON text strictly; ``file`` is the name that errors mention."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{file} is not complete JSON: {error.msg} at line {error.lineno}, column "
+            f"{error.colno}; write the file again with the tool that made it."
+        ) from None
+    except RecursionError:
+        raise InputError(f"{file} is nested too deeply to be one of our files.") from None
+    except ValueError as error:
+        raise InputError(f"{file} cannot be used: {error}.") from None
+
+
+def require_format(data: Any, *, file: str, name: str, version: int) -> None:
+    """Check the first two fields of a file: which format it is, and that we know its version."""
+    if not isinstance(data, dict) or data.get("format") != name:
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise InputError(f'{file} must be an object with "format": "{name}", but has {found!r}.')
+    found = data.get("version")
+    if type(found) is not int or found < 1:
+        raise InputError(f'{file}: "version" must be a whole number from 1, but is {found!r}.')
+    if found > version:
+        raise InputError(
+            f"{file} has version {found} of {name}, and this pcer reads up to version {version}; "
+            "upgrade pcer."
+        )
+
+
+def explain(error: ValidationError, *, file: str, hints: Mapping[str, str]) -> str:
+    """One sentence for the first thing wrong: the file, the path to the field, the remedy.
+
+    Args:
+        error: what pydantic found.
+        file: the name of the file.
+        hints: a remedy by the last name of the path.
+    """
+    first = error.errors(include_url=False)[0]
+    path, given = field_path(first["loc"]), first["input"]
+    problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if first["type"] == "extra_forbidden":
+        problem = "is not a field of this format; remove it or check its spelling"
+    elif isinstance(given, str | int | float | None) and first["type"] != "missing":
+        problem += f", but is {given!r:.60}"
+    names = [part for part in first["loc"] if isinstance(part, str)]
+    hint = hints.get(names[-1]) if names and first["type"] != "extra_forbidden" else None
+    where = f"field {path}: " if path else ""
+    return f"{file}: {where}{problem[0].lower() + problem[1:]}{'; ' + hint if hint else ''}."
+
+
+def field_path(location: tuple[int | str, ...]) -> str:
+    """Render a location as a reader would write it: ``runs[3].groups.Other.train.tp``."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in UNION_TAGS:
+            path += f".{part}" if path else part
+    return path
+
+
+def canonical_json(tree: Any) -> str:
+    """Serialise plain objects to the one text form that our files use."""
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
+    """Write every file or none: all are staged beside their targets, then renamed into place.
+
+    Text is written as UTF-8 with the line ends it has.
+    """
+    staged: list[tuple[Path, Path]] = []
+    try:
+        for path, content in contents.items():
+            data = content.encode() if isinstance(content, str) else content
+            staged.append((_stage(Path(path), data), Path(path)))
+        for temporary, target in staged:
+            _publish(temporary, target)
+    finally:
+        for temporary, _ in staged:
+            temporary.unlink(missing_ok=True)
+
+
+def make_folder(path: str | os.PathLike[str]) -> bool:
+    """Make sure that a folder is there to write into; True if it is new."""
+    folder = Path(path)
+    if folder.is_dir():
+        return False
+    try:
+        folder.mkdir()
+    except OSError as error:
+        _cannot_write(folder, error)
+    return True
+
+
+def _stage(target: Path, data: bytes) -> Path:
+    try:
+        if target.is_dir():
+            raise IsADirectoryError("it is a folder")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        _cannot_write(target, error)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        _cannot_write(target, error)
+    return Path(name)
+
+
+def _publish(temporary: Path, target: Path) -> None:
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        _cannot_write(target, error)
+
+
+def _cannot_write(target: Path, error: OSError) -> NoReturn:
+    reason = error.strerror or str(error)
+    raise OutputError(
+        f"{target} cannot be written ({reason}); choose a path in a folder that exists and that "
+        "you may write to."
+    ) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> str:
+    """Read one UTF-8 file, or raise InputError with one sentence."""
+    file = Path(path)
+    try:
+        size = file.stat().st_size
+        if max_bytes is not None and size > max_bytes:
+            raise InputError(
+                f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by default; "
+                "allow it by name if it is meant to be so large."
+            )
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not UTF-8 text; save it again as UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); check the path.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"it holds {name}, which is not a number; write null for what is unknown")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the field {twice!r} stands twice in one object; keep one")
+    return record
+
+
+CACHE_VARIABLE = "PCER_CACHE"
+"""Environment variable that names another folder."""
+
+
+def cache_folder() -> Path:
+    """The folder named by ``PCER_CACHE``, or the user's cache folder of this operating system."""
+    if named := os.environ.get(CACHE_VARIABLE):
+        return Path(named)
+    import pooch
+
+    return Path(pooch.os_cache("pcer"))

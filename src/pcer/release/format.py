@@ -1,0 +1,362 @@
+"""The released-statistics file: what a trainer hands to an auditor, and the only bridge.
+
+A release holds, for every model (a budget and a seed), every group and both splits, a confusion
+table; or, in the rates-only form, accuracies and positive rates. Nothing in it is about one
+person. ``docs/format.md`` describes it in one page; ``pcer schema release`` prints its schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError, model_validator
+
+from pcer.errors import InputError
+from pcer.files import (
+    MAX_BYTES,
+    UNION_TAGS,
+    Record,
+    canonical_json,
+    explain,
+    read_json,
+    require_format,
+    write_files,
+)
+
+FORMAT: Final = "pcer-release"
+VERSION: Final = 1
+
+Outcome = Literal["benefit", "harm"]
+SplitKind = Literal["random", "other"]
+
+HINTS = {
+    **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
+    "epsilon": "write null for a model without differential privacy",
+    **dict.fromkeys(("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"),
+    "notes": "each note is one line of printable text",
+    "groups": "name at least two groups, and give every run a table for each",
+}
+
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+"""Printable text: a name ends up in terminals and reports."""
+Note = Annotated[str, Field(max_length=2_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Epsilon = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+class Confusion(Record):
+    """Confusion table of one group in one split."""
+
+    tp: Count
+    fp: Count
+    tn: Count
+    fn: Count
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.tp + self.fp + self.tn + self.fn
+
+
+class TrainRates(Record):
+    """Rates-only form of the training split. Without ``n`` nothing can be resolved."""
+
+    accuracy: Rate
+    n: Count | None = None
+
+
+class TestRates(Record):
+    """Rates-only form of the test split. Without ``n`` nothing can be resolved."""
+
+    __test__ = False  # not a test class, whatever its name says to a test runner
+
+    accuracy: Rate
+    positive_rate: Rate
+    n: Count | None = None
+
+
+class Exposure(Record):
+    """What one attack measured on one group of one model. Signed; 0 means chance."""
+
+    value: float
+    standard_error: Annotated[float, Field(ge=0)] | None = None
+    n_members: Count | None = None
+    n_nonmembers: Count | None = None
+    n_excluded: Count | None = None
+
+
+def _form(value: Any) -> str:
+    fields = value if isinstance(value, dict) else vars(value) if hasattr(value, "__dict__") else {}
+    return UNION_TAGS["accuracy" in fields]
+
+
+TrainTable = Annotated[
+    Annotated[Confusion, Tag(UNION_TAGS[0])] | Annotated[TrainRates, Tag(UNION_TAGS[1])],
+    Discriminator(_form),
+]
+TestTable = Annotated[
+    Annotated[Confusion, Tag(UNION_TAGS[0])] | Annotated[TestRates, Tag(UNION_TAGS[1])],
+    Discriminator(_form),
+]
+
+
+class GroupTables(Record):
+    """One group of one model: both splits, and what attacks found."""
+
+    train: TrainTable
+    test: TestTable
+    exposure: dict[Name, Exposure] = Field(default_factory=dict)
+
+
+class Run(Record):
+    """One trained model."""
+
+    epsilon: Epsilon | None
+    epsilon_by_accountant: dict[Name, float] | None = None
+    dp_delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    noise_multiplier: Annotated[float, Field(ge=0)] | None = None
+    seed: Seed
+    split: Name | int | None = None
+    groups: dict[Name, GroupTables]
+
+    @property
+    def budget(self) -> float:
+        """The privacy budget; infinite without differential privacy."""
+        return math.inf if self.epsilon is None else self.epsilon
+
+
+class PooledExposure(Record):
+    """An attack's result whose error cannot be combined from single runs (paired, LiRA)."""
+
+    epsilon: Epsilon | None
+    group: Name
+    proxy: Name
+    value: float
+    standard_error: Annotated[float, Field(ge=0)] | None = None
+    n_records: Count | None = None
+    n_excluded: Count | None = None
+
+
+class Subject(Record):
+    """What was trained on, and about whom."""
+
+    dataset: Name
+    attribute: Name
+    groups: Annotated[list[Name], Field(min_length=2, max_length=200)]
+    outcome: Outcome
+    positive_label: str | int | float | bool | None = None
+    unit_of_privacy: Name | None = None
+    n_records: Count | None = None
+    n_missing_group: Count | None = None
+    notes: list[Note] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Subject:
+        twice = _first_repeated(self.groups)
+        if twice is not None:
+            raise ValueError(f"groups must be distinct, but {twice!r} stands twice")
+        return self
+
+
+class Training(Record):
+    """How the models were trained, as far as the trainer says."""
+
+    mechanism: Name = "unknown"
+    split_kind: SplitKind | None = None
+    config: dict[str, JsonValue] | None = None
+    joint_privacy: JsonValue | None = None
+
+
+class Provenance(Record):
+    """Where the file came from."""
+
+    pcer_version: Name | None = None
+    source_commit: Name | None = None
+    source_dirty: bool | None = None
+    data_digest: Name | None = None
+
+
+class Release(Record):
+    """Per-group statistics of a family of models. Checked whole when made.
+
+    Guarantees: every run has exactly the groups of the subject, none empty; no (epsilon, seed)
+    twice; all runs in one form (counts, or rates); runs of one split agree on its sizes.
+    """
+
+    format: Literal["pcer-release"] = FORMAT
+    version: Literal[1] = VERSION
+    subject: Subject
+    training: Training = Field(default_factory=Training)
+    runs: Annotated[list[Run], Field(min_length=1)]
+    pooled_exposure: list[PooledExposure] = Field(default_factory=list)
+    provenance: Provenance = Field(default_factory=Provenance)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Release:
+        _check_runs(self)
+        _check_splits(self)
+        _check_pooled(self)
+        return self
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether the release carries confusion tables (True) or only rates."""
+        return isinstance(_any_group(self.runs[0]).train, Confusion)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the release in the form that ``write_release`` gives it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The release as canonical text: same release, same bytes. Absent fields are left out."""
+        tree = self.model_dump()
+        tree["runs"] = [_in_order(run, self.subject.groups) for run in tree["runs"]]
+        return canonical_json(_without_nulls(tree))
+
+
+def read_release(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Release:
+    """Read and check a ``*.release.json`` file.
+
+    Args:
+        path: the file.
+        max_bytes: refuse larger files before parsing; None allows any size.
+
+    Raises:
+        InputError: one sentence with the file, the path to the bad field and the remedy.
+    """
+    return parse_release(read_json(path, max_bytes=max_bytes), file=str(path))
+
+
+def parse_release(data: Any, *, file: str) -> Release:
+    """Check plain objects against the format; ``file`` is the name that errors mention."""
+    require_format(data, file=file, name=FORMAT, version=VERSION)
+    try:
+        return Release.model_validate(data)
+    except ValidationError as error:
+        raise InputError(explain(error, file=file, hints=HINTS)) from None
+
+
+def write_release(release: Release, path: str | os.PathLike[str]) -> None:
+    """Write a release: atomically, the same bytes for the same release."""
+    write_files({path: release.to_json()})
+
+
+def release_schema() -> dict[str, Any]:
+    """JSON Schema of the release format."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Release.model_json_schema(),
+        "title": "pcer release, version 1",
+        "required": ["format", "version", "subject", "runs"],
+    }
+
+
+def _check_runs(release: Release) -> None:
+    seen: dict[tuple[float, int], int] = {}
+    for index, run in enumerate(release.runs):
+        _check_groups(run, index, release.subject.groups, counts=release.has_counts)
+        first = seen.setdefault((run.budget, run.seed), index)
+        if first != index:
+            raise ValueError(
+                f"runs[{first}] and runs[{index}] both have epsilon {run.epsilon} and seed "
+                f"{run.seed}; give every model of a budget its own seed"
+            )
+
+
+def _check_groups(run: Run, index: int, groups: list[str], *, counts: bool) -> None:
+    for name in groups:
+        if name not in run.groups:
+            raise ValueError(f"runs[{index}].groups: group {name!r} is missing")
+    for name, tables in run.groups.items():
+        path = f"runs[{index}].groups.{name}"
+        if name not in groups:
+            raise ValueError(f"{path}: group {name!r} is not one of subject.groups")
+        for split, table in (("train", tables.train), ("test", tables.test)):
+            if isinstance(table, Confusion) != counts:
+                raise ValueError(f"{path}.{split}: all tables must be counts, or all rates")
+            if table.n == 0:
+                raise ValueError(
+                    f"{path}.{split}: the group is empty; leave the group out of the release or "
+                    "choose a split that holds some of its records"
+                )
+
+
+def _check_splits(release: Release) -> None:
+    """Runs that name one split must agree on how many records, of which label, it holds."""
+    first: dict[str | int, int] = {}
+    for index, run in enumerate(release.runs):
+        if run.split is None:
+            continue
+        other = release.runs[first.setdefault(run.split, index)]
+        for name in release.subject.groups:
+            if _sizes(run.groups[name]) != _sizes(other.groups[name]):
+                raise ValueError(
+                    f"runs[{first[run.split]}] and runs[{index}] both name split {run.split!r}, "
+                    f"but group {name!r} has other sizes or labels in them; name splits apart"
+                )
+
+
+def _check_pooled(release: Release) -> None:
+    budgets = {run.epsilon for run in release.runs}
+    seen: set[tuple[float | None, str, str]] = set()
+    for index, row in enumerate(release.pooled_exposure):
+        key = (row.epsilon, row.group, row.proxy)
+        if row.group not in release.subject.groups:
+            raise ValueError(f"pooled_exposure[{index}].group: {row.group!r} is not a group")
+        if row.epsilon not in budgets:
+            raise ValueError(f"pooled_exposure[{index}].epsilon: no run has {row.epsilon}")
+        if key in seen:
+            raise ValueError(f"pooled_exposure[{index}]: {key} stands twice")
+        seen.add(key)
+
+
+def _sizes(tables: GroupTables) -> tuple[int | None, ...]:
+    return tuple(size for table in (tables.train, tables.test) for size in _labels(table))
+
+
+def _labels(table: Confusion | TrainRates | TestRates) -> tuple[int | None, ...]:
+    if isinstance(table, Confusion):
+        return (table.tp + table.fn, table.tn + table.fp)
+    return (table.n,)
+
+
+def _any_group(run: Run) -> GroupTables:
+    if not run.groups:
+        raise ValueError("runs[0].groups: must hold every group of subject.groups")
+    return next(iter(run.groups.values()))
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _in_order(run: dict[str, Any], groups: list[str]) -> dict[str, Any]:
+    return {**run, "groups": {name: run["groups"][name] for name in groups}}
+
+
+def _without_nulls(tree: Any) -> Any:
+    """Leave out what is absent, except ``epsilon``, whose null says "no differential privacy".
+
+    The trainer's own settings are kept to the letter: a null in them is a value.
+    """
+    if isinstance(tree, list):
+        return [_without_nulls(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    kept = {
+        key: value if key in ("config", "joint_privacy") else _without_nulls(value)
+        for key, value in tree.items()
+    }
+    return {k: v for k, v in kept.items() if k == "epsilon" or v not in (None, [], {})}

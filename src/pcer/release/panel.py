@@ -1,0 +1,157 @@
+"""A release as arrays: one panel per budget, ordered (seed, group), budgets ascending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.metrics import Counts, FloatArray
+from pcer.release.format import (
+    Confusion,
+    Exposure,
+    GroupTables,
+    PooledExposure,
+    Release,
+    Run,
+    TestRates,
+    TrainRates,
+)
+
+Cell = TypeVar("Cell")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exposures:
+    """One proxy's cost: signed values and their standard errors, NaN where not released."""
+
+    value: FloatArray
+    standard_error: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """All models of one budget. Arrays are (seed, group) unless said otherwise."""
+
+    epsilon: float
+    seeds: tuple[int, ...]
+    group_names: tuple[str, ...]
+    split: npt.NDArray[np.int64]
+    """(seed,) which of the budget's distinct splits each run used, from 0."""
+    train: Counts | None
+    test: Counts | None
+    train_accuracy: FloatArray
+    test_accuracy: FloatArray
+    positive_rate: FloatArray
+    n_train: FloatArray
+    n_test: FloatArray
+    exposure: dict[str, Exposures]
+    pooled: dict[str, Exposures]
+    """By proxy, arrays over the group alone."""
+
+    @property
+    def n_splits(self) -> int:
+        """Number of distinct splits."""
+        return int(self.split.max()) + 1
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether every group's number of records is known in every run."""
+        return bool(np.isfinite(self.n_train).all() and np.isfinite(self.n_test).all())
+
+
+def panels(release: Release) -> tuple[Panel, ...]:
+    """Split a release into its budgets, ascending, no differential privacy last.
+
+    Runs are ordered by seed, so that their order in the file changes nothing.
+    """
+    ordered = sorted(release.runs, key=lambda run: (run.budget, run.seed))
+    budgets = sorted({run.budget for run in ordered})
+    return tuple(
+        _panel(release, [run for run in ordered if run.budget == budget]) for budget in budgets
+    )
+
+
+def _panel(release: Release, runs: list[Run]) -> Panel:
+    names = tuple(release.subject.groups)
+    cells = [[run.groups[name] for name in names] for run in runs]
+    train = _counts(cells, "train") if release.has_counts else None
+    test = _counts(cells, "test") if release.has_counts else None
+    return Panel(
+        epsilon=runs[0].budget,
+        seeds=tuple(run.seed for run in runs),
+        group_names=names,
+        split=_codes(run.split for run in runs),
+        train=train,
+        test=test,
+        train_accuracy=_array(cells, lambda cell: _accuracy(cell.train)),
+        test_accuracy=_array(cells, lambda cell: _accuracy(cell.test)),
+        positive_rate=_array(cells, lambda cell: _positive_rate(cell.test)),
+        n_train=_array(cells, lambda cell: cell.train.n),
+        n_test=_array(cells, lambda cell: cell.test.n),
+        exposure=_exposures(cells),
+        pooled=_pooled(release, runs[0].epsilon, names),
+    )
+
+
+def _exposures(cells: list[list[GroupTables]]) -> dict[str, Exposures]:
+    proxies = sorted({proxy for row in cells for cell in row for proxy in cell.exposure})
+    return {
+        proxy: _exposure([[cell.exposure.get(proxy) for cell in row] for row in cells])
+        for proxy in proxies
+    }
+
+
+def _pooled(
+    release: Release, epsilon: float | None, names: tuple[str, ...]
+) -> dict[str, Exposures]:
+    rows = [row for row in release.pooled_exposure if row.epsilon == epsilon]
+    by_key = {(row.proxy, row.group): row for row in rows}
+    per_group = {
+        proxy: _exposure([[by_key.get((proxy, name)) for name in names]])
+        for proxy in sorted({row.proxy for row in rows})
+    }
+    return {
+        proxy: Exposures(value=one.value[0], standard_error=one.standard_error[0])
+        for proxy, one in per_group.items()
+    }
+
+
+def _exposure(cells: Sequence[Sequence[Exposure | PooledExposure | None]]) -> Exposures:
+    return Exposures(
+        value=_array(cells, lambda cell: None if cell is None else cell.value),
+        standard_error=_array(cells, lambda cell: None if cell is None else cell.standard_error),
+    )
+
+
+def _counts(cells: list[list[GroupTables]], split: Literal["train", "test"]) -> Counts:
+    def column(field: str) -> FloatArray:
+        return _array(cells, lambda cell: getattr(getattr(cell, split), field))
+
+    return Counts(tp=column("tp"), fp=column("fp"), tn=column("tn"), fn=column("fn"))
+
+
+def _accuracy(table: Confusion | TrainRates | TestRates) -> float:
+    return (table.tp + table.tn) / table.n if isinstance(table, Confusion) else table.accuracy
+
+
+def _positive_rate(table: Confusion | TestRates) -> float:
+    return (table.tp + table.fp) / table.n if isinstance(table, Confusion) else table.positive_rate
+
+
+def _array(cells: Sequence[Sequence[Cell]], value: Callable[[Cell], float | None]) -> FloatArray:
+    return np.stack([_floats(value(cell) for cell in row) for row in cells])
+
+
+def _floats(values: Iterable[float | None]) -> FloatArray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _codes(splits: Iterable[str | int | None]) -> npt.NDArray[np.int64]:
+    """Number the splits from 0. Runs without an id count as one split: the private reading."""
+    known: dict[tuple[str, str], int] = {}
+    keys = ((type(split).__name__, str(split)) for split in splits)
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)

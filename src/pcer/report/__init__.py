@@ -1,0 +1,33 @@
+"""What people see of an audit: tables, pages, charts, and the check that they are true."""
+
+from __future__ import annotations
+
+from pcer.report.figures import complete, draw_figures, drawn
+from pcer.report.html import STUDY_LINK, to_report
+from pcer.report.marks import Spec, legend, series
+from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_rich
+from pcer.report.tables import headline
+from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
+from pcer.report.verify import verify_audit, verify_report
+
+__all__ = [
+    "STUDY_LINK",
+    "Spec",
+    "Table",
+    "complete",
+    "draw_figures",
+    "drawn",
+    "headline",
+    "latex_text",
+    "legend",
+    "markdown_text",
+    "series",
+    "to_junit",
+    "to_latex_tables",
+    "to_markdown",
+    "to_markdown_page",
+    "to_report",
+    "to_rich",
+    "verify_audit",
+    "verify_report",
+]

@@ -1,0 +1,281 @@
+"""One self-contained HTML page from audits and their releases.
+
+Same input, same bytes. The page needs no network: scripts, styles, charts and the releases are
+in it, and its content security policy lets nothing else run.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pcer._version import __version__
+from pcer.auditing import BUDGET_VERDICTS, Audit, Plan, Verdict, parse_plan, signed
+from pcer.errors import InputError
+from pcer.files import parse_json, require_format
+from pcer.release import Release, parse_release
+from pcer.report.figures import VEGA_LITE
+from pcer.report.marks import CELL, PALETTE, config
+from pcer.report.page import Section, plan_table, provenance_table, section, with_isolated_names
+from pcer.report.rows import audit_floors, budget_labels, shown_pairs, slider_floors
+from pcer.report.table import Table, to_html
+
+if TYPE_CHECKING:
+    import jinja2
+
+FORMAT: Final = "pcer-report"
+VERSION: Final = 1
+GENERATOR = f"pcer {__version__}"
+STUDY_LINK = re.compile(r"(\.\./)*[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
+"""A path beside the page, to a page of the study."""
+VEGA_NOTICE = (
+    "/* Vega, Vega-Lite and Vega-Embed. Copyright University of Washington Interactive Data Lab. "
+    "BSD-3-Clause: https://github.com/vega/vega/blob/main/LICENSE */"
+)
+MOST_DRAWN_AT_ONCE = 3
+"""Releases whose charts are all drawn after opening; with more, a chart is drawn when near."""
+
+LIMITS = (
+    "The gap is a blunt proxy: attacks stronger than it can find more. A bound of attack advantage "
+    "by the gap is claimed in the literature and does not hold in general.",
+    "Seeds of one dataset measure the luck of split and training, not a new population; budgets "
+    "share splits, so agreement across budgets is not replication.",
+    "Where positive predictions harm, a higher cost lowers the ratio, so the disparity alone "
+    "cannot show double disadvantage; it is tested on its own. Lower exposure does not "
+    "compensate fewer positives.",
+    "Exact training accuracies, and preprocessing fitted on training data, are themselves a "
+    "release outside the training epsilon.",
+    "Positive rates reflect base rates as well as the model. Nothing here says why a difference "
+    "exists, and no ratio makes a model fair.",
+)
+METHOD = (
+    "PCER is benefit divided by max(cost, floor), per group; the disparity is the first group's "
+    "minus the second's. The published numbers are means over seeds with bootstrap intervals.",
+    "Whether a cost is signal is tested against the luck of the split: if nothing was memorised, "
+    "which of a group's records were trained on is random given their label. A cost is resolved, "
+    "and a disparity shown, only beyond that luck, with Holm's correction over all budgets and "
+    "groups. A floor-dominated number only repeats the positive rates.",
+    "How the paper's own study comes out under this audit, every published figure beside ours, is "
+    "in studies/paper of pcer's source; pcer reproduce runs it again.",
+)
+
+
+def to_report(
+    audits: Sequence[Audit], releases: Sequence[Release], *, study: str | None = None
+) -> str:
+    """Render the page: the same text for the same audits and releases.
+
+    Args:
+        audits: of one plan, in the order of the page.
+        releases: what each of them audited.
+        study: where the paper's study lies beside the page, as a relative path to link to.
+    """
+    if len({one.plan_sha256 for one in audits}) != 1:
+        raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
+    pairs = zip(audits, releases, strict=True)
+    sections = [section(one, release, k) for k, (one, release) in enumerate(pairs, start=1)]
+    plan = audits[0].plan
+    floors = slider_floors(plan)
+    bundle, script = _bundle(), _resource("report.js")
+    page = _environment().get_template("report.html")
+    return page.render(
+        title=_title(audits),
+        overall=_overall(audits),
+        matrix=_matrix(audits),
+        sections=sections,
+        level=2 if len(sections) > 1 else 1,
+        floor=f"{plan.floor:g}",
+        floors=floors,
+        floor_index=floors.index(plan.floor),
+        audited=", ".join(f"{floor:g}" for floor in audit_floors(plan)),
+        plan=plan_table(audits[0]),
+        plan_digest=audits[0].plan_sha256,
+        provenance=provenance_table(audits, releases),
+        limits=LIMITS,
+        method=METHOD,
+        study=study,
+        generator=GENERATOR,
+        palette=PALETTE,
+        css=_safe(_resource("report.css")),
+        script=_safe(script),
+        bundle=_safe(bundle),
+        script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
+        settings=_safe(script_json(_settings(plan, floors, len(sections)))),
+        payload=_safe(script_json(_payload(plan, releases, study))),
+    )
+
+
+class Payload(NamedTuple):
+    """What a page carries, and is made from."""
+
+    plan: Plan
+    releases: list[Release]
+    study: str | None
+
+
+def read_payload(text: str, *, file: str) -> Payload:
+    """The plan, the releases and the link that a page carries."""
+    start, end = '<script type="application/json" id="pcer-report">', "</script>"
+    if text.count(start) != 1:
+        raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
+    data = parse_json(text.partition(start)[2].partition(end)[0], file=f"{file}: pcer-report")
+    require_format(data, file=f"{file}: pcer-report", name=FORMAT, version=VERSION)
+    plan = parse_plan(data.get("plan"), file=f"{file}: plan")
+    found = data.get("releases")
+    if not isinstance(found, list) or not found:
+        raise InputError(f"{file}: pcer-report must hold a list of releases; write it again.")
+    releases = [
+        parse_release(one, file=f"{file}: releases[{index}]") for index, one in enumerate(found)
+    ]
+    return Payload(plan, releases, _study_link(data.get("study"), file=file))
+
+
+def _study_link(found: Any, *, file: str) -> str | None:
+    """A relative path of plain characters: nothing that a browser would run or fetch."""
+    if found is None or (isinstance(found, str) and STUDY_LINK.fullmatch(found)):
+        return found
+    raise InputError(f"{file}: study must be a relative path of plain characters; write it again.")
+
+
+def make_bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, made by vl-convert."""
+    import vl_convert
+
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    return f"{VEGA_NOTICE}\n{code}"
+
+
+def script_json(tree: Any) -> str:
+    r"""JSON that is safe inside a script element: no character of it can end the element.
+
+    >>> script_json({"a": "</script>"})
+    '{"a":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _payload(plan: Plan, releases: Sequence[Release], study: str | None) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        **({} if study is None else {"study": study}),
+        "plan": plan.model_dump(),
+        "releases": [json.loads(release.to_json()) for release in releases],
+    }
+
+
+def _settings(plan: Plan, floors: list[float], n_sections: int) -> dict[str, Any]:
+    return {
+        "look": config(),
+        "floors": floors,
+        "start": floors.index(plan.floor),
+        "audited": audit_floors(plan),
+        "cell": CELL,
+        "eager": n_sections <= MOST_DRAWN_AT_ONCE,
+    }
+
+
+def _drawing(part: Section) -> str:
+    """A section's rows and chart specifications, for the page's script."""
+    specs = {chart.name: chart.spec for chart in part.charts}
+    pairs = shown_pairs(part.audit)
+    return _safe(script_json({"datasets": part.rows, "pairs": pairs, "charts": specs}))
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pcer.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "table": _table,
+        "isolate": with_isolated_names,
+        "signed": signed,
+        "drawing": _drawing,
+    }
+    return environment
+
+
+def _table(table: Table, id: str) -> str:
+    marks = {verdict.words: f"badge {verdict.value}" for verdict in BUDGET_VERDICTS}
+    return _safe(to_html(table, id=id, marks=marks))
+
+
+def _safe(text: str) -> str:
+    """Mark text as HTML that needs no escaping: our own, or escaped already."""
+    import markupsafe
+
+    return markupsafe.Markup(text)
+
+
+def _resource(name: str) -> str:
+    return resources.files("pcer.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _bundle() -> str:
+    """The script as the package keeps it.
+
+    Making it anew takes seconds, and another vl-convert would give another page.
+    """
+    packed = resources.files("pcer.report").joinpath("templates", "vega.js.gz").read_bytes()
+    return gzip.decompress(packed).decode()
+
+
+def _csp_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _title(audits: Sequence[Audit]) -> str:
+    if len(audits) > 1:
+        return f"Privacy cost and benefit: {len(audits)} releases"
+    subject = audits[0].subject
+    return f"{subject.dataset} ({subject.attribute}): {audits[0].verdict.words}"
+
+
+def _overall(audits: Sequence[Audit]) -> str:
+    """How many releases have each verdict, strongest first."""
+    verdicts: list[Verdict] = [one.verdict for one in audits]
+    counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
+    told = "; ".join(f"{verdict.words}: {count}" for verdict, count in counts if count)
+    doubled = sum(any(b.double_disadvantage for b in one.budgets) for one in audits)
+    return f"Of {len(audits)} releases, {told}. Double disadvantage: {doubled}."
+
+
+def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
+    """Releases by budgets, each with its verdict."""
+    budgets = sorted({budget.budget for one in audits for budget in one.budgets})
+    names = {
+        b.budget: label
+        for one in audits
+        for b, label in zip(one.budgets, budget_labels(one), strict=True)
+    }
+    rows = []
+    for number, one in enumerate(audits, start=1):
+        found: dict[float, Verdict] = {budget.budget: budget.verdict for budget in one.budgets}
+        rows.append(
+            {
+                "id": f"release-{number}",
+                "dataset": one.subject.dataset,
+                "attribute": one.subject.attribute,
+                "verdict": one.verdict,
+                "cells": [found.get(budget) for budget in budgets],
+            }
+        )
+    headers = [names[b] if math.isinf(b) else f"ε = {names[b]}" for b in budgets]
+    return {"budgets": headers, "rows": rows}

@@ -1,0 +1,415 @@
+"""What every output format shows: an audit as a headline, paragraphs and tables.
+
+The floor table, the intervals and the account are always part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pcer.auditing import (
+    NOTHING,
+    Agreement,
+    Audit,
+    BoundCheck,
+    BudgetResult,
+    FloorRow,
+    GroupResult,
+    PairResult,
+    bounds,
+    budget_list,
+    budget_name,
+    decimals,
+    number_range,
+    p_value,
+    plus_minus,
+    rate_plus_minus,
+    short_budget,
+    signed,
+    yes_no,
+)
+from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
+
+MOST_GAP_COLUMNS = 2
+LONGEST_HEADER = 12
+
+
+def headline(audit: Audit) -> str:
+    """The verdict in one line, naming the data."""
+    return f"{subject_name(audit)}: {audit.verdict.words}"
+
+
+def subject_name(audit: Audit) -> str:
+    """Dataset and attribute.
+
+    They are other people's words: escape them in the target format.
+    """
+    return f"{audit.subject.dataset} ({audit.subject.attribute})"
+
+
+def facts(audit: Audit) -> list[str]:
+    """What a reader must know to read the numbers: outcome, split, sizes, notes."""
+    subject, first = audit.subject, audit.budgets[0]
+    weight = "helps" if subject.outcome == "benefit" else "harms"
+    split = f"split {subject.split_kind}" if subject.split_kind else "split not said to be random"
+    seeds = sorted({budget.n_seeds for budget in audit.budgets})
+    splits = sorted({budget.n_splits for budget in audit.budgets})
+    sizes = ", ".join(f"{name} {_size(group)}" for name, group in first.groups.items())
+    lines = [
+        f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
+        f"{split[0].upper() + split[1:]}.",
+        f"Records per run, train + test: {sizes}.",
+        f"Budgets: {len(audit.budgets)}; seeds per budget: {number_range(seeds)}; "
+        f"distinct splits per budget: {number_range(splits)}.",
+    ]
+    if subject.n_missing_group:
+        lines.append(f"{subject.n_missing_group:,} records have no known group and are left out.")
+    return [*lines, *subject.notes]
+
+
+def advice(audit: Audit) -> list[str]:
+    """The advice of every verdict that occurs, strongest first, with reasons."""
+    budgets = sorted(audit.budgets, key=lambda budget: budget.verdict is not audit.verdict)
+    by_text: dict[str, list[str]] = {}
+    for budget in budgets:
+        reason = f" Reason: {budget.reason}." if budget.reason else ""
+        text = f"{budget.verdict.words}: {budget.advice}{reason}"
+        by_text.setdefault(text, []).append(budget_name(budget.epsilon))
+    return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
+
+
+def tables(audit: Audit) -> list[Table]:
+    """All tables of an audit, in reading order."""
+    return [
+        published_table(audit),
+        resolution_table(audit),
+        pairs_table(audit),
+        floors_table(audit),
+        algorithm_table(audit),
+        norms_table(audit),
+        rankings_table(audit),
+        *([agreement_table(audit.agreement)] if audit.agreement else []),
+    ]
+
+
+def published_table(audit: Audit) -> Table:
+    """The paper's columns for every budget and pair, with the verdict beside them."""
+    names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
+    gaps = tuple(f"gap\n{_broken(name)}" for name in names)
+    rows = [
+        (
+            *_row_label(audit, budget, pair),
+            rate_plus_minus(budget.accuracy, 3),
+            rate_plus_minus(budget.demographic_parity_gap, 3),
+            rate_plus_minus(budget.equalized_odds_gap, 3),
+            *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in names),
+            f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
+            budget.verdict.words,
+        )
+        for budget, pair in _budget_pairs(audit)
+    ]
+    level = f"{100 * audit.plan.confidence_level:g}"
+    return Table(
+        "As published",
+        (
+            *_label_columns(audit),
+            "accuracy",
+            "DP gap",
+            "EO gap",
+            *gaps,
+            f"PCER disparity\n[{level} % interval]",
+            "verdict",
+        ),
+        tuple(rows),
+        n_labels=len(_label_columns(audit)),
+        note=(
+            f"Mean ± standard deviation over seeds; floor {audit.plan.floor:g}. DP gap: "
+            "demographic parity; EO gap: equalized odds. Read a disparity only with its verdict."
+        ),
+    )
+
+
+def resolution_table(audit: Audit) -> Table:
+    """Per budget and group: is the cost signal, or the luck of the split?"""
+    rows = [
+        (
+            _budget(budget),
+            name,
+            decimals(group.benefit.mean, 3),
+            decimals(group.overfitting_gap.mean, 4),
+            decimals(group.noise_level, 4),
+            _with_error(group),
+            decimals(group.detectable_cost, 4),
+            p_value(group.p_value),
+            "yes" if group.resolved else "no",
+        )
+        for budget in audit.budgets
+        for name, group in budget.groups.items()
+    ]
+    return Table(
+        "Is it signal?",
+        (
+            "ε",
+            "group",
+            audit.plan.benefit.replace("_", "\n", 1).replace("_", " "),
+            "gap",
+            "noise\nlevel",
+            "cost ± error",
+            f"detect{SOFT_HYPHEN}able",
+            "p",
+            "resolved",
+        ),
+        tuple(rows),
+        n_labels=2,
+        note=(
+            f"Cost: {(cost := audit.plan.cost.replace('_', ' '))}, centred on chance. Noise level: "
+            f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted."
+        ),
+    )
+
+
+def pairs_table(audit: Audit) -> Table:
+    """Per budget and pair: is a disparity shown, who is worse off, the pooled estimate."""
+    rows = [
+        (
+            *_row_label(audit, budget, pair),
+            signed(pair.cross_product.value),
+            p_value(pair.cross_product.p_value),
+            pair.lower_ratio or NOTHING,
+            pair.double_disadvantage or NOTHING,
+            _pooled(pair),
+            bounds(pair.pcer_disparity.null_interval),
+            decimals(pair.sign_holds_below_floor, 4),
+        )
+        for budget, pair in _budget_pairs(audit)
+    ]
+    return Table(
+        "Is there a disparity?",
+        (
+            *_label_columns(audit),
+            "cross\nproduct",
+            "p",
+            "lower\nratio",
+            f"doubly dis{SOFT_HYPHEN}advantaged",
+            "pooled\ndisparity",
+            "disparity if\nnothing memorised",
+            "sign holds\nbelow floor",
+        ),
+        tuple(rows),
+        n_labels=len(_label_columns(audit)),
+        note=(
+            "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
+            "without memorisation. n.r.: costs not resolved, the pooled number means nothing."
+        ),
+    )
+
+
+def floors_table(audit: Audit) -> Table:
+    """The disparity at every floor of the grid: part of every output."""
+    rows = [
+        (
+            *_row_label(audit, budget, pair),
+            *(_floor_cell(row, budget) for row in pair.floors),
+            decimals(pair.floor_slope, 2),
+        )
+        for budget, pair in _budget_pairs(audit)
+    ]
+    return Table(
+        "Floor sensitivity",
+        (*_label_columns(audit), *(f"floor {floor:g}" for floor in audit.plan.floors), "slope"),
+        tuple(rows),
+        n_labels=len(_label_columns(audit)),
+        note=(
+            "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
+            "every cost is below the floor, so that the disparity is only the rate difference "
+            "divided by the floor. A slope of −1 is all floor."
+        ),
+    )
+
+
+def algorithm_table(audit: Audit) -> Table:
+    """Algorithm 1: which budget has the smallest disparity at each floor."""
+    found = audit.algorithm1
+    rows = [
+        (
+            f"{row.floor:g}",
+            budget_list(row.budgets),
+            _informative(row.floor in found.informative_floors, row.repeats_demographic_parity),
+        )
+        for row in found.equitable_budget
+    ]
+    informative = (
+        f"over the informative floors: {found.informative_verdict.words}"
+        if found.informative_verdict
+        else "no floor is informative, since no cost is resolved"
+    )
+    return Table(
+        "Algorithm 1: budget of smallest disparity",
+        ("floor", "budget", "informative?"),
+        tuple(rows),
+        n_labels=3,
+        note=f"{found.verdict.words} ({found.label}); {informative}.",
+    )
+
+
+def norms_table(audit: Audit) -> Table:
+    """Which budget each norm would pick; the norm is the reader's choice."""
+    rows = [
+        (row.norm, row.rule, budget_list(row.budgets), yes_no(row.costs_resolved))
+        for row in audit.comparison.norms
+    ]
+    return Table(
+        "Which budget would each norm pick?",
+        ("norm", "rule", "budget", "costs resolved"),
+        tuple(rows),
+        n_labels=4,
+        note="The norm is the reader's choice; a choice by unresolved costs is a choice by chance.",
+    )
+
+
+def rankings_table(audit: Audit) -> Table:
+    """Budgets ordered by each measure, and where PCER and the others part ways."""
+    compared = audit.comparison
+    rows = [
+        (
+            row.measure.replace("_", " "),
+            " < ".join(short_budget(epsilon) for epsilon in row.budgets) or NOTHING,
+            yes_no(compared.ranking_disagreement.get(row.measure)),
+        )
+        for row in compared.rankings
+    ]
+    turned = [short_budget(row.epsilon) for row in compared.direction_disagreement]
+    refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
+    return Table(
+        "Comparison with outcome-only measures",
+        ("measure", "budgets, smallest first", "other best budget\nthan PCER"),
+        tuple(rows),
+        n_labels=3,
+        note=(
+            f"Opposite direction to the rate difference at: {', '.join(turned) or 'no budget'}. "
+            "Passing both audits would claim equal costs (Proposition 3), which is refuted at: "
+            f"{', '.join(refuted) or 'no budget'}. {_correlations(audit)}"
+        ),
+    )
+
+
+def summary_table(audits: Sequence[Audit]) -> Table:
+    """One line per release: for several at once."""
+    rows = [
+        (
+            audit.subject.dataset,
+            audit.subject.attribute,
+            audit.verdict.words,
+            ", ".join(
+                f"{short_budget(b.epsilon)} {b.verdict.words}"
+                for b in audit.budgets
+                if b.verdict is not audit.verdict
+            )
+            or NOTHING,
+        )
+        for audit in audits
+    ]
+    return Table(
+        "All releases", ("dataset", "attribute", "verdict", "other budgets"), tuple(rows), 4
+    )
+
+
+def _budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
+    return [(budget, pair) for budget in audit.budgets for pair in budget.pairs]
+
+
+def _label_columns(audit: Audit) -> tuple[str, ...]:
+    return ("ε",) if len(audit.subject.groups) == 2 else ("ε", "groups")
+
+
+def _row_label(audit: Audit, budget: BudgetResult, pair: PairResult) -> tuple[str, ...]:
+    label = (_budget(budget), " − ".join(pair.groups))
+    return label[: len(_label_columns(audit))]
+
+
+def _broken(name: str) -> str:
+    """A long name may break after its hyphens, where a terminal would cut anywhere."""
+    return name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
+
+
+def _pooled(pair: PairResult) -> str:
+    if pair.pooled.disparity is None:
+        return NOTHING
+    label = "" if pair.pooled.costs_resolved else " (n.r.)"
+    return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
+
+
+def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
+    share = row.floor_dominated_share
+    floored = NOTHING if share is None else f"{100 * share:.0f} %"
+    counts = f"{row.n_positive_seeds}/{budget.n_seeds}; {floored}"
+    return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
+
+
+def _with_error(group: GroupResult) -> str:
+    if group.cost.value is None:
+        return NOTHING
+    return f"{decimals(group.cost.value, 4)} ± {decimals(group.cost.standard_error, 4)}"
+
+
+def _informative(informative: bool, repeats: bool) -> str:
+    if repeats:
+        return "no: above every cost, so it repeats demographic parity"
+    return "yes" if informative else "no: not below a resolved cost"
+
+
+def _correlations(audit: Audit) -> str:
+    known = [row for row in audit.comparison.correlations if row.r is not None]
+    if not known:
+        return ""
+    told = ", ".join(f"{row.r:+.2f} ({' − '.join(row.groups)})" for row in known)
+    return f"Correlation of disparity and rate difference over budgets, descriptive only: {told}."
+
+
+def _size(group: GroupResult) -> str:
+    if group.n_train is None or group.n_test is None:
+        return "not said"
+    return f"{group.n_train:,.0f} + {group.n_test:,.0f}"
+
+
+def _budget(budget: BudgetResult) -> str:
+    return short_budget(budget.epsilon)
+
+
+def agreement_table(found: Agreement) -> Table:
+    """Each proxy beside the plan's cost."""
+    rows = [
+        (
+            row.proxy.replace("_", " "),
+            decimals(row.correlation, 2),
+            f"{row.n_same_sign}/{row.n_settings}",
+            f"{row.n_larger_disparity}/{row.n_settings}",
+            decimals(row.disparity_correlation, 2),
+            _bound(row.bound),
+        )
+        for row in found.proxies
+    ]
+    return Table(
+        f"Do the proxies agree? Each beside {found.baseline.replace('_', ' ')}",
+        (
+            "proxy",
+            "r of\ncosts",
+            "same sign of\ndisparity",
+            "larger\ndisparity",
+            "r of dis-\nparities",
+            "exceeds gap\n(beyond error)",
+        ),
+        tuple(rows),
+        n_labels=1,
+        note=(
+            "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
+            "they share records. Last column: cells (budget, group) whose advantage is above the "
+            "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
+        ),
+    )
+
+
+def _bound(bound: BoundCheck | None) -> str:
+    if bound is None:
+        return NOTHING
+    return f"{bound.n_cells_exceeding}/{bound.n_cells} ({bound.n_cells_refuting})"

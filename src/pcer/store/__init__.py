@@ -1,0 +1,17 @@
+"""On disk: finished blocks of work, durable and resumable, whatever the work is."""
+
+from __future__ import annotations
+
+from pcer.store.blocks import Key, finished_blocks, load_block, save_array, save_block
+from pcer.store.lock import owned
+from pcer.store.settings import require_same_settings
+
+__all__ = [
+    "Key",
+    "finished_blocks",
+    "load_block",
+    "owned",
+    "require_same_settings",
+    "save_array",
+    "save_block",
+]

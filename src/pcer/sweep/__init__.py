@@ -1,0 +1,8 @@
+"""Settings x seeds through training into releases: durable and resumable."""
+
+from __future__ import annotations
+
+from pcer.sweep.releases import source_state
+from pcer.sweep.run import Sweep, is_finished, run_sweep
+
+__all__ = ["Sweep", "is_finished", "run_sweep", "source_state"]

@@ -1,0 +1,294 @@
+"""Budgets x seeds -> release files (Part I of Algorithm 1): durable, resumable, one owner a folder.
+
+A sweep works in ``DIR/NAME.scores``. Every finished block of models is one file there, written
+whole or not at all; a killed sweep finds them and trains only what is missing. A model does not
+depend on its block, so the release is the same bytes however often the sweep was interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcer.data import GroupedDataset, Split, split
+from pcer.errors import InputError
+from pcer.files import canonical_json, write_files
+from pcer.release import Release, read_release
+from pcer.store import (
+    Key,
+    finished_blocks,
+    load_block,
+    owned,
+    require_same_settings,
+    save_array,
+    save_block,
+)
+from pcer.sweep.releases import Scores, build_releases, release_config
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    Model,
+    TrainConfig,
+    TrainingData,
+    calibrate,
+    plan_blocks,
+    prepare,
+    require_engine,
+    run_blocks,
+)
+
+INDEX, MEMBERS = "index.json", "membership.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What to train: everything that can change a number.
+
+    Args:
+        dataset: the records.
+        attributes: protected attributes; the models are trained once for all of them.
+        budgets: epsilons; infinity for no privacy.
+        seeds: one split and one model per budget each.
+        config: the training settings.
+        secret: mixed into every random stream; see ``pcer.train.train_seeds``.
+    """
+
+    dataset: GroupedDataset
+    attributes: tuple[str, ...]
+    budgets: tuple[float, ...]
+    seeds: tuple[int, ...]
+    config: TrainConfig
+    secret: bytes = b""
+
+    def __post_init__(self) -> None:
+        for name in self.attributes:
+            self.dataset.attribute(name)
+        for field in ("attributes", "budgets", "seeds"):
+            values = getattr(self, field)
+            if not values or len(set(values)) < len(values):
+                raise InputError(f"{field} must name each at least one, and none twice: {values}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the score files of this sweep depend on, besides seed and budget."""
+        return {
+            "dataset": self.dataset.name,
+            "data_digest": self.dataset.digest,
+            "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
+            **self.config.to_dict(),
+        }
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: Path,
+    *,
+    flags: EngineFlags,
+    keep_scores: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Path]:
+    """Train what is missing and write one release per attribute.
+
+    Args:
+        sweep: what to train.
+        folder: where the releases go.
+        flags: how fast.
+        keep_scores: keep the models' scores of every record, for attacks; they are about persons.
+        on_progress: called with (models done, models in all).
+
+    Returns:
+        The release files by attribute.
+
+    Raises:
+        InputError: the folder holds a sweep with other settings, or is in use.
+        OutputError: something cannot be written.
+    """
+    require_engine(flags)
+    paths, work = _paths(sweep, folder), _work(sweep, folder)
+    if not keep_scores and is_finished(sweep, folder):
+        on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
+        return paths
+    with owned(work):
+        require_same_settings(work, sweep.settings)
+        _require_same_releases(sweep, paths)
+        splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
+        budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
+        _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
+        scores = _collect(sweep, work, splits, budgets)
+        releases = build_releases(sweep, scores, splits, n_processes=flags.n_attackers)
+        write_files({paths[name]: release.to_json() for name, release in releases.items()})
+        if keep_scores:
+            _write_index(sweep, work, splits)
+        else:
+            shutil.rmtree(work)
+    return paths
+
+
+def is_finished(sweep: Sweep, folder: Path) -> bool:
+    """Whether a folder holds all releases of this sweep, and nothing half done.
+
+    Raises:
+        InputError: it holds a release of other settings or data, or with more models.
+    """
+    return not _work(sweep, folder).exists() and _is_done(sweep, _paths(sweep, folder))
+
+
+def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
+    return {name: folder / _file_name(sweep.dataset.name, name) for name in sweep.attributes}
+
+
+def _work(sweep: Sweep, folder: Path) -> Path:
+    return folder / f"{_slug(sweep.dataset.name)}.scores"
+
+
+def _calibrated(sweep: Sweep, n_train: int) -> tuple[Budget, ...]:
+    ordered = sorted(sweep.budgets)
+    return tuple(calibrate(e, n_train=n_train, config=sweep.config) for e in ordered)
+
+
+def _train_missing(
+    sweep: Sweep,
+    work: Path,
+    splits: dict[int, Split],
+    budgets: Sequence[Budget],
+    *,
+    flags: EngineFlags,
+    on_progress: Callable[[int, int], None],
+) -> None:
+    done = {key for keys, _ in finished_blocks(work) for key in keys}
+    every = [m for block in plan_blocks(budgets, sweep.seeds, block_size=1) for m in block]
+    missing = [model for model in every if _key(model) not in done]
+    total = len(every)
+    if missing:
+        prepare(flags)
+    on_progress(total - len(missing), total)
+    if not missing:
+        return
+    data = TrainingData.of(
+        sweep.dataset.features,
+        sweep.dataset.labels,
+        {seed: part.train for seed, part in splits.items()},
+        allow_missing=True,
+    )
+    count = total - len(missing)
+    blocks = _cut(missing, flags.models_per_block(total))
+    trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
+    with closing(trained):
+        for result in trained:
+            save_block(work, [_key(model) for model in result.models], result.logits)
+            count += len(result.models)
+            on_progress(count, total)
+
+
+def _cut(models: list[Model], size: int) -> list[tuple[Model, ...]]:
+    n_blocks = -(-len(models) // size)
+    cuts = [len(models) * k // n_blocks for k in range(n_blocks + 1)]
+    return [tuple(models[a:b]) for a, b in pairwise(cuts)]
+
+
+def _key(model: Model) -> Key:
+    return float(model.epsilon).hex(), model.seed
+
+
+def _collect(
+    sweep: Sweep, work: Path, splits: dict[int, Split], budgets: Sequence[Budget]
+) -> Scores:
+    """All logits (budget, seed, record), from the finished blocks."""
+    n = sweep.dataset.n_records
+    logits = np.full((len(budgets), len(sweep.seeds), n), np.nan, dtype=np.float32)
+    row = {seed: index for index, seed in enumerate(sweep.seeds)}
+    place = {float(budget.epsilon).hex(): index for index, budget in enumerate(budgets)}
+    for keys, path in finished_blocks(work):
+        block = load_block(path, len(keys), n)
+        for (epsilon, seed), values in zip(keys, block, strict=True):
+            if epsilon in place and seed in row:
+                logits[place[epsilon], row[seed]] = values
+    if np.isnan(logits).any():
+        raise InputError(f"{work} holds scores that are not numbers; remove it and train again.")
+    member = np.zeros((len(sweep.seeds), n), dtype=bool)
+    for seed, index in row.items():
+        member[index, splits[seed].train] = True
+    return Scores(budgets=tuple(budgets), seeds=sweep.seeds, logits=logits, member=member)
+
+
+def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:
+    """Whether every release is there already, of the same settings, data and models."""
+    if not all(path.exists() for path in paths.values()):
+        return False
+    _require_same_releases(sweep, paths)
+    return all(_models(read_release(path)) == _wanted(sweep) for path in paths.values())
+
+
+def _require_same_releases(sweep: Sweep, paths: dict[str, Path]) -> None:
+    """Never overwrite a release of other settings or data, nor one with more models."""
+    wanted = {"data_digest": f"sha256:{sweep.dataset.digest}", **release_config(sweep)}
+    for path in paths.values():
+        if not path.exists():
+            continue
+        old = read_release(path)
+        found = {"data_digest": old.provenance.data_digest, **(old.training.config or {})}
+        for name in sorted({*found, *wanted}):
+            if found.get(name) != wanted.get(name):
+                raise InputError(
+                    f"{path} was trained with {name} {found.get(name)!r}, and now it is "
+                    f"{wanted.get(name)!r}; choose another folder, or remove the file."
+                )
+        if dropped := len(_models(old) - _wanted(sweep)):
+            raise InputError(
+                f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
+                "or name their budgets and seeds too."
+            )
+
+
+def _models(release: Release) -> set[tuple[float, int]]:
+    return {(run.budget, run.seed) for run in release.runs}
+
+
+def _wanted(sweep: Sweep) -> set[tuple[float, int]]:
+    return {(budget, seed) for budget in sweep.budgets for seed in sweep.seeds}
+
+
+def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
+    """What the kept score files hold: budget and seed of every row, and the record ids."""
+    blocks = [
+        {
+            "scores": path.name,
+            "models": [
+                {"epsilon": None if epsilon == "inf" else float.fromhex(epsilon), "seed": seed}
+                for epsilon, seed in keys
+            ],
+        }
+        for keys, path in finished_blocks(work)
+    ]
+    member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
+    for row, seed in enumerate(sweep.seeds):
+        member[row, splits[seed].train] = True
+    save_array(work / MEMBERS, member)
+    index = {
+        "format": "pcer-scores",
+        "version": 1,
+        "blocks": blocks,
+        "membership": MEMBERS,
+        "seeds": list(sweep.seeds),
+        "splits": [splits[seed].id for seed in sweep.seeds],
+        "record_ids": sweep.dataset.record_ids.tolist(),
+    }
+    write_files({work / INDEX: canonical_json(index)})
+
+
+def _file_name(dataset: str, attribute: str) -> str:
+    return f"{_slug(dataset)}.{_slug(attribute)}.release.json"
+
+
+def _slug(name: str) -> str:
+    """A name that every file system takes."""
+    kept = "".join(c if c.isalnum() or c in "-_" else "-" for c in name.lower())
+    return kept.strip("-") or "data"

@@ -1,0 +1,8 @@
+"""Predictions of any size, counted where they lie."""
+
+from __future__ import annotations
+
+from pcer.tables.release import ReleaseFacts, releases_from_table
+from pcer.tables.source import PredictionColumns
+
+__all__ = ["PredictionColumns", "ReleaseFacts", "releases_from_table"]

@@ -1,0 +1,188 @@
+"""Open a table of predictions where it lies: files of any size, a session, a data frame."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pcer.data import is_csv, require_columns, require_readable, unreadable
+from pcer.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import ibis.expr.types as ir
+
+EVEN = 0.5
+"""The threshold at which a probability is a log odds of 0."""
+
+# Every backend guesses the types of a CSV file in its own way; "yes" must stay a text.
+_CSV_OPTIONS: dict[str, dict[str, Any]] = {
+    "duckdb": {"auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
+    "pyspark": {"inferSchema": True},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionColumns:
+    """Which column of a prediction table holds what. One table can hold many models.
+
+    Where ``epsilon``, ``seed`` or ``split_id`` is None, a column of that name is used if the table
+    has one (rows of different models must never be counted together); without it there is no DP,
+    one model per budget, and nothing known of the split.
+
+    Args:
+        attributes: the protected attributes, at least one.
+        y_true: labels with two values.
+        y_pred: predicted labels; None where ``y_score`` is given instead.
+        y_score: probabilities in [0, 1], positive from ``threshold`` on.
+        threshold: used with ``y_score`` only.
+        split: "train" or "test".
+        epsilon: the model's budget, missing or infinite without DP.
+        seed: the model's number within its budget.
+        split_id: which models used the same split.
+        membership_score: an attacker's score, higher where a record seems a member.
+        loss: the model's loss, lower where a record seems a member; instead of a score.
+        record_id: names a record in every model, so that it can be compared with itself; needs
+            ``y_score``.
+    """
+
+    attributes: tuple[str, ...]
+    y_true: str = "y_true"
+    y_pred: str | None = "y_pred"
+    y_score: str | None = None
+    threshold: float = 0.5
+    split: str = "split"
+    epsilon: str | None = None
+    seed: str | None = None
+    split_id: str | None = None
+    membership_score: str | None = None
+    loss: str | None = None
+    record_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise InputError("name at least one column with --attribute.")
+        if (self.y_pred is None) == (self.y_score is None):
+            raise InputError("give either predicted labels or a score column, not both.")
+        if self.membership_score is not None and self.loss is not None:
+            raise InputError("give either a membership score or a loss, not both.")
+        if self.record_id is not None and (self.y_score is None or self.threshold != EVEN):
+            raise InputError(
+                "comparing records with --record-id needs probabilities (--score), cut at a "
+                f"--threshold of {EVEN}; give these, or leave --record-id out."
+            )
+
+    def completed(self, present: Sequence[str]) -> PredictionColumns:
+        """The same, with columns of the usual names where the table has them."""
+
+        def usual(name: str) -> str | None:
+            return getattr(self, name) or (name if name in present else None)
+
+        return replace(
+            self, epsilon=usual("epsilon"), seed=usual("seed"), split_id=usual("split_id")
+        )
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The columns that tell one model from another."""
+        return tuple(name for name in (self.epsilon, self.seed, self.split_id) if name is not None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read."""
+        given = (self.y_true, self.y_pred, self.y_score, self.membership_score, self.loss)
+        named = (name for name in (*given, self.record_id) if name is not None)
+        return (*self.runs, self.split, *self.attributes, *named)
+
+
+def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str]:
+    """An Ibis table, nothing of it read yet, and the name that errors call it by.
+
+    Args:
+        source: a path or pattern of CSV or Parquet files; the name of a table in ``backend``;
+            an Ibis table; or a pandas, polars or pyarrow table.
+        backend: None for DuckDB, ``"pyspark"`` for a local Spark session, an Ibis connection, or
+            an Ibis address such as ``postgres://...``.
+    """
+    import ibis
+
+    if isinstance(source, ibis.expr.types.Table):
+        return source, "the table"
+    if not isinstance(source, str | os.PathLike):
+        return _memory_table(source), "the table"
+    connection = connect(backend)
+    if isinstance(backend, str) and "://" in backend:
+        return _named_table(connection, str(source)), str(source)
+    path = require_readable(source)
+    return _file_table(connection, path), path
+
+
+def connect(backend: Any) -> Any:
+    """An Ibis connection: DuckDB by default."""
+    import ibis
+
+    if backend is None or backend == "duckdb":
+        return ibis.duckdb.connect(temp_directory=tempfile.gettempdir())
+    if not isinstance(backend, str):
+        return backend
+    try:
+        return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
+    except (AttributeError, ImportError, RuntimeError, ibis.common.exceptions.IbisError):
+        name = backend.split("://")[0]
+        needs = " (Spark also needs Java)" if name == "pyspark" else ""
+        raise InputError(
+            f"the backend {name!r} cannot be used here; install it with "
+            f'pip install "ibis-framework[{name}]"{needs}, or leave --backend out.'
+        ) from None
+
+
+def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, file: str) -> None:
+    """Raise InputError unless the table has every column that is named."""
+    require_columns(columns.names, list(table.columns), file=file)
+
+
+def executed(table: ir.Table, *, file: str) -> Any:
+    """Run the expression where its data lies, and give its few rows as an arrow table."""
+    return _readable(file, table.to_pyarrow)
+
+
+def _file_table(connection: Any, path: str) -> ir.Table:
+    if not is_csv(path):
+        return _readable(path, lambda: connection.read_parquet(path))
+    options = _CSV_OPTIONS.get(connection.name, {})
+    return _readable(path, lambda: connection.read_csv(path, header=True, **options))
+
+
+def _readable(file: str, read: Callable[[], Any]) -> Any:
+    """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
+    import duckdb
+
+    try:
+        return read()
+    except duckdb.Error as error:
+        raise unreadable(file, error) from None
+
+
+def _named_table(connection: Any, name: str) -> ir.Table:
+    known = connection.list_tables()
+    if name not in known:
+        told = ", ".join(known[:10]) or "none"
+        raise InputError(f"the backend has no table {name!r}; it has: {told}.")
+    return connection.table(name)
+
+
+def _memory_table(frame: Any) -> ir.Table:
+    import ibis
+    import narwhals as nw
+
+    try:
+        content = nw.from_native(frame, eager_only=True).to_arrow()
+    except TypeError:
+        raise InputError(
+            "predictions must be a path, a pandas, polars or pyarrow table, or an Ibis table, but "
+            f"{type(frame).__name__} was given."
+        ) from None
+    return ibis.memtable(content)

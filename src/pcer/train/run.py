@@ -1,0 +1,106 @@
+"""Blocks of models through an engine: here, in processes, or on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from pcer.train.accounting import calibrate
+from pcer.train.config import Engine, EngineFlags, TrainConfig
+from pcer.train.fleet import (
+    BlockResult,
+    Model,
+    Predictions,
+    TrainingData,
+    gather_predictions,
+    plan_blocks,
+)
+
+
+def train_seeds(
+    data: TrainingData,
+    *,
+    budgets: Sequence[float],
+    config: TrainConfig | None = None,
+    flags: EngineFlags | None = None,
+    secret: bytes = b"",
+) -> Predictions:
+    """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
+
+    A model depends on its seed, its budget, its split, the config and the secret only: alone or
+    among others, on one core or many, it is the same bit for bit on one type of CPU.
+
+    Args:
+        data: records, labels and the split of each seed.
+        budgets: epsilons, ``NO_DP`` for training without privacy.
+        config: what can change a number.
+        flags: what can change only the speed.
+        secret: up to 64 bytes mixed into every stream. Without one the models can be reproduced
+            by anyone who knows the seeds, and so can the noise: fine for public data, no
+            protection for private data.
+    """
+    config, flags = config or TrainConfig(), flags or EngineFlags()
+    calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
+    size = flags.models_per_block(len(calibrated) * len(data.seeds))
+    blocks = plan_blocks(calibrated, data.seeds, block_size=size)
+    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
+    return gather_predictions(data, calibrated, results)
+
+
+def run_blocks(
+    data: TrainingData,
+    blocks: Sequence[Sequence[Model]],
+    *,
+    config: TrainConfig,
+    flags: EngineFlags,
+    secret: bytes = b"",
+) -> Generator[BlockResult, None, None]:
+    """Train blocks and give each one's result as soon as it is there, in any order."""
+    require_engine(flags)
+    if flags.engine is Engine.RAY:
+        from pcer.train.ray import train_on_ray
+
+        yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
+        return
+    tasks = [(data.only({m.seed for m in block}), tuple(block)) for block in blocks]
+    if min(flags.n_processes, len(tasks)) == 1:
+        for part, block in tasks:
+            yield _train_task(part, block, config, flags.device, secret)
+        return
+    from joblib import Parallel, delayed
+
+    # Large arguments travel through a pipe (max_nbytes=None), not through pickle files.
+    pool = Parallel(flags.n_processes, return_as="generator_unordered", max_nbytes=None)
+    yield from pool(
+        delayed(_train_task)(part, block, config, flags.device, secret) for part, block in tasks
+    )
+
+
+def prepare(flags: EngineFlags) -> None:
+    """Compile what training on the CPU of this machine needs, if that was never done here.
+
+    Processes that train find the machine code then, instead of each compiling it again.
+    """
+    if flags.engine is Engine.LOCAL and flags.device == "cpu":
+        from pcer.train.cpu import compile_kernels
+
+        compile_kernels()
+
+
+def require_engine(flags: EngineFlags) -> None:
+    """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
+    if flags.engine is Engine.RAY:
+        from pcer.train.ray import require_ray
+
+        require_ray(flags)
+        return
+    from pcer.train.engine import require_device
+
+    require_device(flags.device)
+
+
+def _train_task(
+    data: TrainingData, block: tuple[Model, ...], config: TrainConfig, device: str, secret: bytes
+) -> BlockResult:
+    from pcer.train.engine import train_block
+
+    return BlockResult(block, train_block(data, block, config, device=device, secret=secret))

@@ -1,0 +1,45 @@
+"""Write the pages that follow from a study: ``python -m pcer_studies studies/paper docs``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from pcer.errors import InputError, PcerError
+from pcer.files import make_folder, write_files
+from pcer_studies.claims import COMMAND, write_claims
+from pcer_studies.facts import FIGURES
+from pcer_studies.findings import write_findings
+from pcer_studies.results import Study
+
+
+def study_pages(study: Study) -> dict[str, str | bytes]:
+    """``claims.md``, ``findings.md`` and its figures, by path; same study, same bytes."""
+    page, figures = write_findings(study)
+    named = {f"{FIGURES}/{name}": drawn for name, drawn in figures.items()}
+    return {"claims.md": write_claims(study), "findings.md": page, **named}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages of the study in the first folder into the second; gives the exit code."""
+    try:
+        if len(arguments) != 2:
+            raise InputError(f"name the study's folder and where to write, as in {COMMAND}.")
+        source, target = map(Path, arguments)
+        with Console(stderr=True).status("Auditing by every cost and judging every claim"):
+            pages = study_pages(Study.read(source))
+        make_folder(target)
+        make_folder(target / FIGURES)
+        write_files({target / name: content for name, content in pages.items()})
+    except PcerError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write("".join(f"wrote {target / name}\n" for name in pages))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

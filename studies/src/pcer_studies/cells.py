@@ -1,0 +1,330 @@
+"""``cells.csv`` and ``cells.md``: every published figure beside ours, and how many agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+
+from pcer.auditing import NOTHING, short_budget, yes_no
+from pcer.report import Table, markdown_text, to_markdown
+from pcer_studies.compare import COUNTS, EXPECTED, Comparison, Published
+from pcer_studies.limits import compas_limits
+from pcer_studies.protocol import DATASETS, OUR_READING
+
+COLUMNS = (
+    "place",
+    "key",
+    "dataset",
+    "attribute",
+    "epsilon",
+    "quantity",
+    "group",
+    "floor",
+    "over",
+    "published",
+    "published_std",
+    "published_ci_low",
+    "published_ci_high",
+    "published_error_from",
+    "ours",
+    "ours_std",
+    "ours_ci_low",
+    "ours_ci_high",
+    "difference",
+    "joint_uncertainty",
+    "within",
+    "note",
+)
+
+RULE = (
+    "A difference is **within** the joint uncertainty if its size is at most "
+    "1.96 × √(published error² + our error²) + half a unit of the last printed digit. "
+    "The published error is the width of the printed 95 % interval / 3.92, else the printed "
+    "standard deviation / √50, else the one printed beside the same number in another table; ours "
+    "is made likewise from our seeds. A number of seeds has a binomial error. The same seeds of "
+    "the paper do not mean the same splits: its random generator is not known, so two runs of one "
+    "protocol are two samples of the same luck, and nothing more can be asked than that they agree "
+    "within it."
+)
+SHARE = (
+    "If nothing but luck differs, 95 % of the cells with a published error are expected within, "
+    "and {without:.0f} % of those without one, since there our error stands for both (a study with "
+    "the same error would differ by √2 of it). Cells of one configuration share their splits, so "
+    "they fall inside or outside together: the shares describe, and are no test."
+)
+
+
+def to_csv(comparisons: Iterable[Comparison]) -> str:
+    """One line per figure; numbers with six significant digits."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(COLUMNS)
+    lines.writerows(_csv_row(one) for one in comparisons)
+    return text.getvalue()
+
+
+def to_page(comparisons: Sequence[Comparison]) -> str:
+    """The same for people: the summary first, then every figure by its table."""
+    parts = [
+        "# Published beside ours",
+        f"{_counted(comparisons)} `cells.csv` holds the same lines for programs.",
+        RULE,
+        SHARE.format(without=100 * EXPECTED[False]),
+        *_notes(comparisons),
+        to_markdown(by_records(comparisons)),
+        to_markdown(by_quantity(comparisons)),
+        *(to_markdown(table) for table in compas_limits(comparisons)),
+    ]
+    places = dict.fromkeys(one.published.place for one in comparisons if one.published.is_cell)
+    parts += [to_markdown(_table_of(place, comparisons)) for place in places]
+    parts.append(to_markdown(_text_table(comparisons)))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def by_records(comparisons: Iterable[Comparison]) -> Table:
+    """How many cells are within, by dataset."""
+    cells = [one for one in comparisons if one.published.is_cell]
+    rows = [
+        (name, _whose(part), *_counts(part))
+        for name in DATASETS
+        if (part := [one for one in cells if one.published.dataset == name])
+    ]
+    return Table(
+        "Cells within the joint uncertainty, by dataset",
+        ("dataset", "records", *COUNTED),
+        (*rows, ("all", "", *_counts(cells))),
+        n_labels=2,
+    )
+
+
+def by_quantity(comparisons: Iterable[Comparison]) -> Table:
+    """How many cells are within, by table and quantity."""
+    cells = [one for one in comparisons if one.published.is_cell]
+    keys = dict.fromkeys((one.published.place, one.published.quantity) for one in cells)
+    rows = [
+        (place, _words(quantity), *_counts(part))
+        for place, quantity in keys
+        if (
+            part := [
+                one
+                for one in cells
+                if (one.published.place, one.published.quantity) == (place, quantity)
+            ]
+        )
+    ]
+    return Table(
+        "Cells within the joint uncertainty, by table and quantity",
+        ("table", "quantity", *COUNTED),
+        tuple(rows),
+        n_labels=2,
+    )
+
+
+COUNTED = ("cells", "compared", "within", "outside", "share within", "expected")
+
+
+def _counts(part: Sequence[Comparison]) -> tuple[str, ...]:
+    compared = [one for one in part if one.within is not None]
+    within = sum(one.within is True for one in compared)
+    if not compared:
+        return (str(len(part)), "0", "0", "0", NOTHING, NOTHING)
+    expected = sum(EXPECTED[one.error is not None] for one in compared) / len(compared)
+    return (
+        str(len(part)),
+        str(len(compared)),
+        str(within),
+        str(len(compared) - within),
+        f"{100 * within / len(compared):.0f} %",
+        f"{100 * expected:.0f} %",
+    )
+
+
+def _counted(comparisons: Sequence[Comparison]) -> str:
+    cells = [one for one in comparisons if one.published.is_cell]
+    compared = [one for one in cells if one.within is not None]
+    within = sum(one.within is True for one in compared)
+    other = len(comparisons) - len(cells)
+    return (
+        f"All {len(cells)} cells of the paper's tables and {other} figures that stand only in its "
+        f"text or in Table S2. Of the cells, {len(compared)} are compared and {within} are within "
+        "the joint uncertainty."
+    )
+
+
+def _notes(comparisons: Iterable[Comparison]) -> list[str]:
+    """Whose records differ, once per dataset; the rows say which they are."""
+    notes: dict[str, str] = {}
+    for one in comparisons:
+        if one.note and one.published.dataset:
+            notes.setdefault(one.published.dataset, one.note)
+    lines = [
+        f"- **{name}**: {markdown_text(note)}." for name, note in {**OUR_READING, **notes}.items()
+    ]
+    return ["\n".join(lines)] if lines else []
+
+
+def _table_of(place: str, comparisons: Iterable[Comparison]) -> Table:
+    part = [one for one in comparisons if one.published.is_cell and one.published.place == place]
+    rows = [
+        (
+            f"{one.published.dataset} ({one.published.attribute})",
+            _budgets(one.published),
+            _what(one.published),
+            *_numbers(one),
+        )
+        for one in part
+    ]
+    return Table(place, ("data", "ε", "quantity", *NUMBERS), tuple(rows), n_labels=3)
+
+
+def _text_table(comparisons: Iterable[Comparison]) -> Table:
+    part = [one for one in comparisons if not one.published.is_cell]
+    rows = [
+        (
+            one.published.place,
+            f"{one.published.dataset} ({one.published.attribute})"
+            if one.published.dataset
+            else "all six",
+            _budgets(one.published),
+            _what(one.published),
+            *_numbers(one),
+        )
+        for one in part
+    ]
+    return Table(
+        "Figures that stand only in the text or in Table S2",
+        ("place", "data", "ε", "quantity", *NUMBERS),
+        tuple(rows),
+        n_labels=4,
+        note=(
+            "Floor robust: the budgets whose interval excludes 0 on the same side at floors 0.001 "
+            "and 0.01. Best: the budgets of the smallest size once rounded as the paper prints."
+        ),
+    )
+
+
+NAMES = {
+    "attack_auc": "attack AUC",
+    "best_demographic_parity_gap": "budget of the smallest demographic parity gap",
+    "best_pcer": "budget of the smallest PCER disparity",
+    "n_negative_seeds": "seeds below 0",
+    "n_positive_seeds": "seeds above 0",
+    "n_records": "records",
+    "pcer": "PCER",
+    "pcer_disparity": "PCER disparity",
+    "pcer_disparity_auc": "PCER disparity by the attack",
+    "sign_test_p": "p of the sign test",
+}
+NUMBERS = ("published", "ours", "difference", "joint uncertainty", "within", "records")
+
+
+def _numbers(one: Comparison) -> tuple[str, ...]:
+    digits = _digits(one.published)
+    return (
+        _published(one.published),
+        _ours(one),
+        _fixed(one.difference, digits, sign=True),
+        _fixed(one.allowed, digits),
+        yes_no(one.within),
+        _whose([one]),
+    )
+
+
+def _published(one: Published) -> str:
+    if one.value is None or not one.key.startswith("tab:"):
+        return one.printed
+    spread = "" if one.std is None else f" ± {one.std:g}"
+    return f"{_fixed(one.value, one.digits)}{spread}{_bounds(one.ci, 0)}"
+
+
+def _ours(one: Comparison) -> str:
+    if one.ours is None:
+        return NOTHING
+    if one.ours.value is None:
+        return one.ours.words
+    digits = _digits(one.published)
+    ci = one.ours.ci if one.published.ci is not None else None
+    std = "" if one.ours.std is None else f" ± {_fixed(one.ours.std, digits)}"
+    return _fixed(one.ours.value, digits) + std + _bounds(ci, 1)
+
+
+def _digits(one: Published) -> int:
+    """Decimals of our number: one more than printed, none for a whole number."""
+    return 0 if one.quantity in (*COUNTS, "n_records") else one.digits + 1
+
+
+def _bounds(ci: tuple[float, float] | None, digits: int) -> str:
+    return f" [{_fixed(ci[0], digits)}, {_fixed(ci[1], digits)}]" if ci else ""
+
+
+def _whose(part: Iterable[Comparison]) -> str:
+    notes = {one.note for one in part}
+    if notes == {""}:
+        return "the paper's"
+    if any(note.startswith(("not run", "needs")) for note in notes):
+        return "not run"
+    return "not the paper's"
+
+
+def _what(one: Published) -> str:
+    parts = [_words(one.quantity)]
+    parts += [f"of {one.group}"] if one.group else []
+    parts += [f"at floor {one.floor:g}"] if one.floor else []
+    parts += [f"({one.over} over budgets)"] if one.over not in ("each", "all") else []
+    return " ".join(parts)
+
+
+def _words(quantity: str) -> str:
+    return NAMES.get(quantity, quantity.replace("_", " "))
+
+
+def _budgets(one: Published) -> str:
+    return ", ".join(short_budget(None if math.isinf(e) else e) for e in one.budgets)
+
+
+def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
+    if value is None:
+        return NOTHING
+    rounded = round(value, digits) + 0.0  # a minus before nothing but zeros would say something
+    return f"{rounded:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+
+
+def _csv_row(one: Comparison) -> tuple[str, ...]:
+    published, ours = one.published, one.ours
+    low, high = published.ci or (None, None)
+    our_low, our_high = (ours.ci if ours else None) or (None, None)
+    return (
+        published.place,
+        published.key,
+        published.dataset or "",
+        published.attribute or "",
+        " ".join(short_budget(None if math.isinf(e) else e) for e in published.budgets),
+        published.quantity,
+        published.group or "",
+        _plain(published.floor),
+        "" if published.over == "each" else published.over,
+        published.printed if published.value is None else _as_printed(published),
+        _plain(published.std),
+        _plain(low),
+        _plain(high),
+        one.error_from,
+        (ours.words or _plain(ours.value)) if ours else "",
+        _plain(ours.std if ours else None),
+        _plain(our_low),
+        _plain(our_high),
+        _plain(one.difference),
+        _plain(one.allowed),
+        "" if one.within is None else yes_no(one.within),
+        one.note,
+    )
+
+
+def _as_printed(one: Published) -> str:
+    return f"{one.value:.{one.digits}f}"
+
+
+def _plain(value: float | None) -> str:
+    """Six digits; what only another machine's rounding would tell from 0 is 0."""
+    return "" if value is None else f"{round(value, 12) + 0.0:.6g}"

@@ -1,0 +1,183 @@
+"""What the findings are made of: all 72 gaps beside their noise, all verdicts by every cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcer.auditing import Verdict
+from pcer.statistics import SIGNIFICANCE, holm, upper_p
+from pcer_studies.noise import (
+    CLIPPED_MEAN,
+    PublishedGap,
+    published_gaps,
+    split_spread,
+    tail_of_mean,
+)
+from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
+from pcer_studies.results import Study
+from pcer_studies.rules import SHARPER, more_exposed
+from pcer_studies.views import GAP, NotThere, Run
+
+COSTS = {GAP: "overfitting gap", **SHARPER}
+"""Costs that the findings compare, as they are called in print."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRow:
+    """One group at one budget: the published mean gap and ours, each beside its noise level.
+
+    Attributes:
+        published: the paper's, with its test.
+        gap: our mean gap.
+        noise_level: the mean gap that splits like ours give without memorisation.
+        resolved: whether the audit tells our cost from split luck.
+        p_value: of our cost, one-sided, unadjusted.
+        gap_p: of our mean gap by the test that is put to the published one.
+    """
+
+    published: PublishedGap
+    gap: float
+    noise_level: float
+    resolved: bool
+    p_value: float
+    gap_p: float
+
+    @property
+    def configuration(self) -> Configuration:
+        """Dataset and attribute."""
+        return self.published.configuration
+
+    @property
+    def epsilon(self) -> float:
+        """The budget."""
+        return self.published.epsilon
+
+    @property
+    def group(self) -> str:
+        """Name of the group."""
+        return self.published.group
+
+    @property
+    def private(self) -> bool:
+        """Whether the models were trained with differential privacy."""
+        return self.epsilon != NO_DP
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostRow:
+    """What the audit with one cost says about one setting.
+
+    Attributes:
+        cost: name of the cost.
+        configuration: dataset and attribute.
+        epsilon: the budget.
+        value: the two groups' cost estimates.
+        error: their standard errors.
+        resolved: which of the two can be told from chance.
+        verdict: the audit's verdict.
+        more_exposed: the group with the higher cost, where equal costs are refuted.
+        lower_ratio: the group with the lower ratio, where a disparity is shown.
+        double: the doubly disadvantaged group.
+    """
+
+    cost: str
+    configuration: Configuration
+    epsilon: float
+    value: tuple[float, float]
+    error: tuple[float, float]
+    resolved: tuple[bool, bool]
+    verdict: Verdict
+    more_exposed: str | None
+    lower_ratio: str | None
+    double: str | None
+
+    @property
+    def private(self) -> bool:
+        """Whether the models were trained with differential privacy."""
+        return self.epsilon != NO_DP
+
+
+def gap_rows(study: Study) -> list[GapRow]:
+    """All gaps of the study's configurations, in the paper's order."""
+    run = Run(study)
+    return [_gap_row(study, run, gap) for gap in published_gaps(study)]
+
+
+def _gap_row(study: Study, run: Run, published: PublishedGap) -> GapRow:
+    one, epsilon = published.configuration, published.epsilon
+    group = one.groups.index(published.group)
+    result = run.group(one, epsilon, group)
+    panel = study.panel(one.dataset, one.attribute, epsilon)
+    gap, spread = run.gap(one, epsilon, group), float(split_spread(panel)[group])
+    value, error = (result.cost.value or 0.0), (result.cost.standard_error or 0.0)
+    return GapRow(
+        published=published,
+        gap=gap,
+        noise_level=run.noise_level(one, epsilon, group),
+        resolved=result.resolved,
+        p_value=float(upper_p(np.array(value), np.array(error))),
+        gap_p=tail_of_mean(gap, spread=spread, n=panel.n_splits),
+    )
+
+
+def n_standing_out(p_values: list[float]) -> int:
+    """How many of a family of p-values stand, Holm over all of them.
+
+    >>> n_standing_out([0.001, 0.04, 0.5])
+    1
+    """
+    return int((holm(np.array(p_values)) <= SIGNIFICANCE).sum())
+
+
+def cost_rows(study: Study) -> list[CostRow]:
+    """Every setting by every cost that its release carries."""
+    run = Run(study)
+    rows: list[CostRow] = []
+    for cost in COSTS:
+        for one in study.configurations:
+            try:
+                exposed = more_exposed(run, one, cost)
+            except NotThere:
+                continue
+            rows += [_cost_row(run, one, e, cost, exposed) for e in BUDGETS]
+    return rows
+
+
+def _cost_row(
+    run: Run, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
+) -> CostRow:
+    budget, pair = run.budget(one, epsilon, cost), run.pair(one, epsilon, cost)
+    first, second = (budget.groups[name] for name in one.groups)
+    return CostRow(
+        cost=cost,
+        configuration=one,
+        epsilon=epsilon,
+        value=(_known(first.cost.value), _known(second.cost.value)),
+        error=(_known(first.cost.standard_error), _known(second.cost.standard_error)),
+        resolved=(first.resolved, second.resolved),
+        verdict=budget.verdict,
+        more_exposed=next((name for name, where in exposed.items() if epsilon in where), None),
+        lower_ratio=pair.lower_ratio,
+        double=pair.double_disadvantage,
+    )
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def standing_out_from(n_tests: int, *, n: int = len(SEEDS)) -> float:
+    """How many times its noise level the largest of ``n_tests`` mean gaps must be to stand out.
+
+    >>> 1.6 < standing_out_from(72) < 1.9
+    True
+    """
+    low, high = 1.0, 20.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        p = tail_of_mean(middle * CLIPPED_MEAN, spread=1.0, n=n)
+        low, high = (low, middle) if p <= SIGNIFICANCE / n_tests else (middle, high)
+    return high

@@ -1,0 +1,127 @@
+"""The paper's Figure 1 from the study: outcome gap and disparity against the budget, two panels."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pcer.auditing import Verdict
+from pcer.report import Spec, complete, drawn
+from pcer_studies.protocol import BUDGETS, Configuration, configuration
+from pcer_studies.quantities import budget_of
+from pcer_studies.results import Study
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PANELS = (("a", "adult", "race"), ("b", "compas", "race"))
+WIDTH, HEIGHT, APART = 340, 250, 4
+SHADED = 0.1
+"""The budget that the paper shades as floor-dominated."""
+
+ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
+PARITY, DISPARITY = "DP-Gap (left axis)", "PCER disparity (right axis)"
+NOT_RESOLVED = "PCER disparity, costs not resolved"
+BLUE, RED = "var(--series-0)", "var(--series-1)"
+MARKS = {PARITY: (BLUE, "circle"), DISPARITY: (RED, "circle"), NOT_RESOLVED: (RED, "cross")}
+
+
+def figure1(study: Study) -> dict[str, bytes]:
+    """``figure1.svg`` and ``figure1.png``; nothing where neither panel's data were run."""
+    spec = figure_spec(study)
+    if spec is None:
+        return {}
+    files = drawn(spec)
+    return {f"figure1.{kind}": files[kind] for kind in ("svg", "png")}
+
+
+def figure_spec(study: Study) -> Spec | None:
+    """The complete specification with its rows."""
+    there = [(mark, configuration(d, a)) for mark, d, a in PANELS if study.has(d, a)]
+    if not there:
+        return None
+    rows = {f"panel-{mark}": _rows(study, one) for mark, one in there}
+    panels = [_panel(f"panel-{mark}", f"({mark}) {one.name}") for mark, one in there]
+    return complete({"hconcat": panels, "spacing": 40}, rows)
+
+
+def _rows(study: Study, one: Configuration) -> list[dict[str, Any]]:
+    """Two rows per budget: the outcome gap and the disparity, each with its interval."""
+    audit, rows = study.audit(one.dataset, one.attribute), []
+    for epsilon in ORDER:
+        budget = budget_of(audit, epsilon)
+        resolved = budget.verdict is not Verdict.NOT_RESOLVED
+        for series, summary in (
+            (PARITY, budget.demographic_parity_gap),
+            (DISPARITY if resolved else NOT_RESOLVED, budget.pairs[0].pcer_disparity),
+        ):
+            low, high = summary.ci or (None, None)
+            rows.append(
+                {
+                    "budget": _label(epsilon),
+                    "axis": "left" if series == PARITY else "right",
+                    "series": series,
+                    "mean": summary.mean,
+                    "low": low,
+                    "high": high,
+                }
+            )
+    return rows
+
+
+def _label(epsilon: float) -> str:
+    return "no-DP" if math.isinf(epsilon) else f"{epsilon:g}"
+
+
+def _panel(name: str, title: str) -> Spec:
+    """Two vertical axes over one axis of budgets."""
+    import altair as alt
+
+    shade = (
+        alt.Chart(alt.NamedData(name))
+        .transform_filter(f"datum.budget == '{_label(SHADED)}' && datum.axis == 'left'")
+        .mark_rect(color="#fff3bf")
+        .encode(x=_budgets())
+    )
+    layers = alt.layer(
+        shade,
+        _curve(name, "left", "DP-Gap", BLUE),
+        _curve(name, "right", "PCER disparity", RED),
+    ).resolve_scale(y="independent")
+    chart = layers.properties(width=WIDTH, height=HEIGHT, title=title)
+    spec: Spec = chart.to_dict(validate=False)
+    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+
+
+def _budgets() -> alt.X:
+    import altair as alt
+
+    axis = alt.Axis(labelAngle=0)
+    return alt.X("budget:N", title="ε", sort=[_label(e) for e in ORDER], axis=axis)
+
+
+def _curve(name: str, side: str, title: str, colour: str) -> alt.LayerChart | alt.FacetChart:
+    """Means joined by a line, with intervals; the two sides stand a little apart."""
+    import altair as alt
+
+    base = alt.Chart(alt.NamedData(name)).transform_filter(f"datum.axis == '{side}'")
+    axis = alt.Axis(title=title, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
+    y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
+    names = list(MARKS)
+    colours = alt.Scale(domain=names, range=[MARKS[one][0] for one in names])
+    shapes = alt.Scale(domain=names, range=[MARKS[one][1] for one in names])
+    legend = alt.Legend(orient="bottom", title=None, labelLimit=220, columns=1)
+    look: dict[str, Any] = {"color": colour, "xOffset": -APART if side == "left" else APART}
+    return alt.layer(
+        base.mark_rule(color=colour, strokeDash=[3, 3], strokeWidth=0.8).encode(y=alt.datum(0)),
+        base.mark_line(strokeWidth=1.2, **look).encode(x=_budgets(), y=y),
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=1.5, **look)
+        .encode(x=_budgets(), y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_point(filled=True, size=60, opacity=1, xOffset=look["xOffset"]).encode(
+            x=_budgets(),
+            y=y,
+            color=alt.Color("series:N", scale=colours, legend=legend),
+            shape=alt.Shape("series:N", scale=shapes, legend=legend),
+        ),
+    )

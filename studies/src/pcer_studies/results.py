@@ -1,0 +1,140 @@
+"""A study's folder, read: releases, what was run, and audits of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pcer.auditing import Audit, Plan, audit
+from pcer.errors import InputError
+from pcer.files import read_json
+from pcer.release import Panel, Release, panels, read_release
+from pcer_studies.protocol import CONFIGURATIONS, NOT_THE_PAPERS_DATA, PAPER_RECORDS, Configuration
+
+STUDY_FILE = "study.json"
+NEARLY = 0.01
+"""A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The releases of a study; audits are made when first asked for, and kept.
+
+    Attributes:
+        folder: where it lies.
+        releases: by (dataset, attribute), in the paper's order.
+        settings: what ``study.json`` says, or None without one.
+    """
+
+    folder: Path
+    releases: Mapping[Key, Release]
+    settings: Mapping[str, Any] | None
+    _audits: dict[tuple[str, str, str], Audit] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _panels: dict[Key, dict[float, Panel]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> Study:
+        """Read the paper's configurations that a folder holds; other files are left alone.
+
+        Raises:
+            InputError: no folder, none of the configurations, or a file that is not what its
+                name says.
+        """
+        place = Path(folder)
+        if not place.is_dir():
+            raise InputError(f"{place} is not a folder; name one that holds a study's releases.")
+        found = {
+            (one.dataset, one.attribute): _release(place / one.file_name, one)
+            for one in CONFIGURATIONS
+            if (place / one.file_name).exists()
+        }
+        if not found:
+            raise InputError(
+                f"{place} holds no release of the study (such as {CONFIGURATIONS[0].file_name}); "
+                "run pcer reproduce first, or name another folder."
+            )
+        return cls(folder=place, releases=found, settings=_settings(place / STUDY_FILE))
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """What the study has, in the paper's order."""
+        return tuple(one for one in CONFIGURATIONS if (one.dataset, one.attribute) in self.releases)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all six configurations are there."""
+        return len(self.releases) == len(CONFIGURATIONS)
+
+    def has(self, dataset: str, attribute: str) -> bool:
+        """Whether the study has this configuration."""
+        return (dataset, attribute) in self.releases
+
+    def release(self, dataset: str, attribute: str) -> Release:
+        """The release of a configuration; InputError where the study has none."""
+        try:
+            return self.releases[dataset, attribute]
+        except KeyError:
+            raise InputError(
+                f"{self.folder} has no release of {dataset} ({attribute}); run pcer reproduce "
+                f"--dataset {dataset} into this folder."
+            ) from None
+
+    def audit(self, dataset: str, attribute: str, cost: str = "overfitting_gap") -> Audit:
+        """The audit of a configuration by the default plan, with another cost if asked for."""
+        key = (dataset, attribute, cost)
+        if key not in self._audits:
+            self._audits[key] = audit(self.release(dataset, attribute), Plan(cost=cost))
+        return self._audits[key]
+
+    def panel(self, dataset: str, attribute: str, epsilon: float) -> Panel:
+        """All models of one budget as arrays; infinity is no differential privacy."""
+        key = (dataset, attribute)
+        if key not in self._panels:
+            found = panels(self.release(dataset, attribute))
+            self._panels[key] = {panel.epsilon: panel for panel in found}
+        try:
+            return self._panels[key][epsilon]
+        except KeyError:
+            raise InputError(
+                f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
+                f"{epsilon:g}; train all budgets of the paper."
+            ) from None
+
+    def data_note(self, dataset: str, attribute: str) -> str | None:
+        """How the records differ from the paper's; None where they are the paper's."""
+        release = self.release(dataset, attribute)
+        paper, ours = PAPER_RECORDS[dataset], release.subject.n_records
+        if dataset == "bios" and ours is not None and abs(ours / paper - 1) <= NEARLY:
+            return None
+        return NOT_THE_PAPERS_DATA.get(dataset)
+
+
+def _release(path: Path, expected: Configuration) -> Release:
+    release = read_release(path)
+    subject = release.subject
+    found = (subject.dataset, subject.attribute, tuple(subject.groups))
+    if found != (expected.dataset, expected.attribute, expected.groups):
+        raise InputError(
+            f"{path}: subject must be {expected.dataset} ({expected.attribute}) with the groups "
+            f"{', '.join(expected.groups)} in this order, but is {subject.dataset} "
+            f"({subject.attribute}) with {', '.join(subject.groups)}; put the right release there."
+        )
+    return release
+
+
+def _settings(path: Path) -> Mapping[str, Any] | None:
+    if not path.exists():
+        return None
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path} must hold one object; write it again with pcer reproduce.")
+    if not isinstance(found.get("datasets", {}), dict):
+        raise InputError(f"{path}: datasets must be an object; write it with pcer reproduce.")
+    return found

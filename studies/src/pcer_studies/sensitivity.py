@@ -1,0 +1,295 @@
+"""How much the paper's open choices matter: values of the variants in, one judged table out.
+
+Everything in ``sensitivity.json`` follows from the values of single models that it holds:
+``analyse(observed_of(it), ...)`` gives it again. Variants are compared seed by seed, because a
+seed's split is the same in every variant of a dataset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pcer.errors import InputError
+from pcer.metrics import FloatArray
+from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, holm, percentile_interval
+from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, configuration
+from pcer_studies.published import Cell, published_cells
+from pcer_studies.sensitivity_file import (
+    FORMAT,
+    VERSION,
+    Closest,
+    Number,
+    Paired,
+    Result,
+    Row,
+    Sensitivity,
+    Skipped,
+)
+from pcer_studies.sensitivity_values import Observed, ObservedRow, Series
+from pcer_studies.variants import Question, Variant
+
+RESAMPLES = 5000
+LEAST_SEEDS = 5
+"""Fewer seeds are described, not tested."""
+
+LEVEL = 0.95
+SIGNIFICANT = 6
+"""Digits of everything that is computed from the values."""
+
+MEASURES = ("accuracy", "demographic_parity_gap", "equalized_odds_gap")
+"""What the distance from the paper is made of. Overfitting gaps and disparities are left out:
+most of their published means are no larger than their deviations over seeds."""
+
+_INTERVAL, _CLOSEST = 1, 2
+"""Purposes of random streams."""
+
+
+def analyse(
+    observed: Sequence[Observed],
+    *,
+    made_with: Sequence[Mapping[str, Any]],
+    skipped: Sequence[tuple[str, str]] = (),
+) -> Sensitivity:
+    """Everything that follows from the values; variants without their baseline are refused."""
+    by_name = {one.variant.name: one for one in observed}
+    for one in observed:
+        if one.variant.baseline not in {None, *by_name}:
+            raise InputError(f"{one.variant.name} needs {one.variant.baseline}; train it as well.")
+    readings = [one for one in observed if one.variant.question is Question.FEATURES]
+    plain = [one for one in readings if not one.variant.contradicts]
+    return Sensitivity(
+        format=FORMAT,
+        version=VERSION,
+        made_with=[dict(one) for one in made_with],
+        skipped=[Skipped(name=name, reason=reason) for name, reason in skipped],
+        closest=_closest(readings),
+        closest_uncontradicted=_closest(plain),
+        results=[_result(one, by_name.get(str(one.variant.baseline))) for one in observed],
+    )
+
+
+def distance(means: FloatArray, published: FloatArray, std: FloatArray) -> FloatArray:
+    """Root mean square over the last axis of (mean - published) / published deviation over seeds.
+
+    1 means: as far from the paper's means as one of the paper's own models usually is.
+
+    >>> float(distance(np.array([3.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 5.0])))
+    1.4142135623730951
+    """
+    return np.asarray(np.sqrt(np.mean(np.square((means - published) / std), axis=-1)))
+
+
+def _result(one: Observed, baseline: Observed | None) -> Result:
+    means, published, std = _cells([one])
+    far = float(distance(means[0].mean(axis=0), published, std)) if published.size else None
+    return Result(
+        name=one.variant.name,
+        question=str(one.variant.question),
+        dataset=one.variant.dataset,
+        baseline=one.variant.baseline,
+        change=one.variant.change,
+        support=one.variant.support,
+        contradicts=list(one.variant.contradicts),
+        n_features=one.n_features,
+        seeds=list(one.splits),
+        splits=list(one.splits.values()),
+        same_splits=None if baseline is None else _same_splits(one, baseline),
+        same_streams=None if baseline is None else _same_streams(one),
+        distance=_short(far),
+        n_cells=published.size,
+        rows=_judged(one, baseline),
+    )
+
+
+def _same_splits(one: Observed, baseline: Observed) -> bool:
+    common = set(one.splits) & set(baseline.splits)
+    return all(one.splits[seed] == baseline.splits[seed] for seed in common)
+
+
+def _same_streams(one: Observed) -> bool:
+    """Whether models start from the same weights and draw the same batches and unit noise.
+
+    Streams are named by seed and budget, so they do unless another budget was trained.
+    """
+    return all(row.epsilon == row.trained_epsilon for row in one.rows)
+
+
+def _judged(one: Observed, baseline: Observed | None) -> list[Row]:
+    """The rows with means, published figures and paired differences."""
+    rows = [
+        [
+            _number(one, row, series, interval)
+            for series, interval in zip(row.series, _intervals(row), strict=True)
+        ]
+        for row in one.rows
+    ]
+    if baseline is not None:
+        rows = _with_pairs(one, baseline, rows)
+    return [_row(row, numbers) for row, numbers in zip(one.rows, rows, strict=True)]
+
+
+def _with_pairs(
+    one: Observed, baseline: Observed, rows: Sequence[Sequence[Number]]
+) -> list[list[Number]]:
+    """The numbers with their paired differences, p-values adjusted over all of them."""
+    pairs = [_paired(one, baseline, row, series) for row in one.rows for series in row.series]
+    raw = np.array([math.nan if p.p_value is None else p.p_value for p in pairs])
+    final = iter(zip(pairs, holm(raw).tolist(), strict=True))
+    return [
+        [number.model_copy(update={"paired": _adjusted(*next(final))}) for number in numbers]
+        for numbers in rows
+    ]
+
+
+def _adjusted(pair: Paired, p: float) -> Paired:
+    return pair.model_copy(update={"p_value": None if math.isnan(p) else _known(p)})
+
+
+def _row(row: ObservedRow, numbers: list[Number]) -> Row:
+    return Row(
+        attribute=row.attribute,
+        epsilon=None if row.epsilon == NO_DP else row.epsilon,
+        trained_epsilon=None if row.trained_epsilon == NO_DP else row.trained_epsilon,
+        noise_multiplier=row.noise_multiplier,
+        epsilon_spent=row.epsilon_spent,
+        numbers=numbers,
+    )
+
+
+def _number(
+    one: Observed, row: ObservedRow, series: Series, interval: list[float] | None
+) -> Number:
+    values = np.array(series.values)
+    cell = _published(one.variant, row, series)
+    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
+    return Number(
+        quantity=series.quantity,
+        group=series.group,
+        mean=_known(float(values.mean())),
+        standard_error=_short(error),
+        interval=interval,
+        published=None if cell is None else cell.value,
+        published_std=None if cell is None else cell.std,
+        paired=None,
+        values=list(series.values),
+    )
+
+
+def _intervals(row: ObservedRow) -> list[list[float] | None]:
+    """Percentile bootstrap of the means over seeds, as the paper makes its intervals."""
+    values = np.array([series.values for series in row.series], dtype=np.float64).T
+    if len(values) < 2:
+        return [None] * len(row.series)
+    rng = generator(0, purpose=_INTERVAL, epsilon=row.epsilon)
+    means = bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values)
+    ends = percentile_interval(means, confidence_level=LEVEL)
+    return [[_known(low), _known(high)] for low, high in ends.T.tolist()]
+
+
+def _paired(one: Observed, baseline: Observed, row: ObservedRow, series: Series) -> Paired:
+    other = next(
+        s
+        for r in baseline.rows
+        if (r.attribute, r.epsilon) == (row.attribute, row.epsilon)
+        for s in r.series
+        if (s.quantity, s.group) == (series.quantity, series.group)
+    )
+    ours = dict(zip(one.splits, series.values, strict=True))
+    theirs = dict(zip(baseline.splits, other.values, strict=True))
+    return paired_difference([ours[s] - theirs[s] for s in ours if s in theirs])
+
+
+def paired_difference(differences: Sequence[float]) -> Paired:
+    """Mean difference, its standard error, and the two-sided p-value of a paired t-test.
+
+    No p-value below ``LEAST_SEEDS``: rates of few seeds tie, and ties look like certainty.
+
+    >>> print(paired_difference([1.0, 1.0, 4.0, 1.0, 1.0, 4.0]))
+    difference=2.0 standard_error=0.632456 p_value=0.025031
+    """
+    from scipy.special import stdtr
+
+    n, mean = len(differences), float(np.mean(differences))
+    if n < 2:
+        return Paired(difference=_known(mean), standard_error=None, p_value=None)
+    error = float(np.std(differences, ddof=1)) / math.sqrt(n)
+    steps = abs(mean) / error if error else (math.inf if mean else 0.0)
+    p = None if n < LEAST_SEEDS else _known(2 * float(stdtr(n - 1, -steps)))
+    return Paired(difference=_known(mean), standard_error=_known(error), p_value=p)
+
+
+def moved(result: Result) -> list[tuple[Row, Number]]:
+    """What differs from the baseline by more than chance, over all numbers of the variant."""
+    return [
+        (row, number)
+        for row in result.rows
+        for number in row.numbers
+        if number.paired
+        and number.paired.p_value is not None
+        and number.paired.p_value <= SIGNIFICANCE
+    ]
+
+
+def _published(one: Variant, row: ObservedRow, series: Series) -> Cell | None:
+    floor = DEFAULT_FLOOR if series.quantity == "pcer_disparity" else None
+    table = configuration(one.dataset, row.attribute).table
+    key = (table, row.attribute, row.epsilon, series.quantity, series.group, floor)
+    return _cells_by_place().get(key)
+
+
+@cache
+def _cells_by_place() -> dict[tuple[object, ...], Cell]:
+    return {
+        (c.table, c.attribute, c.epsilon, c.quantity, c.group, c.floor): c
+        for c in published_cells()
+    }
+
+
+def _cells(several: Sequence[Observed]) -> tuple[list[FloatArray], FloatArray, FloatArray]:
+    """Per variant (seed, cell), and the published means and deviations of the cells."""
+    arrays, published, std = [], [], []
+    for index, one in enumerate(several):
+        columns = []
+        for row in one.rows:
+            for series in row.series:
+                cell = _published(one.variant, row, series)
+                if series.quantity in MEASURES and cell is not None and cell.std:
+                    columns.append(series.values)
+                    if index == 0:
+                        published.append(cell.value)
+                        std.append(cell.std)
+        arrays.append(np.array(columns, dtype=np.float64).T)
+    return arrays, np.array(published), np.array(std)
+
+
+def _closest(choices: Sequence[Observed]) -> Closest | None:
+    """The nearest of several variants, and in which share of resamples of the seeds it is."""
+    if not choices:
+        return None
+    arrays, published, std = _cells(choices)
+    distances = [float(distance(a.mean(axis=0), published, std)) for a in arrays]
+    drawn = []
+    for values in arrays:
+        rng = generator(0, purpose=_CLOSEST, epsilon=NO_DP)
+        means = bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values)
+        drawn.append(distance(means, published, std))
+    best = int(np.argmin(distances))
+    share = float(np.mean(np.argmin(np.stack(drawn), axis=0) == best))
+    return Closest(
+        name=choices[best].variant.name,
+        distance=_known(distances[best]),
+        share_of_resamples=_known(share),
+    )
+
+
+def _known(value: float) -> float:
+    return float(f"{value:.{SIGNIFICANT}g}") + 0.0  # + 0.0: no negative zero
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else _known(value)

@@ -1,0 +1,123 @@
+"""``sensitivity.json``: what it holds, and how it is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from pydantic import ValidationError
+
+from pcer.errors import InputError
+from pcer.files import Record, canonical_json, explain, read_json, require_format
+from pcer_studies.variants import VARIANTS
+
+FORMAT, VERSION = "pcer-sensitivity", 1
+_NUMBERS = re.compile(r"\[\n[-+.\de,\s]+\]")  # no string of JSON holds a line break
+
+
+class Paired(Record):
+    """Variant minus baseline over the same seeds; the p-value is adjusted over the variant."""
+
+    difference: float
+    standard_error: float | None
+    p_value: float | None
+
+
+class Number(Record):
+    """One quantity with what is published and what the baseline has."""
+
+    quantity: str
+    group: str | None
+    mean: float
+    standard_error: float | None
+    interval: list[float] | None
+    published: float | None
+    published_std: float | None
+    paired: Paired | None
+    values: list[float]
+
+
+class Row(Record):
+    """One attribute and budget of a variant; ``epsilon`` null is no differential privacy."""
+
+    attribute: str
+    epsilon: float | None
+    trained_epsilon: float | None
+    noise_multiplier: float | None
+    epsilon_spent: float | None
+    numbers: list[Number]
+
+
+class Result(Record):
+    """One variant."""
+
+    name: str
+    question: str
+    dataset: str
+    baseline: str | None
+    change: str
+    support: str
+    contradicts: list[str]
+    n_features: int
+    seeds: list[int]
+    splits: list[str]
+    same_splits: bool | None
+    same_streams: bool | None
+    distance: float | None
+    n_cells: int
+    rows: list[Row]
+
+
+class Closest(Record):
+    """The reading of Adult with the smallest distance, and how sure that is."""
+
+    name: str
+    distance: float
+    share_of_resamples: float
+
+
+class Skipped(Record):
+    """A variant that was not trained, and why."""
+
+    name: str
+    reason: str
+
+
+class Sensitivity(Record):
+    """The whole file."""
+
+    format: str
+    version: int
+    made_with: list[dict[str, Any]]
+    skipped: list[Skipped]
+    closest: Closest | None
+    closest_uncontradicted: Closest | None
+    results: list[Result]
+
+    def to_json(self) -> str:
+        """Canonical text, with a list of numbers on one line."""
+        return _NUMBERS.sub(_one_line, canonical_json(self.model_dump()))
+
+    def result(self, name: str) -> Result | None:
+        """A variant by name; None where it was skipped."""
+        return next((one for one in self.results if one.name == name), None)
+
+
+def _one_line(found: re.Match[str]) -> str:
+    return "[" + " ".join(found.group()[1:-1].split()) + "]"
+
+
+def read_sensitivity(path: str | os.PathLike[str]) -> Sensitivity:
+    """Read ``sensitivity.json``, strictly."""
+    data = read_json(path)
+    require_format(data, file=str(path), name=FORMAT, version=VERSION)
+    try:
+        found = Sensitivity.model_validate(data)
+    except ValidationError as error:
+        raise InputError(explain(error, file=str(path), hints={})) from None
+    known = {one.name for one in VARIANTS}
+    for one in found.results:
+        if one.name not in known:
+            raise InputError(f"{path}: there is no variant {one.name!r}; run it again.")
+    return found

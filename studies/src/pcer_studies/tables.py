@@ -1,0 +1,353 @@
+"""The paper's Tables 1-3 and S1-S6 in its layout, filled with the study's numbers.
+
+A table is a description; ``typeset`` renders it. Captions are our own words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pcer.auditing import NOTHING, BudgetResult, Summary, Verdict, rate_plus_minus
+from pcer_studies.protocol import BUDGETS, DEFAULT_FLOOR, FLOORS, Configuration, configuration
+from pcer_studies.published import TABLE_NAMES
+from pcer_studies.quantities import (
+    AUC,
+    CHANCE,
+    best_budgets,
+    budget_of,
+    budget_words,
+    exposure,
+    floor_row,
+    robust_budgets,
+)
+from pcer_studies.results import Study
+
+
+class Head(NamedTuple):
+    """A column's head: as plain text, and as LaTeX typesets it."""
+
+    plain: str
+    latex: str
+
+
+class Bold(NamedTuple):
+    """Text that the paper sets in bold."""
+
+    text: str
+
+
+CellText = str | Bold
+Row = tuple[CellText, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """One table of the paper.
+
+    Attributes:
+        label: as in the paper.
+        caption: what the numbers are.
+        align: LaTeX's column letters.
+        head: column heads.
+        blocks: rows, divided by rules.
+        spans: a head above the head: text and number of columns.
+        merged: whether the first column of a block is one cell over all its rows.
+    """
+
+    label: str
+    caption: str
+    align: str
+    head: tuple[Head, ...]
+    blocks: tuple[tuple[Row, ...], ...]
+    spans: tuple[tuple[str, int], ...] = ()
+    merged: bool = False
+
+    @property
+    def name(self) -> str:
+        """As printed, such as ``Table S1``."""
+        return TABLE_NAMES[self.label]
+
+
+EPSILON = Head("ε", r"$\varepsilon$")
+ACCURACY, PARITY, ODDS = (Head(name, name) for name in ("Acc", "DP-Gap", "EO-Gap"))
+DISPARITY = Head("Δ PCER", r"$\Delta_\mathrm{PCER}$")
+SELECTED = (
+    ("compas", "race", 0.1),
+    ("compas", "race", 5.0),
+    ("adult", "race", 0.1),
+    ("adult", "race", 1.0),
+    ("bios", "gender", 0.1),
+    ("bios", "gender", 1.0),
+)
+"""Configurations and budgets of the floor table."""
+
+FLOOR_DIGITS = {1e-4: 0, 1e-3: 0, 1e-2: 1, 1e-1: 2}
+ATTACKED = {
+    "tab:mia-full": (("adult", "race"), ("adult", "sex"), ("compas", "race")),
+    "tab:mia-full-b": (("acs", "race"), ("acs", "sex"), ("bios", "gender")),
+}
+NOT_RESOLVED_MARK = "†"
+
+
+def paper_tables(study: Study) -> tuple[PaperTable, ...]:
+    """Every table that the study's configurations fill, in the paper's order."""
+    made = {
+        "tab:compas-race": _main(study, configuration("compas", "race")),
+        "tab:acs": _halves(study),
+        "tab:bios-gender": _main(study, configuration("bios", "gender")),
+        "tab:floor-sensitivity": _floors(study),
+        "tab:summary": _summary(study),
+        "tab:adult-sex": _main(study, configuration("adult", "sex")),
+        "tab:adult-race": _main(study, configuration("adult", "race")),
+        **{label: _attacks(study, label) for label in ATTACKED},
+    }
+    return tuple(table for table in made.values() if table is not None)
+
+
+def _main(study: Study, one: Configuration) -> PaperTable | None:
+    """Accuracy, outcome gaps, overfitting gaps and disparity of one configuration."""
+    if not study.has(one.dataset, one.attribute):
+        return None
+    budgets = _budgets(study, one)
+    best = best_budgets({b.budget: b.demographic_parity_gap.mean for b in budgets}, digits=3)
+    rows = tuple(_main_row(budget, one, bold=budget.budget in best) for budget in budgets)
+    kind = "beneficial" if one.outcome == "benefit" else "harmful"
+    return PaperTable(
+        label=one.table,
+        caption=(
+            f"{_named(one)}: mean ± standard deviation over {budgets[0].n_seeds} seeds; in "
+            f"brackets the 95 % bootstrap interval of the mean. A positive prediction is {kind}. "
+            f"Bold: smallest DP-Gap.{_whose(study, [one])}"
+        ),
+        align="lcccccc",
+        head=(EPSILON, ACCURACY, PARITY, ODDS, *_gap_heads(one), DISPARITY),
+        blocks=(rows,),
+    )
+
+
+def _main_row(budget: BudgetResult, one: Configuration, *, bold: bool) -> Row:
+    parity = rate_plus_minus(budget.demographic_parity_gap, 3)
+    return (
+        _epsilon(budget.budget),
+        rate_plus_minus(budget.accuracy, 3),
+        Bold(parity) if bold else parity,
+        rate_plus_minus(budget.equalized_odds_gap, 3),
+        *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in one.groups),
+        _with_interval(budget.pairs[0].pcer_disparity),
+    )
+
+
+def _halves(study: Study) -> PaperTable | None:
+    """ACS: race in the left half, sex in the right."""
+    both = (configuration("acs", "race"), configuration("acs", "sex"))
+    there = [one for one in both if study.has(one.dataset, one.attribute)]
+    if not there:
+        return None
+    halves = [{b.budget: _half_row(b, one) for b in _budgets(study, one)} for one in there]
+    rows = tuple((_epsilon(e), *(cell for half in halves for cell in half[e])) for e in BUDGETS)
+    heads = tuple(head for one in there for head in (PARITY, _both_gaps(one), DISPARITY))
+    n_seeds = _budgets(study, there[0])[0].n_seeds
+    return PaperTable(
+        label="tab:acs",
+        caption=(
+            f"ACS Income 2018: mean ± standard deviation over {n_seeds} seeds; in brackets the "
+            "95 % bootstrap interval of the mean. A positive prediction is beneficial."
+            f"{_whose(study, there)}"
+        ),
+        align="l" + "ccc" * len(there),
+        head=(EPSILON, *heads),
+        blocks=(rows,),
+        spans=(("", 1), *((f"{one.attribute.title()} ({_numbered(one)})", 3) for one in there)),
+    )
+
+
+def _half_row(budget: BudgetResult, one: Configuration) -> Row:
+    gaps = [_rate(budget.groups[name].overfitting_gap.mean, 4) for name in one.groups]
+    return (
+        rate_plus_minus(budget.demographic_parity_gap, 3),
+        "/".join(gaps),
+        _with_interval(budget.pairs[0].pcer_disparity),
+    )
+
+
+def _floors(study: Study) -> PaperTable | None:
+    """The disparity of selected settings at every floor."""
+    there = [(configuration(d, a), e) for d, a, e in SELECTED if study.has(d, a)]
+    if not there:
+        return None
+    blocks = tuple(tuple(_floor_rows(study, one, epsilon)) for one, epsilon in there)
+    return PaperTable(
+        label="tab:floor-sensitivity",
+        caption=(
+            "PCER disparity, mean ± standard deviation, at every floor; n₊: seeds above 0. Bold: "
+            f"the floor of the other tables.{_whose(study, [one for one, _ in there])}"
+        ),
+        align="llrr",
+        head=(
+            Head("Config", "Config"),
+            Head("floor", r"$\eta$"),
+            DISPARITY,
+            Head("n₊", r"$n_+$"),
+        ),
+        blocks=blocks,
+        merged=True,
+    )
+
+
+def _floor_rows(study: Study, one: Configuration, epsilon: float) -> list[Row]:
+    budget = budget_of(study.audit(one.dataset, one.attribute), epsilon)
+    rows: list[Row] = []
+    for floor in FLOORS:
+        row = floor_row(budget, floor)
+        digits = FLOOR_DIGITS[floor]
+        cells = (
+            f"{floor:g}",
+            f"{_signed(row.mean, digits)} ± {_plain(row.std, digits)}",
+            f"{row.n_positive_seeds}/{budget.n_seeds}",
+        )
+        shown = tuple(Bold(cell) for cell in cells) if floor == DEFAULT_FLOOR else cells
+        rows.append((f"{one.title} {one.attribute}, ε={epsilon:g}", *shown))
+    return rows
+
+
+def _summary(study: Study) -> PaperTable:
+    """Which budget each measure prefers, and whether the finding survives a larger floor."""
+    rows = tuple(_summary_row(study, one) for one in study.configurations)
+    return PaperTable(
+        label="tab:summary",
+        caption=(
+            "Budgets at which the mean DP-Gap, and the size of the mean PCER disparity, is "
+            "smallest once rounded as printed; and the budgets whose interval excludes 0 on the "
+            f"same side at floors 0.001 and 0.01. {NOT_RESOLVED_MARK}: no group's cost can be told "
+            f"from the luck of the split at that budget.{_whose(study, study.configurations)}"
+        ),
+        align="llccc",
+        head=(
+            Head("Dataset", "Dataset"),
+            Head("Attr.", "Attr."),
+            Head("Best ε (DP-Gap)", r"Best $\varepsilon$ (DP-Gap)"),
+            Head("Best ε (PCER)", r"Best $\varepsilon$ (PCER)"),
+            Head("Floor-robust", "Floor-robust"),
+        ),
+        blocks=(rows,),
+    )
+
+
+def _summary_row(study: Study, one: Configuration) -> Row:
+    audit = study.audit(one.dataset, one.attribute)
+    budgets = _budgets(study, one)
+    parity = best_budgets({b.budget: b.demographic_parity_gap.mean for b in budgets}, digits=3)
+    pcer = best_budgets({b.budget: b.pairs[0].pcer_disparity.mean for b in budgets}, digits=0)
+    unresolved = any(budget_of(audit, e).verdict is Verdict.NOT_RESOLVED for e in pcer)
+    robust = robust_budgets(audit, floor=1e-2)
+    return (
+        one.title,
+        one.attribute,
+        budget_words(parity),
+        budget_words(pcer) + (NOT_RESOLVED_MARK if unresolved else ""),
+        "all ε" if robust == BUDGETS else budget_words(robust) or "none",
+    )
+
+
+def _attacks(study: Study, label: str) -> PaperTable | None:
+    """Gap and direct attack side by side, one row per configuration and budget."""
+    there = [configuration(d, a) for d, a in ATTACKED[label] if study.has(d, a)]
+    if not there:
+        return None
+    blocks = tuple(tuple(_attack_row(study, one, e) for e in BUDGETS) for one in there)
+    subscripts = [
+        Head(f"{name} g{g}", rf"{sign}$_{{g{g}}}$") for name, sign in COSTS for g in (0, 1)
+    ]
+    return PaperTable(
+        label=label,
+        caption=(
+            "PCER disparity with the overfitting gap and with the advantage of the threshold "
+            "attack (AUC − 0.5) as cost, mean over seeds. Bold: rows whose signs differ."
+            f"{_whose(study, there)}"
+        ),
+        align="llccccccc",
+        head=(
+            Head("Dataset", "Dataset"),
+            EPSILON,
+            *subscripts,
+            Head("Δ PCER by gap", r"$\Delta_\mathrm{PCER}^{\delta}$"),
+            Head("Δ PCER by attack", r"$\Delta_\mathrm{PCER}^{\mathrm{MIA}}$"),
+            Head("Agree", "Agree"),
+        ),
+        blocks=blocks,
+    )
+
+
+COSTS = (("δ", r"$\delta$"), ("AUC", "AUC"))
+
+
+def _attack_row(study: Study, one: Configuration, epsilon: float) -> Row:
+    gap = budget_of(study.audit(one.dataset, one.attribute), epsilon)
+    attack = budget_of(study.audit(one.dataset, one.attribute, AUC), epsilon)
+    aucs = (CHANCE + exposure(study, one, epsilon)).mean(axis=0).tolist()
+    means = [b.pairs[0].pcer_disparity.mean or 0.0 for b in (gap, attack)]
+    agree = means[0] * means[1] > 0
+    cells = (
+        one.name,
+        _epsilon(epsilon),
+        *(_plain(gap.groups[name].overfitting_gap.mean, 4) for name in one.groups),
+        *(f"{auc:.3f}" for auc in aucs),
+        *(_signed(mean, 1) for mean in means),
+        "Yes" if agree else "No",
+    )
+    return cells if agree else tuple(Bold(cell) for cell in cells)
+
+
+def _budgets(study: Study, one: Configuration) -> list[BudgetResult]:
+    audit = study.audit(one.dataset, one.attribute)
+    return [budget_of(audit, epsilon) for epsilon in BUDGETS]
+
+
+def _gap_heads(one: Configuration) -> tuple[Head, ...]:
+    return tuple(Head(f"δ {name}", rf"$\delta_\mathrm{{{name}}}$") for name in one.short)
+
+
+def _both_gaps(one: Configuration) -> Head:
+    first, second = _gap_heads(one)
+    return Head(f"{first.plain}/{second.plain}", f"{first.latex}/{second.latex}")
+
+
+def _named(one: Configuration) -> str:
+    return f"{one.title}, {one.attribute} ({_numbered(one)})"
+
+
+def _numbered(one: Configuration) -> str:
+    return f"{one.groups[0]}=0, {one.groups[1]}=1"
+
+
+def _whose(study: Study, configurations: Sequence[Configuration]) -> str:
+    """A sentence for every dataset whose records are not the paper's."""
+    notes = {one.title: study.data_note(one.dataset, one.attribute) for one in configurations}
+    return "".join(f" {title}: {note}." for title, note in notes.items() if note)
+
+
+def _epsilon(epsilon: float) -> str:
+    return "no-DP" if math.isinf(epsilon) else f"{epsilon:.1f}"
+
+
+def _with_interval(summary: Summary) -> str:
+    ends = "no interval" if summary.ci is None else ",".join(_signed(e, 0) for e in summary.ci)
+    return f"{_signed(summary.mean, 0)}±{_plain(summary.std, 0)} [{ends}]"
+
+
+def _rate(value: float | None, digits: int) -> str:
+    return _plain(value, digits).replace("0.", ".", 1)
+
+
+def _plain(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _signed(value: float | None, digits: int) -> str:
+    if value is None:
+        return NOTHING
+    sign = "+" if round(value, digits) else ""  # 0 has none
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")

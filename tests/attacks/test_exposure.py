@@ -1,0 +1,316 @@
+"""From a sweep's scores, or anybody's, to a release that the audit can use as it is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import pcer
+from pcer.attacks.exposure import (
+    BudgetScores,
+    epsilon_bounds,
+    exposure_from_scores,
+    pooled_exposure_from_scores,
+    pooled_exposures,
+    pooled_notes,
+    run_exposures,
+)
+from pcer.errors import InputError
+from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
+from pcer.report.charts import charts
+from pcer.report.rows import datasets
+from pcer.report.tables import resolution_table
+from tests.simulate_sweep import scaled_logits, splits
+
+NAMES = ("a", "b")
+PER_RUN = ["attack_advantage", "auc_advantage"]
+PAIRED = ["paired_gap", "paired_confidence"]
+CALIBRATED = ["lira_advantage", "lira_offline_advantage", "rmia_advantage"]
+
+
+def sweep(*, shifts=(0.0, 1.0), n_models=12, n_records=400, seed=0) -> BudgetScores:
+    """Group b's records are remembered; the last record has no known group."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n_records) // 2 % 2
+    group = np.arange(n_records) % 2
+    member = splits(labels, n_models, rng)
+    logit = scaled_logits(member, rng, shift=np.array(shifts)[group], labels=labels)
+    group[-1] = -1
+    return BudgetScores(
+        logits=logit * (2 * labels - 1),
+        labels=labels,
+        member=member,
+        group=group,
+        group_names=NAMES,
+    )
+
+
+def release_of(sweeps: dict[float, BudgetScores]) -> Release:
+    """What a trainer writes: tables, exposures and pooled exposures of every budget."""
+    runs, pooled = [], []
+    for epsilon, scores in sweeps.items():
+        pooled += pooled_exposures(scores, epsilon=epsilon)
+        for seed, exposure in enumerate(run_exposures(scores)):
+            tables = {
+                name: GroupTables(
+                    train=confusion(scores, seed, k, trained=True),
+                    test=confusion(scores, seed, k, trained=False),
+                    exposure=exposure[name],
+                )
+                for k, name in enumerate(scores.group_names)
+            }
+            on_disk = None if math.isinf(epsilon) else epsilon
+            runs.append(Run(epsilon=on_disk, seed=seed, split=f"{epsilon} {seed}", groups=tables))
+    return Release(
+        subject=Subject(dataset="made", attribute="x", groups=list(NAMES), outcome="benefit"),
+        training=Training(mechanism="none", split_kind="random"),
+        runs=runs,
+        pooled_exposure=pooled,
+    )
+
+
+def confusion(scores, seed, k, *, trained):
+    chosen = (scores.group == k) & (scores.member[seed] == trained)
+    truth, guess = scores.labels[chosen] == 1, scores.logits[seed, chosen] > 0
+    return Confusion(
+        tp=int((truth & guess).sum()),
+        fp=int((~truth & guess).sum()),
+        tn=int((~truth & ~guess).sum()),
+        fn=int((truth & ~guess).sum()),
+    )
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return sweep()
+
+
+def test_run_exposures_are_those_of_the_groups_records(scores):
+    found = run_exposures(scores)
+    assert len(found) == 12
+    assert list(found[0]["a"]) == PER_RUN  # 60 non-members: no rate of 1 % can be had
+    chosen = scores.group == 1
+    confidence = scores.logits[3, chosen] * (2 * scores.labels[chosen] - 1)
+    expected = roc_auc_score(scores.member[3, chosen], confidence) - 0.5
+    row = found[3]["b"]["auc_advantage"]
+    assert row.value == pytest.approx(expected, abs=1e-12)
+    assert row.n_members == int(scores.member[3, chosen].sum())
+    assert row.n_members + row.n_nonmembers == 199
+
+
+def test_small_rates_come_with_enough_nonmembers():
+    found = run_exposures(sweep(n_models=2, n_records=7_000))
+    assert list(found[0]["a"]) == [*PER_RUN, "tpr_excess_at_1_percent"]
+    assert found[0]["b"]["tpr_excess_at_1_percent"].value > 0
+
+
+def test_pooled_rows_in_order(scores):
+    rows = pooled_exposures(scores, epsilon=math.inf)
+    assert [row.proxy for row in rows] == (PAIRED + CALIBRATED) * 2
+    assert {row.epsilon for row in rows} == {None}
+    assert {row.n_records + row.n_excluded for row in rows if row.proxy in PAIRED} == {200, 199}
+
+
+def test_few_seeds_give_paired_costs_and_say_why():
+    rows = pooled_exposures(sweep(n_models=7), epsilon=1.0)
+    assert [row.proxy for row in rows] == PAIRED * 2
+    assert "at least 8 seeds per budget and there are 7" in pooled_notes(7)[0]
+    assert pooled_notes(8) == []
+
+
+@pytest.mark.parametrize("cost", PER_RUN + PAIRED + CALIBRATED)
+def test_the_audit_takes_every_proxy_as_the_cost(scores, cost):
+    release = release_of({1.0: sweep(shifts=(0.0, 0.0), seed=5), math.inf: scores})
+    audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=50, null_draws=20))
+    quiet, loud = audit.budgets
+    assert not any(group.resolved for group in quiet.groups.values())
+    assert loud.groups["b"].resolved
+    assert not loud.groups["a"].resolved
+    assert loud.groups["b"].cost.value > loud.groups["a"].cost.value
+    assert {row.proxy for row in audit.agreement.proxies} | {cost} == {
+        "overfitting_gap",
+        *PER_RUN,
+        *PAIRED,
+        *CALIBRATED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cost", "resolved", "unresolved"),
+    [
+        ("paired_gap", "right for about this many more people out of 100", "people in 100 would"),
+        ("paired_confidence", "raises the model's confidence", "hundredths would"),
+        ("attack_advantage", "asked whether a person was in", "told whether a person was in"),
+        ("lira_advantage", "asked which of two people was in", "told which of two people was in"),
+    ],
+)
+def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, unresolved):
+    plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
+    loud = pcer.audit(release_of({math.inf: scores}), plan)
+    assert resolved in loud.account[1]
+    if cost.endswith("_advantage"):
+        told = f"{50 + 100 * loud.budgets[0].groups['b'].cost.value:.1f} in b"
+        assert told in loud.account[1]
+    quiet = pcer.audit(release_of({math.inf: sweep(shifts=(0.0, 0.0), seed=5)}), plan)
+    assert unresolved in quiet.account[1]
+    assert "stronger attacks" in quiet.account[-1]
+
+
+def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
+    release = release_of({math.inf: scores})
+    for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "lira advant")):
+        audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+        assert f"Noise level: the {words}" in resolution_table(audit).note
+        rows = datasets(audit, release)
+        ticks = [row["noise"] for row in rows["groups"]]
+        (drawn,) = (chart for chart in charts(audit, rows) if chart.name == "gaps")
+        if cost == "overfitting_gap":  # the chart of the gap shows the gap's noise and no other
+            assert all(tick > 0 for tick in ticks)
+            assert "noise level" in drawn.title
+        else:
+            assert ticks == [None, None]
+            assert "noise" not in drawn.title
+            assert "the lira advantage" in drawn.caption
+
+
+def test_a_release_with_exposures_survives_writing(scores, tmp_path):
+    release = release_of({math.inf: scores})
+    pcer.write_release(release, tmp_path / "r.json")
+    assert pcer.read_release(tmp_path / "r.json") == release
+
+
+def test_epsilon_bounds_of_every_group(scores):
+    found = epsilon_bounds(scores, epsilon=0.1, dp_delta=1e-5)
+    assert [bound.group for bound in found] == ["a", "b"]
+    assert found[1].lower_bound > 0.1 > found[0].lower_bound
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_planted_truth(noisy):
+    """200 random features, few records, group b's labels shuffled: real models memorise b more.
+
+    The noisy models keep a hundredth of what they learned: nothing may be resolved there.
+    """
+    rng = np.random.default_rng(21)
+    n, group = 240, np.arange(240) % 2
+    features = rng.normal(size=(n, 200))
+    labels = (features[:, 0] > 0).astype(int)
+    labels[group == 1] = rng.permutation(labels[group == 1])
+    features[:, 0] *= 5
+    member = splits(labels, 24, rng)
+    logits = np.empty(member.shape)
+    for s, row in enumerate(member):
+        model = LogisticRegression(C=0.01, max_iter=500).fit(features[row], labels[row])
+        weights = model.coef_[0] * (0.01 if noisy else 1.0)
+        noise = rng.normal(size=200) * (0.3 if noisy else 0.0)
+        logits[s] = features @ (weights + noise)
+    scores = BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=NAMES
+    )
+    release = release_of({math.inf: scores})
+    for cost in ("overfitting_gap", *PER_RUN, *PAIRED, *CALIBRATED):
+        (budget,) = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10)).budgets
+        assert budget.groups["b"].resolved is not noisy, cost
+        if noisy:
+            assert not budget.groups["a"].resolved, cost
+        else:
+            assert budget.groups["b"].cost.value > budget.groups["a"].cost.value, cost
+
+
+TABLE = {
+    "score": [0.9, 0.2, 0.7, 0.4, 0.8, 0.1, 0.3],
+    "record": [11, 12, 13, 14, 15, 16, 17],
+    "group": ["x", "x", "x", "x", "y", "y", None],
+    "member": [True, False, True, False, True, False, True],
+}
+
+
+@pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
+def test_bring_your_own_scores(library):
+    found = exposure_from_scores(library(TABLE))
+    assert list(found) == ["x", "y"]
+    assert found["x"].value == 0.5
+    assert (found["x"].n_members, found["x"].n_nonmembers) == (2, 2)
+    assert found["y"].standard_error is None
+
+
+def test_bring_your_own_scores_of_many_models(scores):
+    """A long table of every model's scores gives the clustered numbers of the sweep itself."""
+    logit = scores.logits * (2 * scores.labels - 1)
+    model, record = np.indices(logit.shape)
+    names = np.array([*NAMES, None], dtype=object)[scores.group]
+    table = {
+        "score": logit.ravel(),
+        "record": record.ravel(),
+        "group": names[record.ravel()],
+        "member": scores.member.ravel(),
+        "model": model.ravel(),
+    }
+    found = pooled_exposure_from_scores(table, epsilon=2.0, proxy="my_attack")
+    assert [(row.group, row.proxy, row.epsilon) for row in found] == [
+        ("a", "my_attack", 2.0),
+        ("b", "my_attack", 2.0),
+    ]
+    runs = run_exposures(scores)
+    mean = np.mean([run["b"]["auc_advantage"].value for run in runs])
+    assert found[1].value == pytest.approx(mean, abs=1e-12)
+    assert found[1].standard_error > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"record": [1, 1, 2, 3, 4, 5, 6]}, "record must name each record once"),
+        ({"score": [np.nan, *TABLE["score"][1:]]}, "score must be finite"),
+        ({"member": [2, *TABLE["member"][1:]]}, "member must be True or False"),
+        ({"group": ["x"]}, "All columns must have one length"),
+        ({"score": ["high"] * 7}, "score must hold numbers"),
+        ({"record": [None, *TABLE["record"][1:]]}, "record is missing in 1 records"),
+    ],
+)
+def test_bad_tables_get_one_clear_sentence(change, message):
+    with pytest.raises(InputError, match=message):
+        exposure_from_scores({**TABLE, **change})
+
+
+def test_a_missing_column_is_named():
+    table = {key: TABLE[key] for key in ("score", "record", "member")}
+    with pytest.raises(InputError, match="no column 'group'; it has score, record, member"):
+        exposure_from_scores(table)
+    with pytest.raises(InputError, match="no column 'model'"):
+        pooled_exposure_from_scores(TABLE, epsilon=1.0, proxy="p")
+
+
+def test_a_record_twice_in_one_model_is_refused():
+    table = {"score": [1, 2], "record": [1, 1], "group": "xx", "member": [0, 1], "model": "mm"}
+    with pytest.raises(InputError, match="stands twice for one model"):
+        pooled_exposure_from_scores(table, epsilon=1.0, proxy="p")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"member": np.ones((3, 4), dtype=bool)}, "must both be"),
+        ({"group": np.array([0, 1, 2, 0])}, "group must hold a position"),
+        ({"labels": np.array([0, 1, 2, 1])}, "labels must be 0 and 1"),
+        ({"logits": np.array([[np.inf, 0, 0, 0]] * 2)}, "logits must be finite"),
+        ({"member": np.ones((2, 4))}, "member must be boolean"),
+    ],
+)
+def test_bad_scores_get_one_clear_sentence(change, message):
+    good = {
+        "logits": np.zeros((2, 4)),
+        "labels": np.array([0, 1, 0, 1]),
+        "member": np.ones((2, 4), dtype=bool),
+        "group": np.array([0, 1, 0, -1]),
+        "group_names": NAMES,
+    }
+    BudgetScores(**good)
+    with pytest.raises(ValueError, match=message):
+        BudgetScores(**{**good, **change})

@@ -1,0 +1,171 @@
+"""LiRA and RMIA against loops, the closed form, leaks of the target, and the honest-error bar."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from pcer.attacks import lira
+from pcer.attacks.lira import Form, lira_scores, rmia_scores
+from pcer.attacks.single import clustered_auc, confidence_of
+from tests import reference_attacks as slow
+from tests.simulate_sweep import scaled_logits, splits
+
+TWINS = {
+    Form.SHRUNK: slow.shrunk_lira,
+    Form.PLAIN: slow.plain_lira,
+    Form.FIXED: slow.fixed_lira,
+    Form.OFFLINE: slow.offline_lira,
+}
+
+
+def small_sweep(*, shift=0.5, n_models=10, n_records=14, seed=0):
+    rng = np.random.default_rng(seed)
+    member = rng.random((n_models, n_records)) < 0.6
+    return scaled_logits(member, rng, shift=shift), member
+
+
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_lira_against_a_loop(form, shift):
+    logit, member = small_sweep(shift=shift)
+    found = lira_scores(logit, member, form=form)
+    assert np.isfinite(found).sum() > 100
+    np.testing.assert_allclose(found, TWINS[form](logit, member), rtol=1e-9, atol=1e-9)
+
+
+def test_rmia_against_a_loop():
+    logit, member = small_sweep()
+    found = rmia_scores(confidence_of(logit), member)
+    np.testing.assert_allclose(found, slow.rmia(confidence_of(logit), member), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", Form)
+def test_blocks_change_nothing(form, monkeypatch):
+    logit, member = small_sweep(n_records=30)
+    whole = lira_scores(logit, member, form=form)
+    monkeypatch.setattr(lira, "BLOCK", 7)
+    np.testing.assert_allclose(lira_scores(logit, member, form=form), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", Form)
+def test_a_target_is_scored_without_its_own_membership(form):
+    """Turning the target's own membership of a record over changes no score of that target."""
+    logit, member = small_sweep(n_models=12)
+    turned = member.copy()
+    turned[3] = ~turned[3]
+    before, after = (lira_scores(logit, m, form=form)[3] for m in (member, turned))
+    np.testing.assert_allclose(after, before, rtol=1e-12)
+
+
+def test_records_that_others_never_had_in_or_out_are_left_out():
+    logit, member = small_sweep(n_models=8)
+    member[:, 0] = True  # never out
+    member[:, 1] = False  # never in
+    member[:, 2] = np.arange(8) == 5  # in only for model 5: without it, never in
+    for scores in (lira_scores(logit, member), rmia_scores(confidence_of(logit), member)):
+        assert np.isnan(scores[:, [0, 1]]).all()
+        assert np.isnan(scores[5, 2])
+        assert np.isfinite(np.delete(scores[:, 2], 5)).all()
+    found = clustered_auc(lira_scores(logit, member), member)
+    assert found.n_excluded >= 3
+    assert found.n_records <= 12
+
+
+def test_models_that_do_not_differ_on_a_record_say_nothing_about_it():
+    logit, member = small_sweep(n_models=9)
+    logit[:, 0] = 0.1 + 0.2
+    logit[:, 1] = 0.7
+    logit[4, 1] = 3.0  # only the target itself differs
+    for form in Form:
+        scores = lira_scores(logit, member, form=form)
+        assert np.isnan(scores[:, 0]).all()
+        assert np.isnan(scores[4, 1])
+
+
+@pytest.mark.parametrize("attack", [lira_scores, rmia_scores])
+def test_few_models_are_refused_with_the_remedy(attack):
+    logit, member = small_sweep(n_models=7)
+    with pytest.raises(
+        ValueError, match=r"at least 8 models .* but 7 were given; train more seeds"
+    ):
+        attack(logit, member)
+
+
+@pytest.mark.parametrize("form", Form)
+def test_a_known_shift_gives_the_closed_form(form):
+    """Equal Gaussians shifted by 1: with many models every form nears Phi(1 / sqrt 2)."""
+    rng = np.random.default_rng(5)
+    member = rng.random((300, 150)) < 0.5
+    logit = scaled_logits(member, rng, shift=1.0, wander=0.0)
+    found = clustered_auc(lira_scores(logit, member, form=form), member)
+    closed = norm.cdf(1 / math.sqrt(2)) - 0.5
+    assert abs(found.value - closed) < 3 * found.standard_error + 0.003
+
+
+def test_shrinking_finds_weak_memorisation_that_the_plain_ratio_misses():
+    rng = np.random.default_rng(6)
+    member = splits(np.zeros(1_500, dtype=int), 24, rng)
+    logit = scaled_logits(member, rng, shift=0.1)
+    shrunk, plain = (
+        clustered_auc(lira_scores(logit, member, form=f), member) for f in list(Form)[:2]
+    )
+    assert shrunk.value > 5 * shrunk.standard_error
+    assert plain.value < 3 * plain.standard_error
+
+
+def test_shrinking_keeps_strong_memorisation_of_a_few():
+    """One record in twenty is memorised by 3 deviations: its own Gaussians are worth having."""
+    rng = np.random.default_rng(7)
+    member = splits(np.zeros(1_000, dtype=int), 40, rng)
+    shift = np.where(np.arange(1_000) % 20 == 0, 3.0, 0.0)
+    logit = scaled_logits(member, rng, shift=shift)
+    value = {f: clustered_auc(lira_scores(logit, member, form=f), member).value for f in Form}
+    assert value[Form.SHRUNK] > value[Form.OFFLINE]
+
+
+ATTACKS = {
+    **{
+        f"lira {form}": lambda logit, member, form=form: lira_scores(logit, member, form=form)
+        for form in Form
+    },
+    "rmia": lambda logit, member: rmia_scores(confidence_of(logit), member),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_honest_errors_if_nothing_is_memorised(name):
+    """Fixed-size splits within labels, moods shared by records, a group of half the records.
+
+    The centre is chance (a leak of the target would move it), intervals cover it as they should,
+    and the seed-to-seed error would be too small for the ratio with estimated differences.
+    """
+    rng = np.random.default_rng(11)
+    labels = np.arange(240) % 2
+    inside = np.arange(240) < 120
+    z = []
+    for _ in range(250):
+        member = splits(labels, 16, rng)[:, inside]
+        logit = scaled_logits(member, rng, shift=0.0, labels=labels[inside])
+        found = clustered_auc(ATTACKS[name](logit, member), member)
+        z.append(found.value / found.standard_error)
+    assert abs(np.mean(z)) < 3 / math.sqrt(len(z))
+    assert 0.90 <= np.mean(np.abs(z) <= 1.96) <= 0.99
+
+
+def test_the_seed_to_seed_error_is_too_small_for_the_plain_ratio():
+    rng = np.random.default_rng(12)
+    naive, clustered, values = [], [], []
+    for _ in range(120):
+        member = splits(np.zeros(100, dtype=int), 16, rng)
+        scores = lira_scores(scaled_logits(member, rng, shift=0.0), member, form=Form.PLAIN)
+        found = clustered_auc(scores, member)
+        one = [clustered_auc(scores[[s]], member[[s]]).value for s in range(16)]
+        naive.append(np.std(one, ddof=1) / 4)
+        clustered.append(found.standard_error)
+        values.append(found.value)
+    assert np.std(values) > 1.2 * np.mean(naive)
+    assert np.std(values) == pytest.approx(np.mean(clustered), rel=0.2)

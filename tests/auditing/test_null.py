@@ -1,0 +1,92 @@
+"""What split luck alone gives: against enumeration, scipy and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pcer.auditing.null import (
+    draw_differences,
+    hypergeometric,
+    noise_level,
+    split_luck,
+    split_luck_of_rates,
+)
+from pcer.metrics import Counts
+from pcer.release.format import Confusion
+from tests import reference
+from tests.strategies import confusions
+
+
+def counts(cells: dict[str, int]) -> Counts:
+    return Counts(**{name: np.array([float(value)]) for name, value in cells.items()})
+
+
+@given(confusions(), confusions())
+def test_moments_are_the_hypergeometric_ones(train, test):
+    ours = split_luck(counts(train), counts(test))
+    mean, variance = reference.split_luck(Confusion(**train), Confusion(**test))
+    assert ours.mean[0] == pytest.approx(mean, abs=1e-12)
+    assert ours.variance[0] == pytest.approx(variance, abs=1e-12)
+
+
+def test_moments_by_listing_every_split():
+    """Six records of one label, three right, four trained on: all 15 splits."""
+    train = {"tp": 2, "fn": 2, "fp": 0, "tn": 0}
+    test = {"tp": 1, "fn": 1, "fp": 0, "tn": 0}
+    law = reference.exact_law(correct=3, total=6, trained=4)
+    difference = {hits: hits / 4 - (3 - hits) / 2 for hits in law}
+    mean = sum(law[hits] * difference[hits] for hits in law)
+    variance = sum(law[hits] * (difference[hits] - mean) ** 2 for hits in law)
+    ours = split_luck(counts(train), counts(test))
+    assert ours.mean[0] == pytest.approx(mean, abs=1e-14)
+    assert ours.variance[0] == pytest.approx(variance, abs=1e-14)
+
+
+def test_rates_with_sizes_are_one_stratum():
+    ours = split_luck_of_rates(np.array([0.5]), np.array([0.5]), np.array([4.0]), np.array([2.0]))
+    law = stats.hypergeom(6, 3, 4)
+    assert ours.mean[0] == 0
+    assert ours.variance[0] == pytest.approx(law.var() * (1 / 4 + 1 / 2) ** 2, abs=1e-14)
+
+
+def test_noise_level_is_the_mean_of_clipped_noise():
+    quantiles = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000, scale=0.01)
+    assert noise_level(np.array(0.01**2)) == pytest.approx(
+        np.maximum(quantiles, 0).mean(), rel=1e-3
+    )
+
+
+@given(
+    st.integers(0, 60), st.integers(0, 60), st.data(), st.lists(st.floats(0, 0.999999), min_size=1)
+)
+def test_draws_by_inversion_are_scipys_quantiles(good, bad, data, uniforms):
+    assume(good + bad > 0)
+    sampled = data.draw(st.integers(0, good + bad))
+    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms))
+    law = stats.hypergeom(good + bad, good, sampled)
+    below, at = law.cdf(ours - 1), law.cdf(ours)
+    assert (below <= np.array(uniforms) + 1e-9).all()
+    assert (np.array(uniforms) <= at + 1e-9).all()
+
+
+def test_large_draws_have_the_right_moments():
+    uniforms = (np.arange(4_000) + 0.5) / 4_000
+    ours = hypergeometric(good=20_000, bad=5_000, sampled=17_000, uniforms=uniforms)
+    law = stats.hypergeom(25_000, 20_000, 17_000)
+    assert ours.mean() == pytest.approx(law.mean(), rel=1e-5)
+    assert ours.var() == pytest.approx(law.var(), rel=1e-2)
+
+
+def test_drawn_differences_have_the_closed_form_moments():
+    train = counts({"tp": 300, "fn": 100, "tn": 500, "fp": 100})
+    test = counts({"tp": 140, "fn": 60, "tn": 210, "fp": 90})
+    luck = split_luck(train, test)
+    uniforms = np.random.default_rng(0).random((2, 20_000, 1))
+    drawn = draw_differences(train, test, uniforms=uniforms)[:, 0]
+    error = np.sqrt(luck.variance[0] / 20_000)
+    assert drawn.mean() == pytest.approx(luck.mean[0], abs=4 * error)
+    assert drawn.var() == pytest.approx(luck.variance[0], rel=0.05)

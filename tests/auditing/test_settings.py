@@ -1,0 +1,455 @@
+"""The audit against slow twins, its laws, its verdicts and its determinism."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import pcer
+from pcer.auditing.file import audit_schema
+from pcer.errors import PlanError
+from pcer.release.format import Release, parse_release
+from tests import reference
+from tests.simulate import World, simulate
+from tests.strategies import releases
+
+QUICK = pcer.Plan(resamples=50, null_draws=20)
+
+STRONG = World(
+    sizes=(10_000, 10_000),
+    label_shares=(0.527, 0.2),
+    right=[(0.95, 0.6)] * 2,
+    gaps=(0.005, 0.05),
+    n_seeds=10,
+    budgets=(1.0, None),
+)
+
+
+@pytest.fixture(scope="module")
+def strong() -> Release:
+    """Group g1 is memorised more and receives less."""
+    return simulate(STRONG, np.random.default_rng(0))
+
+
+@settings(max_examples=25)
+@given(releases())
+def test_published_part_against_a_loop(release):
+    audit = pcer.audit(release, QUICK)
+    for budget in audit.budgets:
+        for pair in budget.pairs:
+            for row in pair.floors:
+                slow = reference.disparities(release, budget.epsilon, *pair.groups, row.floor)
+                assert row.mean == pytest.approx(reference.mean(slow), rel=1e-9, abs=1e-9)
+                assert row.n_positive_seeds == sum(value > 0 for value in slow)
+                if len(slow) > 1:
+                    expected = reference.sample_variance(slow) ** 0.5
+                    assert row.std == pytest.approx(expected, rel=1e-6, abs=1e-6)
+                else:
+                    assert row.std is None
+                    assert row.ci is None
+
+
+@settings(max_examples=25)
+@given(releases())
+def test_resolution_against_a_loop(release):
+    audit = pcer.audit(release, QUICK)
+    p_values = []
+    for budget in audit.budgets:
+        for name, group in budget.groups.items():
+            cost, error = reference.cost_and_error(release, budget.epsilon, name)
+            assert group.cost.value == pytest.approx(cost, abs=1e-12)
+            assert group.cost.standard_error == pytest.approx(error, abs=1e-12)
+            p_values.append(float(stats.norm.sf(cost / error)) if error > 0 else 1.0)
+    found = [group.p_value for budget in audit.budgets for group in budget.groups.values()]
+    assert found == pytest.approx(reference.holm(p_values), abs=1e-9)
+
+
+@settings(max_examples=15)
+@given(releases(), st.randoms(use_true_random=False))
+def test_order_of_runs_changes_nothing(release, rng):
+    shuffled = list(release.runs)
+    rng.shuffle(shuffled)
+    other = release.model_copy(update={"runs": shuffled})
+    ours, theirs = pcer.audit(release, QUICK).to_tree(), pcer.audit(other, QUICK).to_tree()
+    ours.pop("release_sha256")
+    theirs.pop("release_sha256")
+    assert ours == theirs
+
+
+def test_a_budgets_numbers_do_not_depend_on_other_budgets(strong):
+    alone = strong.model_copy(update={"runs": [run for run in strong.runs if run.epsilon == 1.0]})
+    both, one = pcer.audit(strong, QUICK).budgets[0], pcer.audit(alone, QUICK).budgets[0]
+    assert both.pairs[0].floors == one.pairs[0].floors
+    assert both.pairs[0].pooled.ci == one.pairs[0].pooled.ci
+    assert both.groups["g0"].null_gap == one.groups["g0"].null_gap
+
+
+def test_swapping_groups_flips_the_signs(strong):
+    subject = strong.subject.model_copy(update={"groups": ["g1", "g0"]})
+    swapped = pcer.audit(strong.model_copy(update={"subject": subject}), QUICK)
+    plain = pcer.audit(strong, QUICK)
+    for one, other in zip(plain.budgets, swapped.budgets, strict=True):
+        ours, theirs = one.pairs[0], other.pairs[0]
+        assert ours.groups == theirs.groups[::-1]
+        assert ours.pcer_disparity.mean == pytest.approx(-theirs.pcer_disparity.mean)
+        assert ours.cross_product.value == pytest.approx(-theirs.cross_product.value)
+        assert ours.cross_product.p_value == pytest.approx(theirs.cross_product.p_value)
+        assert ours.lower_ratio == theirs.lower_ratio == "g1"
+        assert one.verdict is other.verdict
+
+
+def test_a_planted_disparity_is_shown(strong):
+    audit = pcer.audit(strong, QUICK)
+    assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
+    pair = audit.budgets[0].pairs[0]
+    assert pair.disparity_shown
+    assert pair.lower_ratio == "g1"
+    assert pair.double_disadvantage == "g1"
+    assert pair.pooled.disparity > 0
+    assert pair.sign_holds_below_floor is None
+    assert audit.outcomes() >= {"disparity_shown", "double_disadvantage"}
+    assert all(claim.refuted for claim in audit.comparison.equal_gap_claims)
+
+
+def test_harm_turns_the_words_and_not_the_numbers(strong):
+    subject = strong.subject.model_copy(update={"outcome": "harm"})
+    harmful = pcer.audit(strong.model_copy(update={"subject": subject}), QUICK)
+    plain = pcer.audit(strong, QUICK)
+    for one, other in zip(plain.budgets, harmful.budgets, strict=True):
+        assert one.pairs[0].pcer_disparity == other.pairs[0].pcer_disparity
+        assert one.pairs[0].cross_product == other.pairs[0].cross_product
+        assert other.double_disadvantage == []
+    assert "harm" in " ".join(harmful.account)
+
+
+def test_sign_limit_where_the_worse_off_group_has_the_higher_rate():
+    world = World(
+        sizes=(20_000, 20_000),
+        label_shares=(0.2, 0.3),
+        right=[(0.9, 0.7)] * 2,
+        gaps=(0.004, 0.08),
+        n_seeds=10,
+    )
+    budget = pcer.audit(simulate(world, np.random.default_rng(1)), QUICK).budgets[0]
+    pair = budget.pairs[0]
+    assert pair.lower_ratio == "g1"
+    rate = {name: group.benefit.mean for name, group in budget.groups.items()}
+    assert rate["g1"] > rate["g0"]
+    limit = budget.groups["g1"].cost.value * rate["g0"] / rate["g1"]
+    assert pair.sign_holds_below_floor == pytest.approx(limit)
+    below = pooled_disparity_at(budget, pair, limit * 0.98)
+    above = pooled_disparity_at(budget, pair, limit * 1.02)
+    assert below > 0 > above
+
+
+def pooled_disparity_at(budget, pair, floor):
+    ratios = [
+        budget.groups[name].benefit.mean / max(budget.groups[name].cost.value, floor)
+        for name in pair.groups
+    ]
+    return ratios[0] - ratios[1]
+
+
+def test_floor_above_every_cost_repeats_demographic_parity():
+    world = World(
+        sizes=(3_000, 3_000),
+        label_shares=(0.5, 0.3),
+        right=[(0.9, 0.8)] * 2,
+        gaps=(0.0, 0.0),
+        n_seeds=5,
+        budgets=(0.1, 1.0, 5.0, None),
+    )
+    audit = pcer.audit(simulate(world, np.random.default_rng(2)), QUICK)
+    row = audit.algorithm1.equitable_budget[-1]
+    parity = next(r for r in audit.comparison.rankings if r.measure == "demographic_parity_gap")
+    assert row.floor == 0.1
+    assert row.repeats_demographic_parity
+    assert row.budgets == parity.best
+    assert 0.1 not in audit.algorithm1.informative_floors
+    for budget in audit.budgets:
+        floored = budget.pairs[0].floors[-1]
+        difference = budget.groups["g0"].positive_rate.mean - budget.groups["g1"].positive_rate.mean
+        assert floored.floor_dominated_share == 1.0
+        assert floored.mean == pytest.approx(difference / 0.1, rel=1e-9)
+
+
+@settings(max_examples=40)
+@given(releases(max_groups=2))
+def test_equitable_budget_at_a_floor_above_every_cost(release):
+    """At floor 1 no cost can matter: the choice is that of the mean rate difference."""
+    audit = pcer.audit(release, QUICK.model_copy(update={"floors": [1.0]}))
+    differences = {
+        budget.epsilon: abs(
+            budget.groups["g0"].positive_rate.mean - budget.groups["g1"].positive_rate.mean
+        )
+        for budget in audit.budgets
+    }
+    least = min(differences.values())
+    expected = [eps for eps, value in differences.items() if value <= least + 1e-12]
+    assert audit.algorithm1.equitable_budget[0].budgets == pytest.approx(expected)
+
+
+def rates_only(*, n: int | None, split_kind: str | None = "random") -> Release:
+    """The paper's COMPAS table at two budgets, as rates."""
+    published = {None: (0.0074, 0.0099), 5.0: (0.0065, 0.0065)}
+    size = {} if n is None else {"n": n}
+    runs = [
+        {
+            "epsilon": epsilon,
+            "seed": 0,
+            "groups": {
+                name: {
+                    "train": {"accuracy": 0.68 + gap, **size},
+                    "test": {"accuracy": 0.68, "positive_rate": rate, **size},
+                }
+                for name, gap, rate in zip(
+                    ("Other", "African-American"), gaps, (0.30, 0.53), strict=True
+                )
+            },
+        }
+        for epsilon, gaps in published.items()
+    ]
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 1,
+            "subject": {
+                "dataset": "compas",
+                "attribute": "race",
+                "groups": ["Other", "African-American"],
+                "outcome": "harm",
+            },
+            "training": {"split_kind": split_kind},
+            "runs": runs,
+        },
+        file="paper",
+    )
+
+
+def test_rates_without_sizes_are_insufficient():
+    audit = pcer.audit(rates_only(n=None), QUICK)
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    budget = audit.budgets[0]
+    assert "group sizes" in budget.reason
+    assert budget.groups["Other"].p_value is None
+    assert budget.pairs[0].cross_product.p_value is None
+    assert budget.pairs[0].pcer_disparity.mean == pytest.approx(0.30 / 0.0065 - 0.53 / 0.0065)
+    assert budget.equalized_odds_gap.mean is None
+    assert "cannot be told" in audit.account[1]
+
+
+def test_rates_with_sizes_can_be_resolved():
+    small, large = (pcer.audit(rates_only(n=n), QUICK) for n in (1_000, 3_000_000))
+    assert small.verdict is pcer.Verdict.NOT_RESOLVED
+    assert large.verdict is pcer.Verdict.DISPARITY_SHOWN
+
+
+@pytest.mark.parametrize("kind", ["other", None])
+def test_without_a_random_split_nothing_is_resolved(kind):
+    audit = pcer.audit(rates_only(n=3_000_000, split_kind=kind), QUICK)
+    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+    budget = audit.budgets[0]
+    assert "split was random" in budget.reason
+    assert not any(group.resolved for group in budget.groups.values())
+    assert budget.groups["Other"].cost.value is not None
+    assert budget.groups["Other"].p_value is None
+    assert budget.double_disadvantage == []
+
+
+def test_floor_dominated_verdict():
+    release = rates_only(n=3_000_000)
+    audit = pcer.audit(release, QUICK.model_copy(update={"floor": 0.05}))
+    assert {budget.verdict for budget in audit.budgets} == {pcer.Verdict.FLOOR_DOMINATED}
+
+
+def test_many_groups_are_compared_with_the_largest():
+    world = World(
+        sizes=(2_000, 9_000, 3_000),
+        label_shares=(0.5, 0.3, 0.4),
+        right=[(0.9, 0.8)] * 3,
+        gaps=(0.0, 0.0, 0.0),
+        n_seeds=3,
+    )
+    release = simulate(world, np.random.default_rng(3))
+    audit = pcer.audit(release, QUICK)
+    assert [pair.groups for pair in audit.budgets[0].pairs] == [("g1", "g0"), ("g1", "g2")]
+    chosen = pcer.audit(release, QUICK.model_copy(update={"reference_group": "g2"}))
+    assert [pair.groups for pair in chosen.budgets[0].pairs] == [("g2", "g0"), ("g2", "g1")]
+    spread = audit.budgets[0].pcer_spread.mean
+    assert spread >= max(abs(p.pcer_disparity.mean) for p in audit.budgets[0].pairs) - 1e-9
+
+
+def with_exposures(release: Release, value: float, error: float | None) -> Release:
+    tree = json.loads(release.to_json())
+    for run in tree["runs"]:
+        for k, tables in enumerate(run["groups"].values()):
+            tables["exposure"] = {
+                "attack_advantage": {"value": value * (k + 1), "standard_error": error}
+            }
+    tree["pooled_exposure"] = [
+        {
+            "epsilon": epsilon,
+            "group": name,
+            "proxy": "paired_gap",
+            "value": value * (k + 1),
+            "standard_error": error,
+        }
+        for epsilon in (1.0, None)
+        for k, name in enumerate(tree["subject"]["groups"])
+    ]
+    return parse_release(tree, file="exposed")
+
+
+@pytest.mark.parametrize("cost", ["attack_advantage", "paired_gap"])
+def test_other_costs_come_with_the_release(strong, cost):
+    plan = QUICK.model_copy(update={"cost": cost})
+    audit = pcer.audit(with_exposures(strong, 0.02, 0.001), plan)
+    group = audit.budgets[0].groups["g1"]
+    assert group.cost.value == pytest.approx(0.04)
+    n = 10 if cost == "attack_advantage" else 1
+    assert group.cost.standard_error == pytest.approx(0.001 / np.sqrt(n))
+    assert group.resolved
+    pair = audit.budgets[0].pairs[0]
+    rates = [audit.budgets[0].groups[name].positive_rate.mean for name in pair.groups]
+    assert pair.pcer_disparity.mean == pytest.approx(rates[0] / 0.02 - rates[1] / 0.04)
+    assert group.null_gap is None
+
+
+def test_a_cost_without_error_is_insufficient(strong):
+    plan = QUICK.model_copy(update={"cost": "paired_gap"})
+    audit = pcer.audit(with_exposures(strong, 0.02, None), plan)
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    assert "standard error" in audit.budgets[0].reason
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cost": "lira_advantage"}, "it carries overfitting_gap"),
+        ({"reference_group": "nobody"}, "its groups are"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(strong, change, message):
+    with pytest.raises(PlanError, match=message):
+        pcer.audit(strong, QUICK.model_copy(update=change))
+
+
+def test_other_benefits(strong):
+    for benefit, column in (("true_positive_rate", "tp fn"), ("precision", "tp fp")):
+        audit = pcer.audit(strong, QUICK.model_copy(update={"benefit": benefit}))
+        run = next(run for run in strong.runs if run.epsilon == 1.0)
+        values = [
+            tables.test.tp / sum(getattr(tables.test, name) for name in column.split())
+            for tables in (r.groups["g0"] for r in strong.runs if r.epsilon == run.epsilon)
+        ]
+        assert audit.budgets[0].groups["g0"].benefit.mean == pytest.approx(np.mean(values))
+    with pytest.raises(PlanError, match="needs confusion counts"):
+        pcer.audit(rates_only(n=10), QUICK.model_copy(update={"benefit": "precision"}))
+
+
+def test_an_undefined_benefit_is_null_and_insufficient(plain_release):
+    plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
+    plain_release["runs"][0]["split"] = "its own"
+    audit = pcer.audit(
+        parse_release(plain_release, file="x"), QUICK.model_copy(update={"benefit": "precision"})
+    )
+    no_dp = audit.budgets[-1]
+    assert no_dp.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    assert no_dp.groups["Other"].benefit.mean is None
+    assert no_dp.pairs[0].pcer_disparity.mean is None
+    assert audit.budgets[0].verdict is not pcer.Verdict.INSUFFICIENT_DATA
+
+
+def test_without_split_ids_all_runs_are_one_split(strong):
+    runs = [run.model_copy(update={"split": None}) for run in strong.runs]
+    audit = pcer.audit(strong.model_copy(update={"runs": runs}), QUICK)
+    assert {budget.n_splits for budget in audit.budgets} == {1}
+    named = pcer.audit(strong, QUICK)
+    for one, other in zip(audit.budgets, named.budgets, strict=True):
+        assert one.groups["g1"].cost.standard_error > other.groups["g1"].cost.standard_error
+
+
+def test_null_picture_covers_a_null_release():
+    world = World(
+        sizes=(4_000, 1_000),
+        label_shares=(0.4, 0.4),
+        right=[(0.85, 0.7)] * 2,
+        gaps=(0.0, 0.0),
+        n_seeds=20,
+    )
+    rng, covered = np.random.default_rng(5), []
+    for _ in range(40):
+        audit = pcer.audit(simulate(world, rng), pcer.Plan(resamples=50, null_draws=400))
+        for group in audit.budgets[0].groups.values():
+            low, high = group.null_gap.interval
+            covered.append(low <= group.overfitting_gap.mean <= high)
+            assert group.null_gap.mean == pytest.approx(group.noise_level, rel=0.15)
+        pair = audit.budgets[0].pairs[0].pcer_disparity
+        covered.append(pair.null_interval[0] <= pair.mean <= pair.null_interval[1])
+    assert np.mean(covered) > 0.88
+
+
+def test_nothing_is_nan_and_the_schema_holds(strong):
+    validator = jsonschema.Draft202012Validator(audit_schema())
+    for release in (strong, rates_only(n=None), rates_only(n=500)):
+        text = pcer.audit(release, QUICK).to_json()
+        assert "NaN" not in text
+        assert "Infinity" not in text
+        validator.validate(json.loads(text))
+
+
+def test_same_release_and_plan_same_bytes_anywhere(tmp_path, strong):
+    path = tmp_path / "a.release.json"
+    pcer.write_release(strong, path)
+    code = "import sys, pcer; print(pcer.audit(pcer.read_release(sys.argv[1])).to_json())"
+    outputs = set()
+    for hash_seed, locale, threads in (("0", "C", "1"), ("1", "C.UTF-8", "2"), ("7", "POSIX", "1")):
+        env = {
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed,
+            "LC_ALL": locale,
+            "OPENBLAS_NUM_THREADS": threads,
+            "PYTHONUTF8": "1",
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(path)], env=env, capture_output=True, check=True
+        )
+        outputs.add(run.stdout)
+    assert len(outputs) == 1
+
+
+def test_plan_is_checked():
+    for bad in ({"floor": 0.0}, {"floors": []}, {"resamples": 0}, {"rng": -1}, {"colour": 1}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            pcer.Plan(**bad)
+    assert pcer.Plan(floors=[0.1, 0.001, 0.1]).floors == [0.001, 0.1]
+
+
+def test_ties_are_reported_as_ties(strong):
+    runs = []
+    for run in strong.runs:
+        if run.epsilon is None:
+            runs += [run, run.model_copy(update={"epsilon": 8.0})]
+    audit = pcer.audit(strong.model_copy(update={"runs": runs}), QUICK)
+    for row in audit.algorithm1.equitable_budget:
+        assert row.budgets == [8.0, None]
+    assert audit.algorithm1.verdict is pcer.Verdict.FLOOR_SENSITIVE
+
+
+def test_seeds_of_python_do_not_matter(strong):
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002 - the point is that global state changes nothing
+    first = pcer.audit(strong, QUICK).to_json()
+    random.seed(2)
+    np.random.seed(2)  # noqa: NPY002 - same
+    assert pcer.audit(strong, QUICK).to_json() == first

@@ -1,0 +1,255 @@
+"""The command line as a user meets it: real processes, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import pcer
+
+SAMPLES = Path(__file__).parents[1] / "releases"
+GOOD = SAMPLES / "counts.release.json"
+BAD = sorted(
+    path
+    for path in SAMPLES.glob("*.release.json")
+    if path.name.split(".")[0] not in ("counts", "rates", "by-hand")
+)
+
+
+def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pcer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", **env},
+        check=False,
+    )
+
+
+def test_audit_prints_a_verdict_within_100_columns():
+    done = run("audit", GOOD, COLUMNS="300")
+    assert done.returncode == 0
+    assert "VERDICT  not resolved" in done.stdout
+    for part in (
+        "In plain words",
+        "Floor sensitivity",
+        "Is it signal?",
+        "out of 100",
+        "Algorithm 1",
+    ):
+        assert part.lower() in done.stdout.lower()
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("path", BAD, ids=lambda path: path.name.split(".")[0])
+def test_bad_input_is_one_sentence_and_exit_2(path, tmp_path):
+    out = tmp_path / "out.json"
+    done = run("audit", path, "--json", out)
+    assert done.returncode == 2
+    assert done.stderr.startswith("pcer: ")
+    assert done.stderr.count("\n") == 1
+    assert path.name in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_that_cannot_be_written(tmp_path):
+    done = run("audit", GOOD, "--json", tmp_path / "a.json", "--latex", tmp_path / "no" / "b.tex")
+    assert done.returncode == 2
+    assert "b.tex cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_on_stdout_is_machine_clean():
+    done = run("audit", GOOD, "--json", "-")
+    assert json.loads(done.stdout) == pcer.audit(pcer.read_release(GOOD)).to_tree()
+    assert done.stderr == ""
+
+
+def test_several_releases_and_a_folder(tmp_path):
+    for name in ("counts", "rates"):
+        (tmp_path / f"{name}.release.json").write_bytes(
+            (SAMPLES / f"{name}.release.json").read_bytes()
+        )
+    listed = run("audit", *sorted(tmp_path.glob("*.json")), "--json", "-")
+    folder = run("audit", tmp_path, "--json", "-")
+    assert folder.stdout == listed.stdout
+    assert [audit["format"] for audit in json.loads(folder.stdout)] == ["pcer-audit"] * 2
+    assert "All releases" in run("audit", tmp_path).stdout
+
+
+def test_an_empty_folder(tmp_path):
+    done = run("audit", tmp_path)
+    assert (done.returncode, "holds no *.release.json" in done.stderr) == (2, True)
+
+
+def test_fail_on():
+    met = run("audit", GOOD, "--fail-on", "not_resolved")
+    assert met.returncode == 1
+    assert "--fail-on is met: toy (letter): not_resolved" in met.stderr
+    assert "VERDICT" in met.stdout
+    assert run("audit", GOOD, "--fail-on", "disparity_shown").returncode == 0
+    assert run("audit", GOOD, "--fail-on", "nonsense").returncode == 2
+
+
+def test_every_format_carries_account_and_floors(tmp_path):
+    paths = {
+        name: tmp_path / f"a.{name}" for name in ("json", "markdown", "latex", "junit", "html")
+    }
+    done = run("audit", GOOD, *(part for n, p in paths.items() for part in (f"--{n}", p)))
+    assert done.returncode == 0
+    account = pcer.audit(pcer.read_release(GOOD)).account[-1]
+    for name, path in paths.items():
+        text = path.read_text(encoding="utf-8")
+        assert account.split(":")[0] in text, name
+        assert "0.0001" in text, name
+    assert r"\toprule" in paths["latex"].read_text()
+    suite = ElementTree.parse(paths["junit"]).getroot()[0]
+    assert suite.get("tests") == "2"
+
+
+def test_html_and_figures_are_named_and_verify(tmp_path):
+    page, folder = tmp_path / "report.html", tmp_path / "figures"
+    done = run("audit", GOOD, "--html", page, "--figures", folder)
+    assert done.returncode == 0
+    assert f"Report: {page}" in done.stdout
+    assert {path.suffix for path in folder.iterdir()} == {".svg", ".png", ".pdf"}
+    good = run("verify", page)
+    assert (good.returncode, "every byte agrees" in good.stdout) == (0, True)
+    assert run("verify", page, GOOD).returncode == 0
+    page.write_text(page.read_text().replace("not resolved", "well resolved", 1))
+    bad = run("verify", page)
+    assert (bad.returncode, "differs at line" in bad.stdout) == (1, True)
+    page.write_text("<html></html>")
+    refused = run("verify", page)
+    assert (refused.returncode, "not a report of pcer" in refused.stderr) == (2, True)
+
+
+def test_figures_leave_nothing_behind_on_failure(tmp_path):
+    done = run("audit", GOOD, "--figures", tmp_path / "f", "--html", tmp_path / "no" / "r.html")
+    assert (done.returncode, "r.html cannot be written" in done.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+    assert "needs a folder" in run("audit", GOOD, "--figures", "-").stderr
+    deep = run("audit", GOOD, "--figures", tmp_path / "a" / "b")
+    assert (deep.returncode, "cannot be written" in deep.stderr) == (2, True)
+
+
+def test_verify_of_an_audit_needs_its_release(tmp_path):
+    out = tmp_path / "a.audit.json"
+    run("audit", GOOD, "--json", out)
+    done = run("verify", out)
+    assert (done.returncode, "needs the release that it audited" in done.stderr) == (2, True)
+
+
+def test_junit_failures(tmp_path):
+    out = tmp_path / "junit.xml"
+    done = run("audit", GOOD, "--junit", out, "--fail-on", "not_resolved")
+    assert done.returncode == 1
+    assert ElementTree.parse(out).getroot()[0].get("failures") == "1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--floor", "0"), "floor"),
+        (("--floor", "nan"), "floor"),
+        (("--floors", "0.1,x"), "--floors must be numbers"),
+        (("--resamples", "0"), "resamples"),
+        (("--reference", "zebra"), "its groups are a, b"),
+        (("--cost", "lira_advantage"), "it carries"),
+        (("--rng", "-1"), "rng"),
+    ],
+)
+def test_bad_options(options, message):
+    done = run("audit", GOOD, *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_outputs_never_overwrite_inputs_or_each_other(tmp_path):
+    copy = tmp_path / "c.release.json"
+    copy.write_bytes(GOOD.read_bytes())
+    assert "overwrite a release" in run("audit", copy, "--json", copy).stderr
+    twice = run("audit", copy, "--json", tmp_path / "x", "--latex", tmp_path / "x")
+    assert (twice.returncode, "given twice" in twice.stderr) == (2, True)
+    assert copy.read_bytes() == GOOD.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["c.release.json"]
+
+
+def test_costs_that_the_release_carries():
+    done = run("audit", GOOD, "--cost", "paired_gap", "--json", "-")
+    assert json.loads(done.stdout)["plan"]["cost"] == "paired_gap"
+
+
+def test_verify_passes_and_fails(tmp_path):
+    out = tmp_path / "a.audit.json"
+    run("audit", GOOD, "--json", out)
+    good = run("verify", out, GOOD)
+    assert (good.returncode, "every number agrees" in good.stdout) == (0, True)
+    tree = json.loads(out.read_text())
+    tree["budgets"][0]["groups"]["a"]["cost"]["value"] += 0.001
+    out.write_text(json.dumps(tree))
+    bad = run("verify", out, GOOD)
+    assert bad.returncode == 1
+    assert "budgets[0].groups.a.cost.value" in bad.stdout
+    out.write_text("{}")
+    assert run("verify", out, GOOD).returncode == 2
+
+
+def test_verify_several_at_once(tmp_path):
+    out = tmp_path / "all.audit.json"
+    rates = SAMPLES / "rates.release.json"
+    run("audit", GOOD, rates, "--json", out)
+    assert run("verify", out, rates, GOOD).returncode == 0
+    assert run("verify", out, rates, SAMPLES / "by-hand.release.json").returncode == 2
+
+
+def test_large_files_are_allowed_by_name(tmp_path):
+    path = tmp_path / "large.release.json"
+    path.write_text(GOOD.read_text() + " " * 64_000_000)
+    refused = run("audit", path)
+    assert (refused.returncode, "allow it by name" in refused.stderr) == (2, True)
+    assert run("audit", path, "--allow-large", path, "--json", "-").returncode == 0
+
+
+def test_schema_and_version():
+    schema = json.loads(run("schema", "audit").stdout)
+    assert schema["title"] == "pcer audit, version 1"
+    assert run("version").stdout == f"pcer {pcer.__version__}\n"
+
+
+def test_help_shows_an_example_for_every_verb():
+    for verb in ("audit", "verify", "schema", "version"):
+        done = run(verb, "--help", COLUMNS="100")
+        assert (verb, "Example:" in done.stdout) == (verb, True)
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f'"{sys.executable}" -m pcer audit "{GOOD}" | head -1'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_hostile_names_are_shown_as_text(tmp_path):
+    tree = json.loads(GOOD.read_text())
+    hostile = "<script>alert(1)</script> [red]x[/red] | $\\input{a}$ {{7*7}} 🙂"
+    tree["subject"]["dataset"] = hostile
+    path = tmp_path / "h.release.json"
+    path.write_text(json.dumps(tree))
+    assert "[red]x[/red]" in run("audit", path).stdout
+    markdown = run("audit", path, "--markdown", "-").stdout
+    assert "<script>" not in markdown
+    latex = run("audit", path, "--latex", "-").stdout
+    assert r"\input" not in latex
+    junit = ElementTree.fromstring(run("audit", path, "--junit", "-").stdout)
+    assert hostile in junit[0].get("name")

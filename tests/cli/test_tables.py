@@ -1,0 +1,238 @@
+"""``pcer release`` and ``pcer datasets`` as a user meets them."""
+
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pcer import read_release
+from pcer.cli import app as cli
+from pcer.cli import tables as cli_data
+from pcer.data import TablePlan, compas, listing, load, read_table, split, standardise
+from pcer.data.fetch import DataFile
+
+REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def pcer(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        told = capsys.readouterr()
+        return ended.value.code or 0, told.out, told.err
+
+    return pcer
+
+
+def people(n=400, **changes):
+    rng = np.random.default_rng(5)
+    table = {
+        "y_true": rng.integers(0, 2, n),
+        "y_pred": rng.integers(0, 2, n),
+        "split": np.where(rng.random(n) < 0.7, "train", "test"),
+        "sex": rng.choice(["F", "M"], n),
+    }
+    return pd.DataFrame({**table, **changes})
+
+
+def test_a_scikit_learn_model_is_released_and_audited(run, tmp_path, monkeypatch):
+    from sklearn.tree import DecisionTreeClassifier
+
+    monkeypatch.chdir(tmp_path)
+    data, parts = load("compas"), split(load("compas"), seed=0)
+    features = standardise(data.features, train=parts.train)
+    model = DecisionTreeClassifier(random_state=0).fit(
+        features[parts.train], data.labels[parts.train]
+    )
+    race = data.attribute("race")
+    pd.DataFrame(
+        {
+            "y_true": data.labels,
+            "y_pred": model.predict(features),
+            "split": np.where(np.isin(np.arange(data.n_records), parts.train), "train", "test"),
+            "race": np.array(race.group_names)[race.codes],
+            "loss": -np.log(np.clip(model.predict_proba(features)[:, 1], 1e-6, 1)),
+        }
+    ).to_parquet("tree.parquet")
+    code, out, err = run("datasets")
+    assert code == 0
+    request = ("--attribute", "race", "--outcome", "harm", "--split-kind", "random")
+    code, out, err = run("release", "tree.parquet", *request, "--loss", "loss")
+    assert (code, out) == (0, "")
+    assert err == (
+        "tree.race.release.json: 1 models (epsilon no-DP), up to 6,172 records each, "
+        "groups African-American, Other.\n"
+    )
+    code, out, err = run("audit", "tree.race.release.json")
+    assert code == 0
+    assert "VERDICT" in out
+
+
+def test_every_format_gives_the_same_release(run, tmp_path):
+    frame = people()
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    frame.to_csv(tmp_path / "c.csv", index=False, sep=";", encoding="utf-8-sig")
+    for name in ("a.parquet", "b.csv", "c.csv"):
+        out = tmp_path / f"{name}.release.json"
+        code, _, err = run("release", tmp_path / name, *REQUEST, "--dataset", "x", "--out", out)
+        assert code == 0, err
+    texts = {path.read_text() for path in tmp_path.glob("*.release.json")}
+    assert len(texts) == 1
+
+
+def test_several_attributes_give_several_files(run, tmp_path):
+    frame = people(race=np.random.default_rng(0).choice(["x", "y"], 400), seed=7, epsilon=2.0)
+    frame.to_parquet(tmp_path / "p.parquet")
+    request = (*REQUEST, "--attribute", "race", "--dp-delta", "1e-5", "--note", "A note.")
+    code, _, err = run("release", tmp_path / "p.parquet", *request, "--out", tmp_path / "new")
+    assert code == 0
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["p.race.release.json", "p.sex-race.release.json", "p.sex.release.json"]
+    release = read_release(tmp_path / "new" / "p.sex-race.release.json")
+    assert release.subject.groups == ["F & x", "F & y", "M & x", "M & y"]
+    assert release.subject.notes == ["A note."]
+    assert (release.runs[0].epsilon, release.runs[0].seed) == (2.0, 7)
+    assert release.runs[0].dp_delta == 1e-5
+    code, _, err = run("release", tmp_path / "p.parquet", *request, "--out", "-")
+    assert code == 2
+    assert "give --out a folder" in err
+
+
+def test_stdout_holds_the_release_alone(run, tmp_path):
+    people().to_parquet(tmp_path / "p.parquet")
+    code, out, err = run(
+        "release", tmp_path / "p.parquet", *REQUEST, "--out", "-", "--groups", "M,F"
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["subject"]["groups"] == ["M", "F"]
+
+
+BAD = {
+    "empty": ("", (), "is empty; a table needs a header"),
+    "header": ("y_true,y_pred,split,sex\n", (), "has no records"),
+    "one-group": (people(sex="F"), (), "attribute 'sex' has one group only"),
+    "three-labels": (people(y_true=[0, 1, 2, 1] * 100), (), "column 'y_true' must have two values"),
+    "many-groups": (
+        people(10_000, sex=[f"g{i}" for i in range(10_000)]),
+        (),
+        "attribute 'sex' has more than 200 values",
+    ),
+    "mixed": (people(y_true=[0, "one"] * 200), (), "must have two values between them"),
+    "no-column": (people().drop(columns="sex"), (), "has no column 'sex'; it has: y_true, y_pred"),
+    "logits": (people(p=[-3.0, 3.0] * 200), ("--score", "p"), "must be probabilities in [0, 1]"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_are_one_sentence_and_exit_2(run, tmp_path, name):
+    content, more, sentence = BAD[name]
+    path = tmp_path / f"{name}.csv"
+    if isinstance(content, str):
+        path.write_text(content)
+    else:
+        content.to_csv(path, index=False)
+    code, out, err = run("release", path, *REQUEST, *more, "--out", tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("pcer: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+    assert str(path) in err
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_must_be_said_is_asked_for(run, tmp_path):
+    people().to_parquet(tmp_path / "p.parquet")
+    code, _, err = run("release", tmp_path / "p.parquet", "--attribute", "sex", "--outcome", "harm")
+    assert code == 2
+    assert err == (
+        "pcer: how train and test were divided was not said; "
+        "add --split-kind random or --split-kind other.\n"
+    )
+    code, _, err = run("release", tmp_path / "p.parquet", "--attribute", "sex")
+    assert code == 2
+    assert "add --outcome benefit or --outcome harm" in err
+    code, _, err = run("release", tmp_path / "p.parquet", *REQUEST[2:])
+    assert code == 2
+    assert "name at least one column with --attribute" in err
+    code, _, err = run("release", tmp_path / "p.parquet", *REQUEST[:-1], "maybe")
+    assert code == 2
+    assert "cannot be 'maybe'" in err
+
+
+def test_without_the_trainers_packages_one_sentence_says_what_to_install(run, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "ibis" else find(name)
+    )
+    for verb in (("datasets",), ("release", "p.parquet", *REQUEST)):
+        code, _, err = run(*verb)
+        assert code == 2
+        assert 'ibis is not installed; pip install "pcer[train]".' in err
+
+
+def test_an_own_table_is_shown_column_by_column():
+    frame = people().drop(columns="split").assign(x=np.arange(400) % 7, where="here")
+    plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="benefit")
+    table = cli_data.account_table(read_table(frame, plan, name="mine"))
+    assert table.title == "Columns of mine"
+    assert table.rows == (
+        ("y_true", "label", "2", "0", "positive is 1"),
+        ("y_pred", "number", "2", "0", ""),
+        ("sex", "protected attribute", "2", "0", "not used as a feature"),
+        ("x", "number", "7", "0", ""),
+        ("where", "left out", "1", "0", "constant"),
+    )
+
+
+def test_datasets_are_listed_with_sizes_licences_and_a_warning(run):
+    code, out, err = run("datasets")
+    assert (code, err) == (0, "")
+    for part in ("46,033", "6,172", "50,000", "CC BY 4.0", "bundled", "did not consent", "harm"):
+        assert part in out
+    code, out, err = run("datasets", "--json", "-")
+    rows = json.loads(out)
+    assert [row["name"] for row in rows] == ["adult", "compas", "acs", "bios"]
+    assert rows[1]["attributes"]["race"] == ["Other", "African-American"]
+    assert rows[1]["outcome"] == "harm"
+
+
+def test_the_list_says_where_each_dataset_is(tmp_path, monkeypatch):
+    monkeypatch.delenv("PCER_DATA", raising=False)
+    places = {
+        row["name"]: row["at_hand"]
+        for row in listing.describe_datasets(folder=tmp_path, cache=tmp_path)
+    }
+    assert places == {
+        "adult": "bundled, 242 kB",
+        "compas": "bundled, 33 kB",
+        "acs": "to fetch, 3 files",
+        "bios": "to fetch, 99.8 MB",
+    }
+
+
+def test_the_list_tells_cached_copied_and_altered_files_apart(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    (tmp_path / "some.csv").write_text("x")
+    task = replace(compas.COMPAS, files=(DataFile(name="some.csv", n_bytes=1),))
+    monkeypatch.setattr(listing, "SOURCES", ((task, None),))
+    monkeypatch.setattr(listing, "TASKS", ("compas",))
+    empty = tmp_path / "empty"
+
+    def place(**places):
+        return listing.describe_datasets(**places)[0]["at_hand"]
+
+    monkeypatch.delenv("PCER_DATA", raising=False)
+    assert place(folder=empty, cache=tmp_path) == "cached, 0 kB"
+    assert place(folder=tmp_path, cache=empty) == "in the folder, 0 kB"
+    monkeypatch.setenv("PCER_DATA", str(tmp_path))
+    assert place(cache=empty) == "in PCER_DATA, 0 kB"
+    altered = replace(task, files=(DataFile(name="some.csv", sha256="0" * 64),))
+    monkeypatch.setattr(listing, "SOURCES", ((altered, None),))
+    assert "unusable" in place(cache=empty)

@@ -1,0 +1,358 @@
+"""The four benchmark tasks against the published counts and rates."""
+
+import csv
+import gzip
+import io
+import operator
+import os
+import re
+import zipfile
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pcer.data import SOURCES, TASKS, acs, adult, bios, compas, load, split, task_at_hand
+from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.data.task import Bands, Category, GroupRule, Number, build, divide
+from pcer.errors import InputError
+
+KNOWN_ADULT_SPLIT = "a405f88fc452f9dd"
+KNOWN_ADULT_DIGEST = "b85544000af877e3fca6ad53a3c63a7a1ae371a299cbd4ac47540ae31de4aac5"
+KNOWN_COMPAS_DIGEST = "3c95f107f2aa8ebe375a112f26fff8128acf291df138f7663fed7335f9e86771"
+FILES = Path(adult.__file__).parent / "files"
+
+
+@pytest.fixture(scope="module")
+def data_folder():
+    named = os.environ.get(FOLDER_VARIABLE)
+    folder = Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"{FOLDER_VARIABLE} names no folder with the ACS and Bios copies")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bios_copy(data_folder):
+    return load("bios", folder=data_folder)
+
+
+def rates(dataset, attribute):
+    """Name -> (records, share of positive labels to four digits)."""
+    groups = dataset.attribute(attribute)
+    members = [dataset.labels[groups.codes == code] for code in range(len(groups.group_names))]
+    figures = [(part.size, round(float(part.mean()), 4)) for part in members]
+    return dict(zip(groups.group_names, figures, strict=True))
+
+
+def test_adult_has_the_published_counts_and_rates():
+    dataset = load("adult")
+    assert dataset.n_records == 46_033
+    assert round(float(dataset.labels.mean()), 4) == 0.2481
+    assert rates(dataset, "sex") == {"Male": (31_114, 0.3127), "Female": (14_919, 0.1135)}
+    assert rates(dataset, "race")["White"] == (39_444, 0.2628)
+    assert rates(dataset, "race")["Non-White"][0] == 46_033 - 39_444
+    assert rates(dataset, "race_original") == {
+        "White": (39_444, 0.2628),
+        "Black": (4_356, 0.1267),
+        "Asian-Pac-Islander": (1_423, 0.2832),
+        "Amer-Indian-Eskimo": (435, 0.1218),
+        "Other": (375, 0.1253),
+    }
+    assert dataset.outcome == "benefit"
+    assert len(dataset.feature_names) == 5 + 14
+
+
+def test_adult_before_the_filter_has_the_published_rates():
+    columns = adult.read([FILES / "adult.csv.gz"])
+    rich = columns["income"] == ">50K"
+    assert (rich.size, round(rich.mean(), 4)) == (48_842, 0.2393)
+    assert round(rich[columns["sex"] == "Male"].mean(), 4) == 0.3038
+    assert round(rich[columns["sex"] == "Female"].mean(), 4) == 0.1093
+    assert (columns["occupation"] == "?").sum() == 2_809
+
+
+def test_compas_has_the_published_counts_and_rates():
+    dataset = load("compas")
+    assert dataset.n_records == 6_172
+    assert dataset.labels.sum() == 2_809
+    everyone = rates(dataset, "race_original")
+    assert {name: n for name, (n, _) in everyone.items()} == {
+        "African-American": 3_175,
+        "Caucasian": 2_103,
+        "Hispanic": 509,
+        "Other": 343,
+        "Asian": 31,
+        "Native American": 11,
+    }
+    assert [everyone[name][1] for name in ("African-American", "Caucasian", "Hispanic")] == [
+        0.5231,
+        0.3909,
+        0.3713,
+    ]
+    assert everyone["Other"][1] == 0.3615
+    race = rates(dataset, "race")
+    assert list(race) == ["Other", "African-American"]
+    assert race["African-American"] == (3_175, 0.5231)
+    assert race["Other"][0] == 6_172 - 3_175
+    assert dataset.outcome == "harm"
+    assert len(dataset.feature_names) == 6
+
+
+def test_acs_copy_has_the_published_counts_and_rates(data_folder):
+    path = data_folder / acs.ACS_INCOME_COPY.files[0].name
+    whole = build(
+        replace(acs.ACS_INCOME_COPY, subsample=None, n_records=199_877), acs.read_copy([path])
+    )
+    assert round(float(whole.labels.mean()), 4) == 0.3976
+    male = whole.attribute("sex").codes == 0
+    assert whole.labels[male].sum() == 48_302  # of 104,993: 0.46005
+    assert rates(whole, "sex") == {"Male": (104_993, 0.4600), "Female": (94_884, 0.3286)}
+    assert list(rates(whole, "race_original").values()) == [
+        (138_126, 0.4257),
+        (15_005, 0.3072),
+        (954, 0.3040),
+        (9, 0.2222),
+        (400, 0.2000),
+        (22_524, 0.4603),
+        (366, 0.2951),
+        (16_173, 0.1882),
+        (6_320, 0.3446),
+    ]
+    assert rates(whole, "race")["White"] == (138_126, 0.4257)
+
+
+def test_acs_is_a_seeded_sample_of_fifty_thousand(data_folder):
+    dataset = load("acs", folder=data_folder)
+    assert dataset.n_records == 50_000
+    assert dataset.digest == load("acs", folder=data_folder).digest
+    assert abs(dataset.labels.mean() - 0.3976) < 4 * np.sqrt(0.24 / 50_000)
+    assert not np.isnan(dataset.features).any()
+    assert any("199,877 of the 434,610" in note for note in dataset.notes)
+    protected = ("SEX", "RAC1P")
+    assert not [name for name in dataset.feature_names if name.startswith(protected)]
+
+
+def test_bios_is_balanced_and_says_how_its_text_differs(bios_copy):
+    assert bios_copy.n_records == 1_608
+    assert bios_copy.labels.sum() == 804
+    groups = bios_copy.attribute("gender")
+    nurses = bios_copy.labels == 0
+    assert (nurses & (groups.codes == 0)).sum() == 86
+    assert (nurses & (groups.codes == 1)).sum() == 718
+    assert bios_copy.features.shape == (1_608, 200)
+    assert any("pronouns replaced" in note for note in bios_copy.notes)
+    assert any("14,000" in note for note in bios_copy.notes)
+
+
+def test_bios_encoding_is_the_papers(bios_copy, data_folder):
+    """Inner products of the components approximate those of an independently made TF-IDF."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    paths = [data_folder / file.name for file in bios.BIOS_COPY.files]
+    texts = bios.read_copy(paths)["text"][bios_copy.record_ids]
+    words = [re.findall(r"\b\w\w+\b", text.lower()) for text in texts]
+    terms = [[*row, *(" ".join(pair) for pair in pairwise(row))] for row in words]
+    totals = {}
+    for row in terms:
+        for term in row:
+            totals[term] = totals.get(term, 0) + 1
+    least = sorted(totals.values(), reverse=True)[15_000 - 1]
+    sure = {term: i for i, term in enumerate(t for t, n in totals.items() if n > least)}
+    assert 10_000 < len(sure) < 15_000  # ties at the cut are broken by the library
+    counts = np.zeros((len(terms), len(sure)))
+    for i, row in enumerate(terms):
+        for term in row:
+            if term in sure:
+                counts[i, sure[term]] += 1
+    weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+    exact = (weights @ weights.T).toarray()
+    ours = bios_copy.features @ bios_copy.features.T
+    assert np.corrcoef(exact.ravel(), ours.ravel())[0, 1] > 0.9
+
+
+def test_bios_counts_before_balancing(data_folder):
+    table = bios.read_copy([data_folder / file.name for file in bios.BIOS_COPY.files])
+    counts = {
+        (job, gender): int(((table["profession"] == job) & (table["gender"] == gender)).sum())
+        for job in ("professor", "nurse")
+        for gender in ("M", "F")
+    }
+    assert list(counts.values()) == [2_410, 1_959, 86, 718]
+    assert table["text"].size == 14_000
+
+
+def person(**changes):
+    """One line of a PUMS person file that passes the filter."""
+    line = dict.fromkeys(acs.PUMS_COLUMNS, "1") | {"AGEP": "40", "OCCP": "0010", "WKHP": "40"}
+    return {**line, "PINCP": "60000", "RELP": "0", "ST": "06", **changes}
+
+
+def write_pums(path, lines):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]))
+    writer.writeheader()
+    writer.writerows(lines)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("psam_p06.csv", text.getvalue())
+        archive.writestr("ACS2018_PUMS_README.pdf", "not a table")
+
+
+def test_census_files_are_filtered_as_in_folktables(tmp_path):
+    path = tmp_path / "csv_pca.zip"
+    refused = [
+        person(AGEP="16"),
+        person(PINCP="100"),
+        person(PINCP=""),
+        person(WKHP=""),
+        person(PWGTP="0"),
+    ]
+    kept = [person(), person(PINCP="50000", SEX="2"), person(COW="", OCCP="", RAC1P="6")]
+    write_pums(path, [*refused, *kept])
+    acs.check_state(path, n_kept=3)
+    dataset = build(replace(acs.ACS_INCOME, n_records=3), acs.read([path]))
+    assert dataset.record_ids.tolist() == [5, 6, 7]
+    assert dataset.labels.tolist() == [1, 0, 1]
+    assert dataset.attribute("race").codes.tolist() == [0, 0, 1]
+    assert dataset.attribute("sex").codes.tolist() == [0, 1, 0]
+
+
+def test_missing_census_codes_have_an_indicator_of_their_own(tmp_path):
+    path = tmp_path / "csv_pca.zip"
+    write_pums(path, [person(COW="", OCCP="", SCHL=""), person(PINCP="1000")])
+    dataset = build(replace(acs.ACS_INCOME, n_records=2), acs.read([path]))
+    columns = dict(zip(dataset.feature_names, dataset.features.T.tolist(), strict=True))
+    assert columns["COW=(missing)"] == [1, 0]
+    assert columns["OCCP=(missing)"] == [1, 0]
+    assert columns["SCHL=(missing)"] == [1, 0]
+    assert np.isnan(columns["SCHL"][0])
+    assert columns["SCHL"][1] == 1
+    assert columns["COW=1"] == [0, 1]
+
+
+def test_a_census_file_with_other_counts_is_refused(tmp_path):
+    path = tmp_path / "csv_pca.zip"
+    write_pums(path, [person()])
+    with pytest.raises(InputError, match="keeps 1 people, but 195,665 are published"):
+        acs.ACS_INCOME.files[0].check(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(InputError, match="not a zipped PUMS person file"):
+        acs.ACS_INCOME.files[0].check(path)
+
+
+def write_hub(folder, texts, professions, genders):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {"hard_text": texts, "profession": professions, "gender": genders}
+    for file in bios.BIOS.files:
+        parquet.write_table(pa.table(columns), folder / file.name)
+
+
+def test_the_publishers_biographies_are_read_by_their_codes(tmp_path):
+    write_hub(tmp_path, ["a b", "c d", "e f"], [21, 13, 4], [1, 0, 0])
+    columns = bios.read([tmp_path / file.name for file in bios.BIOS.files])
+    assert columns["profession"].tolist() == ["professor", "nurse", "other"] * 3
+    assert columns["gender"].tolist() == ["F", "M", "M"] * 3
+    with pytest.raises(InputError, match="3 biographies instead of 257,478"):
+        bios.BIOS.files[0].check(tmp_path / bios.BIOS.files[0].name)
+
+
+def test_publishers_files_are_preferred_to_a_copy(tmp_path):
+    texts = [f"word{i} word{i % 7} and word{i % 11}" for i in range(260)]
+    write_hub(tmp_path, texts, [21, 13] * 130, [1, 0, 0, 1] * 65)
+    for file in bios.BIOS_COPY.files:
+        (tmp_path / file.name).write_bytes(b"a copy that must not be opened")
+    dataset = load("bios", folder=tmp_path, cache=tmp_path / "cache")
+    assert dataset.n_records == 780
+    assert dataset.notes == bios.BIOS.notes
+
+
+def test_bundled_files_hold_no_identity_and_little_else():
+    names = {"adult.csv.gz": adult.COLUMNS, "compas.csv.gz": compas.COLUMNS}
+    assert {path.name for path in FILES.iterdir()} == set(names)
+    for name, columns in names.items():
+        with gzip.open(FILES / name, "rt") as stream:
+            assert tuple(next(csv.reader(stream))) == columns
+            width = max(len(field) for line in csv.reader(stream) for field in line)
+        assert width <= len("Asian-Pac-Islander")
+    identifying = {"id", "name", "first", "last", "dob", "fnlwgt"}
+    for columns in names.values():
+        assert not identifying & set(columns)
+        assert not [c for c in columns if "case" in c or "birth" in c or "date" in c]
+    assert sum(path.stat().st_size for path in FILES.iterdir()) < 1_000_000
+
+
+def test_every_task_says_what_it_is():
+    for task, _ in SOURCES:
+        assert task.source
+        assert task.licence
+        assert task.caution
+        assert task.notes
+        assert task.outcome in ("benefit", "harm")
+        assert {rule.column for rule in task.attributes.values()}.isdisjoint(
+            getattr(rule, "column", None) for rule in task.features
+        )
+    assert TASKS == ("adult", "compas", "acs", "bios")
+
+
+def test_splits_of_the_benchmarks_are_pinned():
+    assert split(load("compas"), seed=0).id == "487aef93954557ab"
+    assert split(load("adult"), seed=49).id == KNOWN_ADULT_SPLIT
+
+
+def test_digests_of_the_bundled_tasks_are_pinned():
+    assert load("compas").digest == KNOWN_COMPAS_DIGEST
+    assert load("adult").digest == KNOWN_ADULT_DIGEST
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match="no dataset 'adults'; choose one of: adult, compas"):
+        load("adults")
+
+
+def test_what_is_at_hand_is_known_without_loading(tmp_path):
+    assert task_at_hand("adult", folder=tmp_path, cache=tmp_path) is adult.ADULT
+    assert task_at_hand("acs", folder=tmp_path, cache=tmp_path) is None
+
+
+def test_a_table_of_another_size_is_refused():
+    columns = {name: values[:-1] for name, values in adult.read([FILES / "adult.csv.gz"]).items()}
+    with pytest.raises(InputError, match="must have 46,033 records, but the files give 46,032"):
+        build(adult.ADULT, columns)
+
+
+def test_rules_encode_by_hand():
+    columns = {
+        "n": np.array([1.0, np.nan]),
+        "c": np.array(["x", None], dtype=object),
+        "b": np.array([3.0, 12.0]),
+    }
+    assert Number("n").encode(columns)[0] == ("n", "n=(missing)")
+    names, values = Category("c", ("x", "y")).encode(columns)
+    assert (names, values.tolist()) == (("c=x", "c=y", "c=(missing)"), [[1, 0, 0], [0, 0, 1]])
+    names, values = Bands("b", (("low", 0, 9), ("high", 10, 19))).encode(columns)
+    assert (names, values.tolist()) == (("b=low",), [[1], [0]])
+    with pytest.raises(InputError, match="column 'b' holds 1 values that the task does not know"):
+        Bands("b", (("low", 0, 9),)).encode(columns)
+    rule = GroupRule("c", (("X", ("x",)), ("rest", None)))
+    assert divide("c", rule, columns).codes.tolist() == [0, -1]
+
+
+def test_conditions_drop_missing_values():
+    columns = {
+        "x": np.array([1.0, 1.0, np.nan, 5.0, 1.0]),
+        "y": np.array([0.0, 1.0, 1.0, 1.0, 1.0]),
+        "g": np.array(["a", "b", "a", "a", "b"], dtype=object),
+    }
+    task = replace(
+        adult.ADULT,
+        features=(Number("x"),),
+        label=("y", operator.eq, 1),
+        attributes={"g": GroupRule("g", (("a", ("a",)), ("b", ("b",))))},
+        keep=(("x", operator.lt, 4),),
+        n_records=None,
+    )
+    assert build(task, columns).record_ids.tolist() == [0, 1, 4]

@@ -1,0 +1,158 @@
+"""What split luck alone gives, and which printed gaps exceed it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from pcer.release.panel import panels
+from pcer_studies import CONFIGURATIONS, Study, published_cells
+from pcer_studies.noise import (
+    CLIPPED_MEAN,
+    CLIPPED_STD,
+    PublishedGap,
+    Reading,
+    difference_p,
+    papers_group_sizes,
+    published_gaps,
+    split_spread,
+    spread_of_accuracy,
+    tail_of_mean,
+)
+from tests.simulate import World, simulate
+from tests.study_folder import write_study
+
+COMPAS = CONFIGURATIONS[2]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return Study.read(write_study(tmp_path_factory.mktemp("study"), n_seeds=3))
+
+
+def test_moments_of_a_clipped_normal():
+    draws = np.maximum(0, np.random.default_rng(1).normal(size=2_000_000))
+    assert draws.mean() == pytest.approx(CLIPPED_MEAN, abs=2e-3)
+    assert draws.std() == pytest.approx(CLIPPED_STD, abs=2e-3)
+
+
+@pytest.mark.parametrize(("n", "mean"), [(1, 0.9), (2, 0.5), (10, 0.55), (50, 0.5), (50, 0.65)])
+def test_the_tail_of_a_mean_gap_is_that_of_simulated_ones(n, mean):
+    """The slow twin: draw the seeds' gaps and count."""
+    rng = np.random.default_rng(n)
+    found = np.mean(
+        [np.maximum(0, rng.normal(size=(20_000, n))).mean(axis=1) >= mean for _ in range(20)]
+    )
+    exact = tail_of_mean(mean, spread=1.0, n=n)
+    assert exact == pytest.approx(found, abs=4 * math.sqrt(found / 400_000) + 1e-6)
+
+
+def test_the_tail_of_one_gap_is_the_normal_tail():
+    assert tail_of_mean(0.02, spread=0.01, n=1) == pytest.approx(0.02275, abs=2e-4)
+
+
+def test_the_normal_approximation_would_be_too_sure():
+    """At four standard errors the true tail is more than twice the normal one."""
+    mean = CLIPPED_MEAN + 4 * CLIPPED_STD / math.sqrt(50)
+    assert tail_of_mean(mean, spread=1.0, n=50) > 2 * 3.17e-5
+
+
+def test_a_mean_beyond_all_luck_has_no_tail():
+    assert tail_of_mean(10.0, spread=1.0, n=50) == 0.0
+
+
+def test_the_spread_is_that_of_splits_without_memorisation():
+    """The slow twin: many random splits of the same records, stratified by label alone."""
+    world = World(
+        sizes=(900, 300),
+        label_shares=[0.3, 0.6],
+        right=[(0.95, 0.4), (0.8, 0.7)],
+        gaps=[0.0, 0.0],
+        n_seeds=3_000,
+    )
+    (panel,) = panels(simulate(world, np.random.default_rng(4)))
+    difference = panel.train_accuracy - panel.test_accuracy
+    assert split_spread(panel) == pytest.approx(difference.std(axis=0), rel=0.04)
+    gap = np.maximum(0, difference).mean(axis=0)
+    assert CLIPPED_MEAN * split_spread(panel) == pytest.approx(gap, rel=0.05)
+
+
+def test_rates_alone_give_one_stratum():
+    world = World(
+        sizes=(900, 300), label_shares=[0.3] * 2, right=[(0.8, 0.8)] * 2, gaps=[0, 0], n_seeds=2
+    )
+    (panel,) = panels(simulate(world, np.random.default_rng(4)))
+    bare = dataclasses.replace(panel, train=None, test=None)
+    accuracy = (panel.train_accuracy * panel.n_train + panel.test_accuracy * panel.n_test).sum(
+        axis=0
+    ) / (panel.n_train + panel.n_test).sum(axis=0)
+    expected = [spread_of_accuracy(p, n) for p, n in zip(accuracy, (900, 300), strict=True)]
+    assert split_spread(bare) == pytest.approx(expected, rel=0.02)
+
+
+def test_spread_of_an_accuracy_by_hand():
+    """COMPAS, Other: p = .678, 2,997 records, the level that docs/method.md tells: .0074."""
+    assert CLIPPED_MEAN * spread_of_accuracy(0.678, 2_997) == pytest.approx(0.0074, abs=5e-5)
+
+
+def test_every_printed_gap_is_tested(study):
+    gaps = published_gaps(study)
+    assert len(gaps) == 72
+    assert len({(gap.configuration, gap.epsilon, gap.group) for gap in gaps}) == 72
+    printed = sum(
+        cell.std is not None
+        for one in CONFIGURATIONS[:3] + CONFIGURATIONS[5:]
+        for cell in published_cells(table=one.table, quantity="overfitting_gap")
+    )
+    assert len(published_gaps(study, Reading.PRINTED)) == printed == 48
+
+
+def test_rounding_moves_gaps_by_half_a_digit(study):
+    low, middle, high = (published_gaps(study, rounding=way) for way in (-1, 0, 1))
+    for a, b, c in zip(low, middle, high, strict=True):
+        assert b.value - a.value == pytest.approx(0.00005)
+        assert c.value - b.value == pytest.approx(0.00005)
+        assert a.p_value >= b.p_value >= c.p_value
+
+
+def test_a_printed_spread_is_the_deviation_over_the_clipped_one(study):
+    (gap,) = [
+        gap
+        for gap in published_gaps(study, Reading.PRINTED)
+        if (gap.configuration, gap.epsilon, gap.group) == (COMPAS, 1.0, "Other")
+    ]
+    assert gap.spread == pytest.approx(0.008 / CLIPPED_STD)
+    assert gap.noise_level == pytest.approx(0.683 * 0.008, abs=1e-5)
+
+
+def test_sizes_are_the_papers_number_in_our_shares(study):
+    sizes = papers_group_sizes(study, COMPAS)
+    assert sum(sizes) == pytest.approx(6_172)
+    assert sizes[0] / sizes[1] == pytest.approx(2.0)  # the simulated groups have 3,000 and 1,500
+
+
+def made(value: float, spread: float) -> PublishedGap:
+    return PublishedGap(
+        configuration=COMPAS,
+        epsilon=1.0,
+        group="Other",
+        value=value,
+        half_digit=0,
+        spread=spread,
+        p_value=1.0,
+        adjusted_p=1.0,
+    )
+
+
+def test_gaps_that_differ_by_their_noise_levels_do_not_differ():
+    """Gaps .0045 and .0062 with noise levels .0017 and .0036: the first has the larger excess."""
+    white, other = made(0.0045, 0.0017 / CLIPPED_MEAN), made(0.0062, 0.0036 / CLIPPED_MEAN)
+    assert difference_p(white, other) == 1.0
+    assert difference_p(other, white) == 1.0
+
+
+def test_gaps_far_apart_differ():
+    assert difference_p(made(0.0292, 0.004), made(0.0446, 0.003)) < 1e-10

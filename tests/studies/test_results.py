@@ -1,0 +1,96 @@
+"""Reading a study's folder."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import pcer
+from pcer_studies import CONFIGURATIONS, Study
+from tests.study_folder import simulated, write_study
+
+COMPAS = CONFIGURATIONS[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("study")
+    return write_study(path, n_seeds=3, settings={"format": "pcer-study", "version": 1})
+
+
+def test_a_complete_study_is_read_in_the_papers_order(folder):
+    study = Study.read(folder)
+    assert study.is_complete
+    assert study.configurations == CONFIGURATIONS
+    assert study.settings == {"format": "pcer-study", "version": 1}
+
+
+def test_an_audit_is_the_default_plans_and_made_once(folder):
+    study = Study.read(folder)
+    release = pcer.read_release(folder / "compas.race.release.json")
+    assert study.audit("compas", "race") == pcer.audit(release)
+    assert study.audit("compas", "race") is study.audit("compas", "race")
+    other = study.audit("compas", "race", cost="auc_advantage")
+    assert other == pcer.audit(release, pcer.Plan(cost="auc_advantage"))
+
+
+def test_a_panel_is_one_budget(folder):
+    panel = Study.read(folder).panel("compas", "race", math.inf)
+    assert panel.epsilon == math.inf
+    assert panel.group_names == COMPAS.groups
+    assert len(panel.seeds) == 3
+
+
+def test_what_a_study_lacks_is_named(tmp_path):
+    study = Study.read(write_study(tmp_path, n_seeds=2, configurations=[COMPAS]))
+    assert not study.is_complete
+    assert study.settings is None
+    assert study.has("compas", "race")
+    assert not study.has("acs", "sex")
+    with pytest.raises(pcer.InputError, match=r"no release of acs \(sex\).*--dataset acs"):
+        study.audit("acs", "sex")
+    with pytest.raises(pcer.InputError, match="no models of epsilon 3"):
+        study.panel("compas", "race", 3.0)
+
+
+def test_folders_that_hold_no_study(tmp_path):
+    with pytest.raises(pcer.InputError, match="is not a folder"):
+        Study.read(tmp_path / "nowhere")
+    with pytest.raises(pcer.InputError, match="holds no release of the study"):
+        Study.read(tmp_path)
+
+
+def test_a_release_under_another_name_is_refused(tmp_path):
+    text = simulated(COMPAS, n_seeds=1).to_json()
+    (tmp_path / "adult.race.release.json").write_text(text)
+    with pytest.raises(pcer.InputError, match=r"adult\.race\.release\.json: subject must be adult"):
+        Study.read(tmp_path)
+
+
+def test_groups_in_another_order_are_refused(tmp_path):
+    tree = json.loads(simulated(COMPAS, n_seeds=1).to_json())
+    tree["subject"]["groups"].reverse()
+    (tmp_path / COMPAS.file_name).write_text(json.dumps(tree))
+    with pytest.raises(pcer.InputError, match="Other, African-American in this order"):
+        Study.read(tmp_path)
+
+
+def test_a_study_file_that_is_no_object_is_refused(tmp_path):
+    write_study(tmp_path, n_seeds=1, configurations=[COMPAS])
+    (tmp_path / "study.json").write_text("[]")
+    with pytest.raises(pcer.InputError, match=r"study\.json must hold one object"):
+        Study.read(tmp_path)
+
+
+def test_whose_data_differ_from_the_papers(folder, tmp_path):
+    study = Study.read(folder)
+    assert study.data_note("adult", "sex") is None
+    assert study.data_note("compas", "race") is None
+    assert "its draw of 50,000 is not published" in str(study.data_note("acs", "race"))
+    assert "cleared of the pronouns" in str(study.data_note("bios", "gender"))
+    tree = json.loads(simulated(CONFIGURATIONS[5], n_seeds=1).to_json())
+    tree["subject"]["n_records"] = 38_018
+    (tmp_path / "bios.gender.release.json").write_text(json.dumps(tree))
+    assert Study.read(tmp_path).data_note("bios", "gender") is None

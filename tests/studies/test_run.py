@@ -1,0 +1,274 @@
+"""Running the study: resumable, one display, nothing overwritten, data missed before training."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import pcer
+from pcer.cli.app import app
+from pcer.data import load
+from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.train import Accountant, EngineFlags, TrainConfig
+from pcer_studies import BUDGETS, Study
+from pcer_studies import command as cli_study
+from pcer_studies.memory import peak_memory
+from pcer_studies.protocol import DATASETS, SEEDS, TRAINING
+from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
+
+QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP)
+FLAGS = EngineFlags(jobs=1, block_size=4)
+PLAN = StudyPlan(datasets=("compas",), named=True, n_seeds=2, config=QUICK)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A small study and what it told on the way."""
+    folder = tmp_path_factory.mktemp("whole") / "new" / "study"
+    told: list[Progress] = []
+    train_study(PLAN, folder, flags=FLAGS, on_progress=told.append)
+    return folder, told
+
+
+def test_the_plan_is_the_papers_by_default():
+    plan = StudyPlan()
+    assert plan.datasets == DATASETS
+    assert plan.n_seeds == len(SEEDS) == 50
+    assert plan.config == TrainConfig(**TRAINING) == TrainConfig()
+    assert plan.protocol["budgets"] == [None, 0.1, 0.5, 1.0, 5.0, 10.0]
+
+
+def test_a_study_is_trained_into_releases_and_a_record(whole):
+    folder, _ = whole
+    study = Study.read(folder)
+    release = study.release("compas", "race")
+    assert {(run.budget, run.seed) for run in release.runs} == {
+        (epsilon, seed) for epsilon in BUDGETS for seed in range(2)
+    }
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "compas.race.release.json",
+        "study.json",
+    ]
+    assert study.settings["protocol"] == json.loads(json.dumps(PLAN.protocol))
+    compas = study.settings["datasets"]["compas"]
+    assert compas["data_digest"] == release.provenance.data_digest
+    assert compas["made_with"] == [environment(FLAGS)]
+
+
+def test_the_record_has_versions_and_no_clock_nor_machine_name(whole):
+    (made,) = json.loads((whole[0] / "study.json").read_text())["datasets"]["compas"]["made_with"]
+    assert made["pcer"] == pcer.__version__
+    for name in ("python", "torch", "numpy", "dp-accounting", "opacus", "processor"):
+        assert made[name]
+    text = (whole[0] / "study.json").read_text()
+    assert not re.search(r"\d\d:\d\d|20\d\d-\d\d", text)
+    node = __import__("platform").node()
+    assert node == "" or node not in text
+
+
+def test_progress_counts_models_of_the_whole_study(whole):
+    told = whole[1]
+    assert {one.total for one in told} == {12}
+    assert [one.done for one in told] == sorted(one.done for one in told)
+    assert told[-1].done == 12
+    assert told[-1].work == 1
+    assert told[0].what == "reading compas"
+    assert {"training compas", "attacking and counting compas"} <= {one.what for one in told}
+
+
+def test_a_finished_study_is_not_trained_again(whole, monkeypatch):
+    folder, _ = whole
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr("pcer.sweep.run.run_blocks", lambda *a, **k: pytest.fail("trains"))
+    ended = train_study(PLAN, folder, flags=FLAGS)
+    assert (ended.done, ended.found) == (12, 12)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
+    class Killed(Exception):
+        pass
+
+    def kill(now: Progress) -> None:
+        if now.done >= 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_study(PLAN, tmp_path, flags=FLAGS, on_progress=kill)
+    assert not (tmp_path / "compas.race.release.json").exists()
+    ended = train_study(PLAN, tmp_path, flags=FLAGS)
+    assert ended.found == 4
+    for name in ("compas.race.release.json", "study.json"):
+        assert (tmp_path / name).read_bytes() == (whole[0] / name).read_bytes()
+
+
+def test_an_interrupted_study_keeps_every_environment_it_was_trained_in(tmp_path, monkeypatch):
+    old = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
+    made = {"pcer": "0.0.9"}
+    old["datasets"] = {"compas": {"made_with": [made]}}
+    (tmp_path / "study.json").write_text(json.dumps(old))
+    train_study(PLAN, tmp_path, flags=FLAGS)
+    found = json.loads((tmp_path / "study.json").read_text())["datasets"]["compas"]["made_with"]
+    assert found == [made, environment(FLAGS)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"n_seeds": 3}, "with seeds 2, but 3 is asked for"),
+        ({"config": TrainConfig(epochs=2)}, "with training"),
+    ],
+)
+def test_a_study_of_other_settings_is_left_alone(whole, change, said):
+    folder, _ = whole
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    plan = StudyPlan(**{"datasets": ("compas",), "n_seeds": 2, "config": QUICK, **change})
+    with pytest.raises(pcer.InputError, match=said):
+        train_study(plan, folder, flags=FLAGS)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_releases_of_other_settings_are_left_alone(whole, tmp_path):
+    text = (whole[0] / "compas.race.release.json").read_bytes()
+    (tmp_path / "compas.race.release.json").write_bytes(text)
+    plan = StudyPlan(datasets=("compas",), n_seeds=2, config=TrainConfig(epochs=1, hidden=(4,)))
+    with pytest.raises(pcer.InputError, match="was trained with"):
+        train_study(plan, tmp_path, flags=FLAGS)
+    assert (tmp_path / "compas.race.release.json").read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("[]", "must be an object"),
+        ('{"format": "pcer-study", "version": 9}', "upgrade pcer"),
+        ('{"format": "pcer-study", "version": 1}', "is of a study with budgets None"),
+    ],
+)
+def test_a_bad_record_is_named(tmp_path, record, said):
+    (tmp_path / "study.json").write_text(record)
+    with pytest.raises(pcer.InputError, match=said):
+        require_ready(PLAN, tmp_path)
+
+
+def test_a_record_without_datasets_is_named(tmp_path):
+    record = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
+    (tmp_path / "study.json").write_text(json.dumps(record))
+    with pytest.raises(pcer.InputError, match="datasets must be an object"):
+        require_ready(PLAN, tmp_path)
+
+
+def test_an_unknown_dataset_is_named():
+    with pytest.raises(pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"):
+        StudyPlan(datasets=("mnist",))
+
+
+@pytest.fixture
+def nothing_fetched(monkeypatch, tmp_path_factory):
+    """A machine with only the bundled data."""
+    empty = tmp_path_factory.mktemp("cache")
+    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr("pcer.data.fetch.cache_folder", lambda: empty)
+
+
+def test_missing_data_are_named_before_anything_is_trained(nothing_fetched, tmp_path):
+    folder = tmp_path / "study"
+    run = CliRunner().invoke(app, ["reproduce", "-o", str(folder)])
+    assert isinstance(run.exception, pcer.InputError)
+    said = str(run.exception)
+    assert said.startswith("acs and bios are not on this machine")
+    assert "PCER_DATA" in said
+    assert said.endswith("run what is here with --dataset adult --dataset compas.")
+    assert not folder.exists()
+
+
+def test_data_asked_for_by_name_may_be_fetched(nothing_fetched, tmp_path):
+    require_ready(StudyPlan(datasets=("acs",), named=True), tmp_path)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pcer.OutputError, match="cannot be made"):
+        train_study(PLAN, tmp_path / "file" / "study", flags=FLAGS)
+
+
+def test_a_wrong_device_is_one_sentence(tmp_path):
+    command = ["reproduce", "--dataset", "compas", "--device", "tpu", "-o", str(tmp_path / "s")]
+    run = CliRunner().invoke(app, command)
+    assert "device must be 'cpu', 'cuda' or 'cuda:N'" in str(run.exception)
+
+
+def test_the_display_shows_models_rate_and_time_left(monkeypatch):
+    text = io.StringIO()
+    shown = Console(file=text, width=140, force_terminal=True)
+    monkeypatch.setattr(cli_study, "Console", lambda **options: shown)
+    times = iter([0.0, 10.0])
+    monkeypatch.setattr(cli_study._Clock, "now", lambda self: next(times), raising=True)
+    meter = cli_study._Meter()
+    with cli_study._display(meter) as tell:
+        tell(Progress(what="reading acs", done=0, found=0, total=1_200))
+        tell(Progress(what="training acs", done=300, found=300, total=1_200, work=0.0))
+        tell(Progress(what="training acs", done=350, found=300, total=1_200, work=0.1))
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
+    assert "350/1200 models, 5.0 a second" in plain
+    assert "1:30 left" in plain
+    assert list(meter.seconds) == ["reading", "training"]
+    assert re.fullmatch(r"\d+\.\d s \(reading \d+\.\d s, training \d+\.\d s\)", str(meter))
+
+
+def test_memory_is_a_number_of_this_process():
+    assert 20 < peak_memory() < 100_000
+
+
+@pytest.mark.slow
+def test_the_command_from_nothing_to_every_file(tmp_path):
+    command = ["reproduce", "--dataset", "compas", "--seeds", "3", "-o", str(tmp_path)]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"README.md", "cells.csv", "tables.tex", "figure1.svg", "report.html"} <= names
+    line = (tmp_path / "run.log").read_text()
+    assert re.search(
+        r"compas: 18 models, 0 of them found trained, in [\d.]+ s \(reading [\d.]+ s, .*\); memory",
+        line,
+    )
+    before = {name: (tmp_path / name).read_bytes() for name in names - {"run.log"}}
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0, again.output
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+
+
+def test_the_command_with_a_quick_config(tmp_path, monkeypatch):
+    """As above, with a network that takes no time."""
+    monkeypatch.setattr("pcer_studies.run.TRAINING", QUICK.to_dict())
+    command = ["reproduce", "--dataset", "compas", "--seeds", "2", "--no-report", "--jobs", "1"]
+    done = CliRunner().invoke(app, [*command, "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert f"start with {tmp_path / 'README.md'}" in done.output
+    assert not (tmp_path / "report.html").exists()
+    assert "12 models, 0 of them found trained" in (tmp_path / "run.log").read_text()
+    only = ["reproduce", "--tables-only", "--no-report", "-o", str(tmp_path)]
+    texts = ("README.md", "cells.csv", "cells.md", "tables.md", "tables.tex", "study.json")
+    before = {name: (tmp_path / name).read_bytes() for name in texts}
+    assert CliRunner().invoke(app, only).exit_code == 0
+    assert {name: (tmp_path / name).read_bytes() for name in texts} == before
+
+
+def test_what_is_written_is_about_no_person(whole):
+    """Statistics only: nothing in the folder has as many entries as there are records."""
+    n = load("compas").n_records
+    tree = json.loads((whole[0] / "compas.race.release.json").read_text())
+
+    def longest(part) -> int:
+        if isinstance(part, dict):
+            return max((longest(value) for value in part.values()), default=0)
+        if isinstance(part, list):
+            return max(len(part), *(longest(value) for value in part), 0)
+        return 0
+
+    assert longest(tree) < n / 10

@@ -1,0 +1,394 @@
+"""Sweeps: the same bytes however interrupted, and never over somebody else's work."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+import pcer
+from pcer.cli import train as cli_train
+from pcer.data import GroupedDataset, ProtectedAttribute, split
+from pcer.errors import InputError, OutputError
+from pcer.store import owned
+from pcer.sweep import run as sweep_module
+from pcer.sweep.run import Sweep, run_sweep
+from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
+from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
+from pcer.train.fleet import TrainingData
+
+N = 300
+FLAGS = EngineFlags(jobs=1, block_size=3)
+CONFIG = TrainConfig(epochs=1, expected_batch=50, hidden=(4,), accountant=Accountant.RDP)
+
+
+def tiny_dataset() -> GroupedDataset:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(N, 3)).astype(np.float32)
+    labels = (features[:, 0] + rng.normal(size=N) > 0).astype(np.int64)
+    sex = rng.integers(0, 2, N)
+    return GroupedDataset(
+        name="tiny",
+        features=features,
+        feature_names=("a", "b", "c"),
+        labels=labels,
+        attributes=(
+            ProtectedAttribute(name="sex", group_names=("f", "m"), codes=sex),
+            ProtectedAttribute(
+                name="age", group_names=("old", "young"), codes=rng.integers(-1, 2, N)
+            ),
+        ),
+        outcome="benefit",
+        positive_label="yes",
+        record_ids=np.arange(N) + 10,
+        notes=("Made for a test.",),
+    )
+
+
+def tiny(**changes: object) -> Sweep:
+    settings = {
+        "dataset": tiny_dataset(),
+        "attributes": ("sex", "age"),
+        "budgets": (math.inf, 1.0),
+        "seeds": (0, 1, 2, 3),
+        "config": CONFIG,
+    }
+    return Sweep(**{**settings, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> dict[str, bytes]:
+    """The bytes of an uninterrupted sweep."""
+    folder = tmp_path_factory.mktemp("whole")
+    paths = run_sweep(tiny(), folder, flags=FLAGS)
+    return {name: path.read_bytes() for name, path in paths.items()}
+
+
+def test_counts_against_a_loop(tmp_path):
+    sweep = tiny()
+    path = run_sweep(sweep, tmp_path, flags=FLAGS)["age"]
+    release = pcer.read_release(path)
+    dataset, codes = sweep.dataset, sweep.dataset.attribute("age").codes
+    data = TrainingData.of(
+        dataset.features,
+        dataset.labels,
+        {seed: split(dataset, seed=seed).train for seed in sweep.seeds},
+    )
+    scores = train_seeds(data, budgets=(1.0, math.inf), config=CONFIG, flags=FLAGS)
+    for run in release.runs:
+        b, s = int(run.epsilon is None), run.seed
+        for g, name in enumerate(("old", "young")):
+            for table, member in ((run.groups[name].train, True), (run.groups[name].test, False)):
+                rows = [r for r in range(N) if codes[r] == g and scores.member[s, r] == member]
+                positive = [r for r in rows if scores.logits[b, s, r] >= 0]
+                assert table.n == len(rows)
+                assert table.tp == sum(dataset.labels[r] == 1 for r in positive)
+                assert table.fp == sum(dataset.labels[r] == 0 for r in positive)
+    assert release.subject.n_missing_group == int((codes < 0).sum()) > 0
+    assert release.subject.notes[0] == "Made for a test."
+    assert "LiRA and RMIA need at least 8 seeds" in release.subject.notes[1]
+
+
+def test_a_release_carries_what_attacks_found(tmp_path):
+    sweep = tiny(budgets=(math.inf,), seeds=tuple(range(8)), attributes=("sex",))
+    release = pcer.read_release(run_sweep(sweep, tmp_path, flags=FLAGS)["sex"])
+    proxies = {row.proxy for row in release.pooled_exposure}
+    assert {"paired_gap", "paired_confidence", "lira_advantage"} <= proxies
+    exposure = release.runs[0].groups["f"].exposure
+    assert {"attack_advantage", "auc_advantage"} <= set(exposure)
+    member = release.runs[0].groups["f"].train.n
+    assert exposure["auc_advantage"].n_members == member
+    audit = pcer.audit(release, pcer.Plan(cost="paired_gap", resamples=20, null_draws=5))
+    assert audit.budgets[0].groups["f"].cost.value is not None
+
+
+def test_a_release_says_how_it_was_trained(tmp_path):
+    release = pcer.read_release(run_sweep(tiny(), tmp_path, flags=FLAGS)["sex"])
+    private = next(run for run in release.runs if run.epsilon == 1.0)
+    budget = calibrate(1.0, n_train=211, config=CONFIG)
+    assert private.noise_multiplier == budget.noise_multiplier
+    assert private.epsilon_by_accountant["rdp"] <= 1.0
+    assert release.training.split_kind == "random"
+    assert release.training.config["epochs"] == 1
+    joint = release.training.joint_privacy
+    assert (joint["private_models"], joint["models_without_privacy"]) == (4, 4)
+    assert joint["epsilon_of_the_private_models"] > 1.0
+    assert release.provenance.data_digest.startswith("sha256:")
+
+
+def test_joint_privacy_of_one_model_is_its_own():
+    budget = calibrate(1.0, n_train=211, config=CONFIG)
+    alone = epsilon_spent(
+        budget.noise_multiplier, n_train=211, config=CONFIG, accountant=Accountant.RDP
+    )
+    one = joint_epsilon([budget.noise_multiplier], n_train=211, config=CONFIG)
+    two = joint_epsilon([budget.noise_multiplier] * 2, n_train=211, config=CONFIG)
+    assert one == pytest.approx(alone, rel=1e-12)
+    assert one < two < 2 * one
+    assert joint_epsilon([], n_train=211, config=CONFIG) == 0.0
+
+
+def test_block_size_and_jobs_change_nothing(tmp_path, whole):
+    paths = run_sweep(tiny(), tmp_path, flags=EngineFlags(jobs=2, block_size=5))
+    assert {name: path.read_bytes() for name, path in paths.items()} == whole
+
+
+MODELS_AFTER_BLOCKS = (0, 2, 5, 8)
+
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+from pcer.store import blocks
+from pcer.sweep import run as sweep
+from tests.sweep.test_run import FLAGS, tiny
+
+stage, block, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+seen = 0
+save, write = sweep.save_block, sweep.write_files
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def save_block(*arguments):
+    global seen
+    seen += 1
+    if stage == "before" and seen == block:
+        die()
+    save(*arguments)
+    if stage == "after" and seen == block:
+        die()
+
+def write_files(texts):
+    names = [Path(path).name for path in texts]
+    if stage == "between" and seen == block and names[0].startswith("block-"):
+        die()
+    if stage == "release" and any(name.endswith(".release.json") for name in names):
+        die()
+    write(texts)
+
+sweep.save_block = save_block
+sweep.write_files = blocks.write_files = write_files
+sweep.run_sweep(tiny(), folder, flags=FLAGS)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "block"),
+    [("before", 1), ("between", 1), ("after", 1), ("before", 2), ("between", 3), ("release", 0)],
+)
+def test_a_killed_sweep_resumes_to_the_same_bytes(tmp_path, whole, stage, block):
+    script = tmp_path / "killer.py"
+    script.write_text(textwrap.dedent(KILLER))
+    folder = tmp_path / "out"
+    killed = subprocess.run(
+        [sys.executable, script, stage, str(block), folder],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert not list(folder.glob("*.release.json"))
+    trained: list[int] = []
+    paths = run_sweep(
+        tiny(), folder, flags=FLAGS, on_progress=lambda done, total: trained.append(done)
+    )
+    assert {name: path.read_bytes() for name, path in paths.items()} == whole
+    done = {"before": block - 1, "between": block - 1, "after": block, "release": 3}[stage]
+    assert trained[0] == MODELS_AFTER_BLOCKS[done]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "tiny.age.release.json",
+        "tiny.sex.release.json",
+    ]
+
+
+def test_a_finished_sweep_is_not_trained_again(tmp_path, whole, monkeypatch):
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+    monkeypatch.setattr(sweep_module, "run_blocks", None)
+    paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
+    assert {name: path.read_bytes() for name, path in paths.items()} == whole
+
+
+def test_more_seeds_extend_a_sweep_and_fewer_are_refused(tmp_path, whole):
+    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
+    assert paths["sex"].read_bytes() == whole["sex"]
+    with pytest.raises(InputError, match="holds 4 models that this sweep would drop"):
+        run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+
+
+def test_two_sweeps_on_one_folder(tmp_path):
+    with owned(tmp_path / "tiny.scores"), pytest.raises(InputError, match="in use"):
+        run_sweep(tiny(), tmp_path, flags=FLAGS)
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+
+
+def test_changed_settings_refuse_the_old_folder(tmp_path):
+    other = TrainConfig(epochs=2, expected_batch=50, hidden=(4,), accountant=Accountant.RDP)
+    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
+    with pytest.raises(InputError, match="epochs 1, but 2 is asked for"):
+        run_sweep(tiny(config=other), tmp_path, flags=FLAGS)
+    for path in (tmp_path / "tiny.scores").iterdir():
+        path.unlink()
+    (tmp_path / "tiny.scores").rmdir()
+    with pytest.raises(InputError, match="was trained with epochs 1, and now it is 2"):
+        run_sweep(tiny(config=other), tmp_path, flags=FLAGS)
+    with pytest.raises(InputError, match="secret"):
+        run_sweep(tiny(secret=b"0123456789abcdef"), tmp_path, flags=FLAGS)
+
+
+def test_a_secret_changes_every_private_model(tmp_path, whole):
+    paths = run_sweep(tiny(secret=b"0123456789abcdef"), tmp_path, flags=FLAGS)
+    assert paths["sex"].read_bytes() != whole["sex"]
+
+
+def test_kept_scores_are_indexed(tmp_path):
+    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
+    work = tmp_path / "tiny.scores"
+    index = json.loads((work / "index.json").read_text())
+    assert index["record_ids"] == list(range(10, N + 10))
+    models = [(m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]]
+    assert sorted(models, key=str) == sorted(
+        [(e, s) for e in (None, 1.0) for s in range(4)], key=str
+    )
+    for block in index["blocks"]:
+        scores = np.load(work / block["scores"], allow_pickle=False)
+        assert scores.shape == (len(block["models"]), N)
+        assert scores.dtype == np.float32
+    member = np.load(work / index["membership"], allow_pickle=False)
+    assert member.sum(axis=1).tolist() == [211] * 4
+
+
+def test_no_room_on_the_disk(tmp_path):
+    """A file may not grow beyond two kilobytes: the first block does not fit."""
+    prepare(FLAGS)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
+    try:
+        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too large\); make"):
+            run_sweep(tiny(), tmp_path, flags=FLAGS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list((tmp_path / "tiny.scores").glob("*.npy"))
+    assert not list((tmp_path / "tiny.scores").glob(".block*"))
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+
+
+def test_a_damaged_block_is_not_used(tmp_path):
+    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
+    block = next((tmp_path / "tiny.scores").glob("block-*.npy"))
+    block.write_bytes(block.read_bytes()[:-10])
+    with pytest.raises(InputError, match="train again"):
+        run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
+
+
+def test_a_sweep_names_what_it_cannot_do():
+    with pytest.raises(InputError, match="no attribute 'height'"):
+        tiny(attributes=("height",))
+    for empty in ({"budgets": ()}, {"seeds": (1, 1)}):
+        with pytest.raises(InputError, match=next(iter(empty))):
+            tiny(**empty)
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "pcer", *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+@pytest.fixture
+def own_table(tmp_path) -> Path:
+    rng = np.random.default_rng(1)
+    path = tmp_path / "loans.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["income", "region", "sex", "approved"])
+        for _ in range(400):
+            income = rng.normal()
+            approved = "yes" if income + rng.normal() > 0 else "no"
+            writer.writerow(
+                [f"{income:.3f}", rng.choice(list("xyz")), rng.choice(["f", "m"]), approved]
+            )
+    return path
+
+
+def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
+    out = tmp_path / "out"
+    said = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
+    quick = (
+        "--budgets",
+        "none,2",
+        "--seeds",
+        2,
+        "--epochs",
+        1,
+        "--batch",
+        64,
+        "--accountant",
+        "rdp",
+    )
+    done = command("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "next: pcer audit" in done.stdout
+    assert "income" in done.stderr
+    assert "made a secret" in done.stderr
+    assert (out / "noise.secret").stat().st_mode & 0o077 == 0
+    release = pcer.read_release(out / "loans.sex.release.json")
+    assert release.training.config["noise_from_secret"] is True
+    assert len(release.runs) == 4
+    assert "loans 2x2 models" in (out / "run.log").read_text()
+    assert command("audit", out).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compas", "--budgets", "0"), "epsilon above 0 or 'none'"),
+        (("compas", "--budgets", "-1"), "epsilon above 0 or 'none'"),
+        (("compas", "--budgets", "tight"), "'tight' was given"),
+        (("compas", "--batch", "9999"), "expected_batch must be at most"),
+        (("compas", "--device", "cuda"), "no CUDA device|cuda"),
+        (("compas", "--device", "tpu"), "device must be"),
+        (("compas", "--clip-norm", "0"), "clip_norm must be"),
+        (("compas", "--hidden", "a"), "--hidden must be whole numbers"),
+        (("nowhere.csv",), "neither a dataset"),
+    ],
+)
+def test_bad_training_input(tmp_path, arguments, message):
+    done = command("train", *arguments, "--attribute", "race", "--seeds", 1, "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
+    assert not list((tmp_path).rglob("*.release.json"))
+
+
+def test_the_bar_shows_models_rate_and_time_left(monkeypatch):
+    text, clock = io.StringIO(), iter(range(0, 10_000, 5))
+    shown = Console(file=text, width=120, force_terminal=True)
+    monkeypatch.setattr(cli_train, "Console", lambda **options: shown)
+    timed = functools.partial(Progress, get_time=lambda: next(clock))
+    monkeypatch.setattr(cli_train, "Progress", timed)
+    with cli_train.progress_bar("Training") as advance:
+        for done in (100, 150, 200):  # 100 were found trained
+            advance(done, 300)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
+    assert "200/300 models" in plain
+    rate, left = re.findall(r"([\d.]+) a second .* left 0:(\d\d:\d\d)", plain)[-1]
+    assert 0 < float(rate) <= 10
+    assert left != "00:00"

@@ -1,0 +1,98 @@
+"""Bootstrap and sign test against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pcer import statistics as resampling
+from pcer.metrics import Counts
+from pcer.statistics import (
+    bootstrap_sums,
+    gap_intervals,
+    generator,
+    percentile_interval,
+    resample_tables,
+    sign_test,
+)
+
+
+def test_bootstrap_distribution_is_scipys():
+    values = np.random.default_rng(1).normal(size=23)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(7)
+    )
+    ours = bootstrap_sums(values, resamples=999, rng=np.random.default_rng(7)) / 23
+    assert np.sort(ours) == pytest.approx(np.sort(theirs.bootstrap_distribution), abs=1e-12)
+    interval = percentile_interval(ours, confidence_level=0.95)
+    assert interval == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
+
+
+def test_resampled_sums_against_a_loop():
+    values = np.random.default_rng(2).normal(size=(4, 2, 3))
+    ours = bootstrap_sums(values, resamples=5, rng=np.random.default_rng(3))
+    index = np.random.default_rng(3).integers(0, 4, (5, 4))
+    for r in range(5):
+        assert ours[r] == pytest.approx(sum(values[unit] for unit in index[r]))
+
+
+def test_blocks_change_nothing(monkeypatch):
+    values = np.random.default_rng(2).normal(size=(7, 3))
+    whole = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
+    for entries in (1, 30, 70):
+        monkeypatch.setattr(resampling, "BLOCK_ENTRIES", entries)
+        again = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
+        assert np.array_equal(again, whole)
+
+
+@pytest.mark.parametrize(("positive", "negative"), [(0, 0), (5, 0), (28, 22), (25, 25), (3, 17)])
+def test_sign_test_is_the_exact_binomial_test(positive, negative):
+    n = positive + negative
+    expected = stats.binomtest(positive, n).pvalue if n else 1.0
+    assert sign_test(positive, negative) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_papers_sign_test_is_not_what_it_prints():
+    """28 of 50 has p = 0.480; the paper says 0.82."""
+    assert round(sign_test(28, 22), 3) == 0.480
+
+
+def test_resampled_tables_are_the_bootstrap_of_records():
+    counts = Counts(*(np.array(cells, float) for cells in ([30, 5], [10, 5], [40, 20], [20, 10])))
+    tables = resample_tables(counts, resamples=20_000, rng=np.random.default_rng(3))
+    assert (sum(tables).sum(axis=1) == 140).all()
+    for cell, original in zip(tables, counts, strict=True):
+        share = original / 140
+        assert cell.mean(axis=0) == pytest.approx(original, abs=0.2)
+        assert cell.var(axis=0) == pytest.approx(140 * share * (1 - share), rel=0.05)
+
+
+def test_gap_intervals_agree_with_resampling_rows():
+    """The fast way (cells) and the obvious way (rows) give the same interval."""
+    rng = np.random.default_rng(4)
+    group, truth, guess = rng.integers(0, 2, (3, 3_000))
+    guess = np.where(rng.random(3_000) < 0.2 * group, 1, guess)
+    cells = [
+        [np.sum((group == g) & (truth == t) & (guess == p)) for g in (0, 1)]
+        for t, p in ((1, 1), (0, 1), (0, 0), (1, 0))
+    ]
+    counts = Counts(*(np.array(cell, float) for cell in cells))
+    ours, _ = gap_intervals(counts, resamples=4_000, rng=rng)
+    slow = []
+    for _ in range(2_000):
+        rows = rng.integers(0, 3_000, 3_000)
+        rates = [guess[rows][group[rows] == g].mean() for g in (0, 1)]
+        slow.append(abs(rates[0] - rates[1]))
+    assert ours == pytest.approx(np.quantile(slow, [0.025, 0.975]), abs=0.004)
+
+
+def test_streams_are_keyed_by_budget_and_purpose():
+    draws = {
+        (purpose, epsilon): generator(0, purpose=purpose, epsilon=epsilon).random()
+        for purpose in range(3)
+        for epsilon in (0.1, 1.0, np.inf)
+    }
+    assert len(set(draws.values())) == 9
+    assert generator(0, purpose=1, epsilon=1.0).random() == draws[1, 1.0]
+    assert generator(1, purpose=1, epsilon=1.0).random() != draws[1, 1.0]

@@ -1,0 +1,430 @@
+import dataclasses
+import itertools
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numba import njit
+from scipy import stats
+
+from pcer.data.dataset import standardise
+from pcer.errors import InputError, PcerError
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    Model,
+    TrainConfig,
+    TrainingData,
+    cpu_kernels,
+    train_seeds,
+)
+from pcer.train import engine as fleets
+from pcer.train.config import NO_DP
+from pcer.train.cpu import CpuStep
+from pcer.train.fleet import plan_blocks
+from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
+from pcer.train.streams import Purpose, initial_weights, stream
+from tests import reference_train as slow
+from tests.train_cases import (
+    CONFIG,
+    make_data,
+    make_models,
+    moved,
+    plain_logits,
+    plain_states,
+)
+
+CPU = torch.device("cpu")
+
+
+def assemble(data, models, config=CONFIG):
+    with torch.no_grad():
+        return fleets.assemble(data, models, config, device=CPU, secret=b"")
+
+
+def test_a_model_is_the_same_bit_for_bit_in_any_block():
+    data, models = make_data(), make_models()
+    together = fleets.train_block(data, models, CONFIG)
+    backwards = fleets.train_block(data, models[::-1], CONFIG)[::-1]
+    assert np.array_equal(together, backwards)
+    for index in (0, 2, 7, 11):
+        alone = fleets.train_block(data.only([models[index].seed]), [models[index]], CONFIG)
+        assert np.array_equal(alone[0], together[index])
+    for size in (2, 3, 5, 7):
+        pieces = [
+            fleets.train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)
+        ]
+        assert np.array_equal(np.concatenate(pieces), together)
+    assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
+
+
+def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
+    config = TrainConfig(epochs=2)
+    data = make_data(n=1500, n_features=21, seeds=range(2))
+    models = make_models(range(2))
+    together = fleets.train_block(data, models, config)
+    for index, model in enumerate(models):
+        assert np.array_equal(fleets.train_block(data, [model], config)[0], together[index])
+
+
+def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
+    monkeypatch.setattr(Widths, "of", lambda sampling: Widths(32, 32))
+    with pytest.raises(PcerError, match="records does not fit the 32 padded columns"):
+        assemble(make_data(), make_models())
+
+
+def test_schedule_holds_each_models_own_draws():
+    data, models = make_data(), make_models()
+    fleet, sampling = assemble(data, models), CONFIG.sampling(210)
+    padding = 4 * data.n_records
+    for index, model in enumerate(models):
+        positions = sampled_positions(model.seed, model.epsilon, sampling, b"")
+        for step in range(sampling.n_steps):
+            drawn = positions[positions // 210 == step] % 210
+            expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
+            assert fleet.schedule.sizes[step, index] == len(expected)
+            row = fleet.schedule.rows[step, index].tolist()
+            assert row[: len(expected)] == expected.tolist()
+            assert set(row[len(expected) :]) <= {padding}
+
+
+def test_an_empty_batch_is_only_padding():
+    rows = torch.full((3, 32), 99, dtype=torch.int32)
+    sizes = fill_rows(rows, torch.tensor([1, 8]), torch.arange(4, dtype=torch.int32))
+    assert sizes.tolist() == [1, 0, 1]
+    assert rows[0, 0] == 1
+    assert rows[2, 0] == 0
+    assert (rows[1] == 99).all()
+
+
+def batches_of(fleet, n_steps):
+    return zip(fleet.schedule.rows[:n_steps], fleet.schedule.sizes[:n_steps], strict=True)
+
+
+def first_noise(data, models, config, n_steps=1):
+    """The noise that really entered the weights in the first steps, in standard deviations."""
+    fleet = assemble(data, models, config)
+    loop, noise = CpuStep(fleet), []
+    with torch.no_grad():
+        for rows, sizes in batches_of(fleet, n_steps):
+            clean = fleets.batch_sum(fleet, loop.state.weights, rows)
+            before = loop.state.velocity.clone()
+            loop.advance(rows, sizes)
+            change = loop.state.velocity - before * fleet.rule.momentum
+            noise.append((change * fleet.rule.expected_batch - clean) / fleet.std)
+    used = torch.zeros(fleet.layout.width, dtype=torch.bool)
+    for layer in fleet.layout.layers(used[None]):
+        layer.matrix[:] = True
+    return torch.stack(noise)[..., used].double().numpy()
+
+
+@pytest.mark.parametrize("hidden", [(16, 8), (64, 32), (5,), (12, 7, 3), ()])
+@pytest.mark.parametrize("batch", [40, 2])  # with 2 expected, some batches are empty
+def test_compiled_step_is_the_plain_step_in_float64(hidden, batch):
+    config = dataclasses.replace(CONFIG, hidden=hidden, clip_norm=0.4, expected_batch=batch)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    fleet = moved(assemble(make_data(), company, config), dtype=torch.float64)
+    assert batch > 2 or (fleet.schedule.sizes[:15] == 0).any()
+    loop = CpuStep(fleet)
+    with torch.no_grad():
+        for both in batches_of(fleet, 15):
+            loop.advance(*both)
+        *_, state = itertools.islice(plain_states(fleet, company), 15)
+    for name in ("weights", "velocity"):
+        mine, plain = (fleet.layout.layers(getattr(s, name)) for s in (loop.state, state))
+        for ours, theirs in zip(mine, plain, strict=True):
+            torch.testing.assert_close(ours.matrix, theirs.matrix, atol=1e-10, rtol=1e-10)
+
+
+def test_predictions_are_those_of_the_plain_network():
+    """More records than are predicted at a time, and not a multiple of that."""
+    fleet = assemble(make_data(n=1300), make_models())
+    with torch.no_grad():
+        found, plain = fleets.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
+    np.testing.assert_allclose(found, plain, atol=1e-5)
+
+
+def test_a_stream_whose_first_words_are_not_enough_is_drawn_from_the_start_again(monkeypatch):
+    usual, asked = assemble(make_data(), make_models()).schedule, []
+
+    def counted(sampling, spare):
+        asked.append(spare)
+        return n_draws(sampling, spare)
+
+    monkeypatch.setattr("pcer.train.cpu.SPARE_DRAWS", 0.5)
+    monkeypatch.setattr("pcer.train.cpu.n_draws", counted)
+    again = assemble(make_data(), make_models()).schedule
+    assert max(asked) > 0.5
+    assert torch.equal(again.rows, usual.rows)
+    assert torch.equal(again.sizes, usual.sizes)
+
+
+def largest_correlation(rows):
+    """Largest correlation of two rows, in standard deviations of what chance gives."""
+    found = np.corrcoef(rows) - np.eye(len(rows))
+    return np.abs(found).max() * math.sqrt(rows.shape[1])
+
+
+def test_noise_in_the_weights_is_standard_normal_and_shared_by_nothing():
+    models = make_models(budgets=((0.5, 40.0), (1.0, 40.0), (4.0, 70.0)))
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    noise = first_noise(make_data(), models, config, n_steps=4)
+    steps, n_models, n_parameters = noise.shape
+    values = noise.ravel()
+    assert stats.kstest(values, stats.norm.cdf).pvalue > 1e-4
+    assert abs(values.var() - 1) < 4.5 * math.sqrt(2 / values.size)
+    rows = noise.reshape(steps * n_models, n_parameters)  # every pair of steps and models
+    assert largest_correlation(rows) < 5.5
+    for lag in (1, 2, 64, n_parameters // 2):  # neighbouring parameters
+        a, b = rows[:, :-lag].ravel(), rows[:, lag:].ravel()
+        assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(a.size)
+
+
+def test_shared_noise_would_be_seen():
+    """The test above must fail if two budgets, seeds or steps shared a draw."""
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    noise = first_noise(make_data(), make_models(budgets=((0.5, 40.0), (4.0, 70.0))), config)[0]
+    noise[3] = noise[5]
+    assert largest_correlation(noise) > 20
+
+
+def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
+    """With shared noise and one start, two models would give s2 g1 - s1 g2 = (s2 - s1) clean."""
+    config = TrainConfig(hidden=(64, 32), expected_batch=40)
+    data = make_data()
+    fleet = assemble(data, make_models([0], budgets=((0.5, 40.0), (4.0, 20.0))), config)
+    loop = CpuStep(fleet)
+    with torch.no_grad():
+        loop.advance(fleet.schedule.rows[0], fleet.schedule.sizes[0])
+    sums = loop.state.velocity * fleet.rule.expected_batch
+    guess = (20 * sums[0] - 40 * sums[1]) / (20 - 40)
+    assert guess.norm() > 20 * math.sqrt(fleet.layout.n_parameters)  # still only noise
+
+
+def test_private_models_without_noise_follow_the_slow_twin():
+    """The whole loop (schedule, standardisation, start, clip, momentum) one record at a time."""
+    data, config = (
+        make_data(n=60, n_features=4),
+        TrainConfig(hidden=(5,), epochs=2, expected_batch=20, clip_norm=0.3),
+    )
+    model, sampling = Model(1, 0.5, 0.0), config.sampling(42)
+    logits = fleets.train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
+    rows = data.train_rows[1]
+    x = data.features.astype(np.float64)
+    x = torch.from_numpy((x - x[rows].mean(axis=0)) / x[rows].std(axis=0))
+    y = torch.from_numpy(data.labels.astype(np.float64))
+    module = slow.mlp((4, 5, 1))
+    bits = stream(seed=1, epsilon=0.5, purpose=Purpose.INITIAL)
+    slow.load_matrices(module, initial_weights(bits, sizes=(4, 5, 1)))
+    positions = sampled_positions(1, 0.5, sampling, b"")
+    drawn = [rows[positions[positions // 42 == t] % 42] for t in range(sampling.n_steps)]
+    slow.train(
+        module,
+        [(x[r], y[r]) for r in drawn],
+        clip=0.3,
+        learning_rate=0.05,
+        momentum=0.9,
+        expected_batch=42 // 3,
+    )
+    np.testing.assert_allclose(logits, module(x).detach()[:, 0], atol=2e-5)
+
+
+def test_constant_features_are_kept_at_zero():
+    data = make_data()
+    constant = np.concatenate([data.features, np.full((300, 1), 7.0)], axis=1)
+    table = fleets.record_table(
+        TrainingData.of(constant, data.labels, data.train_rows), [0], CONFIG, CPU
+    )
+    assert (table[:, 9] == 0).all()
+    torch.testing.assert_close(
+        table[data.train_rows[0], :9].mean(0), torch.zeros(9), atol=1e-5, rtol=0
+    )
+
+
+def test_missing_values_become_the_training_mean_where_allowed():
+    data = make_data()
+    features = data.features.copy()
+    features[::7, 2] = np.nan
+    features[data.train_rows[0], 5] = np.nan
+    holes = TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
+    table = fleets.record_table(holes, [0], CONFIG, CPU).numpy()[:-1]
+    assert (table[::7, 2] == 0).all()
+    assert (table[:, 5] == 0).all()  # never known among the training records
+    known = [row for row in data.train_rows[0] if row % 7]
+    column = features[:, 2].astype(np.float64)
+    expected = (column - column[known].mean()) / column[known].std()
+    np.testing.assert_allclose(table[known, 2], expected[known], rtol=1e-6, atol=1e-6)
+    with pytest.raises(InputError, match=r"Missing features need config\.standardise"):
+        fleets.record_table(holes, [0], TrainConfig(standardise=False), CPU)
+
+
+def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
+    data = make_data()
+    data.features[3, 3] = np.inf
+    with pytest.raises(InputError, match="the first is record 3"):
+        TrainingData.of(data.features, data.labels, data.train_rows, allow_missing=True)
+
+
+def test_features_may_come_standardised():
+    data = make_data()
+    table = fleets.record_table(data, [0], TrainConfig(standardise=False), CPU)[:-1]
+    assert np.array_equal(table[:, :9].numpy(), data.features)
+    np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
+
+
+def test_a_secret_changes_every_model():
+    data, models = make_data(), make_models([0])
+    public = fleets.train_block(data, models, CONFIG)
+    secret = fleets.train_block(data, models, CONFIG, secret=b"only we know")
+    assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    fleets.train_block(make_data(), make_models([0]), CONFIG)
+    assert torch.get_num_threads() == before
+
+
+def test_blocks_hold_every_model_once_and_few_splits():
+    budgets = [
+        Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
+    ]
+    blocks = plan_blocks(budgets, range(50), block_size=24)
+    assert len(blocks) == 13
+    assert {len(block) for block in blocks} == {23, 24}
+    assert sorted(m.seed for block in blocks for m in block) == sorted([*range(50)] * 6)
+    assert max(len({m.seed for m in block}) for block in blocks) <= 5
+
+
+@pytest.mark.parametrize("flags", [EngineFlags(jobs=1), EngineFlags(jobs=2, block_size=3)])
+def test_predictions_are_ordered_by_budget_seed_and_record(flags):
+    data, config = make_data(), TrainConfig(hidden=(8,), epochs=2, expected_batch=70)
+    found = train_seeds(data, budgets=(NO_DP, 2.0), config=config, flags=flags)
+    assert found.logits.shape == (2, 4, 300)
+    assert found.logits.dtype == np.float32
+    assert found.member.shape == (4, 300)
+    assert (found.member.sum(axis=1) == 210).all()
+    assert [b.epsilon for b in found.budgets] == [NO_DP, 2.0]
+    assert found.budgets[1].epsilon_by_accountant["pld"] <= 2.0
+    for (i, budget), seed in itertools.product(enumerate(found.budgets), range(4)):
+        model = Model(seed, budget.epsilon, budget.noise_multiplier)
+        alone = fleets.train_block(data, [model], config)[0]
+        assert np.array_equal(found.logits[i, seed], alone)
+        assert np.array_equal(found.predicted[i, seed], alone > 0)
+
+
+def test_training_learns():
+    data = make_data(n=2000, seeds=[0])
+    found = train_seeds(data, budgets=(NO_DP,), config=TrainConfig(), flags=EngineFlags(jobs=1))
+    right = found.predicted[0, 0] == (data.labels > 0)
+    assert right[~found.member[0]].mean() > 0.8
+
+
+def test_nan_features_are_refused():
+    data = make_data()
+    data.features[17, 2] = np.nan
+    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\); drop"):
+        TrainingData.of(data.features, data.labels, data.train_rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"features": np.zeros(5)}, r"features must be a table .*shape is \(5,\)"),
+        ({"labels": np.full(300, 2)}, "labels must hold one 0 or 1 for each of the 300 records"),
+        ({"labels": np.zeros(7)}, r"its shape is \(7,\)"),
+        ({"train_rows": {}}, "train_rows must hold the split of at least one seed"),
+        ({"train_rows": {0: [1, 1]}}, "train_rows of seed 0 must be different row numbers"),
+        ({"train_rows": {3: [1, 300]}}, "train_rows of seed 3 must be different row numbers"),
+        ({"train_rows": {0: [1], 1: [1, 2]}}, "same number of training records for every seed"),
+    ],
+)
+def test_bad_data_is_refused_in_a_sentence(change, sentence):
+    data = make_data()
+    parts = {"features": data.features, "labels": data.labels, "train_rows": data.train_rows}
+    with pytest.raises(InputError, match=sentence):
+        TrainingData.of(**(parts | change))
+
+
+def test_batch_larger_than_the_data_is_refused_before_training():
+    with pytest.raises(InputError, match="at most the 210 training records, but 256 was given"):
+        train_seeds(make_data(), budgets=(1.0,))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_where_there_is_none_is_refused():
+    with pytest.raises(InputError, match="'cuda' was asked for, but no CUDA device can be used"):
+        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG, flags=EngineFlags(device="cuda"))
+
+
+def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
+    monkeypatch.setattr(fleets, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'needs numba, .* pip install "pcer\[train\]"'):
+        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
+
+
+def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
+    def no_folder(**settings):
+        if settings.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**settings)
+
+    monkeypatch.setattr(cpu_kernels, "njit", no_folder)
+    assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
+
+
+def test_no_room_for_compiled_code_is_told(tmp_path):
+    code = (
+        "import resource\n"
+        "from pcer.train import EngineFlags, prepare\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    prepare(EngineFlags())\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.startswith("OutputError ")
+    assert "(File too large); make room, or name another folder" in done.stdout
+
+
+def test_after_preparing_nothing_is_left_to_compile():
+    code = (
+        "from pcer.train import EngineFlags, NO_DP, prepare, train_seeds\n"
+        "from pcer.train import cpu_data, cpu_kernels\n"
+        "from tests.train_cases import CONFIG, make_data\n"
+        "every = {**vars(cpu_data), **vars(cpu_kernels)}.values()\n"
+        "kernels = [k for k in every if hasattr(k, 'signatures')]\n"
+        "prepare(EngineFlags())\n"
+        "before = [list(k.signatures) for k in kernels]\n"
+        "train_seeds(make_data(), budgets=(NO_DP, 2.0), config=CONFIG, flags=EngineFlags(jobs=1))\n"
+        "assert len(kernels) > 10\n"
+        "assert [list(k.signatures) for k in kernels] == before\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_standardising_is_that_of_the_data_room():
+    generator = np.random.Generator(np.random.PCG64(1))
+    features = generator.normal(1e3, [1e-2, 1, 1e4, 1, 1], (200, 5)).astype(np.float32)
+    features[generator.random((200, 5)) < 0.1] = np.nan
+    features[:, 3] = 7
+    train = np.arange(0, 200, 2)
+    features[train, 4] = np.nan
+    expected = standardise(features, train=train)
+    plain = fleets.standardised(torch.from_numpy(features), torch.from_numpy(train))
+    np.testing.assert_allclose(plain, expected, rtol=1e-6, atol=1e-6)
+    data = TrainingData.of(features, np.arange(200) % 2, {0: train}, allow_missing=True)
+    table = fleets.record_table(data, [0], CONFIG, CPU).numpy()[:-1]
+    np.testing.assert_allclose(table[:, :5], expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(table[:, 6], 1 + np.square(expected).sum(axis=1), rtol=1e-6)
+    assert (table[:, 5] == 1).all()
+    assert np.array_equal(table[:, 7], np.arange(200) % 2)

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pcer.errors import InputError
+from pcer.train import Model, TrainConfig
+from pcer.train.config import NO_DP
+from pcer.train.engine import train_block
+from pcer.train.opacus import (
+    batch_rows,
+    make_module,
+    private_optimizer,
+    train_module,
+    train_modules,
+)
+from pcer.train.streams import Purpose, initial_weights, stream
+from tests import reference_train as slow
+from tests.train_cases import make_data
+
+CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
+
+
+def same_start(model):
+    """A factory of the engine's network with the engine's initial weights."""
+
+    def factory(n_features):
+        sizes = (n_features, *CONFIG.hidden, 1)
+        module = slow.mlp(sizes, torch.float32)
+        bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=Purpose.INITIAL)
+        slow.load_matrices(module, initial_weights(bits, sizes=sizes))
+        return module
+
+    return factory
+
+
+@pytest.mark.parametrize("model", [Model(2, NO_DP, 0.0), Model(1, 0.5, 0.0)])
+def test_engine_and_opacus_train_the_same_model_when_the_noise_is_off(model):
+    """Schedule, clip, normalisation, momentum and prediction are one and the same."""
+    data = make_data()
+    ours = train_block(data, [model], CONFIG)[0]
+    theirs = train_module(same_start(model), data, model, CONFIG)
+    np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_any_module_gives_the_same_outputs():
+    def factory(n_features):
+        return nn.Sequential(
+            nn.Unflatten(1, (1, n_features)),
+            nn.Conv1d(1, 4, 3),
+            nn.GroupNorm(2, 4),
+            nn.Flatten(),
+            nn.Linear(4 * (n_features - 2), 1),
+            nn.Flatten(0),
+        )
+
+    data, config = make_data(seeds=range(2)), TrainConfig(epochs=2, expected_batch=70)
+    found = train_modules(factory, data, budgets=(NO_DP, 3.0), config=config)
+    again = train_modules(factory, data, budgets=(3.0,), config=config)
+    assert found.logits.shape == (2, 2, 300)
+    assert found.logits.dtype == np.float32
+    assert np.isfinite(found.logits).all()
+    assert np.array_equal(found.logits[1], again.logits[0])
+    assert found.budgets[1].epsilon_by_accountant["pld"] <= 3.0
+
+
+def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    one, same, other = (
+        make_module(lambda n: nn.Linear(n, 1), 5, Model(seed, 1.0, 1.0), b"").weight
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
+    sampling, noise = CONFIG.sampling(210), []
+    for model in (Model(0, 1.0, 5.0), Model(0, 2.0, 5.0), Model(1, 1.0, 5.0)):
+        module = nn.Linear(20_000, 1)
+        optimizer = private_optimizer(module, model, CONFIG, sampling, b"")
+        for p in module.parameters():
+            p.grad_sample = torch.zeros(1, *p.shape)
+        start = module.weight.detach().clone()
+        optimizer.step()
+        change = (start - module.weight.detach())[0] / CONFIG.learning_rate
+        noise.append((change * sampling.expected_batch / (5.0 * CONFIG.clip_norm)).numpy())
+    rows = np.stack(noise)
+    assert np.abs(rows.var(axis=1) - 1).max() < 4.5 * math.sqrt(2 / 20_000)
+    assert np.abs(np.corrcoef(rows) - np.eye(3)).max() < 4.5 / math.sqrt(20_000)
+
+
+def test_batches_are_those_of_the_engine_and_may_be_empty():
+    config = TrainConfig(epochs=30, expected_batch=2)
+    batches = list(batch_rows(Model(0, 1.0, 1.0), config.sampling(20), b""))
+    assert len(batches) == 300
+    assert min(len(rows) for rows in batches) == 0
+    assert abs(sum(len(rows) for rows in batches) - 600) < 4.5 * math.sqrt(600)
+
+
+def test_training_survives_empty_batches():
+    data = make_data(n=30, seeds=[0])
+    config = TrainConfig(epochs=3, expected_batch=2)
+    logits = train_module(lambda n: nn.Linear(n, 1), data, Model(0, 1.0, 1.0), config)
+    assert np.isfinite(logits).all()
+
+
+def test_a_layer_that_mixes_records_is_refused():
+    def factory(n_features):
+        return nn.Sequential(nn.BatchNorm1d(n_features), nn.Linear(n_features, 1))
+
+    with pytest.raises(InputError, match="cannot be trained with per-record gradients"):
+        train_module(factory, make_data(), Model(0, NO_DP, 0.0), CONFIG)
+
+
+def test_more_than_one_logit_is_refused():
+    with pytest.raises(InputError, match=r"must give one logit per record, but gave \(\d+, 2\)"):
+        train_module(lambda n: nn.Linear(n, 2), make_data(), Model(0, NO_DP, 0.0), CONFIG)

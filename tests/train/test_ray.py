@@ -1,0 +1,288 @@
+"""Sweeps on Ray: the same bytes as here, whoever dies; nobody else gets in; nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from pcer.errors import InputError
+from pcer.train import EngineFlags
+from pcer.train import ray as ray_path
+
+ROOT = Path(__file__).parents[2]
+SWEEP = [
+    *("compas", "--attribute", "race", "--budgets", "none,1", "--seeds", "4"),
+    *("--epochs", "40", "--accountant", "rdp"),
+]
+BLOCKS = ["--block-size", "2", "--jobs", "2"]
+
+
+@pytest.fixture
+def place(tmp_path) -> Iterator[dict[str, str]]:
+    """An environment for Ray: a token of our own, and a short path, as sockets need."""
+    token = tmp_path / "token"
+    token.write_text("a token of the tests, and of nobody else")
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
+        yield {
+            **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "TMPDIR": short,
+            "PYTHONPATH": str(ROOT),
+        }
+
+
+def start(place: dict[str, str], out: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pcer", "train", *SWEEP, *BLOCKS, "-o", str(out), *more]
+    return subprocess.Popen(
+        command, env=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+@pytest.fixture(scope="module")
+def local_bytes(tmp_path_factory) -> bytes:
+    """The release of the sweep on this machine."""
+    out = tmp_path_factory.mktemp("local")
+    running = start(dict(os.environ), out)
+    said, _ = running.communicate()
+    assert running.returncode == 0, said
+    return (out / "compas.race.release.json").read_bytes()
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and theirs."""
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return set()
+    return {int(each) for each in below}.union(*(descendants(int(each)) for each in below))
+
+
+def title(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def listening(pids: set[int]) -> set[str]:
+    """The addresses, in hexadecimal, on which processes listen."""
+    inodes = set()
+    for pid in pids:
+        for handle in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                inodes.add(os.readlink(handle))
+            except OSError:
+                continue
+    rows = [
+        row.split()
+        for name in ("tcp", "tcp6")
+        for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    ours = [row for row in rows if f"socket:[{row[9]}]" in inodes]
+    return {row[1].split(":")[0] for row in ours if row[3] == "0A"}
+
+
+def until(found: Callable[[], object], running: subprocess.Popen[str]) -> object:
+    """Wait for something while a process runs; ask often."""
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        if answer := found():
+            return answer
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.005)
+    raise AssertionError("it never happened")
+
+
+def stop_a_training_worker(driver: int) -> int | None:
+    """Stop a worker amid a block; None if none could be caught there."""
+    for pid in descendants(driver):
+        if title(pid).startswith("ray::train_task"):
+            os.kill(pid, signal.SIGSTOP)
+            if title(pid).startswith("ray::train_task"):
+                return pid
+            os.kill(pid, signal.SIGCONT)
+    return None
+
+
+def alive(pids: set[int]) -> set[int]:
+    return {pid for pid in pids if title(pid)}
+
+
+def require_gone(pids: set[int]) -> None:
+    deadline = time.monotonic() + 90
+    while alive(pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [title(pid) for pid in alive(pids)]
+
+
+def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
+    out = tmp_path / "out"
+    running = start(place, out, "--engine", "ray")
+    until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
+    worker = until(lambda: stop_a_training_worker(running.pid), running)
+    company = descendants(running.pid)
+    addresses = listening({running.pid, *company})
+    assert addresses
+    assert {each for each in addresses if not is_loopback(each)} == set()
+    (head,) = [pid for pid in company if "gcs_server" in title(pid)]
+    environment = Path(f"/proc/{head}/environ").read_bytes().split(b"\0")
+    assert {b"RAY_AUTH_MODE=token", b"RAY_USAGE_STATS_ENABLED=0"} <= set(environment)
+    os.kill(worker, signal.SIGKILL)
+    said, _ = running.communicate()
+    assert running.returncode == 0, said
+    assert (out / "compas.race.release.json").read_bytes() == local_bytes
+    assert "ray, cpu" in (out / "run.log").read_text()
+    require_gone(company)
+    assert os.listdir(place["TMPDIR"]) == []
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a hexadecimal address of /proc/net is 127.x.x.x, ::ffff:127.x.x.x or ::1."""
+    return address.endswith("7F") or address == "0" * 24 + "01000000"
+
+
+def test_a_killed_driver_leaves_nothing_running_and_resumes(tmp_path, place, local_bytes):
+    out = tmp_path / "out"
+    running = start(place, out, "--engine", "ray")
+    until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
+    company = descendants(running.pid)
+    running.kill()
+    running.communicate()
+    require_gone({pid for pid in company if "Agent" not in title(pid)})
+    kept = {path.name: path.stat().st_mtime_ns for path in (out / "compas.scores").glob("block-*")}
+    assert kept
+    assert not list(out.glob("*.release.json"))
+    again = start(place, out, "--engine", "ray", "--keep-scores")
+    said, _ = again.communicate()
+    assert again.returncode == 0, said
+    assert (out / "compas.race.release.json").read_bytes() == local_bytes
+    for name, written in kept.items():
+        assert (out / "compas.scores" / name).stat().st_mtime_ns == written
+    require_gone(company)  # Ray's agents look for their head for up to a minute
+
+
+def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ray_tasks", tmp_path],
+        env=place,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["same"]
+    assert found["same_after_a_death"]
+    assert found["deaths"] == 1
+    assert found["seeds_alike"]
+    kind, sentence = found["given_up"]
+    assert kind == "PcerError"
+    assert "given up after 2 attempts (WorkerCrashedError" in sentence
+    assert found["missing"] == [
+        "InputError",
+        "Missing features need config.standardise, which fills them in.",
+    ]
+    assert found["gpus_of_tasks"] == [[1, 1]] * 6
+    if not torch.cuda.is_available():
+        assert found["false_gpu"][0] == "InputError"
+        assert "no CUDA device can be used here" in found["false_gpu"][1]
+    assert found["no_gpu"][0] == "InputError"
+    assert "no node of the Ray cluster offers a GPU" in found["no_gpu"][1]
+    assert found["versions"][0] == "InputError"
+    assert "was started with pcer 0.0.0; install the same version" in found["versions"][1]
+    assert found["most_in_flight"] == [1, 3, 4]
+    assert found["still_connected"]
+    assert found["closed"]
+    assert found["logs"] > 0
+    assert found["logs_with_secret"] == []
+    assert "secret" not in found["work"]
+    assert os.listdir(place["TMPDIR"]) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("127.0.0.1:1", r"No Ray cluster can be reached at 127.0.0.1:1 \(.*\); check the address"),
+        ("ray://127.0.0.1:1", "No Ray cluster can be reached at ray://127.0.0.1:1"),
+        ("nobody.invalid:6379", "No Ray cluster can be reached at nobody.invalid:6379"),
+        ("head", r"--address must be 'auto', HOST:PORT or ray://HOST:PORT .* 'head' was given"),
+        ("head:port", "'head:port' was given"),
+        ("head:99999", "'head:99999' was given"),
+    ],
+)
+def test_an_address_where_nobody_is(address, sentence):
+    began = time.monotonic()
+    with pytest.raises(InputError, match=sentence):
+        ray_path.require_ray(EngineFlags(engine="ray", address=address))
+    assert time.monotonic() - began < 2 * ray_path.KNOCK_SECONDS
+
+
+def test_somebody_who_is_not_ray(monkeypatch):
+    monkeypatch.setattr(ray_path, "CONNECT_SECONDS", 3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        flags = EngineFlags(engine="ray", address=address)
+        ray_path.require_ray(flags)
+        with (
+            pytest.raises(InputError, match=f"at {address} cannot be used: no answer .* within 3"),
+            ray_path._connected(flags, 1),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("print('Could not find any running Ray instance.'); exit(1)", "cannot be used: Could not"),
+        ("import sys; sys.exit('RPC error: Unauthenticated: ...')", "does not accept our token"),
+        ("import os; os.abort()", "it did not answer as Ray does"),
+    ],
+)
+def test_a_cluster_that_does_not_let_us_in(monkeypatch, said, sentence):
+    monkeypatch.setattr(ray_path, "_TRIAL", said)
+    with pytest.raises(InputError, match=sentence):
+        ray_path._require_entry("auto")
+
+
+def test_a_worker_without_pcer_is_told_apart():
+    error = ray_path._failure(ModuleNotFoundError("No module named 'torch'"))
+    assert isinstance(error, InputError)
+    assert "no module 'torch'" in str(error)
+
+
+def cli(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    code = f"import sys; {before}; from pcer.cli import main; sys.argv[0] = 'pcer'; main()"
+    command = [sys.executable, "-c", code, "train", *SWEEP, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "sentence"),
+    [
+        (["--engine", "ray"], "sys.modules['ray'] = None", 'pip install "pcer[ray]"'),
+        (["--engine", "ray", "--address", "127.0.0.1:1"], "", "No Ray cluster can be reached"),
+        (["--address", "auto"], "", "address is for engine 'ray' only, but 'auto' was given"),
+        (["--engine", "ray", "--device", "cuda:1"], "", "device must be 'cuda', but 'cuda:1'"),
+        (["--engine", "dask"], "", "'dask' is not one of"),
+        (["--block-size", "0"], "", "block_size must be a whole number of at least 1, but 0 was"),
+        (["--block-size", "few"], "", "Invalid value for '--block-size'"),
+        (["--jobs", "-1"], "", "jobs must be a whole number of at least 1, but -1 was given"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(tmp_path, arguments, before, sentence):
+    done = cli(*arguments, "-o", str(tmp_path / "out"), before=before or "pass")
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,285 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from pcer.train import cpu_kernels as kernels
+from pcer.train.step import (
+    Batch,
+    FleetState,
+    Layout,
+    StepRule,
+    clipped_sum,
+    gaussian,
+    momentum_step,
+)
+from tests import reference_train as slow
+
+SHAPES = [(3, 1), (5, 4, 1), (6, 64, 32, 1), (20, 7, 9, 5, 1), (40, 16, 8, 1)]
+CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12
+
+
+def compiled_sum(layout, weights, batch, clip):
+    """``clipped_sum`` by the kernels of the CPU, without the padding."""
+    net = kernels.Net.of(layout)
+    dtype = weights.numpy().dtype
+    rule = kernels.Rule.of(RATE, MOMENTUM, EXPECTED, dtype)
+    sums = torch.empty_like(weights)
+    for model, own in enumerate(weights):
+        parts = (batch.inputs[model], batch.input_square[model], batch.label[model])
+        rows = np.flatnonzero(batch.inputs[model, :, -1]).astype(np.int32)
+        room = kernels.Room.of(layout, len(rows), dtype)
+        limit = clip.numpy()[model, 0, 0]
+        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, net, rule, limit, own.numpy(), room)
+        sums[model] = torch.from_numpy(room.total)
+    return sums
+
+
+both_sums = pytest.mark.parametrize("sum_of", [clipped_sum, compiled_sum])
+
+
+def make_batch(generator, n_models, n_records, n_features, dtype):
+    inputs = torch.randn(n_models, n_records, n_features, generator=generator, dtype=dtype)
+    inputs = inputs * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype) * 2
+    label = torch.randint(0, 2, (n_models, n_records, 1), generator=generator).to(dtype)
+    inputs = torch.cat([inputs, torch.ones_like(label)], dim=-1)
+    inputs[:, -3:] = 0  # padding
+    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
+
+
+def without(batch, record):
+    """The batch with one record turned into padding."""
+    inputs = batch.inputs.clone()
+    inputs[:, record] = 0
+    return Batch(inputs, inputs.square().sum(-1, keepdim=True), batch.label)
+
+
+def make_modules(generator, sizes, n_models, dtype):
+    modules = [slow.mlp(sizes, dtype) for _ in range(n_models)]
+    for module in modules:
+        for p in module.parameters():
+            p.data = 0.4 * torch.randn(p.shape, generator=generator, dtype=dtype)
+    return modules
+
+
+def flat_weights(layout, modules, dtype):
+    weights = torch.zeros(len(modules), layout.width, dtype=dtype)
+    for index, module in enumerate(modules):
+        write(layout, weights[index : index + 1], list(module.parameters()))
+    return weights
+
+
+def write(layout, row, values):
+    for layer, weight, bias in zip(layout.layers(row), values[::2], values[1::2], strict=True):
+        layer.weight[0].copy_(weight.detach().T)
+        layer.bias[0, 0].copy_(bias.detach())
+
+
+def read(layout, row):
+    pairs = [(layer.weight[0].T, layer.bias[0, 0]) for layer in layout.layers(row)]
+    return [array for pair in pairs for array in pair]
+
+
+def real(batch, model):
+    keep = batch.inputs[model, :, -1] > 0
+    return batch.inputs[model][keep, :-1], batch.label[model, :, 0][keep]
+
+
+def clipped_share(module, batch, model, clip):
+    norms = [
+        math.sqrt(sum(float(g.square().sum()) for g in slow.record_gradient(module, x, y)))
+        for x, y in zip(*real(batch, model), strict=True)
+    ]
+    return np.mean(np.array(norms) > clip)
+
+
+@both_sums
+@pytest.mark.parametrize("sizes", SHAPES)
+def test_twenty_steps_agree_with_autograd_record_by_record(sum_of, sizes):
+    generator, dtype = torch.Generator().manual_seed(0), torch.float64
+    modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
+    batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
+    shares = [clipped_share(m, batches[0], i, CLIP) for i, m in enumerate(modules)]
+    assert 0 < np.mean(shares) < 1  # the clip is active on some records and not on others
+    state = run(sum_of, layout, modules, batches, CLIP, dtype)
+    for index, module in enumerate(modules):
+        own = [real(batch, index) for batch in batches]
+        slow.train(
+            module, own, clip=CLIP, learning_rate=RATE, momentum=MOMENTUM, expected_batch=EXPECTED
+        )
+        compare(layout, state, index, module, 1e-10)
+
+
+@both_sums
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # torch, of Opacus' hooks
+@pytest.mark.parametrize("clip", [CLIP, math.inf])
+@pytest.mark.parametrize("sizes", SHAPES)
+def test_twenty_steps_agree_with_opacus(sum_of, sizes, clip):
+    generator, dtype = torch.Generator().manual_seed(1), torch.float64
+    modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
+    batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
+    state = run(sum_of, layout, modules, batches, clip, dtype)
+    for index, module in enumerate(modules):
+        opacus_train(module, [real(batch, index) for batch in batches], clip)
+        compare(layout, state, index, module, 1e-10)
+
+
+@both_sums
+@pytest.mark.parametrize("sizes", SHAPES)
+def test_each_float32_step_agrees_with_autograd_in_float64(sum_of, sizes):
+    generator = torch.Generator().manual_seed(2)
+    modules, layout = make_modules(generator, sizes, 3, torch.float32), Layout(sizes)
+    weights = flat_weights(layout, modules, torch.float32)
+    state = FleetState(weights, torch.zeros_like(weights))
+    for _ in range(6):
+        batch = make_batch(generator, 3, 15, sizes[0], torch.float32)
+        before = state.weights.clone()
+        fresh = FleetState(state.weights, torch.zeros_like(state.velocity))
+        after = step(sum_of, layout, fresh, batch, CLIP)
+        for index in range(3):
+            module = slow.mlp(sizes)
+            for p, value in zip(
+                module.parameters(), read(layout, before[index, None]), strict=True
+            ):
+                p.data = value.double()
+            x, y = real(batch, index)
+            one = [(x.double(), y.double())]
+            slow.train(
+                module, one, clip=CLIP, learning_rate=RATE, momentum=0, expected_batch=EXPECTED
+            )
+            compare(layout, after, index, module, 1e-5)
+        state = after
+
+
+def run(sum_of, layout, modules, batches, clip, dtype):
+    weights = flat_weights(layout, modules, dtype)
+    state = FleetState(weights, torch.zeros_like(weights))
+    for batch in batches:
+        state = step(sum_of, layout, state, batch, clip)
+    return state
+
+
+def step(sum_of, layout, state, batch, clip):
+    limit = torch.full((len(state.weights), 1, 1), clip, dtype=state.weights.dtype)
+    total = sum_of(layout, state.weights, batch, limit)
+    return momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
+
+
+def compare(layout, state, index, module, tolerance):
+    for ours, theirs in zip(
+        read(layout, state.weights[index, None]), module.parameters(), strict=True
+    ):
+        torch.testing.assert_close(
+            ours.double(), theirs.detach().double(), rtol=tolerance, atol=tolerance
+        )
+
+
+def opacus_train(module, batches, clip):
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
+    hooked = GradSampleModule(module)
+    optimizer = DPOptimizer(
+        torch.optim.SGD(module.parameters(), RATE, MOMENTUM),
+        noise_multiplier=0.0,
+        max_grad_norm=min(clip, 1e30),  # Opacus multiplies it by the noise multiplier 0
+        expected_batch_size=EXPECTED,
+    )
+    for x, y in batches:
+        optimizer.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(hooked(x)[:, 0], y).backward()
+        optimizer.step()
+    hooked.to_standard_module()
+
+
+@both_sums
+@pytest.mark.parametrize("sizes", SHAPES)
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes, scale):
+    generator = torch.Generator().manual_seed(3)
+    layout, n_models = Layout(sizes), 6
+    modules = make_modules(generator, sizes, n_models, torch.float32)
+    weights = flat_weights(layout, modules, torch.float32) * scale
+    clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
+    batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
+    whole = sum_of(layout, weights, batch, clip).double()
+    moves = []
+    for record in range(33):
+        less = without(batch, record)
+        moves.append((whole - sum_of(layout, weights, less, clip).double()).norm(dim=1))
+    share = torch.stack(moves) / clip[:, 0, 0]
+    assert share.max() <= 1 + 2e-6  # rounding of a sum of 33 float32 terms
+    if scale == 300.0:
+        assert share.max() > 0.99  # the bound is reached, not only kept
+
+
+def test_padding_counts_for_nothing():
+    generator = torch.Generator().manual_seed(4)
+    layout = Layout((5, 4, 1))
+    weights = flat_weights(
+        layout, make_modules(generator, (5, 4, 1), 2, torch.float32), torch.float32
+    )
+    batch = make_batch(generator, 2, 32, 5, torch.float32)
+    batch.inputs.zero_()
+    total = clipped_sum(layout, weights, batch, torch.ones(2, 1, 1))
+    assert (total == 0).all()
+
+
+def test_layers_start_at_aligned_places_and_do_not_overlap():
+    layout = Layout((7, 5, 3, 1))
+    assert all(start % 16 == 0 for start in layout.starts)
+    assert layout.width % 64 == 0
+    assert layout.n_parameters == 7 * 5 + 5 + 5 * 3 + 3 + 3 + 1
+    flat = torch.zeros(2, layout.width)
+    for layer in layout.layers(flat):
+        layer.matrix.add_(1)
+    assert flat.max() == 1
+    assert flat.sum() == 2 * layout.n_parameters
+
+
+def noise_sample(n_models=4, width=200_000):
+    bits = np.random.Generator(np.random.PCG64(11)).integers(
+        -(2**31), 2**31, (n_models, width), dtype=np.int32
+    )
+    return gaussian(torch.from_numpy(bits), torch.ones(n_models, 1)).double().numpy()
+
+
+def test_noise_has_the_moments_of_a_normal_variable():
+    values = noise_sample().ravel()
+    n = values.size
+    for power, expected, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((values**power).mean() - expected) < 4.5 * math.sqrt(variance / n)
+
+
+def test_noise_has_the_tails_of_a_normal_variable():
+    values = noise_sample().ravel()
+    assert stats.kstest(values[:200_000], stats.norm.cdf).pvalue > 1e-4
+    for limit in (2.0, 3.0, 4.0):
+        for side in (values > limit, values < -limit):
+            expected = values.size * stats.norm.sf(limit)
+            assert abs(side.sum() - expected) < 4.5 * math.sqrt(expected)
+
+
+def test_the_two_halves_of_a_row_are_independent():
+    for row in noise_sample():
+        a, b = np.split(row, 2)
+        for left, right in ((a, b), (a**2, b**2), (np.abs(a), b)):
+            assert abs(np.corrcoef(left, right)[0, 1]) < 4.5 / math.sqrt(len(a))
+
+
+def test_noise_is_box_muller_number_by_number():
+    edge = [-(2**31), -(2**31) + 1, -1, 0, 1, 12345, 2**30, 2**31 - 1]
+    bits = torch.tensor([edge + edge[::-1]], dtype=torch.int32)
+    values = gaussian(bits, torch.tensor([[3.0]]))[0]
+    pairs = [slow.box_muller(r, a) for r, a in zip(edge, edge[::-1], strict=True)]
+    expected = torch.tensor([p[0] for p in pairs] + [p[1] for p in pairs]) * 3
+    torch.testing.assert_close(values, expected, rtol=1e-5, atol=2e-4)
+    assert values.abs().max() > 19  # six standard deviations and more can be reached
+
+
+def test_no_noise_is_exactly_zero():
+    bits = torch.tensor([[0, -(2**31), 5, 2**31 - 1]], dtype=torch.int32)
+    assert (gaussian(bits, torch.zeros(1, 1)) == 0).all()
