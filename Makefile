@@ -1,15 +1,19 @@
-# Two commands: `make demo` and `make test`. Both do all the set-up they need.
+# Two commands: `make demo` and `make test`. Both do all the set-up they need. `make test-more` runs
+# what takes too long for every change.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test clean
+.PHONY: demo test test-more clean
 
 demo: $(VENV)/.train
 	@$(VENV)/bin/pcer demo --out pcer-demo
 
 test: $(VENV)/.dev
 	@scripts/check
+
+test-more: $(VENV)/.dev
+	@$(VENV)/bin/python -m pytest -m "slow and not gpu"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
