@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 from pcer.errors import require_positive
 
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 DEFAULT_FLOOR = 1e-3
 FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -116,7 +118,7 @@ def pcer(
     return np.asarray(benefit / np.maximum(privacy_cost, floor))
 
 
-def floor_dominated(privacy_cost: FloatArray, *, floor: float) -> npt.NDArray[np.bool_]:
+def floor_dominated(privacy_cost: FloatArray, *, floor: float) -> BoolArray:
     """Whether every group's cost is below the floor, so that PCER says nothing new.
 
     >>> floor_dominated(np.array([[0.0005, 0.0], [0.002, 0.0]]), floor=0.001)
@@ -251,7 +253,7 @@ def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return out
 
 
-def _binary(values: npt.ArrayLike, *, name: str) -> npt.NDArray[np.int64]:
+def _binary(values: npt.ArrayLike, *, name: str) -> IntArray:
     array = np.asarray(values)
     if array.ndim != 1 or not np.isin(array, (0, 1)).all():
         raise ValueError(

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.attacks.lira import ROUNDING, require_enough_models
-from pcer.attacks.ranking import BoolArray, Ranked, Ranker
+from pcer.attacks.ranking import Ranked, Ranker
 from pcer.errors import require_open_unit
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray
 from pcer.statistics import SIGNIFICANCE, holm
 
 GUESSED_SHARE = 0.05

@@ -22,10 +22,9 @@ from pcer.attacks.groups import (
     single_model_attacks,
 )
 from pcer.attacks.lira import LEAST_MODELS
-from pcer.attacks.ranking import BoolArray, IntArray
 from pcer.attacks.single import Advantage, PooledAdvantage, auc_advantage, clustered_auc
 from pcer.errors import InputError
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import (
     Exposure,
     PooledExposure,

@@ -27,7 +27,7 @@ from pcer.attacks.lira import (
     surplus_of,
     typical_difference,
 )
-from pcer.attacks.ranking import BoolArray, IntArray, Ranked, Ranker
+from pcer.attacks.ranking import Ranked, Ranker
 from pcer.attacks.single import (
     Advantage,
     AucPool,
@@ -41,7 +41,7 @@ from pcer.attacks.single import (
     ranked_tpr_excess,
     true_label_logit,
 )
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 
 SMALL_RATES = {"tpr_excess_at_1_percent": 0.01, "tpr_excess_at_0.1_percent": 0.001}
 """Proxies of the low end of the ROC curve, by false positive rate."""

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.ranking import BoolArray
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray
 
 LEAST_MODELS = 8
 """With fewer models too many records have nobody in, or nobody out, among the others."""

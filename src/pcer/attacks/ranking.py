@@ -16,10 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Keys: TypeAlias = npt.NDArray[np.uint64]
 
 KEY_BITS = 64

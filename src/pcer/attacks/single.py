@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.ranking import BoolArray, Ranked, Ranker
+from pcer.attacks.ranking import Ranked, Ranker
 from pcer.errors import require_open_unit
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
 """Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded."""
@@ -52,9 +52,7 @@ class Influence(NamedTuple):
     parts: FloatArray
 
 
-def true_label_logit(
-    logits: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.int64]
-) -> FloatArray:
+def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
     """Log odds that the model gives the true label: the scaled logit of LiRA.
 
     Args:
@@ -230,7 +228,7 @@ class AucPool:
         n_groups: how many groups.
     """
 
-    def __init__(self, codes: npt.NDArray[np.int64], *, n_groups: int) -> None:
+    def __init__(self, codes: IntArray, *, n_groups: int) -> None:
         self._codes, self._n_groups = codes, n_groups
         self._parts = np.zeros(len(codes))
         self._aucs: list[list[float]] = [[] for _ in range(n_groups)]

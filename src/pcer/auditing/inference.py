@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer.auditing.measure import Measured, Pair, SplitMeans, at_least_sample_variance
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p, upper_p
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +31,7 @@ class Evidence:
     claim_error: FloatArray
     claim_p: FloatArray
     double_p: FloatArray
-    double: npt.NDArray[np.int64]
+    double: IntArray
     """Index of the doubly disadvantaged group, -1 for none."""
 
     def of_budget(self, k: int) -> Evidence:
@@ -120,7 +116,7 @@ def _double(
     pairs: tuple[Pair, ...],
     *,
     outcome: Outcome,
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """Which group of each pair has both the higher cost and the worse rate, beyond chance."""
     first, second = np.array(pairs).T
     worse_rate = parts["rate"] if outcome == "harm" else -parts["rate"]

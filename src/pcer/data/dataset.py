@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
+from pcer.metrics import IntArray
 
 Outcome = Literal["benefit", "harm"]
 Features = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 UNKNOWN_GROUP = -1
 SPLIT_KEY = (
@@ -35,7 +35,7 @@ class ProtectedAttribute:
 
     name: str
     group_names: tuple[str, ...]
-    codes: Integers
+    codes: IntArray
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codes", _frozen(self.codes, np.int64))
@@ -74,11 +74,11 @@ class GroupedDataset:
     name: str
     features: Features
     feature_names: tuple[str, ...]
-    labels: Integers
+    labels: IntArray
     attributes: tuple[ProtectedAttribute, ...]
     outcome: Outcome
     positive_label: str
-    record_ids: Integers
+    record_ids: IntArray
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -120,8 +120,8 @@ class GroupedDataset:
 class Split:
     """Positions of the training and of the test records, both increasing, and the split's name."""
 
-    train: Integers
-    test: Integers
+    train: IntArray
+    test: IntArray
     id: str
 
 
@@ -148,13 +148,13 @@ def split(dataset: GroupedDataset, *, seed: int) -> Split:
     return Split(train=train, test=test, id=_split_id(dataset.record_ids, train, test))
 
 
-def draw(items: Integers, n: int, *, key: tuple[int, ...]) -> Integers:
+def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
     """The ``n`` items with the smallest random numbers, in their order in ``items``."""
     numbers = np.random.PCG64(np.random.SeedSequence(key)).random_raw(items.size)
     return items[np.sort(np.argsort(numbers, kind="stable")[:n])]
 
 
-def standardise(features: Features, *, train: Integers) -> Features:
+def standardise(features: Features, *, train: IntArray) -> Features:
     """Give every column mean 0 and standard deviation 1 over the training records alone.
 
     | column | becomes |
@@ -214,6 +214,6 @@ def _canonical_parts(dataset: GroupedDataset) -> Iterator[bytes]:
     yield (plain + np.float32(0)).astype("<f4").tobytes()  # adding 0 makes -0 the same as 0
 
 
-def _split_id(record_ids: Integers, train: Integers, test: Integers) -> str:
+def _split_id(record_ids: IntArray, train: IntArray, test: IntArray) -> str:
     parts = (record_ids[part].astype("<i8").tobytes() for part in (train, test))
     return hashlib.sha256(b"|".join(parts)).hexdigest()[:16]

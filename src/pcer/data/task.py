@@ -13,13 +13,13 @@ from pcer.data.dataset import (
     UNKNOWN_GROUP,
     Features,
     GroupedDataset,
-    Integers,
     Outcome,
     ProtectedAttribute,
     draw,
 )
 from pcer.data.fetch import DataFile
 from pcer.errors import InputError
+from pcer.metrics import IntArray
 
 Column = npt.NDArray[Any]
 Columns = Mapping[str, Column]
@@ -192,7 +192,7 @@ def _holds(columns: Columns, condition: Condition) -> npt.NDArray[np.bool_]:
     return np.asarray(compare(columns[column], constant), dtype=bool)
 
 
-def _kept(columns: Columns, conditions: tuple[Condition, ...]) -> Integers:
+def _kept(columns: Columns, conditions: tuple[Condition, ...]) -> IntArray:
     n_rows = len(next(iter(columns.values())))
     everything = np.ones(n_rows, dtype=bool)
     return np.flatnonzero(
@@ -200,7 +200,7 @@ def _kept(columns: Columns, conditions: tuple[Condition, ...]) -> Integers:
     )
 
 
-def _sampled(task: DatasetTask, kept: Integers, positive: npt.NDArray[np.bool_]) -> Integers:
+def _sampled(task: DatasetTask, kept: IntArray, positive: npt.NDArray[np.bool_]) -> IntArray:
     if task.balance:
         sides = [kept[~positive[kept]], kept[positive[kept]]]
         n = min(side.size for side in sides)

@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from pcer._version import __version__
 from pcer.errors import InputError
 from pcer.files import explain
+from pcer.metrics import IntArray
 from pcer.release import (
     HINTS,
     Coded,
     Confusion,
     GroupTables,
-    IntArray,
     Outcome,
     Provenance,
     Release,

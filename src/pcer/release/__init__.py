@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pcer.release.columns import (
     Coded,
-    IntArray,
     column_of,
     cross,
     named_columns,
@@ -42,7 +41,6 @@ __all__ = [
     "Confusion",
     "Exposure",
     "GroupTables",
-    "IntArray",
     "Name",
     "Outcome",
     "Panel",

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError
-
-IntArray = npt.NDArray[np.int64]
+from pcer.metrics import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _unique_objects(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray
     return np.array(list(known), dtype=object), inverse
 
 
-def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     """A column as a numpy array and where it is missing."""
     import narwhals as nw
 
@@ -130,7 +129,7 @@ def _is_gap(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def numbers_of(value: Any, n: int, *, name: str) -> npt.NDArray[np.float64]:
+def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
     """A column of numbers, or one number for all ``n`` records; NaN where missing."""
     array, missing = values_of(spread(value, n), name=name)
     try:

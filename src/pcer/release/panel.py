@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from pcer.metrics import Counts, FloatArray
+from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release.format import (
     Confusion,
     Exposure,
@@ -39,7 +38,7 @@ class Panel:
     epsilon: float
     seeds: tuple[int, ...]
     group_names: tuple[str, ...]
-    split: npt.NDArray[np.int64]
+    split: IntArray
     """(seed,) which of the budget's distinct splits each run used, from 0."""
     train: Counts | None
     test: Counts | None
@@ -150,7 +149,7 @@ def _floats(values: Iterable[float | None]) -> FloatArray:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _codes(splits: Iterable[str | int | None]) -> npt.NDArray[np.int64]:
+def _codes(splits: Iterable[str | int | None]) -> IntArray:
     """Number the splits from 0. Runs without an id count as one split: the private reading."""
     known: dict[tuple[str, str], int] = {}
     keys = ((type(split).__name__, str(split)) for split in splits)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer._version import __version__
 from pcer.attacks import (
@@ -25,6 +23,7 @@ from pcer.attacks import (
     weigh,
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, Split
+from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
     Confusion,
     Exposure,
@@ -36,29 +35,10 @@ from pcer.release import (
     Subject,
     Training,
 )
-from pcer.train import Budget, TrainConfig, joint_epsilon
-
-BoolArray = npt.NDArray[np.bool_]
+from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 """What to call, and with what."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """What every model of a sweep says about every record.
-
-    Attributes:
-        budgets: ascending, with the noise used and the epsilon spent.
-        seeds: the seeds.
-        logits: (budget, seed, record).
-        member: (seed, record), whether the record was trained on.
-    """
-
-    budgets: tuple[Budget, ...]
-    seeds: tuple[int, ...]
-    logits: npt.NDArray[np.float32]
-    member: BoolArray
 
 
 class Trained(Protocol):
@@ -91,7 +71,7 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained, scores: Scores, splits: Mapping[int, Split], *, n_processes: int = 1
+    sweep: Trained, scores: Predictions, splits: Mapping[int, Split], *, n_processes: int = 1
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -112,7 +92,7 @@ def build_releases(
 def _release(
     sweep: Trained,
     attribute: ProtectedAttribute,
-    scores: Scores,
+    scores: Predictions,
     splits: Mapping[int, Split],
     origin: tuple[Training, Provenance],
     attacked: Sequence[Attacked],
@@ -143,7 +123,9 @@ def _release(
     )
 
 
-def attack_models(sweep: Trained, scores: Scores, *, n_processes: int = 1) -> list[list[Attacked]]:
+def attack_models(
+    sweep: Trained, scores: Predictions, *, n_processes: int = 1
+) -> list[list[Attacked]]:
     """For every attribute and budget what the attacks found.
 
     Args:
@@ -180,7 +162,7 @@ def _run_all(tasks: Sequence[Task], n_processes: int) -> list[Any]:
     return found
 
 
-def _views(sweep: Trained, scores: Scores, b: int) -> list[BudgetScores]:
+def _views(sweep: Trained, scores: Predictions, b: int) -> list[BudgetScores]:
     """The models of a budget beside every attribute; all share the same arrays."""
     logits = scores.logits[b]
     return [
@@ -206,7 +188,7 @@ def _bounds(
 
 
 def _run(
-    scores: Scores,
+    scores: Predictions,
     b: int,
     s: int,
     split_id: str,
@@ -237,7 +219,7 @@ def _tables(views: Sequence[BudgetScores]) -> list[list[dict[str, GroupTables]]]
 
 def _tables_of(
     names: tuple[str, ...],
-    cells: npt.NDArray[np.int64],
+    cells: IntArray,
     exposure: dict[str, dict[str, Exposure]],
 ) -> dict[str, GroupTables]:
     return {
@@ -248,7 +230,7 @@ def _tables_of(
     }
 
 
-def _counts(scores: BudgetScores) -> npt.NDArray[np.int64]:
+def _counts(scores: BudgetScores) -> IntArray:
     """(seed, group, member, cell) counts; a probability of 1/2 or more predicts positive."""
     n_seeds, n_groups = len(scores.member), len(scores.group_names)
     chosen = {
@@ -277,7 +259,7 @@ def _confusion(tn: int, fp: int, fn: int, tp: int) -> Confusion:
     return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
 
 
-def _training(sweep: Trained, scores: Scores) -> Training:
+def _training(sweep: Trained, scores: Predictions) -> Training:
     private = [budget for budget in scores.budgets if not math.isinf(budget.epsilon)]
     return Training(
         mechanism="dp-sgd" if private else "sgd",
@@ -296,7 +278,7 @@ def release_config(sweep: Trained) -> dict[str, Any]:
     }
 
 
-def _joint_privacy(sweep: Trained, scores: Scores, private: list[Budget]) -> dict[str, Any]:
+def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -> dict[str, Any]:
     """What releasing every model of the sweep costs a person who is in all training sets."""
     n_train = int(scores.member[0].sum())
     seeds = len(scores.seeds)

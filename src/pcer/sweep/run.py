@@ -31,11 +31,12 @@ from pcer.store import (
     save_array,
     save_block,
 )
-from pcer.sweep.releases import Scores, build_releases, release_config
+from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
     Budget,
     EngineFlags,
     Model,
+    Predictions,
     TrainConfig,
     TrainingData,
     calibrate,
@@ -200,7 +201,7 @@ def _key(model: Model) -> Key:
 
 def _collect(
     sweep: Sweep, work: Path, splits: dict[int, Split], budgets: Sequence[Budget]
-) -> Scores:
+) -> Predictions:
     """All logits (budget, seed, record), from the finished blocks."""
     n = sweep.dataset.n_records
     logits = np.full((len(budgets), len(sweep.seeds), n), np.nan, dtype=np.float32)
@@ -216,7 +217,7 @@ def _collect(
     member = np.zeros((len(sweep.seeds), n), dtype=bool)
     for seed, index in row.items():
         member[index, splits[seed].train] = True
-    return Scores(budgets=tuple(budgets), seeds=sweep.seeds, logits=logits, member=member)
+    return Predictions(budgets=tuple(budgets), seeds=sweep.seeds, logits=logits, member=member)
 
 
 def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Counts = npt.NDArray[np.int64]
+from pcer.metrics import FloatArray, IntArray
+
 _SAFE_PAIRS = 2**61  # above this, twice the pairs no longer fit a 64-bit integer
 
 
@@ -34,10 +35,10 @@ class Auc:
 class ScoreCounts:
     """Members and non-members per score, or per bin of scores from ``low`` to ``high``."""
 
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    members: Counts
-    nonmembers: Counts
+    low: FloatArray
+    high: FloatArray
+    members: IntArray
+    nonmembers: IntArray
 
 
 def auc_from_counts(parts: list[ScoreCounts]) -> Auc | None:
@@ -94,7 +95,7 @@ def _merged(parts: list[ScoreCounts]) -> ScoreCounts:
     )
 
 
-def _delong(counts: npt.NDArray[np.generic], placements: Counts, value: float) -> float:
+def _delong(counts: npt.NDArray[np.generic], placements: IntArray, value: float) -> float:
     """Variance of one side's mean placement."""
     weights, places = counts.astype(np.float64), placements.astype(np.float64)
     n = weights.sum()

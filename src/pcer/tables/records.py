@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer.errors import InputError
+from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Coded, text_of
 from pcer.tables.count import SPLITS, RunKey, positive_name
 from pcer.tables.membership import RUN_SEED, of_runs
@@ -41,9 +41,9 @@ class BudgetRecords:
     """
 
     runs: tuple[RunKey, ...]
-    probability: npt.NDArray[np.float64]
-    positive: npt.NDArray[np.bool_]
-    member: npt.NDArray[np.bool_]
+    probability: FloatArray
+    positive: BoolArray
+    member: BoolArray
     groups: tuple[Coded, ...]
     splits: tuple[str, ...]
 
@@ -142,7 +142,7 @@ def _coded(values: Any) -> Coded:
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
 
 
-def _digest(ids: Coded, inside: npt.NDArray[np.bool_]) -> str:
+def _digest(ids: Coded, inside: BoolArray) -> str:
     """The name of a split: as ``release_from_predictions`` derives it from record ids."""
     text = "\n".join(ids.names[code] for code in np.sort(ids.codes[inside]))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
+from pcer.metrics import BoolArray, IntArray
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP
 
 FloatArray = NDArray[np.float32]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

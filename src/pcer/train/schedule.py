@@ -18,8 +18,8 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pcer.errors import PcerError
+from pcer.metrics import IntArray
 from pcer.train.config import Sampling
-from pcer.train.fleet import IntArray
 from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
 
