@@ -72,7 +72,7 @@ def write_table(folder: Path, n_rows: int) -> str:
 def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
     import ibis
 
-    from pcer.tables.release import ReleaseFacts, releases_from_table
+    from pcer.tables import ReleaseFacts, releases_from_table
     from pcer.tables.source import PredictionColumns
 
     release = releases_from_table(

@@ -12,6 +12,7 @@ import pytest
 
 import pcer
 from pcer.errors import InputError
+from pcer.release import Training
 
 COLUMNS = {
     "label": ["yes", "no", "yes", "no", "yes", "no", "yes", "no"],
@@ -90,6 +91,15 @@ def test_many_models_in_one_table():
     assert built.subject.n_records == n
     alone = release(COLUMNS)
     assert all(run.groups == alone.runs[0].groups for run in built.runs)
+
+
+def test_what_is_known_of_the_training_travels():
+    table = {name: values * 2 for name, values in COLUMNS.items()}
+    epsilon = [1.0] * len(COLUMNS["label"]) + [None] * len(COLUMNS["label"])
+    said = Training(mechanism="dp-sgd", split_kind="other", config={"epochs": 2}, joint_privacy=3.0)
+    built = release(table, epsilon=epsilon, dp_delta=1e-5, training=said)
+    assert built.training == said.model_copy(update={"split_kind": "random"})
+    assert [run.dp_delta for run in built.runs] == [1e-5, None]
 
 
 def test_record_ids_name_the_split():
@@ -186,7 +196,7 @@ def test_a_gap_in_one_attribute_is_a_gap_in_the_crossing():
         ({"split_id": ["a"] * 9}, "one length"),
         ({"split": ["train"] * 4 + ["test"] * 3 + [None]}, "split is missing in 1 records"),
         ({"split_kind": "shuffled"}, "split_kind must be"),
-        ({"positive_label": None}, "Say which of the labels"),
+        ({"positive_label": None}, "say which of these labels is positive"),
         ({"positive_label": "maybe"}, "'maybe' is not among"),
         ({"sensitive_features": ["f"] * 8}, "at least 2|at least two"),
         ({"sensitive_features": ["f"] * 8, "attribute": None}, "Name the protected attribute"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import functools
 import io
 import json
@@ -129,6 +130,16 @@ def test_a_release_says_how_it_was_trained(tmp_path):
     assert (joint["private_models"], joint["models_without_privacy"]) == (4, 4)
     assert joint["epsilon_of_the_private_models"] > 1.0
     assert release.provenance.data_digest.startswith("sha256:")
+
+
+def test_a_group_that_a_split_leaves_empty_is_one_sentence(tmp_path):
+    codes = np.zeros(N, dtype=np.int64)
+    codes[7] = 1
+    lonely = ProtectedAttribute(name="team", group_names=("many", "one"), codes=codes)
+    dataset = dataclasses.replace(tiny_dataset(), attributes=(lonely,))
+    sweep = tiny(dataset=dataset, attributes=("team",), budgets=(math.inf,), seeds=(0,))
+    with pytest.raises(InputError, match=r"tiny: runs\[0\]\.groups\.one\.\w+: the group is empty"):
+        run_sweep(sweep, tmp_path, flags=FLAGS)
 
 
 def test_joint_privacy_of_one_model_is_its_own():

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from pcer.errors import InputError
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
+from pcer.release import ReleaseFacts
 from pcer.tables.count import count_cells
-from pcer.tables.release import ReleaseFacts, releases_from_table
+from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns, connect, open_predictions
 
 COLUMNS = PredictionColumns(
@@ -229,7 +230,10 @@ def test_labels_may_be_numbers_booleans_or_text():
         ({"y_true": [0, 1, 2, 1] * 4}, "column 'y_true' must have two values, but has more"),
         ({"y_pred": np.linspace(0, 1, 16)}, "name a column of probabilities with --score"),
         ({"y_pred": [5, 1, 1, 5] * 4}, "two values between them, but have 3 ('0', '1', '5')"),
-        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, "say with --positive which"),
+        (
+            {"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8},
+            "which of these labels is positive",
+        ),
         ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, "column 'y_pred' is missing in 4 records"),
         ({"split": ["train", "valid"] * 8}, "must hold 'train' or 'test', but holds 'valid'"),
         ({"split": ["train"] * 16}, "holds only 'train', and the privacy cost needs both"),

@@ -16,8 +16,9 @@ from pcer.attacks.exposure import BudgetScores, pooled_exposures
 from pcer.attacks.single import log_odds
 from pcer.cli import app as cli
 from pcer.errors import InputError
+from pcer.release import ReleaseFacts
 from pcer.tables import records
-from pcer.tables.release import ReleaseFacts, releases_from_table
+from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
 from tests.simulate_sweep import scaled_logits, splits
 

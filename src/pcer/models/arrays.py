@@ -6,43 +6,41 @@ One table can hold many models: give ``epsilon`` and ``seed`` as columns.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from pcer._version import __version__
 from pcer.errors import InputError
-from pcer.files import explain
-from pcer.metrics import IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
-    HINTS,
+    CROSSING,
+    SPLITS,
     Coded,
-    Confusion,
-    GroupTables,
+    Entries,
     Outcome,
-    Provenance,
     Release,
-    Run,
+    ReleaseFacts,
+    RunKey,
     SplitKind,
-    Subject,
     Training,
+    attribute_views,
+    build_release,
     column_of,
+    count_entries,
     cross,
     named_columns,
     numbers_of,
+    positive_name,
     recode,
+    require_splits,
     required_column,
+    split_digest,
     spread,
-    text_of,
     values_of,
 )
-
-SPLITS = ("train", "test")
 
 
 def release_from_predictions(
@@ -63,6 +61,7 @@ def release_from_predictions(
     seed: Any = 0,
     split_id: Any = None,
     record_id: Any = None,
+    dp_delta: float | None = None,
     training: Training | None = None,
     notes: Sequence[str] = (),
 ) -> Release:
@@ -88,6 +87,7 @@ def release_from_predictions(
         seed: one number or a column.
         split_id: one name or a column: which runs used the same split.
         record_id: one column; the split's id is then derived from who is in training.
+        dp_delta: the delta of every model with a budget.
         training: what else is known of the training; its ``split_kind`` is replaced.
         notes: sentences to travel with the release.
 
@@ -102,9 +102,17 @@ def release_from_predictions(
     >>> release.runs[0].groups["a"].train.n
     1
     """
+    facts = ReleaseFacts(
+        dataset=dataset,
+        outcome=outcome,
+        split_kind=split_kind,
+        positive_label=positive_label,
+        groups=groups,
+        dp_delta=dp_delta,
+        notes=notes,
+        **_told(training),
+    )
     columns = named_columns(sensitive_features, attribute)
-    if attribute is None:
-        attribute = " & ".join(columns)
     truth, guess = _labels(y_true, y_pred, y_score, threshold, positive_label)
     table = _Table(
         truth=truth,
@@ -114,16 +122,7 @@ def release_from_predictions(
         runs=_runs(len(truth), epsilon, seed, split_id, record_id),
     )
     table.check_lengths()
-    names = table.group.names if groups is None else [text_of(group) for group in groups]
-    subject = {
-        "dataset": dataset,
-        "attribute": attribute,
-        "outcome": outcome,
-        "positive_label": positive_label,
-    }
-    training = Training() if training is None else training
-    training = training.model_copy(update={"split_kind": _checked_kind(split_kind)})
-    return _release(table, names, subject, training, notes)
+    return _release(table, CROSSING.join(columns) if attribute is None else attribute, facts)
 
 
 def releases_from_predictions(
@@ -134,12 +133,12 @@ def releases_from_predictions(
     Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named columns.
     """
     columns = named_columns(sensitive_features, None)
-    choices = {name: {name: values} for name, values in columns.items()}
-    if len(columns) > 1:
-        choices[" & ".join(columns)] = columns
+    named = list(columns.items())
     return {
-        name: release_from_predictions(y_true, y_pred, sensitive_features=chosen, **options)
-        for name, chosen in choices.items()
+        name: release_from_predictions(
+            y_true, y_pred, sensitive_features=dict(named[i] for i in view), **options
+        )
+        for name, view in attribute_views(list(columns)).items()
     }
 
 
@@ -157,8 +156,8 @@ class _RunColumn:
 
 @dataclass(frozen=True)
 class _Table:
-    truth: IntArray
-    guess: IntArray
+    truth: BoolArray
+    guess: BoolArray
     split: IntArray
     group: Coded
     runs: _RunColumn
@@ -183,67 +182,27 @@ class _Table:
             raise InputError("The table is empty; give at least one record per group and split.")
 
 
-def _release(
-    table: _Table,
-    names: list[str],
-    subject: dict[str, Any],
-    training: Training,
-    notes: Sequence[str],
-) -> Release:
-    group = recode(table.group, names)
-    n_runs = len(table.runs.seed)
-    left_out = np.bincount(table.runs.codes[group < 0], minlength=n_runs)
-    cells = _count(table, group, n_groups=len(names))
-    if left_out.max():
-        notes = [
-            *notes,
-            f"{int(left_out.max()):,} records with a missing or unlisted {subject['attribute']} "
-            "are in no group's table.",
-        ]
-    try:
-        return Release(
-            subject=Subject(
-                **subject,
-                groups=names,
-                n_records=int(np.bincount(table.runs.codes).max()),
-                n_missing_group=int(left_out.max()),
-                notes=list(notes),
-            ),
-            training=training,
-            runs=[_run(table, names, cells[run], run) for run in range(n_runs)],
-            provenance=Provenance(pcer_version=__version__),
-        )
-    except ValidationError as error:
-        raise InputError(explain(error, file="predictions", hints=HINTS)) from None
+def _told(training: Training | None) -> dict[str, Any]:
+    """What is known of the training, but for the split's kind, which has to be said."""
+    known = {} if training is None else dict(training)
+    return {name: value for name, value in known.items() if name != "split_kind"}
 
 
-def _run(table: _Table, names: list[str], cells: IntArray, run: int) -> Run:
-    tables = {
-        name: GroupTables(train=_confusion(cells[0, group]), test=_confusion(cells[1, group]))
-        for group, name in enumerate(names)
-    }
-    return Run(
-        epsilon=table.runs.epsilon[run],
-        seed=table.runs.seed[run],
-        split=_split_name(table, run),
-        groups=tables,
+def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
+    names, runs = facts.group_names(table.group.names), table.runs
+    entries = Entries(
+        run=runs.codes,
+        split=table.split,
+        group=recode(table.group, names),
+        positive=table.truth,
+        predicted=table.guess,
     )
-
-
-def _confusion(cells: IntArray) -> Confusion:
-    tn, fp, fn, tp = (int(count) for count in cells)
-    return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
-
-
-def _count(table: _Table, group: IntArray, *, n_groups: int) -> IntArray:
-    """(run, split, group, 4) counts in the order tn, fp, fn, tp."""
-    shape = (len(table.runs.seed), len(SPLITS), n_groups, 4)
-    kept = group >= 0
-    cell = table.truth * 2 + table.guess
-    index = np.ravel_multi_index(
-        (table.runs.codes[kept], table.split[kept], group[kept], cell[kept]), shape
-    )
-    return np.bincount(index, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
+    keys = [
+        RunKey(epsilon, seed, _split_name(table, run))
+        for run, (epsilon, seed) in enumerate(zip(runs.epsilon, runs.seed, strict=True))
+    ]
+    counted = count_entries(entries, keys, attribute=attribute, groups=names)
+    return build_release(facts, counted, file="predictions")
 
 
 def _split_name(table: _Table, run: int) -> str | None:
@@ -257,8 +216,7 @@ def _split_name(table: _Table, run: int) -> str | None:
                 f"and seed {runs.seed[run]}; give every model its own epsilon and seed."
             )
         trained = np.unique(runs.records.codes[rows & (table.split == 0)])
-        text = "\n".join(runs.records.names[code] for code in trained)
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+        return split_digest(runs.records.names[code] for code in trained)
     if runs.split_ids is None:
         return None
     used = np.unique(runs.split_ids[rows])
@@ -294,36 +252,18 @@ def _runs(n: int, epsilon: Any, seed: Any, split_id: Any, record_id: Any) -> _Ru
 
 def _labels(
     y_true: Any, y_pred: Any, y_score: Any, threshold: float, positive: Any
-) -> tuple[IntArray, IntArray]:
+) -> tuple[BoolArray, BoolArray]:
     if (y_pred is None) == (y_score is None):
         raise InputError("Give either y_pred (labels) or y_score (probabilities), not both.")
     truth = required_column(y_true, name="y_true")
     guess = truth if y_pred is None else required_column(y_pred, name="y_pred")
     values = sorted({*truth.names, *guess.names})
-    if len(values) > 2:
-        shown = ", ".join(repr(value) for value in values[:5])
-        raise InputError(
-            f"y_true and y_pred must have two values between them, but have {len(values)} "
-            f"({shown}{', ...' if len(values) > 5 else ''}); compare with the positive one first."
-        )
-    name = _positive_name(values, positive)
+    name = positive_name(values, positive, where="y_true and y_pred")
     scored = None if y_score is None else _scores(y_score, threshold)
     return _is(truth, name), _is(guess, name) if scored is None else scored
 
 
-def _positive_name(values: list[str], positive: Any) -> str:
-    if positive is not None:
-        name = text_of(positive)
-        if name not in values and len(values) == 2:
-            raise InputError(f"positive_label {positive!r} is not among the labels {values}.")
-        return name
-    for zero, one in (("0", "1"), ("False", "True")):
-        if set(values) <= {zero, one}:
-            return one
-    raise InputError(f"Say which of the labels {values} is positive: positive_label=...")
-
-
-def _scores(y_score: Any, threshold: float) -> IntArray:
+def _scores(y_score: Any, threshold: float) -> BoolArray:
     values, missing = values_of(y_score, name="y_score")
     try:
         scores = values.astype(np.float64)
@@ -334,27 +274,14 @@ def _scores(y_score: Any, threshold: float) -> IntArray:
             "y_score must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
             "give predicted labels as y_pred."
         )
-    return (scores >= threshold).astype(np.int64)
+    return np.asarray(scores >= threshold)
 
 
 def _split(split: Any) -> IntArray:
     column = required_column(split, name="split")
-    unknown = [name for name in column.names if name not in SPLITS]
-    if unknown:
-        raise InputError(f"split must be 'train' or 'test', but holds {unknown[0]!r}; recode it.")
-    if len(column.names) < 2:
-        raise InputError(
-            f"split holds only {column.names}, and the privacy cost needs both; predict the "
-            "training records and the test records with the same model."
-        )
+    require_splits(column.names, where="split")
     return np.array([SPLITS.index(name) for name in column.names])[column.codes]
 
 
-def _checked_kind(split_kind: str) -> str:
-    if split_kind not in ("random", "other"):
-        raise InputError(f"split_kind must be 'random' or 'other', but is {split_kind!r}.")
-    return split_kind
-
-
-def _is(column: Coded, name: str) -> IntArray:
-    return np.array([text == name for text in column.names], dtype=np.int64)[column.codes]
+def _is(column: Coded, name: str) -> BoolArray:
+    return np.array([text == name for text in column.names], dtype=bool)[column.codes]

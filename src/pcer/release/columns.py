@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,10 @@ import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
+
+SPLITS = ("train", "test")
+CROSSING = " & "
+"""Between the parts of a crossed name."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,25 @@ def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
     return {str(name): features}
 
 
+def attribute_views(names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Each attribute alone and, where there are several, their crossing: positions by name.
+
+    >>> attribute_views(["sex", "age"])
+    {'sex': (0,), 'age': (1,), 'sex & age': (0, 1)}
+    """
+    views: dict[str, tuple[int, ...]] = {name: (i,) for i, name in enumerate(names)}
+    if len(names) > 1:
+        views[CROSSING.join(names)] = tuple(range(len(names)))
+    return views
+
+
 def cross(columns: list[Coded]) -> Coded:
     """Groups of one attribute, or of several crossed; missing in one is missing."""
     crossed = columns[0]
     for other in columns[1:]:
         if len(crossed.codes) != len(other.codes):
             raise InputError("All sensitive_features must have one length.")
-        names = [f"{a} & {b}" for a in crossed.names for b in other.names]
+        names = [CROSSING.join((a, b)) for a in crossed.names for b in other.names]
         codes = np.where(
             (crossed.codes < 0) | (other.codes < 0),
             -1,
@@ -54,7 +70,7 @@ def cross(columns: list[Coded]) -> Coded:
     return crossed
 
 
-def recode(column: Coded, names: list[str]) -> IntArray:
+def recode(column: Coded, names: Sequence[str]) -> IntArray:
     """Codes into ``names`` instead; -1 where a value is missing or not among them."""
     position = {name: index for index, name in enumerate(names)}
     lookup = [position.get(name, -1) for name in column.names]
@@ -151,3 +167,47 @@ def text_of(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def require_splits(found: Collection[str], *, where: str) -> None:
+    """Raise InputError unless a column of splits holds "train" and "test", and nothing else."""
+    unknown = sorted(set(found) - set(SPLITS))
+    if unknown:
+        raise InputError(
+            f"{where} must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
+        )
+    if len(set(found)) < 2:
+        raise InputError(
+            f"{where} holds only {next(iter(found))!r}, and the privacy cost needs both; predict "
+            "the training records and the test records with the same model."
+        )
+
+
+def positive_name(values: Sequence[str], positive: object, *, where: str) -> str:
+    """Which of at most two labels is the positive one, as text.
+
+    Args:
+        values: the labels that occur, sorted.
+        positive: the positive one; None if labels are 0 and 1, or booleans.
+        where: what errors call the labels.
+    """
+    if len(values) > 2:
+        shown = ", ".join(repr(value) for value in values[:5])
+        raise InputError(
+            f"{where} must have two values between them, but have {len(values)} "
+            f"({shown}{', ...' if len(values) > 5 else ''}); keep two, or join some."
+        )
+    if positive is not None:
+        return _known_positive(values, text_of(positive), where)
+    for zero, one in (("0", "1"), ("False", "True")):
+        if set(values) <= {zero, one}:
+            return one
+    raise InputError(f"{where} hold {', '.join(values)}; say which of these labels is positive.")
+
+
+def _known_positive(values: Sequence[str], name: str, where: str) -> str:
+    if set(values) <= {"False", "True"}:
+        name = name.capitalize()  # databases and people write booleans in small letters
+    if name not in values and len(values) == 2:
+        raise InputError(f"{where} hold {', '.join(values)}, and {name!r} is not among them.")
+    return name

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pcer._version import __version__
 from pcer.attacks import (
     LEAST_MODELS,
     BudgetScores,
@@ -25,15 +24,17 @@ from pcer.attacks import (
 from pcer.data import GroupedDataset, ProtectedAttribute, Split
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
-    Confusion,
+    CELLS,
+    SPLITS,
+    Counted,
+    CountedRun,
     Exposure,
-    GroupTables,
     PooledExposure,
-    Provenance,
     Release,
-    Run,
-    Subject,
-    Training,
+    ReleaseFacts,
+    RunKey,
+    SourceState,
+    build_release,
 )
 from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
 
@@ -61,11 +62,15 @@ class Trained(Protocol):
         """What was mixed into the streams."""
 
 
+Table = tuple[IntArray, dict[str, dict[str, Exposure]]]
+"""Of one model: counts (split, group, cell), and what attacks found by group and proxy."""
+
+
 class Attacked(NamedTuple):
     """What the models of one budget give one attribute's release."""
 
-    tables: list[dict[str, GroupTables]]
-    """By seed: counts and exposures by group."""
+    tables: list[Table]
+    """By seed."""
     pooled: list[PooledExposure]
     bounds: list[EpsilonBound]
 
@@ -81,46 +86,55 @@ def build_releases(
         splits: who was trained on, by seed.
         n_processes: how many attacks run at the same time; the result is the same bytes.
     """
-    origin = _training(sweep, scores), _provenance(sweep.dataset)
+    facts = _facts(sweep, scores)
     attacked = attack_models(sweep, scores, n_processes=n_processes)
     return {
-        name: _release(sweep, sweep.dataset.attribute(name), scores, splits, origin, budgets)
+        name: _release(facts, sweep.dataset.attribute(name), scores, splits, budgets)
         for name, budgets in zip(sweep.attributes, attacked, strict=True)
     }
 
 
+def _facts(sweep: Trained, scores: Predictions) -> ReleaseFacts:
+    dataset, private = sweep.dataset, [b for b in scores.budgets if not math.isinf(b.epsilon)]
+    return ReleaseFacts(
+        dataset=dataset.name,
+        outcome=dataset.outcome,
+        split_kind="random",
+        positive_label=dataset.positive_label,
+        unit_of_privacy="record",
+        mechanism="dp-sgd" if private else "sgd",
+        config=release_config(sweep),
+        joint_privacy=_joint_privacy(sweep, scores, private),
+        dp_delta=sweep.config.dp_delta,
+        data_digest=f"sha256:{dataset.digest}",
+        source=source_state(),
+        notes=dataset.notes,
+    )
+
+
 def _release(
-    sweep: Trained,
+    facts: ReleaseFacts,
     attribute: ProtectedAttribute,
     scores: Predictions,
     splits: Mapping[int, Split],
-    origin: tuple[Training, Provenance],
     attacked: Sequence[Attacked],
 ) -> Release:
-    dataset = sweep.dataset
-    runs = [
-        _run(scores, b, s, splits[seed].id, sweep.config, groups)
-        for b, one in enumerate(attacked)
-        for s, (seed, groups) in enumerate(zip(scores.seeds, one.tables, strict=True))
-    ]
-    alarms = alarm_notes(weigh([bound for one in attacked for bound in one.bounds]))
-    return Release(
-        subject=Subject(
-            dataset=dataset.name,
-            attribute=attribute.name,
-            groups=list(attribute.group_names),
-            outcome=dataset.outcome,
-            positive_label=dataset.positive_label,
-            unit_of_privacy="record",
-            n_records=dataset.n_records,
-            n_missing_group=attribute.n_missing,
-            notes=[*dataset.notes, *pooled_notes(len(scores.seeds)), *alarms],
-        ),
-        training=origin[0],
-        runs=runs,
-        pooled_exposure=[row for one in attacked for row in one.pooled],
-        provenance=origin[1],
+    runs = tuple(
+        _run(budget, seed, splits[seed].id, table)
+        for budget, one in zip(scores.budgets, attacked, strict=True)
+        for seed, table in zip(scores.seeds, one.tables, strict=True)
     )
+    alarms = alarm_notes(weigh([bound for one in attacked for bound in one.bounds]))
+    counted = Counted(
+        attribute=attribute.name,
+        groups=attribute.group_names,
+        runs=runs,
+        n_records=len(attribute.codes),
+        n_missing_group=attribute.n_missing,
+        pooled=[row for one in attacked for row in one.pooled],
+        notes=[*pooled_notes(len(scores.seeds)), *alarms],
+    )
+    return build_release(facts, counted, file=facts.dataset)
 
 
 def attack_models(
@@ -187,86 +201,48 @@ def _bounds(
     return epsilon_bounds_of(views, epsilon=epsilon, dp_delta=dp_delta)
 
 
-def _run(
-    scores: Predictions,
-    b: int,
-    s: int,
-    split_id: str,
-    config: TrainConfig,
-    groups: dict[str, GroupTables],
-) -> Run:
-    budget = scores.budgets[b]
+def _run(budget: Budget, seed: int, split_id: str, table: Table) -> CountedRun:
     private = not math.isinf(budget.epsilon)
-    return Run(
-        epsilon=budget.epsilon if private else None,
-        epsilon_by_accountant=dict(budget.epsilon_by_accountant) or None,
-        dp_delta=config.dp_delta if private else None,
+    return CountedRun(
+        key=RunKey(budget.epsilon if private else None, seed, split_id),
+        cells=table[0],
+        exposure=table[1],
         noise_multiplier=budget.noise_multiplier if private else None,
-        seed=scores.seeds[s],
-        split=split_id,
-        groups=groups,
+        epsilon_by_accountant=budget.epsilon_by_accountant,
     )
 
 
-def _tables(views: Sequence[BudgetScores]) -> list[list[dict[str, GroupTables]]]:
-    """For every attribute and seed, counts and exposures by group."""
-    found = run_exposures_of(views)
+def _tables(views: Sequence[BudgetScores]) -> list[list[Table]]:
+    """For every attribute and seed, counts and exposures."""
     return [
-        [_tables_of(one.group_names, *both) for both in zip(_counts(one), models, strict=True)]
-        for one, models in zip(views, found, strict=True)
+        list(zip(_counts(one), models, strict=True))
+        for one, models in zip(views, run_exposures_of(views), strict=True)
     ]
 
 
-def _tables_of(
-    names: tuple[str, ...],
-    cells: IntArray,
-    exposure: dict[str, dict[str, Exposure]],
-) -> dict[str, GroupTables]:
-    return {
-        name: GroupTables(
-            train=_confusion(*counts[1]), test=_confusion(*counts[0]), exposure=exposure[name]
-        )
-        for name, counts in zip(names, cells.tolist(), strict=True)
-    }
-
-
 def _counts(scores: BudgetScores) -> IntArray:
-    """(seed, group, member, cell) counts; a probability of 1/2 or more predicts positive."""
+    """(seed, split, group, cell) counts; a probability of 1/2 or more predicts positive."""
     n_seeds, n_groups = len(scores.member), len(scores.group_names)
     chosen = {
         (g, label): (scores.group == g) & (scores.labels == label)
         for g in range(n_groups)
         for label in (0, 1)
     }
-    cells = np.empty((n_seeds, n_groups, 2, 2, 2), dtype=np.int64)
+    cells = np.empty((n_seeds, len(SPLITS), n_groups, 2, 2), dtype=np.int64)
     for s, (logits, member) in enumerate(zip(scores.logits, scores.member, strict=True)):
         predicted = logits >= 0
         for (g, label), mask in chosen.items():
-            cells[s, g, :, label] = _two_by_two(member, predicted, mask)
-    return cells.reshape(n_seeds, n_groups, 2, 4)
+            cells[s, :, g, label] = _two_by_two(member, predicted, mask)
+    return cells.reshape(n_seeds, len(SPLITS), n_groups, len(CELLS))
 
 
 def _two_by_two(member: BoolArray, predicted: BoolArray, mask: BoolArray) -> list[list[int]]:
-    """Counts by membership and prediction among the masked records."""
+    """Counts by split (as in ``SPLITS``) and prediction among the masked records."""
     inside, positive = member & mask, predicted & mask
     both, n_inside, n_positive, n = (
         int(np.count_nonzero(part)) for part in (inside & positive, inside, positive, mask)
     )
-    return [[n - n_inside - n_positive + both, n_positive - both], [n_inside - both, both]]
-
-
-def _confusion(tn: int, fp: int, fn: int, tp: int) -> Confusion:
-    return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
-
-
-def _training(sweep: Trained, scores: Predictions) -> Training:
-    private = [budget for budget in scores.budgets if not math.isinf(budget.epsilon)]
-    return Training(
-        mechanism="dp-sgd" if private else "sgd",
-        split_kind="random",
-        config=release_config(sweep),
-        joint_privacy=_joint_privacy(sweep, scores, private),
-    )
+    return [[n_inside - both, both], [n - n_inside - n_positive + both, n_positive - both]]
 
 
 def release_config(sweep: Trained) -> dict[str, Any]:
@@ -300,21 +276,11 @@ def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -
     }
 
 
-def _provenance(dataset: GroupedDataset) -> Provenance:
-    commit, dirty = source_state()
-    return Provenance(
-        pcer_version=__version__,
-        source_commit=commit,
-        source_dirty=dirty,
-        data_digest=f"sha256:{dataset.digest}",
-    )
-
-
-def source_state() -> tuple[str | None, bool | None]:
+def source_state() -> SourceState:
     """Commit of the source tree pcer runs from, and whether the package was changed since."""
     commit = _git("rev-parse", "HEAD")
     status = _git("status", "--porcelain", "--untracked-files=no", "--", ".") if commit else None
-    return commit, None if status is None else bool(status)
+    return SourceState(commit, None if status is None else bool(status))
 
 
 def _git(*arguments: str) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pcer.tables.release import ReleaseFacts, releases_from_table
+from pcer.release import ReleaseFacts
+from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
 
 __all__ = ["PredictionColumns", "ReleaseFacts", "releases_from_table"]

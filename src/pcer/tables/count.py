@@ -6,30 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pcer.errors import InputError
-from pcer.release import text_of
+from pcer.release import RunKey, positive_name, require_splits, text_of
 from pcer.tables.source import PredictionColumns, executed, require_prediction_columns
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-SPLITS = ("train", "test")
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound
 _PEEK_ROWS = 10_000
 _TRUTH, _GUESS, _COUNT = "pcer_truth", "pcer_guess", "pcer_n"
 _OUTSIDE = -1  # how the expression marks a probability outside [0, 1]
-
-
-class RunKey(NamedTuple):
-    """One model: its budget (None without DP), its seed, its split's name."""
-
-    epsilon: float | None
-    seed: int
-    split_id: str | None
-
-    @property
-    def order(self) -> tuple[float, int, str]:
-        """By budget, then seed; models without DP last."""
-        return (math.inf if self.epsilon is None else self.epsilon, self.seed, self.split_id or "")
 
 
 class Cell(NamedTuple):
@@ -137,7 +123,9 @@ def _require_complete(rows: list[dict[str, Any]], columns: PredictionColumns, fi
                 f"{file}: column {name!r} is missing in {gaps:,} records; leave them out or fill "
                 "them in."
             )
-    _require_splits({str(row[columns.split]) for row in rows}, columns.split, file)
+    require_splits(
+        {str(row[columns.split]) for row in rows}, where=f"{file}: column {columns.split!r}"
+    )
     if columns.y_score and any(row[_GUESS] == _OUTSIDE for row in rows):
         raise InputError(
             f"{file}: column {columns.y_score!r} must be probabilities in [0, 1]; apply the "
@@ -145,51 +133,12 @@ def _require_complete(rows: list[dict[str, Any]], columns: PredictionColumns, fi
         )
 
 
-def _require_splits(found: set[str], name: str, file: str) -> None:
-    unknown = sorted(found - set(SPLITS))
-    if unknown:
-        raise InputError(
-            f"{file}: column {name!r} must hold 'train' or 'test', but holds {unknown[0]!r}; "
-            "recode it."
-        )
-    if len(found) < 2:
-        raise InputError(
-            f"{file}: column {name!r} holds only {found.pop()!r}, and the privacy cost needs both; "
-            "predict the training records and the test records with the same model."
-        )
-
-
 def _positive_name(
     rows: list[dict[str, Any]], columns: PredictionColumns, positive: Any, file: str
 ) -> str:
     keys = (_TRUTH,) if columns.y_pred is None else (_TRUTH, _GUESS)
-    return positive_name(
-        sorted({text_of(row[key]) for row in rows for key in keys}), positive, file
-    )
-
-
-def positive_name(values: list[str], positive: Any, file: str) -> str:
-    """Which of at most two labels is the positive one, as text."""
-    if len(values) > 2:
-        shown = ", ".join(repr(value) for value in values[:5])
-        raise InputError(
-            f"{file}: labels and predictions must have two values between them, but have "
-            f"{len(values)} ({shown}{', ...' if len(values) > 5 else ''}); keep two, or join some."
-        )
-    if positive is not None:
-        return _known_positive(values, text_of(positive), file)
-    for zero, one in (("0", "1"), ("False", "True")):
-        if set(values) <= {zero, one}:
-            return one
-    raise InputError(f"{file}: say with --positive which of the labels {values} is positive.")
-
-
-def _known_positive(values: list[str], name: str, file: str) -> str:
-    if set(values) <= {"False", "True"}:
-        name = name.capitalize()  # databases and people write booleans in small letters
-    if name not in values and len(values) == 2:
-        raise InputError(f"{file}: the positive label {name!r} is not among the labels {values}.")
-    return name
+    values = sorted({text_of(row[key]) for row in rows for key in keys})
+    return positive_name(values, positive, where=f"{file}: labels and predictions")
 
 
 def _cell(row: dict[str, Any], columns: PredictionColumns, positive: str, file: str) -> Cell:

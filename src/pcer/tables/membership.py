@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcer.errors import InputError
+from pcer.release import SPLITS, RunKey
 from pcer.tables.auc import ScoreCounts
-from pcer.tables.count import SPLITS, RunKey, group_key, run_key
+from pcer.tables.count import group_key, run_key
 from pcer.tables.source import PredictionColumns, executed
 
 if TYPE_CHECKING:

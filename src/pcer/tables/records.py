@@ -6,7 +6,6 @@ model. Errors tell how many rows are wrong, never which.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,7 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release import Coded, text_of
-from pcer.tables.count import SPLITS, RunKey, positive_name
+from pcer.release import SPLITS, Coded, RunKey, positive_name, split_digest, text_of
 from pcer.tables.membership import RUN_SEED, of_runs
 from pcer.tables.source import PredictionColumns, executed
 
@@ -85,7 +83,7 @@ def _records(
         return _same(found, name, len(runs), file)
 
     ids, truth = _ids(found, columns, runs, file), same(columns.y_true)
-    label = positive_name(truth.names, positive, file)
+    label = positive_name(truth.names, positive, where=f"{file}: labels")
     trained = _coded(found[columns.split])
     member = np.array([name == SPLITS[0] for name in trained.names])[trained.codes]
     member = member.reshape(len(runs), -1)
@@ -96,7 +94,9 @@ def _records(
         positive=np.array([name == label for name in truth.names])[truth.codes],
         member=member,
         groups=tuple(same(name) for name in columns.attributes),
-        splits=tuple(_digest(ids, inside) for inside in member),
+        splits=tuple(
+            split_digest(ids.names[code] for code in ids.codes[inside]) for inside in member
+        ),
     )
 
 
@@ -140,12 +140,6 @@ def _coded(values: Any) -> Coded:
     position = {name: index for index, name in enumerate(names)}
     lookup = np.array([*(position[text] for text in texts), -1], dtype=np.int64)
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
-
-
-def _digest(ids: Coded, inside: BoolArray) -> str:
-    """The name of a split: as ``release_from_predictions`` derives it from record ids."""
-    text = "\n".join(ids.names[code] for code in np.sort(ids.codes[inside]))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _named(table: ir.Table, columns: PredictionColumns) -> ir.Table:

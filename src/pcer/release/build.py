@@ -1,0 +1,297 @@
+"""The only builder of releases: counts, and what is known beside them, into one checked release.
+
+Whoever sees records (predictions, tables, sweeps) counts them per model, split and group and
+hands the counts over; nothing else makes a release from them. So what one of them can write, all
+can, and a rule about what may be published has one place: here, before anything is a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcer._version import __version__
+from pcer.errors import InputError
+from pcer.metrics import BoolArray, IntArray
+from pcer.release.columns import SPLITS, text_of
+from pcer.release.format import (
+    FORMAT,
+    VERSION,
+    Exposure,
+    Outcome,
+    PooledExposure,
+    Release,
+    SplitKind,
+    Training,
+    parse_release,
+)
+
+CELLS = ("tn", "fp", "fn", "tp")
+"""The cells of a confusion table: a record stands in cell 2 x label + prediction."""
+
+
+class SourceState(NamedTuple):
+    """The commit that pcer runs from, and whether the package was changed since."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFacts:
+    """What counts cannot say about themselves.
+
+    Args:
+        dataset: a name for the data.
+        outcome: whether a positive prediction is a "benefit" or a "harm".
+        split_kind: "random" if the split was drawn at random, else "other"; every test of the
+            audit rests on it.
+        positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
+        groups: the groups of the only attribute in the order wanted; sorted names by default.
+        unit_of_privacy: whom a budget protects, such as "record".
+        mechanism: how the models were trained, such as "dp-sgd".
+        config: the settings of the training.
+        joint_privacy: what releasing all models together costs.
+        dp_delta: the delta of every model with a budget.
+        data_digest: names the data.
+        source: the source that trained the models, where that was pcer.
+        notes: sentences to travel with the release.
+    """
+
+    dataset: str
+    outcome: Outcome
+    split_kind: SplitKind
+    positive_label: str | int | float | bool | None = None
+    groups: Sequence[Any] | None = None
+    unit_of_privacy: str | None = None
+    mechanism: str = "unknown"
+    config: dict[str, Any] | None = None
+    joint_privacy: Any = None
+    dp_delta: float | None = None
+    data_digest: str | None = None
+    source: SourceState = field(default_factory=SourceState)
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("split_kind", self.split_kind, ("random", "other")),
+            ("outcome", self.outcome, ("benefit", "harm")),
+        ):
+            if value not in known:
+                raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.")
+
+    def group_names(self, found: Iterable[str]) -> tuple[str, ...]:
+        """The groups of a release: as wanted, or all that were found, sorted."""
+        return tuple(sorted(found) if self.groups is None else map(text_of, self.groups))
+
+
+class RunKey(NamedTuple):
+    """One model: its budget (None without DP), its seed, its split's name."""
+
+    epsilon: float | None
+    seed: int
+    split: str | None = None
+
+    @property
+    def order(self) -> tuple[float, int, str]:
+        """By budget, then seed; models without DP last."""
+        return (math.inf if self.epsilon is None else self.epsilon, self.seed, self.split or "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedRun:
+    """One model's counts for one protected attribute, and what is known of the model.
+
+    Args:
+        key: which model.
+        cells: (split, group, cell) numbers of records; splits as in ``SPLITS``, cells as in
+            ``CELLS``.
+        exposure: by group and proxy, what attacks found.
+        noise_multiplier: the noise of its training.
+        epsilon_by_accountant: the budget spent, by each accountant.
+    """
+
+    key: RunKey
+    cells: IntArray
+    exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)
+    noise_multiplier: float | None = None
+    epsilon_by_accountant: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counted:
+    """All models' counts for one protected attribute.
+
+    Args:
+        attribute: its name.
+        groups: their names, as ordered in every run's cells.
+        runs: the models.
+        n_records: the most records that any run has, in a group or not.
+        n_missing_group: the most that are in no group in any run.
+        pooled: what attacks found over several models.
+        notes: what the counting has to tell, after the notes of the facts.
+    """
+
+    attribute: str
+    groups: tuple[str, ...]
+    runs: tuple[CountedRun, ...]
+    n_records: int
+    n_missing_group: int = 0
+    pooled: Sequence[PooledExposure] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entries:
+    """Records, or cells of several records, one entry each, as arrays of one length.
+
+    Args:
+        run: position of the model.
+        split: position in ``SPLITS``.
+        group: position of the group; -1 for records in none.
+        positive: whether the label is the positive one.
+        predicted: whether the model's answer is.
+        n: how many records an entry stands for; None where each is one record.
+    """
+
+    run: IntArray
+    split: IntArray
+    group: IntArray
+    positive: BoolArray
+    predicted: BoolArray
+    n: IntArray | None = None
+
+
+def count_entries(
+    entries: Entries, keys: Sequence[RunKey], *, attribute: str, groups: tuple[str, ...]
+) -> Counted:
+    """Counts of every model by split, group, label and answer; who is in no group is told.
+
+    Args:
+        entries: the records.
+        keys: the models that ``entries.run`` points into.
+        attribute: name of the protected attribute.
+        groups: the names that ``entries.group`` points into.
+    """
+    shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # the first for those in none
+    cell = 2 * entries.positive.astype(np.int64) + entries.predicted
+    index = np.ravel_multi_index((entries.run, entries.split, 1 + entries.group, cell), shape)
+    counts = _sums(index, entries.n, math.prod(shape)).reshape(shape)
+    left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
+    return Counted(
+        attribute=attribute,
+        groups=groups,
+        runs=tuple(CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)),
+        n_records=int(counts.sum(axis=(1, 2, 3)).max()),
+        n_missing_group=left_out,
+        notes=_left_out_note(left_out, attribute),
+    )
+
+
+def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Release:
+    """A checked release of one protected attribute.
+
+    Args:
+        facts: what the counts cannot say about themselves.
+        counted: the counts, and what attacks found.
+        file: what errors call the source of the counts.
+
+    Raises:
+        InputError: one sentence with the path to the field and the remedy.
+    """
+    _require_two_groups(counted, file)
+    runs = [_run(run, counted.groups, facts.dp_delta) for run in counted.runs]
+    tree = {
+        "format": FORMAT,
+        "version": VERSION,
+        "subject": _subject(facts, counted),
+        "training": {name: getattr(facts, name) for name in Training.model_fields},
+        "runs": runs,
+        "pooled_exposure": list(counted.pooled),
+        "provenance": _provenance(facts),
+    }
+    return parse_release(tree, file=file)
+
+
+def split_digest(trained: Iterable[str]) -> str:
+    """The name of a split that is known by the ids of the records in its training part.
+
+    >>> split_digest(["b", "a"]) == split_digest(["a", "b"])
+    True
+    """
+    text = "\n".join(sorted(trained))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _sums(index: IntArray, n: IntArray | None, size: int) -> IntArray:
+    """Records at every index, in whole numbers."""
+    if n is None:
+        return np.bincount(index, minlength=size).astype(np.int64)
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, index, n)
+    return sums
+
+
+def _left_out_note(n: int, attribute: str) -> tuple[str, ...]:
+    if not n:
+        return ()
+    return (f"{n:,} records with a missing or unlisted {attribute} are in no group's table.",)
+
+
+def _require_two_groups(counted: Counted, file: str) -> None:
+    if len(counted.groups) < 2:
+        found = "one group only" if counted.groups else "no group"
+        raise InputError(
+            f"{file}: attribute {counted.attribute!r} has {found}; an audit needs at least two."
+        )
+
+
+def _subject(facts: ReleaseFacts, counted: Counted) -> dict[str, Any]:
+    return {
+        "dataset": facts.dataset,
+        "attribute": counted.attribute,
+        "groups": list(counted.groups),
+        "outcome": facts.outcome,
+        "positive_label": facts.positive_label,
+        "unit_of_privacy": facts.unit_of_privacy,
+        "n_records": counted.n_records,
+        "n_missing_group": counted.n_missing_group,
+        "notes": [*facts.notes, *counted.notes],
+    }
+
+
+def _run(run: CountedRun, groups: tuple[str, ...], dp_delta: float | None) -> dict[str, Any]:
+    return {
+        "epsilon": run.key.epsilon,
+        "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
+        "dp_delta": None if run.key.epsilon is None else dp_delta,
+        "noise_multiplier": run.noise_multiplier,
+        "seed": run.key.seed,
+        "split": run.key.split,
+        "groups": {
+            name: _tables(run.cells[:, position], run.exposure.get(name, {}))
+            for position, name in enumerate(groups)
+        },
+    }
+
+
+def _tables(cells: IntArray, exposure: Mapping[str, Exposure]) -> dict[str, Any]:
+    tables = {
+        split: dict(zip(CELLS, counts, strict=True))
+        for split, counts in zip(SPLITS, cells.tolist(), strict=True)
+    }
+    return {**tables, "exposure": dict(exposure)}
+
+
+def _provenance(facts: ReleaseFacts) -> dict[str, Any]:
+    return {
+        "pcer_version": __version__,
+        "source_commit": facts.source.commit,
+        "source_dirty": facts.source.dirty,
+        "data_digest": facts.data_digest,
+    }
