@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import json
 import math
 
 import numpy as np
@@ -100,6 +102,66 @@ def test_what_is_known_of_the_training_travels():
     built = release(table, epsilon=epsilon, dp_delta=1e-5, training=said)
     assert built.training == said.model_copy(update={"split_kind": "random"})
     assert [run.dp_delta for run in built.runs] == [1e-5, None]
+
+
+LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
+SEED_COLUMNS = {
+    "list": list,
+    "objects": lambda seeds: np.array(seeds, dtype=object),
+    "numpy": np.array,
+    "numpy, unsigned": lambda seeds: np.array(seeds, dtype=np.uint64),
+    "pandas": pd.Series,
+    "pandas, nullable": lambda seeds: pd.Series(seeds, dtype="Int64"),
+    "pandas, arrow": lambda seeds: pd.Series(seeds, dtype="int64[pyarrow]"),
+    "polars": pl.Series,
+    "polars, unsigned": lambda seeds: pl.Series(seeds, dtype=pl.UInt64),
+    "pyarrow": pa.array,
+    "pyarrow, chunks": lambda seeds: pa.chunked_array([seeds]),
+    "decimals": lambda seeds: pa.array([decimal.Decimal(seed) for seed in seeds]),
+    "texts": lambda seeds: [str(seed) for seed in seeds],
+}
+
+
+@pytest.mark.parametrize("kind", SEED_COLUMNS)
+def test_seeds_are_exact_whole_numbers(kind):
+    n = len(COLUMNS["label"])
+    table = {name: values * 2 for name, values in COLUMNS.items()}
+    built = release(table, seed=SEED_COLUMNS[kind]([LARGE] * n + [LARGE + 1] * n))
+    assert [run.seed for run in built.runs] == [LARGE, LARGE + 1]
+    assert all(run.groups == release(COLUMNS).runs[0].groups for run in built.runs)
+    assert built.subject.n_records == n
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -LARGE - 1, LARGE + 1, 2**63 - 1])
+def test_one_large_seed_for_all_records(seed):
+    assert [run.seed for run in release(COLUMNS, seed=seed).runs] == [seed]
+    assert json.loads(release(COLUMNS, seed=seed).to_json())["runs"][0]["seed"] == seed
+
+
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [
+        (2**63, r"seed must lie between -2\^63 and 2\^63 - 1, but holds 9223372036854775808;"),
+        (-(2**63) - 1, "seed must lie between"),
+        (2**64, "seed must lie between"),
+        ([10**5000] * 8, r"but holds 1\.0.*e\+5000; number the models from 0"),
+        ([0] * 7 + [2**64], "seed must lie between"),
+        (np.array([2**63] * 8, dtype=np.uint64), "seed must lie between"),
+        ("1e999999999", "seed must lie between"),
+        (float(LARGE), "as a floating-point number, and at that size these skip whole numbers"),
+        (float(2**53), "as a floating-point number"),
+        ([0.0] * 7 + [-float(2**53)], "as a floating-point number"),
+        (np.full(8, 2**24, dtype=np.float32), "as a floating-point number"),
+    ],
+)
+def test_seeds_that_could_not_be_exact_are_refused(seed, message):
+    with pytest.raises(InputError, match=message):
+        release(COLUMNS, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [float(2**53 - 1), np.full(8, 2**24 - 1, dtype=np.float32)])
+def test_floats_are_seeds_while_they_are_exact(seed):
+    assert release(COLUMNS, seed=seed).runs[0].seed == int(np.max(seed))
 
 
 def test_record_ids_name_the_split():
@@ -204,7 +266,9 @@ def test_a_gap_in_one_attribute_is_a_gap_in_the_crossing():
         ({"groups": ["f", "z"]}, "groups.z.train: the group is empty"),
         ({"epsilon": -1.0}, "epsilon must be above 0"),
         ({"epsilon": ["a"] * 8}, "epsilon must hold numbers"),
-        ({"seed": 0.5}, "seed must be whole numbers"),
+        ({"seed": 0.5}, "seed must hold whole numbers, not 0.5"),
+        ({"seed": "zero"}, "seed must hold whole numbers, not 'zero'"),
+        ({"seed": [0] * 7 + [None]}, "seed is missing in 1 records"),
         ({"outcome": "good"}, "outcome"),
     ],
 )

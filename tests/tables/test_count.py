@@ -8,6 +8,7 @@ import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,6 +209,73 @@ def small(**changes):
         "seed": [3] * 16,
     }
     return pd.DataFrame({**table, **changes})
+
+
+LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
+
+
+def write_csv(frame, folder):
+    frame.to_csv(folder / "seeds.csv", index=False)
+    return folder / "seeds.csv"
+
+
+def write_parquet(frame, folder):
+    pl.from_pandas(frame).write_parquet(folder / "seeds.parquet")
+    return folder / "seeds.parquet"
+
+
+SOURCES = {
+    "pandas": lambda frame, folder: frame,
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "pyarrow": lambda frame, folder: pa.Table.from_pandas(frame),
+    "csv": write_csv,
+    "parquet": write_parquet,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend"), [*((kind, None) for kind in SOURCES), ("parquet", "polars")]
+)
+def test_seeds_are_exact_whole_numbers(kind, backend, tmp_path):
+    frame = pd.concat([small(seed=[seed] * 16) for seed in (LARGE, LARGE + 1)])
+    frame["p"], frame["id"] = np.linspace(0, 1, 32), [*range(16), *range(16)]
+    columns = PredictionColumns(
+        attributes=("sex",), y_pred=None, y_score="p", loss="p", record_id="id"
+    )
+    source = SOURCES[kind](frame, tmp_path)
+    facts = replace(FACTS, positive_label=None)
+    release = releases_from_table(source, columns, facts, backend=backend)["sex"]
+    assert [run.seed for run in release.runs] == [LARGE, LARGE + 1]
+    assert {table.n for run in release.runs for table in (run.groups["a"].train,)} == {4}
+    assert all(run.groups["b"].exposure["auc_advantage"].n_members == 4 for run in release.runs)
+
+
+@pytest.mark.parametrize(
+    ("seed", "sentence"),
+    [
+        (np.array([2**63] * 16, dtype=np.uint64), "seed must lie between -2^63 and 2^63 - 1"),
+        ([float(LARGE)] * 16, "seed holds 1.152921504606847e+18 as a floating-point number"),
+        (np.array([1] * 16, dtype=np.float32), "column 'seed' holds short floating-point numbers"),
+        ([None] * 16, "seed must hold whole numbers, not None"),
+    ],
+)
+def test_seeds_that_could_not_be_exact_are_refused(seed, sentence):
+    columns = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p", record_id="id")
+    frame = small(seed=seed, p=[0.5] * 16, id=range(16))
+    with pytest.raises(InputError) as caught:
+        releases_from_table(frame, columns, replace(FACTS, positive_label=None))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_seeds_beyond_the_format_in_a_csv_file_are_refused(tmp_path):
+    frame = small(seed=[2**63] * 8 + [2**63 + 1] * 8)
+    with pytest.raises(InputError, match=r"seed holds 9\.2\d+e\+18 as a floating-point number"):
+        releases_from_table(
+            write_csv(frame, tmp_path),
+            PredictionColumns(attributes=("sex",)),
+            replace(FACTS, positive_label=None),
+        )
 
 
 def test_labels_may_be_numbers_booleans_or_text():

@@ -6,7 +6,6 @@ One table can hold many models: give ``epsilon`` and ``seed`` as columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +36,7 @@ from pcer.release import (
     recode,
     require_splits,
     required_column,
+    seeds_of,
     split_digest,
     spread,
     values_of,
@@ -84,7 +84,7 @@ def release_from_predictions(
         groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
             sorted names by default. Records of other groups are counted as left out.
         epsilon: one number or a column; None, NaN or infinity is a model without DP.
-        seed: one number or a column.
+        seed: one whole number or a column of them; floats only below 2^53, where they are exact.
         split_id: one name or a column: which runs used the same split.
         record_id: one column; the split's id is then derived from who is in training.
         dp_delta: the delta of every model with a budget.
@@ -147,8 +147,7 @@ class _RunColumn:
     """Which run each record belongs to, and what each run is."""
 
     codes: IntArray
-    epsilon: list[float | None]
-    seed: list[int]
+    keys: list[RunKey]
     split_ids: IntArray | None
     split_names: list[str]
     records: Coded | None
@@ -197,23 +196,20 @@ def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
         positive=table.truth,
         predicted=table.guess,
     )
-    keys = [
-        RunKey(epsilon, seed, _split_name(table, run))
-        for run, (epsilon, seed) in enumerate(zip(runs.epsilon, runs.seed, strict=True))
-    ]
+    keys = [key._replace(split=_split_name(table, run)) for run, key in enumerate(runs.keys)]
     counted = count_entries(entries, keys, attribute=attribute, groups=names)
     return build_release(facts, counted, file="predictions")
 
 
 def _split_name(table: _Table, run: int) -> str | None:
     """The split's name as given, or a digest of who is in its training part."""
-    rows, runs = table.runs.codes == run, table.runs
+    rows, runs, key = table.runs.codes == run, table.runs, table.runs.keys[run]
     if runs.records is not None:
         ids = runs.records.codes[rows]
         if len(np.unique(ids)) < len(ids):
             raise InputError(
-                f"record_id: a record stands twice in the run with epsilon {runs.epsilon[run]} "
-                f"and seed {runs.seed[run]}; give every model its own epsilon and seed."
+                f"record_id: a record stands twice in the run with epsilon {key.epsilon} "
+                f"and seed {key.seed}; give every model its own epsilon and seed."
             )
         trained = np.unique(runs.records.codes[rows & (table.split == 0)])
         return split_digest(runs.records.names[code] for code in trained)
@@ -222,7 +218,7 @@ def _split_name(table: _Table, run: int) -> str | None:
     used = np.unique(runs.split_ids[rows])
     if len(used) > 1:
         raise InputError(
-            f"split_id must be one value within a run, but the run with seed {runs.seed[run]} "
+            f"split_id must be one value within a run, but the run with seed {key.seed} "
             f"has {len(used)}."
         )
     return runs.split_names[int(used[0])]
@@ -233,21 +229,25 @@ def _runs(n: int, epsilon: Any, seed: Any, split_id: Any, record_id: Any) -> _Ru
     budgets[np.isnan(budgets)] = np.inf
     if (budgets <= 0).any():
         raise InputError("epsilon must be above 0; None means a model without privacy.")
-    seeds = numbers_of(seed, n, name="seed")
-    if not np.array_equal(seeds, np.floor(seeds)):
-        raise InputError("seed must be whole numbers, none missing; number the models.")
+    seeds = seeds_of(seed, n)
     if len(budgets) != len(seeds):
         raise InputError(f"epsilon has {len(budgets):,} rows and seed has {len(seeds):,}.")
-    keys, codes = np.unique(np.stack([budgets, seeds]), axis=1, return_inverse=True)
+    known_budgets, budget = np.unique(budgets, return_inverse=True)
+    known_seeds, position = np.unique(seeds, return_inverse=True)
+    used, codes = np.unique(budget * len(known_seeds) + position, return_inverse=True)
+    pairs = [divmod(pair, len(known_seeds)) for pair in used.tolist()]
     splits = None if split_id is None else required_column(spread(split_id, n), name="split_id")
     return _RunColumn(
-        codes=codes.ravel().astype(np.int64),
-        epsilon=[None if math.isinf(value) else value for value in keys[0].tolist()],
-        seed=[int(value) for value in keys[1]],
+        codes=codes,
+        keys=[RunKey(_budget(known_budgets[b]), int(known_seeds[s])) for b, s in pairs],
         split_ids=None if splits is None else splits.codes,
         split_names=[] if splits is None else splits.names,
         records=None if record_id is None else required_column(record_id, name="record_id"),
     )
+
+
+def _budget(epsilon: np.float64) -> float | None:
+    return None if np.isinf(epsilon) else float(epsilon)
 
 
 def _labels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,73 @@ def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
     except (TypeError, ValueError):
         raise InputError(f"{name} must hold numbers.") from None
     return np.asarray(numbers)
+
+
+def seeds_of(value: Any, n: int) -> IntArray:
+    """A column of seeds, or one seed for all ``n`` records, none missing; see ``seed_of``."""
+    array, missing = values_of(spread(value, n), name="seed")
+    if missing.any():
+        raise InputError(f"seed is missing in {int(missing.sum()):,} records; number the models.")
+    values, inverse = _distinct(array)
+    return np.array([seed_of(one, where="seed") for one in values], dtype=np.int64)[inverse]
+
+
+def _distinct(array: npt.NDArray[Any]) -> tuple[Sequence[Any], IntArray]:
+    """Every value once, as it is, and which of them stands where."""
+    if array.dtype != object:
+        values, inverse = np.unique(array, return_inverse=True)
+        return list(values), inverse
+    known: dict[Any, int] = {}
+    try:
+        inverse = np.array([known.setdefault(v, len(known)) for v in array], dtype=np.int64)
+    except TypeError:  # a list or the like has no hash, and is no seed
+        return list(array), np.arange(len(array))
+    return list(known), inverse
+
+
+def seed_of(value: object, *, where: str) -> int:
+    """A seed as the whole number it is: exact, or refused with one sentence.
+
+    | given | taken as |
+    |---|---|
+    | a whole number, or its text | itself, from -2^63 to 2^63 - 1, which is what a release holds |
+    | a float that is whole | itself while floats are exact (64 bits: below 2^53); then refused |
+    | anything else | refused |
+
+    >>> seed_of(2**60 + 1, where="seed") - 2**60
+    1
+    """
+    number, shown = _decimal(value), value.item() if isinstance(value, np.generic) else value
+    if number is None or number != number.to_integral_value():
+        raise InputError(f"{where} must hold whole numbers, not {shown!r:.60}; number the models.")
+    if isinstance(value, float | np.floating) and abs(number) >= _first_inexact(value):
+        raise InputError(
+            f"{where} holds {shown!r} as a floating-point number, and at that size these skip "
+            "whole numbers; give a column of integers, or smaller seeds."
+        )
+    if not -(2**63) <= number < 2**63:
+        raise InputError(
+            f"{where} must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the "
+            "models from 0."
+        )
+    return int(number)
+
+
+def _first_inexact(value: float | np.floating[Any]) -> int:
+    """The least number that a float of this kind may mean although another was written."""
+    return int(2 ** (np.finfo(type(value)).nmant + 1))
+
+
+def _decimal(value: object) -> Decimal | None:
+    """A number, or the text of one, without rounding; None for everything else."""
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    if not isinstance(value, int | float | str | Decimal):
+        return None
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return None
 
 
 def spread(value: Any, n: int) -> Any:

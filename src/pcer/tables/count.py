@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pcer.errors import InputError
-from pcer.release import RunKey, positive_name, require_splits, text_of
+from pcer.release import RunKey, positive_name, require_splits, seed_of, text_of
 from pcer.tables.source import PredictionColumns, executed, require_prediction_columns
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_key(row: dict[str, Any], columns: PredictionColumns, file: str) -> RunKe
     """The model that a row of any expression grouped by ``columns.runs`` belongs to."""
     return RunKey(
         _epsilon(row[columns.epsilon], file) if columns.epsilon else None,
-        _seed(row[columns.seed], file) if columns.seed else 0,
+        seed_of(row[columns.seed], where=f"{file}: seed") if columns.seed else 0,
         _text(row[columns.split_id]) if columns.split_id else None,
     )
 
@@ -163,16 +163,6 @@ def _epsilon(value: Any, file: str) -> float | None:
     if number <= 0:
         raise InputError(f"{file}: epsilon must be above 0; leave it empty without privacy.")
     return number
-
-
-def _seed(value: Any, file: str) -> int:
-    try:
-        number = float(value)
-        if number != math.floor(number):
-            raise ValueError
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{file}: seed must hold whole numbers, not {value!r}.") from None
 
 
 def _text(value: Any) -> str | None:

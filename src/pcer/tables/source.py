@@ -140,8 +140,13 @@ def connect(backend: Any) -> Any:
 
 
 def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, file: str) -> None:
-    """Raise InputError unless the table has every column that is named."""
+    """Raise InputError unless the table has every column that is named, and exact seeds."""
     require_columns(columns.names, list(table.columns), file=file)
+    if columns.seed and str(table[columns.seed].type()) in ("float16", "float32"):
+        raise InputError(
+            f"{file}: column {columns.seed!r} holds short floating-point numbers, which cannot "
+            "tell all seeds apart; store it as integers."
+        )
 
 
 def executed(table: ir.Table, *, file: str) -> Any:
