@@ -164,6 +164,14 @@ def test_floats_are_seeds_while_they_are_exact(seed):
     assert release(COLUMNS, seed=seed).runs[0].seed == int(np.max(seed))
 
 
+@pytest.mark.parametrize(
+    "seed", [np.int64(3), np.uint8(3), np.float32(3), np.str_("3"), pa.scalar(3), 3.0, "3"]
+)
+def test_one_seed_of_any_library_stands_for_all_records(seed):
+    built = release(COLUMNS, seed=seed, epsilon=np.float32(2))
+    assert [(run.epsilon, run.seed) for run in built.runs] == [(2.0, 3)]
+
+
 def test_record_ids_name_the_split():
     n = len(COLUMNS["label"])
     table = {name: values * 2 for name, values in COLUMNS.items()}
@@ -267,6 +275,16 @@ def test_a_gap_in_one_attribute_is_a_gap_in_the_crossing():
         ({"epsilon": -1.0}, "epsilon must be above 0"),
         ({"epsilon": ["a"] * 8}, "epsilon must hold numbers"),
         ({"seed": 0.5}, "seed must hold whole numbers, not 0.5"),
+        ({"seed": math.inf}, "seed must hold whole numbers, not inf; number the models"),
+        ({"seed": -math.inf}, "seed must hold whole numbers, not -inf"),
+        ({"seed": [0] * 7 + [math.inf]}, "seed must hold whole numbers, not inf"),
+        ({"seed": "inf"}, "seed must hold whole numbers, not 'inf'"),
+        ({"seed": math.nan}, "seed is missing in 8 records"),
+        ({"seed": None}, "seed is missing in 8 records"),
+        ({"seed": object()}, "seed must be one column, but a single object was given"),
+        ({"seed": [[0]] * 8}, r"seed must hold whole numbers, not \[0\]"),
+        ({"seed": np.array([0] * 8, "M8[ns]")}, "seed must hold whole numbers"),
+        ({"record_id": 3}, "record_id must be one column, but a single int was given"),
         ({"seed": "zero"}, "seed must hold whole numbers, not 'zero'"),
         ({"seed": [0] * 7 + [None]}, "seed is missing in 1 records"),
         ({"outcome": "good"}, "outcome"),

@@ -257,6 +257,8 @@ def test_seeds_are_exact_whole_numbers(kind, backend, tmp_path):
         ([float(LARGE)] * 16, "seed holds 1.152921504606847e+18 as a floating-point number"),
         (np.array([1] * 16, dtype=np.float32), "column 'seed' holds short floating-point numbers"),
         ([None] * 16, "seed must hold whole numbers, not None"),
+        ([0.0] * 15 + [np.inf], "seed must hold whole numbers, not inf; number the models"),
+        ([0.0] * 15 + [np.nan], "seed must hold whole numbers, not None"),
     ],
 )
 def test_seeds_that_could_not_be_exact_are_refused(seed, sentence):

@@ -124,7 +124,7 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         series = nw.from_native(values, series_only=True)
         array, missing = series.to_numpy(), series.is_null().to_numpy()
     else:
-        array = values if isinstance(values, np.ndarray) else _from_sequence(values)
+        array = values if isinstance(values, np.ndarray) else _from_sequence(values, name)
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
         raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.")
@@ -135,8 +135,12 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     return array, np.asarray(missing, dtype=bool)
 
 
-def _from_sequence(values: Any) -> npt.NDArray[Any]:
-    items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+def _from_sequence(values: Any, name: str) -> npt.NDArray[Any]:
+    try:
+        items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    except TypeError:
+        kind = type(values).__name__
+        raise InputError(f"{name} must be one column, but a single {kind} was given.") from None
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
@@ -191,7 +195,7 @@ def seed_of(value: object, *, where: str) -> int:
     1
     """
     number, shown = _decimal(value), value.item() if isinstance(value, np.generic) else value
-    if number is None or number != number.to_integral_value():
+    if number is None or not number.is_finite() or number != number.to_integral_value():
         raise InputError(f"{where} must hold whole numbers, not {shown!r:.60}; number the models.")
     if isinstance(value, float | np.floating) and abs(number) >= _first_inexact(value):
         raise InputError(
@@ -225,7 +229,8 @@ def _decimal(value: object) -> Decimal | None:
 
 def spread(value: Any, n: int) -> Any:
     """One value for all records, or the column as given."""
-    if value is None or isinstance(value, str | int | float):
+    value = value.as_py() if hasattr(value, "as_py") else value
+    if value is None or isinstance(value, str | int | float | np.generic):
         return np.full(n, np.nan if value is None else value)
     return value
 
