@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,36 @@ def test_the_trainers_settings_are_kept_to_the_letter(plain_release):
     plain_release["training"]["config"] = config
     release = parse_release(plain_release, file="x")
     assert json.loads(release.to_json())["training"]["config"] == config
+
+
+FIELD_NAMES = [
+    *("config", "joint_privacy", "epsilon", "groups", "exposure", "train", "test", "runs", "notes"),
+    *("seed", "split", "subject", "provenance", "standard_error", "n", "format", "version"),
+]
+
+
+@pytest.mark.parametrize("name", FIELD_NAMES)
+def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
+    """The bytes are those of another name, but for the name."""
+
+    def written(group: str, proxy: str) -> str:
+        tree = copy.deepcopy(plain_release)
+        tree["subject"]["groups"][0] = group
+        row = {"epsilon": 1.0, "group": group, "proxy": proxy, "value": 0.1}
+        tree["pooled_exposure"] = [row]
+        for run in tree["runs"]:
+            run["epsilon_by_accountant"] = {proxy: 0.5}
+            run["groups"][group] = {**run["groups"].pop("Other"), "exposure": {proxy: {"value": 0}}}
+        release = parse_release(tree, file="x")
+        again = parse_release(json.loads(release.to_json()), file="again")
+        assert again == release
+        return release.to_json()
+
+    neutral = written("a group", "a proxy")
+    assert "null" not in neutral.replace('"epsilon": null', "")
+    expected = neutral.replace('"a group"', f'"{name}"')
+    assert written(name, "a proxy") == expected
+    assert written(name, name) == expected.replace('"a proxy"', f'"{name}"')
 
 
 def test_writing_is_atomic(tmp_path, plain_release):

@@ -216,9 +216,10 @@ class Release(Record):
 
     def to_json(self) -> str:
         """The release as canonical text: same release, same bytes. Absent fields are left out."""
-        tree = self.model_dump()
-        tree["runs"] = [_in_order(run, self.subject.groups) for run in tree["runs"]]
-        return canonical_json(_without_nulls(tree))
+        tree = _plain(self)
+        for run in tree["runs"]:
+            run["groups"] = {name: run["groups"][name] for name in self.subject.groups}
+        return canonical_json(tree)
 
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Release:
@@ -342,21 +343,16 @@ def _first_repeated(names: Iterable[str]) -> str | None:
     return None
 
 
-def _in_order(run: dict[str, Any], groups: list[str]) -> dict[str, Any]:
-    return {**run, "groups": {name: run["groups"][name] for name in groups}}
+def _plain(value: Any) -> Any:
+    """Plain objects, without the absent fields of records.
 
-
-def _without_nulls(tree: Any) -> Any:
-    """Leave out what is absent, except ``epsilon``, whose null says "no differential privacy".
-
-    The trainer's own settings are kept to the letter: a null in them is a value.
+    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
+    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
+    the trainer's own settings may be called anything, and a null in the settings is a value.
     """
-    if isinstance(tree, list):
-        return [_without_nulls(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    kept = {
-        key: value if key in ("config", "joint_privacy") else _without_nulls(value)
-        for key, value in tree.items()
-    }
-    return {k: v for k, v in kept.items() if k == "epsilon" or v not in (None, [], {})}
+    if isinstance(value, Record):
+        fields = {name: _plain(part) for name, part in value}
+        return {k: v for k, v in fields.items() if k == "epsilon" or v not in (None, [], {})}
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
