@@ -12,15 +12,18 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from pcer.errors import InputError, OutputError
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 MAX_BYTES = 64_000_000
-UNION_TAGS = ("form: counts", "form: rates")
-"""Which of two forms a record has; pydantic puts it into its paths, a reader does not."""
+Location = tuple[int | str, ...]
 
 
 class Record(BaseModel):
@@ -29,6 +32,9 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
     )
+
+
+RecordT = TypeVar("RecordT", bound=Record)
 
 
 def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
@@ -71,35 +77,98 @@ def require_format(data: Any, *, file: str, name: str, version: int) -> None:
         )
 
 
-def explain(error: ValidationError, *, file: str, hints: Mapping[str, str]) -> str:
-    """One sentence for the first thing wrong: the file, the path to the field, the remedy.
+def parse_record(
+    record: type[RecordT], data: Any, *, file: str, hints: Mapping[str, str] | None = None
+) -> RecordT:
+    """Check plain objects against a record, or raise InputError with one sentence.
+
+    The sentence is about the first thing wrong: the file, the path to the field, the remedy.
 
     Args:
-        error: what pydantic found.
-        file: the name of the file.
-        hints: a remedy by the last name of the path.
+        record: what the objects should be.
+        data: the objects.
+        file: the name that errors mention.
+        hints: a remedy by the name of the field.
     """
-    first = error.errors(include_url=False)[0]
-    path, given = field_path(first["loc"]), first["input"]
-    problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if first["type"] == "extra_forbidden":
+    try:
+        return record.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(f"{file}: {_sentence(record, first, hints or {})}") from None
+
+
+def _sentence(record: type[Record], error: ErrorDetails, hints: Mapping[str, str]) -> str:
+    kind, given = error["type"], error["input"]
+    path, field = _place(record, error["loc"])
+    problem = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if kind == "extra_forbidden":
+        path, field = (*path, error["loc"][-1]), None
         problem = "is not a field of this format; remove it or check its spelling"
-    elif isinstance(given, str | int | float | None) and first["type"] != "missing":
+    elif kind == "model_type":
+        problem = "should be an object"
+    if isinstance(given, str | int | float | None) and kind not in ("missing", "extra_forbidden"):
         problem += f", but is {given!r:.60}"
-    names = [part for part in first["loc"] if isinstance(part, str)]
-    hint = hints.get(names[-1]) if names and first["type"] != "extra_forbidden" else None
-    where = f"field {path}: " if path else ""
-    return f"{file}: {where}{problem[0].lower() + problem[1:]}{'; ' + hint if hint else ''}."
+    where = f"field {field_path(path)}: " if path else ""
+    hint = hints.get(field or "")
+    return f"{where}{problem[0].lower() + problem[1:]}{'; ' + hint if hint else ''}."
 
 
-def field_path(location: tuple[int | str, ...]) -> str:
+def _place(record: type[Record], location: Location) -> tuple[Location, str | None]:
+    """The part of pydantic's location that a reader finds in the file, and the field it is in.
+
+    Where a value may have several forms pydantic adds the name of the one it tried, and after a
+    bad key the word "[key]". A key may have any name, so that only the types can tell them apart.
+    """
+    kinds, path = _kinds(record), list[int | str]()
+    field: str | None = None
+    named = False
+    for part in location:
+        if len(kinds) > 1 and not named:
+            named = True
+            continue
+        inside = next(((k, b) for k in kinds if (b := _below(k, part)) is not None), None)
+        if inside is None:
+            break
+        path.append(part)
+        if isinstance(part, str):
+            field = None if get_origin(inside[0]) is dict else part
+        kinds, named = _kinds(inside[1]), False
+    return tuple(path), field
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """The forms that a value may have, apart from null."""
+    if annotation is JsonValue:
+        return [dict[str, JsonValue], list[JsonValue], str]
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kinds(inside[0])
+    if origin in (Union, UnionType):
+        return [kind for part in inside if part is not NoneType for kind in _kinds(part)]
+    return [annotation]
+
+
+def _below(kind: Any, part: int | str) -> Any:
+    """What a field, a key or an index of such a value holds; None where it has none such."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin is dict:
+        return inside[1]
+    if origin in (list, tuple):
+        known = isinstance(part, int) and part < len(inside)
+        return inside[int(part) if origin is tuple and known else 0]
+    fields = getattr(kind, "model_fields", {})
+    return fields[part].annotation if part in fields else None
+
+
+def field_path(location: Location) -> str:
     """Render a location as a reader would write it: ``runs[3].groups.Other.train.tp``."""
     path = ""
     for part in location:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif part not in UNION_TAGS:
-            path += f".{part}" if path else part
+        else:
+            shown = part if part.isprintable() else repr(part)
+            path += f".{shown}" if path else shown
     return path
 
 

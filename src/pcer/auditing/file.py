@@ -11,7 +11,7 @@ import math
 import os
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from pcer.auditing.verdict import Verdict
 from pcer.errors import InputError
@@ -19,7 +19,7 @@ from pcer.files import (
     MAX_BYTES,
     Record,
     canonical_json,
-    explain,
+    parse_record,
     read_json,
     require_format,
     write_files,
@@ -378,10 +378,7 @@ def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTE
 
 def parse_plan(data: Any, *, file: str) -> Plan:
     """Check plain objects against the plan; ``file`` is the name that errors mention."""
-    try:
-        return Plan.model_validate(data)
-    except ValidationError as error:
-        raise InputError(explain(error, file=file, hints={})) from None
+    return parse_record(Plan, data, file=file)
 
 
 def write_audit(audit: Audit, path: str | os.PathLike[str]) -> None:

@@ -13,15 +13,13 @@ import os
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError, model_validator
+from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
-from pcer.errors import InputError
 from pcer.files import (
     MAX_BYTES,
-    UNION_TAGS,
     Record,
     canonical_json,
-    explain,
+    parse_record,
     read_json,
     require_format,
     write_files,
@@ -36,6 +34,9 @@ SplitKind = Literal["random", "other"]
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
     "epsilon": "write null for a model without differential privacy",
+    "seed": "number the models with whole numbers from -2^63 to 2^63 - 1",
+    "split": "write a name or a whole number, or leave it out",
+    "positive_label": "write a text, a number, true or false, or leave it out",
     **dict.fromkeys(("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"),
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
@@ -91,17 +92,20 @@ class Exposure(Record):
     n_excluded: Count | None = None
 
 
+_FORMS = ("counts", "rates")
+
+
 def _form(value: Any) -> str:
     fields = value if isinstance(value, dict) else vars(value) if hasattr(value, "__dict__") else {}
-    return UNION_TAGS["accuracy" in fields]
+    return _FORMS["accuracy" in fields]
 
 
 TrainTable = Annotated[
-    Annotated[Confusion, Tag(UNION_TAGS[0])] | Annotated[TrainRates, Tag(UNION_TAGS[1])],
+    Annotated[Confusion, Tag(_FORMS[0])] | Annotated[TrainRates, Tag(_FORMS[1])],
     Discriminator(_form),
 ]
 TestTable = Annotated[
-    Annotated[Confusion, Tag(UNION_TAGS[0])] | Annotated[TestRates, Tag(UNION_TAGS[1])],
+    Annotated[Confusion, Tag(_FORMS[0])] | Annotated[TestRates, Tag(_FORMS[1])],
     Discriminator(_form),
 ]
 
@@ -238,10 +242,7 @@ def read_release(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BY
 def parse_release(data: Any, *, file: str) -> Release:
     """Check plain objects against the format; ``file`` is the name that errors mention."""
     require_format(data, file=file, name=FORMAT, version=VERSION)
-    try:
-        return Release.model_validate(data)
-    except ValidationError as error:
-        raise InputError(explain(error, file=file, hints=HINTS)) from None
+    return parse_record(Release, data, file=file, hints=HINTS)
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:

@@ -6,10 +6,8 @@ import os
 import re
 from typing import Any
 
-from pydantic import ValidationError
-
 from pcer.errors import InputError
-from pcer.files import Record, canonical_json, explain, read_json, require_format
+from pcer.files import Record, canonical_json, parse_record, read_json, require_format
 from pcer_studies.variants import VARIANTS
 
 FORMAT, VERSION = "pcer-sensitivity", 1
@@ -112,10 +110,7 @@ def read_sensitivity(path: str | os.PathLike[str]) -> Sensitivity:
     """Read ``sensitivity.json``, strictly."""
     data = read_json(path)
     require_format(data, file=str(path), name=FORMAT, version=VERSION)
-    try:
-        found = Sensitivity.model_validate(data)
-    except ValidationError as error:
-        raise InputError(explain(error, file=str(path), hints={})) from None
+    found = parse_record(Sensitivity, data, file=str(path))
     known = {one.name for one in VARIANTS}
     for one in found.results:
         if one.name not in known:
