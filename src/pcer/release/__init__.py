@@ -9,7 +9,6 @@ from pcer.release.build import (
     Entries,
     ReleaseFacts,
     RunKey,
-    SourceState,
     build_release,
     count_entries,
     split_digest,
@@ -52,6 +51,7 @@ from pcer.release.format import (
     write_release,
 )
 from pcer.release.panel import Panel, panels
+from pcer.release.provenance import SourceState, source_state
 
 __all__ = [
     "CELLS",
@@ -94,6 +94,7 @@ __all__ = [
     "required_column",
     "seed_of",
     "seeds_of",
+    "source_state",
     "split_digest",
     "spread",
     "text_of",

@@ -30,16 +30,10 @@ from pcer.release.format import (
     Training,
     parse_release,
 )
+from pcer.release.provenance import SourceState
 
 CELLS = ("tn", "fp", "fn", "tp")
 """The cells of a confusion table: a record stands in cell 2 x label + prediction."""
-
-
-class SourceState(NamedTuple):
-    """The commit that pcer runs from, and whether the package was changed since."""
-
-    commit: str | None = None
-    dirty: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pcer.sweep.releases import source_state
 from pcer.sweep.run import Sweep, is_finished, run_sweep
 
-__all__ = ["Sweep", "is_finished", "run_sweep", "source_state"]
+__all__ = ["Sweep", "is_finished", "run_sweep"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,8 +31,8 @@ from pcer.release import (
     Release,
     ReleaseFacts,
     RunKey,
-    SourceState,
     build_release,
+    source_state,
 )
 from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
 
@@ -274,24 +272,3 @@ def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -
             "settings are outside it."
         ),
     }
-
-
-def source_state() -> SourceState:
-    """Commit of the source tree pcer runs from, and whether the package was changed since."""
-    commit = _git("rev-parse", "HEAD")
-    status = _git("status", "--porcelain", "--untracked-files=no", "--", ".") if commit else None
-    return SourceState(commit, None if status is None else bool(status))
-
-
-def _git(*arguments: str) -> str | None:
-    """What git says of the source tree pcer runs from; None for an installed package."""
-    here = Path(__file__).parents[1]
-    if "site-packages" in here.parts:
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), *arguments], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

@@ -16,7 +16,8 @@ from pcer._version import __version__
 from pcer.data import GroupedDataset, load, task_at_hand
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
-from pcer.sweep import Sweep, is_finished, run_sweep, source_state
+from pcer.release import source_state
+from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import EngineFlags, TrainConfig
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, DATASETS, FLOORS, SEEDS, TRAINING
 from pcer_studies.results import STUDY_FILE
