@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -73,8 +73,8 @@ class ReleaseFacts:
 
     def __post_init__(self) -> None:
         for name, value, known in (
-            ("split_kind", self.split_kind, ("random", "other")),
-            ("outcome", self.outcome, ("benefit", "harm")),
+            ("split_kind", self.split_kind, get_args(SplitKind)),
+            ("outcome", self.outcome, get_args(Outcome)),
         ):
             if value not in known:
                 raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.")
