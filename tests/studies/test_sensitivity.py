@@ -14,7 +14,7 @@ from scipy import stats
 from pcer.errors import InputError
 from pcer.statistics import holm
 from pcer_studies.protocol import BUDGETS, NO_DP, configuration
-from pcer_studies.published import published_cells
+from pcer_studies.published import figures_at, key_at, published_figures
 from pcer_studies.sensitivity import analyse, distance, moved, paired_difference
 from pcer_studies.sensitivity_file import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity_page import to_page
@@ -69,9 +69,8 @@ def invented(one: Variant, *, away: float) -> Observed:
 
 def near_published(one, row_key, quantity, group, away, rng):
     attribute, epsilon = row_key
-    cells = published_cells(
-        dataset=one.dataset, attribute=attribute, epsilon=epsilon, quantity=quantity, group=group
-    )
+    which = configuration(one.dataset, attribute)
+    cells = figures_at(key_at(which, epsilon, quantity, group=group))
     if not cells:
         return values_around(0.2, 0.01, rng)
     return values_around(cells[0].value + away * cells[0].std, cells[0].std / 5, rng)
@@ -106,8 +105,8 @@ def test_one_set_of_models_served_both_tables_of_adult():
     """What the page says: the two tables print the same accuracies and deviations."""
     by_table = [
         [
-            (cell.epsilon, cell.value, cell.std)
-            for cell in published_cells(table=f"tab:adult-{attribute}", quantity="accuracy")
+            (cell.key.budgets, cell.value, cell.std)
+            for cell in published_figures(name=f"tab:adult-{attribute}", quantity="accuracy")
         ]
         for attribute in ("sex", "race")
     ]
@@ -433,8 +432,8 @@ def test_most_published_gaps_and_disparities_are_no_larger_than_their_deviations
     cells = [
         cell
         for attribute in ("sex", "race")
-        for cell in published_cells(table=f"tab:adult-{attribute}")
-        if cell.quantity in ("overfitting_gap", "pcer_disparity")
+        for cell in published_figures(name=f"tab:adult-{attribute}")
+        if cell.key.quantity in ("overfitting_gap", "pcer_disparity")
     ]
     small = [cell for cell in cells if abs(cell.value) <= cell.std]
     assert len(small) > 0.6 * len(cells)

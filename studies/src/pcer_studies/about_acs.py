@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pcer.auditing import Verdict, signed
 from pcer_studies.judgement import Answer, Claim, Test
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, Configuration
-from pcer_studies.published import text_figures
+from pcer_studies.published import text_figure
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -19,9 +20,8 @@ from pcer_studies.rules import (
     rate_words,
     row_words,
     sharper_disparity,
-    side,
 )
-from pcer_studies.views import Run, View
+from pcer_studies.views import OurRun, View
 
 MUCH_SMALLER = 2 / 3
 """Below this share of another number is much smaller."""
@@ -44,7 +44,7 @@ def _all_hold_zero(view: View) -> Answer:
     )
 
 
-def _none_robust(run: Run) -> Answer:
+def _none_robust(run: OurRun) -> Answer:
     shown = [
         f"{one.attribute} at {budget_words((budget.budget,))}"
         for one in (ACS_RACE, ACS_SEX)
@@ -77,7 +77,7 @@ def _printed_ranges(view: View) -> Answer:
     )
 
 
-def _small_and_similar(run: Run) -> Answer:
+def _small_and_similar(run: OurRun) -> Answer:
     found = [[run.gap(ACS_RACE, e, g) for e in BUDGETS] for g in (0, 1)]
     differ = [e for e in BUDGETS if run.costs_differ(ACS_RACE, e)]
     return Answer(
@@ -106,7 +106,7 @@ def _printed_positive(one: Configuration) -> Test:
 
     def ask(view: View) -> Answer:
         keys = (f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high"))
-        ends = [text_figures(key=key)[0] for key in keys]
+        ends = [text_figure(key) for key in keys]
         return Answer(
             f"{' to '.join(figure.printed for figure in ends)} at floor 0.01",
             all((figure.value or 0.0) > 0 for figure in ends),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pcer.auditing import signed
 from pcer_studies.judgement import Answer, Claim
 from pcer_studies.protocol import BUDGETS, NO_DP
-from pcer_studies.published import text_figures
+from pcer_studies.published import text_figure
 from pcer_studies.rules import (
     ADULT_SEX,
     FLAT,
@@ -122,8 +122,7 @@ def _no_reversal(view: View) -> Answer:
 def _best_parity(view: View) -> Answer:
     best = extreme(parity_of(ADULT_SEX), view, min)
     text, table = (
-        text_figures(key=key)[0].printed
-        for key in ("adult_sex_best_parity_text", "adult_sex_best_parity")
+        text_figure(key).printed for key in ("adult_sex_best_parity_text", "adult_sex_best_parity")
     )
     return Answer(
         f"{rate_words(view.parity(ADULT_SEX, best[0]))} at {budget_words(best)}",

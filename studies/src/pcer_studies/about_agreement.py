@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from pcer.auditing import pearson
 from pcer_studies.judgement import Answer, Claim, Support
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
-from pcer_studies.published import published_cells, text_figures
+from pcer_studies.published import published_figures
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -21,9 +22,8 @@ from pcer_studies.rules import (
     Setting,
     budget_words,
     printed,
-    side,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 STRONG = 0.7
 """A correlation above this is a strong one."""
@@ -48,14 +48,11 @@ def _rate_sign(view: View, one: Configuration) -> float:
 
     The paper does not print rates; a disparity at a floor above the gaps has their sign.
     """
-    if isinstance(view, Run):
+    if isinstance(view, OurRun):
         rates = [view.rate(one, NO_DP, g) for g in (0, 1)]
         return math.copysign(1.0, rates[0] - rates[1])
-    wanted = {"dataset": one.dataset, "attribute": one.attribute, "floor": ABOVE_GAPS}
-    cells = published_cells(**wanted, quantity="pcer_disparity")
-    figures = text_figures(**wanted, quantity="pcer_disparity")
-    values = [*(cell.value for cell in cells), *(figure.value or 0.0 for figure in figures)]
-    return math.copysign(1.0, values[0])
+    figures = published_figures(configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS)
+    return math.copysign(1.0, figures[0].value or 0.0)
 
 
 def _costs_correlate(view: View) -> Answer:
@@ -92,7 +89,7 @@ def _signs(view: View) -> Answer:
     return Answer(
         f"{len(agree)}/{len(SETTINGS)}; {n_late}/{len(late)} without ε = 0.1",
         len(agree) >= least,
-        "Judged: at least as many." if isinstance(view, Run) else "",
+        "Judged: at least as many." if isinstance(view, OurRun) else "",
     )
 
 

@@ -6,8 +6,9 @@ import statistics
 
 from pcer_studies.judgement import Answer, Claim
 from pcer_studies.protocol import CONFIGURATIONS
+from pcer_studies.results import AUC, GAP
 from pcer_studies.rules import BIOS, CELLS, budget_words, gap_words, printed
-from pcer_studies.views import AUC, GAP, Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 WEAK = 0.01
 """A mean advantage below this is hardly better than guessing."""
@@ -24,7 +25,8 @@ def _weak(view: View) -> Answer:
     return Answer(
         f"mean AUC − ½ = {mean:.4f}",
         _borne_out(view, mean, printed("advantage_mean"), limit=WEAK, rounding=OF_MEAN),
-        f"Without Bios: {others:.4f}." + (" Judged: below 0.01." if isinstance(view, Run) else ""),
+        f"Without Bios: {others:.4f}."
+        + (" Judged: below 0.01." if isinstance(view, OurRun) else ""),
     )
 
 
@@ -40,7 +42,7 @@ def _largest(view: View) -> Answer:
     return Answer(
         f"largest {value:.4f}: {one.name}, {one.groups[g]}, {budget_words((e,))}",
         _borne_out(view, value, printed("advantage_largest"), limit=2 * WEAK, rounding=OF_CELL),
-        "Judged: below 0.02." if isinstance(view, Run) else "",
+        "Judged: below 0.02." if isinstance(view, OurRun) else "",
     )
 
 
@@ -56,7 +58,7 @@ def _bounded(view: View) -> Answer:
     )
 
 
-def _stronger_attacks(run: Run) -> str:
+def _stronger_attacks(run: OurRun) -> str:
     exceeding, refuting = 0, 0
     for one in CONFIGURATIONS:
         agreement = run.audit(one).agreement
@@ -70,7 +72,7 @@ def _stronger_attacks(run: Run) -> str:
     )
 
 
-def _less_noisy(run: Run) -> Answer:
+def _less_noisy(run: OurRun) -> Answer:
     by_gap, by_attack = (_resolved(run, cost) for cost in (GAP, AUC))
     z = [_sureness(run, cost) for cost in (GAP, AUC)]
     return Answer(
@@ -80,11 +82,11 @@ def _less_noisy(run: Run) -> Answer:
     )
 
 
-def _resolved(run: Run, cost: str) -> int:
+def _resolved(run: OurRun, cost: str) -> int:
     return sum(run.group(one, e, g, cost).resolved for one, e, g in CELLS)
 
 
-def _sureness(run: Run, cost: str) -> float:
+def _sureness(run: OurRun, cost: str) -> float:
     costs = [run.group(one, e, g, cost).cost for one, e, g in CELLS]
     return statistics.median(
         cost.value / cost.standard_error
@@ -93,7 +95,7 @@ def _sureness(run: Run, cost: str) -> float:
     )
 
 
-def _lira_sees_more(run: Run) -> Answer:
+def _lira_sees_more(run: OurRun) -> Answer:
     means = [_mean_cost(run, cost) for cost in (AUC, LIRA)]
     counts = [_resolved(run, cost) for cost in (AUC, LIRA)]
     return Answer(
@@ -103,12 +105,12 @@ def _lira_sees_more(run: Run) -> Answer:
     )
 
 
-def _mean_cost(run: Run, cost: str) -> float:
+def _mean_cost(run: OurRun, cost: str) -> float:
     values = [run.group(one, e, g, cost).cost.value for one, e, g in CELLS]
     return statistics.fmean(value for value in values if value is not None)
 
 
-def _needs_hundreds(run: Run) -> Answer:
+def _needs_hundreds(run: OurRun) -> Answer:
     _resolved(run, LIRA)
     return Answer(
         f"LiRA from the {run.n_seeds} models of each budget, none trained for it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pcer.auditing import bounds, signed
 from pcer_studies.judgement import Answer, Claim
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, SEEDS
 from pcer_studies.rules import (
     ADULT_SEX,
@@ -25,10 +26,9 @@ from pcer_studies.rules import (
     row_words,
     sharper_disparity,
     sharper_double,
-    side,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 RATE_TOLERANCE = 0.05
 NEAR_CHANCE = 0.6
@@ -53,7 +53,7 @@ def _rates(view: View) -> Answer:
     return Answer(
         f"Male {100 * rates[0]:.0f} %, Female {100 * rates[1]:.0f} % (no-DP)",
         all(near),
-        "Judged: within 5 points of the printed rates." if isinstance(view, Run) else "",
+        "Judged: within 5 points of the printed rates." if isinstance(view, OurRun) else "",
     )
 
 
@@ -61,7 +61,7 @@ def _printed_rates() -> list[float]:
     return [printed(f"bios_rate_{name}") for name in ("male", "female")]
 
 
-def _inherited(run: Run) -> Answer:
+def _inherited(run: OurRun) -> Answer:
     panel = run.panel(BIOS, NO_DP)
     if panel.test is None:
         return Answer("labels are not released", False)
@@ -130,7 +130,7 @@ def _falls_from_half(view: View) -> Answer:
 
 
 def _seeds_agree(view: View) -> Answer:
-    known = FROM_HALF if isinstance(view, Run) else (1.0,)
+    known = FROM_HALF if isinstance(view, OurRun) else (1.0,)
     counts = [view.n_positive(BIOS, e) for e in known]
     least = printed("bios_positive_seeds_low")
     share = least / len(SEEDS)
@@ -142,7 +142,7 @@ def _seeds_agree(view: View) -> Answer:
 
 
 def _survives(view: View) -> Answer:
-    known = FROM_HALF if isinstance(view, Run) else (1.0,)
+    known = FROM_HALF if isinstance(view, OurRun) else (1.0,)
     values = [view.disparity(BIOS, e, 1e-2) for e in known]
     gaps = [view.gap(BIOS, e, g) for e in known for g in (0, 1)]
     below = max(gaps) < 1e-2

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pcer.auditing import bounds, p_value, pearson, signed
 from pcer.statistics import SIGNIFICANCE, sign_test
 from pcer_studies.judgement import Answer, Claim
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP
-from pcer_studies.published import text_figures
+from pcer_studies.published import NotThere, text_figure
 from pcer_studies.rules import (
     COMPAS,
     FROM_1,
@@ -28,10 +29,9 @@ from pcer_studies.rules import (
     row_words,
     sharper_disparity,
     sharper_double,
-    side,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 CLOSELY = 0.9
 """A correlation from which one number tracks another closely."""
@@ -88,7 +88,7 @@ def _signs_agree(view: View) -> Answer:
 def _has_signs(view: View, epsilon: float) -> bool:
     try:
         view.n_positive(COMPAS, epsilon)
-    except LookupError:
+    except NotThere:
         return False
     return True
 
@@ -118,7 +118,7 @@ def _printed_odds(view: View) -> Answer:
     )
 
 
-def _flat_odds(run: Run) -> Answer:
+def _flat_odds(run: OurRun) -> Answer:
     odds = [run.odds(COMPAS, e) for e in FROM_1]
     return Answer(range_words(odds, rate_words), is_flat(odds), "Judged: whether it is flat.")
 
@@ -154,8 +154,8 @@ def _floor_robust(view: View) -> Answer:
 
 
 def _printed_interval(view: View) -> Answer:
-    figure = text_figures(key="compas_disparity_5")[0]
-    text = (figure.ci_low or 0.0, figure.ci_high or 0.0)
+    figure = text_figure("compas_disparity_5")
+    text = figure.ci or (0.0, 0.0)
     table = view.interval(COMPAS, 5.0)
     return Answer(
         f"{bounds(text)} in the text",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pcer.auditing import bounds, p_value, signed
 from pcer.statistics import SIGNIFICANCE, sign_test
 from pcer_studies.judgement import Answer, Claim
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS
 from pcer_studies.rules import (
     COMPAS,
@@ -17,9 +18,8 @@ from pcer_studies.rules import (
     printed,
     range_words,
     rate_words,
-    side,
 )
-from pcer_studies.views import Run, View
+from pcer_studies.views import OurRun, View
 
 FAR_BELOW = 0.5
 """A gap below this share of a floor is far below it."""
@@ -43,7 +43,7 @@ def _printed_sign_test(view: View) -> Answer:
     )
 
 
-def _own_sign_test(run: Run) -> Answer:
+def _own_sign_test(run: OurRun) -> Answer:
     negative, positive = (ask(COMPAS, STRONGEST) for ask in (run.n_negative, run.n_positive))
     p = sign_test(positive, negative)
     return Answer(

@@ -33,7 +33,7 @@ from pcer_studies.rules import (
     range_words,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 SELECTED = ((COMPAS, 5.0), (ADULT_RACE, 1.0), (BIOS, 1.0))
 """The budgets that Table S1 holds against ε = 0.1."""
@@ -72,12 +72,9 @@ def _below_the_floor(view: View) -> Answer:
 
 
 def _floored_shares(view: View) -> str:
-    if not isinstance(view, Run):
+    if not isinstance(view, OurRun):
         return ""
-    shares = [
-        view.floor_row(one, STRONGEST, DEFAULT_FLOOR).floor_dominated_share or 0.0
-        for one in CONFIGURATIONS
-    ]
+    shares = [view.floored_share(one, STRONGEST) for one in CONFIGURATIONS]
     told = range_words([100 * share for share in shares], lambda share: f"{share:.0f}")
     return f" Both gaps of a seed are below it in {told} % of seeds."
 
@@ -205,7 +202,7 @@ def _less_stable(view: View) -> Answer:
 
 def _direction_only(view: View) -> Answer:
     gaps = [view.gap(BIOS, e, g) for e in FROM_1 for g in (0, 1)]
-    known = FROM_1 if isinstance(view, Run) else (1.0,)
+    known = FROM_1 if isinstance(view, OurRun) else (1.0,)
     positive = [view.n_positive(BIOS, e, 1e-2) for e in known]
     return Answer(
         f"gaps {range_words(gaps, gap_words)}; positive seeds {', '.join(map(str, positive))} of "
@@ -268,10 +265,8 @@ def _above_the_floor(view: View) -> Answer:
 def _artefact(view: View) -> Answer:
     gaps = [view.gap(COMPAS, STRONGEST, g) for g in (0, 1)]
     share = (
-        f" Both gaps are below it in "
-        f"{100 * (view.floor_row(COMPAS, STRONGEST, DEFAULT_FLOOR).floor_dominated_share or 0):.0f}"
-        " % of seeds."
-        if isinstance(view, Run)
+        f" Both gaps are below it in {100 * view.floored_share(COMPAS, STRONGEST):.0f} % of seeds."
+        if isinstance(view, OurRun)
         else ""
     )
     return Answer(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pcer.auditing import pearson
 from pcer_studies.judgement import Answer, Claim, Support
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, PAPER_RECORDS, Configuration
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ACS_RACE,
     ADULT_RACE,
@@ -20,10 +22,9 @@ from pcer_studies.rules import (
     parity_of,
     r_words,
     range_words,
-    side,
     size_of,
 )
-from pcer_studies.views import NotThere, Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 TOGETHER = 0.5
 """A correlation above this counts as moving together."""
@@ -125,7 +126,7 @@ def _disparity_sees_exposure(view: View) -> Answer:
     )
 
 
-def _same_records(run: Run) -> Answer:
+def _same_records(run: OurRun) -> Answer:
     found = {
         one.title: run.study.release(one.dataset, one.attribute).subject.n_records
         for one in (ADULT_SEX, COMPAS)
@@ -145,7 +146,7 @@ def _points(view: View) -> Answer:
     )
 
 
-def _own_correlations(run: Run) -> Answer:
+def _own_correlations(run: OurRun) -> Answer:
     found = [run.audit(one).comparison.correlations[0] for one in CONFIGURATIONS]
     known = [row.r for row in found if row.r is not None]
     return Answer(
@@ -182,7 +183,7 @@ def _compressed(view: View) -> Answer:
     )
 
 
-def _precise_enough(run: Run) -> Answer:
+def _precise_enough(run: OurRun) -> Answer:
     limits = [
         run.group(COMPAS, e, g).detectable_cost or float("inf") for e in FROM_1 for g in (0, 1)
     ]

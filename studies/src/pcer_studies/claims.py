@@ -21,7 +21,7 @@ from pcer_studies.judgement import Claim, Judged, Judgement, judge
 from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
 from pcer_studies.protocol import OUR_READING, PAPER
 from pcer_studies.results import Study
-from pcer_studies.views import Paper, Run
+from pcer_studies.views import OurRun, Paper
 
 COMMAND = "python -m pcer_studies studies/paper docs"
 NOTHING = "–"
@@ -63,7 +63,7 @@ RULES = {
 
 def judge_all(study: Study) -> dict[str, list[Judged]]:
     """Every claim, judged, by the title of its section."""
-    paper, run = Paper.beside(study), Run(study)
+    paper, run = Paper.beside(study), OurRun(study)
     return {
         section.title: [judge(claim, paper, run) for claim in section.claims]
         for section in SECTIONS

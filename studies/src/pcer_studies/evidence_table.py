@@ -11,15 +11,16 @@ from pcer.auditing import Verdict
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 from pcer_studies.noise import (
     CLIPPED_MEAN,
-    PublishedGap,
+    PrintedGap,
     published_gaps,
     split_spread,
     tail_of_mean,
 )
 from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
-from pcer_studies.results import Study
+from pcer_studies.published import NotThere
+from pcer_studies.results import GAP, Study
 from pcer_studies.rules import SHARPER, more_exposed
-from pcer_studies.views import GAP, NotThere, Run
+from pcer_studies.views import OurRun
 
 COSTS = {GAP: "overfitting gap", **SHARPER}
 """Costs that the findings compare, as they are called in print."""
@@ -38,7 +39,7 @@ class GapRow:
         gap_p: of our mean gap by the test that is put to the published one.
     """
 
-    published: PublishedGap
+    published: PrintedGap
     gap: float
     noise_level: float
     resolved: bool
@@ -102,11 +103,11 @@ class CostRow:
 
 def gap_rows(study: Study) -> list[GapRow]:
     """All gaps of the study's configurations, in the paper's order."""
-    run = Run(study)
+    run = OurRun(study)
     return [_gap_row(study, run, gap) for gap in published_gaps(study)]
 
 
-def _gap_row(study: Study, run: Run, published: PublishedGap) -> GapRow:
+def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
     one, epsilon = published.configuration, published.epsilon
     group = one.groups.index(published.group)
     result = run.group(one, epsilon, group)
@@ -134,7 +135,7 @@ def n_standing_out(p_values: list[float]) -> int:
 
 def cost_rows(study: Study) -> list[CostRow]:
     """Every setting by every cost that its release carries."""
-    run = Run(study)
+    run = OurRun(study)
     rows: list[CostRow] = []
     for cost in COSTS:
         for one in study.configurations:
@@ -147,7 +148,7 @@ def cost_rows(study: Study) -> list[CostRow]:
 
 
 def _cost_row(
-    run: Run, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
+    run: OurRun, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
 ) -> CostRow:
     budget, pair = run.budget(one, epsilon, cost), run.pair(one, epsilon, cost)
     first, second = (budget.groups[name] for name in one.groups)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Verdict, short_budget
+from pcer.auditing import Verdict
 from pcer.report import Spec, complete, drawn, legend, series
 from pcer_studies.evidence_table import COSTS, CostRow, GapRow, standing_out_from
 from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, SEEDS
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 
 if TYPE_CHECKING:
     import altair as alt
 
 Row = dict[str, Any]
 NORMAL_95 = 1.96
-BUDGET_LABELS = [short_budget(None if e == NO_DP else e) for e in sorted(BUDGETS)]
+BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
 PUBLISHED, OURS = "published", "ours"
 MATRIX_CELL = 34
@@ -108,7 +108,7 @@ def _told(row: CostRow) -> str:
 
 
 def _at(epsilon: float, **fields: Any) -> Row:
-    return {"budget": short_budget(None if epsilon == NO_DP else epsilon), **fields}
+    return {"budget": budget_label(epsilon), **fields}
 
 
 def _gap_spec(rows: Sequence[Row]) -> Spec:

@@ -9,8 +9,8 @@ from pcer_studies.evidence_table import COSTS, CostRow
 from pcer_studies.facts import FIGURES, Facts, count, n_resolved, stands_out, title
 from pcer_studies.findings_chart import EXPOSURE_COST
 from pcer_studies.protocol import BUDGETS, Configuration
+from pcer_studies.results import GAP
 from pcer_studies.rules import COMPAS, budget_words
-from pcer_studies.views import GAP
 
 
 def costs_section(facts: Facts) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pcer_studies.evidence_table import n_standing_out, standing_out_from
 from pcer_studies.facts import FIGURES, Facts, count, stands_out, title
-from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD, Reading, published_gaps
+from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, published_gaps
 from pcer_studies.protocol import SEEDS
 from pcer_studies.rules import gap_words, range_words
 
@@ -67,17 +67,17 @@ def _by_dataset(facts: Facts) -> str:
 def _readings(facts: Facts) -> str:
     """How far the count depends on what was assumed."""
     counts = {
-        reading: [published_gaps(facts.study, reading, rounding=way) for way in (-1, 0, 1)]
-        for reading in Reading
+        source: [published_gaps(facts.study, source, rounding=way) for way in (-1, 0, 1)]
+        for source in SpreadSource
     }
-    first = [sum(gap.stands_out for gap in gaps) for gaps in counts[Reading.COUNTS]]
+    first = [sum(gap.stands_out for gap in gaps) for gaps in counts[SpreadSource.COUNTS]]
     rounding = f"between {min(first)} and {max(first)}" if min(first) < max(first) else "the same"
     others = "; ".join(
-        f"{sum(gap.stands_out for gap in gaps[1])} of {len(gaps[1])} by {reading.value}"
-        for reading, gaps in counts.items()
-        if reading is not Reading.COUNTS
+        f"{sum(gap.stands_out for gap in gaps[1])} of {len(gaps[1])} by {source.value}"
+        for source, gaps in counts.items()
+        if source is not SpreadSource.COUNTS
     )
-    raw = sum(gap.p_value <= 0.05 for gap in counts[Reading.COUNTS][1])
+    raw = sum(gap.p_value <= 0.05 for gap in counts[SpreadSource.COUNTS][1])
     return (
         f"The count of {first[1]} is {rounding} whichever way the last printed digits were "
         f"rounded. With other readings of the spread: {others}. Without the correction for so "

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pcer_studies.protocol import Configuration
-from pcer_studies.views import NotThere, Paper, Run, View
+from pcer_studies.published import NotThere
+from pcer_studies.views import OurRun, Paper, View
 
 
 class Judgement(StrEnum):
@@ -37,9 +38,9 @@ class Support:
 
 
 Test = Callable[[View], Answer]
-RunTest = Callable[[Run], Answer]
+RunTest = Callable[[OurRun], Answer]
 Evidence = Callable[[View], Support]
-Remark = Callable[[Run], str]
+Remark = Callable[[OurRun], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ class Judged:
     other_data: tuple[str, ...] = ()
 
 
-def judge(claim: Claim, paper: Paper, run: Run) -> Judged:
+def judge(claim: Claim, paper: Paper, run: OurRun) -> Judged:
     """Put the claim's questions to both views."""
     return Judged(
         claim,
@@ -113,13 +114,13 @@ def judge(claim: Claim, paper: Paper, run: Run) -> Judged:
     )
 
 
-def _other_data(claim: Claim, run: Run) -> tuple[str, ...]:
+def _other_data(claim: Claim, run: OurRun) -> tuple[str, ...]:
     there = [one for one in claim.about if run.study.has(one.dataset, one.attribute)]
     noted = [one for one in there if run.study.data_note(one.dataset, one.attribute)]
     return tuple(dict.fromkeys(one.title for one in noted))
 
 
-def _side(claim: Claim, question: Callable[..., Answer] | str | None, view: Paper | Run) -> Side:
+def _side(claim: Claim, question: Callable[..., Answer] | str | None, view: Paper | OurRun) -> Side:
     if question is None or isinstance(question, str):
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:
@@ -135,7 +136,7 @@ def _side(claim: Claim, question: Callable[..., Answer] | str | None, view: Pape
     return Side(judgement, answer.figure, " ".join(filter(None, (answer.why, support.why))))
 
 
-def _notes(claim: Claim, run: Run) -> list[str]:
+def _notes(claim: Claim, run: OurRun) -> list[str]:
     """What sharper costs say."""
     if claim.also is None:
         return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pcer.auditing import budget_name, yes_no
 from pcer.report import Table
-from pcer_studies.compare import Comparison
+from pcer_studies.compare import Compared
 
 ACCURACY, ACCURACY_AT_STRONGEST = 0.01, 0.02
 PARITY_GAP = 0.02
@@ -20,7 +20,7 @@ STRONGEST, LEAST_BUDGET = 0.1, 0.5
 class Limit:
     """One cell, how far it is off, and how far it may be."""
 
-    comparison: Comparison
+    comparison: Compared
     distance: float
     allowed: float
     rule: str
@@ -31,7 +31,7 @@ class Limit:
         return self.distance <= self.allowed
 
 
-def compas_limits(comparisons: Iterable[Comparison]) -> list[Table]:
+def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
     """The table of limits, where COMPAS was run."""
     rows = [_row(limit) for limit in find_limits(comparisons)]
     if not rows:
@@ -50,28 +50,28 @@ def compas_limits(comparisons: Iterable[Comparison]) -> list[Table]:
     ]
 
 
-def find_limits(comparisons: Iterable[Comparison]) -> list[Limit]:
+def find_limits(comparisons: Iterable[Compared]) -> list[Limit]:
     """Every cell of the paper's COMPAS table that has a limit."""
     found = []
     for one in comparisons:
-        if one.published.key == "tab:compas-race" and one.difference is not None:
+        if one.published.name == "tab:compas-race" and one.difference is not None:
             found += _limit(one)
     return found
 
 
-def _limit(one: Comparison) -> list[Limit]:
-    epsilon, off = one.published.budgets[0], abs(one.difference or 0.0)
-    if one.published.quantity == "accuracy":
+def _limit(one: Compared) -> list[Limit]:
+    epsilon, off = one.published.key.budgets[0], abs(one.difference or 0.0)
+    if one.published.key.quantity == "accuracy":
         allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
         return [Limit(one, off, allowed, "from the published mean")]
-    if one.published.quantity == "demographic_parity_gap":
+    if one.published.key.quantity == "demographic_parity_gap":
         return [Limit(one, off, PARITY_GAP, "from the published mean")]
-    if one.published.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
+    if one.published.key.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
         return [Limit(one, _outside(one), NEAR_INTERVAL, "from the published interval")]
     return []
 
 
-def _outside(one: Comparison) -> float:
+def _outside(one: Compared) -> float:
     """How far our mean lies outside the published interval; 0 inside."""
     low, high = one.published.ci or (-math.inf, math.inf)
     value = (one.ours.value if one.ours else None) or 0.0
@@ -79,11 +79,11 @@ def _outside(one: Comparison) -> float:
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
-    epsilon = limit.comparison.published.budgets[0]
+    epsilon = limit.comparison.published.key.budgets[0]
     digits = 1 if limit.allowed >= 1 else 4
     return (
         budget_name(None if math.isinf(epsilon) else epsilon),
-        limit.comparison.published.quantity.replace("_", " ").replace("pcer", "PCER"),
+        limit.comparison.published.key.quantity.replace("_", " ").replace("pcer", "PCER"),
         limit.rule,
         f"{limit.distance:.{digits}f}",
         f"{limit.allowed:g}",

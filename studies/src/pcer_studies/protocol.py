@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from pcer.auditing import short_budget
 from pcer.release import Outcome
 
 PAPER = (
@@ -221,6 +222,15 @@ OUR_READING = {
     ),
 }
 """Where the records are the paper's and the features may not be."""
+
+
+def budget_label(epsilon: float) -> str:
+    """A budget in a table.
+
+    >>> budget_label(0.5), budget_label(NO_DP)
+    ('0.5', 'no-DP')
+    """
+    return short_budget(None if epsilon == NO_DP else epsilon)
 
 
 def configuration(dataset: str, attribute: str) -> Configuration:

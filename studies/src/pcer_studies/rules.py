@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pcer.auditing import TIE_TOLERANCE, decimals, short_budget, signed
+from pcer.auditing import TIE_TOLERANCE, decimals, signed
 from pcer_studies.judgement import Answer, Evidence, Remark, Support, Test
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration, configuration
-from pcer_studies.published import text_figures
-from pcer_studies.views import GAP, NotThere, Paper, Run, View
+from pcer_studies.numbers import side
+from pcer_studies.protocol import (
+    BUDGETS,
+    CONFIGURATIONS,
+    NO_DP,
+    Configuration,
+    budget_label,
+    configuration,
+)
+from pcer_studies.published import NotThere, text_figure
+from pcer_studies.results import GAP
+from pcer_studies.views import OurRun, Paper, View
 
 COMPAS = configuration("compas", "race")
 ADULT_SEX = configuration("adult", "sex")
@@ -41,16 +50,16 @@ CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0
 """Every group of every setting."""
 
 
-def printed(key: str) -> float:
-    """A figure of the paper's text, by its name in ``text_figures``.
+def printed(name: str) -> float:
+    """A number of the paper's text, by its name.
 
     >>> printed("sign_agreements")
     32.0
     """
-    (figure,) = text_figures(key=key)
-    if figure.value is None:
-        raise NotThere(f"{key} is not a number")
-    return figure.value
+    value = text_figure(name).value
+    if value is None:
+        raise NotThere(f"{name} is not a number")
+    return value
 
 
 def is_flat(values: Sequence[float]) -> bool:
@@ -73,7 +82,7 @@ def budget_words(budgets: Iterable[float]) -> str:
     >>> budget_words((5.0, 10.0)), budget_words((NO_DP,))
     ('ε 5, 10', 'no-DP')
     """
-    names = [short_budget(None if epsilon == NO_DP else epsilon) for epsilon in budgets]
+    names = [budget_label(epsilon) for epsilon in budgets]
     return (
         ("ε " if names and names[0] != "no-DP" else "") + ", ".join(names) if names else "no budget"
     )
@@ -176,15 +185,6 @@ def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> T
     return ask
 
 
-def side(interval: tuple[float, float]) -> int:
-    """1 for an interval above 0, -1 below, 0 if it holds 0.
-
-    >>> side((-135.0, -2.0)), side((-17.0, 152.0))
-    (-1, 0)
-    """
-    return 1 if interval[0] > 0 else -1 if interval[1] < 0 else 0
-
-
 def disparity_shown(one: Configuration, budgets: Sequence[float]) -> Evidence:
     """Evidence of a disparity: at every budget it is more than split luck."""
 
@@ -241,7 +241,7 @@ def costs_differ(one: Configuration, budgets: Sequence[float]) -> Evidence:
     return ask
 
 
-def more_exposed(run: Run, one: Configuration, cost: str) -> dict[str, list[float]]:
+def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:
     """By group: the budgets at which the audit with this cost finds it the more exposed."""
     found: dict[str, list[float]] = {name: [] for name in one.groups}
     for claim in run.audit(one, cost).comparison.equal_gap_claims:
@@ -254,7 +254,7 @@ def more_exposed(run: Run, one: Configuration, cost: str) -> dict[str, list[floa
 def sharper_exposure(one: Configuration) -> Remark:
     """Who is the more exposed by sharper costs, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in SHARPER.items():
             found = more_exposed(run, one, cost)
@@ -270,7 +270,7 @@ def sharper_exposure(one: Configuration) -> Remark:
 def sharper_disparity(one: Configuration, budgets: Sequence[float]) -> Remark:
     """At how many budgets sharper costs show a disparity, and for whom, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in SHARPER.items():
             lower = [run.pair(one, epsilon, cost).lower_ratio for epsilon in budgets]
@@ -288,7 +288,7 @@ def sharper_disparity(one: Configuration, budgets: Sequence[float]) -> Remark:
 def sharper_double(one: Configuration) -> Remark:
     """Where sharper costs show a double disadvantage, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in (*{GAP: "gap"}.items(), *SHARPER.items()):
             found: dict[str, list[float]] = {}
