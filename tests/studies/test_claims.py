@@ -10,7 +10,7 @@ import pytest
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.about_floors import floor_slope
 from pcer_studies.claims import CLAIMS, SECTIONS, judge_all, write_claims
-from pcer_studies.judgement import Answer, Claim, Judgement, Support, judge
+from pcer_studies.judgement import Claim, Judgement, Reply, Support, judge
 from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_RACE,
@@ -82,7 +82,7 @@ def made(test=None, evidence=None, **fields) -> Claim:
 )
 def test_answer_and_support_make_the_judgement(printed, remembered, holds, enough, expected):
     evidence = None if enough is None else lambda view: Support(enough, "So much.")
-    one = made(lambda view: Answer("42", holds, "Because."), evidence)
+    one = made(lambda view: Reply("42", holds, "Because."), evidence)
     judged = judge(one, printed, OurRun(remembered))
     assert judged.paper.judgement is judged.run.judgement is expected
     assert judged.run.figure == "42"
@@ -99,7 +99,7 @@ def test_what_is_not_there_cannot_be_tested(printed, remembered):
 
 
 def test_a_side_can_have_its_own_question_or_none(printed, remembered):
-    one = made(paper="no such figure", run=lambda run: Answer("7", True))
+    one = made(paper="no such figure", run=lambda run: Reply("7", True))
     judged = judge(one, printed, OurRun(remembered))
     assert (judged.paper.judgement, judged.paper.why) == (UNTESTABLE, "no such figure")
     assert (judged.run.judgement, judged.run.figure) == (HOLDS, "7")

@@ -19,7 +19,7 @@ from pcer_studies.sensitivity import analyse, distance, moved, paired_difference
 from pcer_studies.sensitivity_file import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity_page import to_page
 from pcer_studies.sensitivity_values import Observed, ObservedRow, Series, observe, observed_of
-from pcer_studies.variants import ADULT, COMPAS, VARIANTS, Question, Variant, variant
+from pcer_studies.variants import ADULT, COMPAS, VARIANTS, OpenQuestion, Variant, variant
 from tests.study_folder import simulated
 
 SHIPPED = Path(__file__).parents[2] / "studies" / "paper"
@@ -124,7 +124,7 @@ def test_the_distance_is_a_root_mean_square_of_published_deviations(found):
         ]
         assert one.n_cells == len(squares)
         assert one.distance == pytest.approx(math.sqrt(sum(squares) / len(squares)), abs=1e-4)
-    readings = [one for one in found.results if one.question == Question.FEATURES]
+    readings = [one for one in found.results if one.question == OpenQuestion.FEATURES]
     assert {round(one.distance, 3) for one in readings} == {0.0, 2.0}
     assert {one.n_cells for one in readings} == {2 * 3 * 4}
 
@@ -396,7 +396,7 @@ def test_the_guide_tells_of_adult_what_the_shipped_file_says(shipped):
 
 
 def _is_reading(one):
-    return one.question == Question.FEATURES
+    return one.question == OpenQuestion.FEATURES
 
 
 def test_the_guide_tells_of_memorising_what_the_shipped_file_says(shipped):

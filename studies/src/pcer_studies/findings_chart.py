@@ -14,7 +14,7 @@ from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 if TYPE_CHECKING:
     import altair as alt
 
-Row = dict[str, Any]
+ChartRow = dict[str, Any]
 NORMAL_95 = 1.96
 BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
@@ -52,7 +52,7 @@ def finding_figures(gaps: Sequence[GapRow], costs: Sequence[CostRow]) -> dict[st
     }
 
 
-def gap_points(gaps: Sequence[GapRow]) -> list[Row]:
+def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
     """Two rows per gap: the published one and ours, over its noise level."""
     rows = []
     for row in gaps:
@@ -68,7 +68,7 @@ def gap_points(gaps: Sequence[GapRow]) -> list[Row]:
     return rows
 
 
-def exposure_points(costs: Sequence[CostRow]) -> list[Row]:
+def exposure_points(costs: Sequence[CostRow]) -> list[ChartRow]:
     """One row per group and budget: what being trained on changes, with its interval."""
     return [
         _at(
@@ -87,7 +87,7 @@ def exposure_points(costs: Sequence[CostRow]) -> list[Row]:
     ]
 
 
-def verdict_cells(costs: Sequence[CostRow]) -> list[Row]:
+def verdict_cells(costs: Sequence[CostRow]) -> list[ChartRow]:
     """One row per setting and cost: the verdict, and who is the more exposed."""
     return [
         _at(
@@ -107,11 +107,11 @@ def _told(row: CostRow) -> str:
     return f"{exposed}●" if row.double else exposed
 
 
-def _at(epsilon: float, **fields: Any) -> Row:
+def _at(epsilon: float, **fields: Any) -> ChartRow:
     return {"budget": budget_label(epsilon), **fields}
 
 
-def _gap_spec(rows: Sequence[Row]) -> Spec:
+def _gap_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     half = NORMAL_95 * CLIPPED_STD / CLIPPED_MEAN / len(SEEDS) ** 0.5
@@ -140,7 +140,7 @@ def _gap_spec(rows: Sequence[Row]) -> Spec:
     return _facets(layers, _panels_of_groups(), columns=4)
 
 
-def _ratios(rows: Sequence[Row]) -> list[float]:
+def _ratios(rows: Sequence[ChartRow]) -> list[float]:
     return [row["ratio"] for row in rows]
 
 
@@ -156,7 +156,7 @@ def _panels_of_groups() -> list[str]:
     return [f"{one.name}: {name}" for one in CONFIGURATIONS for name in one.groups]
 
 
-def _exposure_spec(rows: Sequence[Row]) -> Spec:
+def _exposure_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     x, offset = _budgets(), alt.XOffset("place:N")
@@ -176,7 +176,7 @@ def _exposure_spec(rows: Sequence[Row]) -> Spec:
     return _facets(layers, panels, columns=3, independent={"y": "independent"})
 
 
-def _verdict_spec(rows: Sequence[Row]) -> Spec:
+def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     there = {row["verdict"] for row in rows}

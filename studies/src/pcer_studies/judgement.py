@@ -21,7 +21,7 @@ class Judgement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a view says to a claim: the figures, whether they bear it out, and why."""
 
     figure: str
@@ -37,9 +37,9 @@ class Support:
     why: str
 
 
-Test = Callable[[View], Answer]
-RunTest = Callable[[OurRun], Answer]
-Evidence = Callable[[View], Support]
+Test = Callable[[View], Reply]
+RunTest = Callable[[OurRun], Reply]
+LuckTest = Callable[[View], Support]
 Remark = Callable[[OurRun], str]
 
 
@@ -68,7 +68,7 @@ class Claim:
     test: Test | None = None
     paper: Test | str | None = None
     run: RunTest | str | None = None
-    evidence: Evidence | None = None
+    evidence: LuckTest | None = None
     caveat: str = ""
     about: tuple[Configuration, ...] = ()
     also: Remark | None = None
@@ -120,20 +120,20 @@ def _other_data(claim: Claim, run: OurRun) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.title for one in noted))
 
 
-def _side(claim: Claim, question: Callable[..., Answer] | str | None, view: Paper | OurRun) -> Side:
+def _side(claim: Claim, question: Callable[..., Reply] | str | None, view: Paper | OurRun) -> Side:
     if question is None or isinstance(question, str):
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:
-        answer = question(view)
-        if not answer.holds:
-            return Side(Judgement.FAILS, answer.figure, answer.why)
+        reply = question(view)
+        if not reply.holds:
+            return Side(Judgement.FAILS, reply.figure, reply.why)
         support = claim.evidence(view) if claim.evidence else None
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
     if support is None:
-        return Side(Judgement.HOLDS, answer.figure, answer.why)
+        return Side(Judgement.HOLDS, reply.figure, reply.why)
     judgement = Judgement.HOLDS if support.enough else Judgement.NOT_EVIDENCE
-    return Side(judgement, answer.figure, " ".join(filter(None, (answer.why, support.why))))
+    return Side(judgement, reply.figure, " ".join(filter(None, (reply.why, support.why))))
 
 
 def _notes(claim: Claim, run: OurRun) -> list[str]:

@@ -21,7 +21,7 @@ NEARLY = 0.01
 GAP, AUC = "overfitting_gap", "auc_advantage"
 """The paper's two costs: the gap, and what its threshold attack finds."""
 
-Made = TypeVar("Made")
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Study:
                 return panel
         raise self._without_models(dataset, attribute, epsilon)
 
-    def keep(self, name: Hashable, make: Callable[[], Made]) -> Made:
+    def keep(self, name: Hashable, make: Callable[[], Kept]) -> Kept:
         """What ``make`` gives, made once."""
         if name not in self._kept:
             self._kept[name] = make()
-        made: Made = self._kept[name]
+        made: Kept = self._kept[name]
         return made
 
     def _without_models(self, dataset: str, attribute: str, epsilon: float) -> InputError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pcer.auditing import TIE_TOLERANCE, decimals, signed
-from pcer_studies.judgement import Answer, Evidence, Remark, Support, Test
+from pcer_studies.judgement import LuckTest, Remark, Reply, Support, Test
 from pcer_studies.numbers import side
 from pcer_studies.protocol import (
     BUDGETS,
@@ -42,10 +42,10 @@ SHARPER = {
 FLAT = 0.1
 """Values that differ by less than this share of the largest count as flat."""
 
-Value = Callable[[View, float], float]
+ByBudget = Callable[[View, float], float]
 """A number of one configuration, by budget."""
-Setting = tuple[Configuration, float]
-SETTINGS: tuple[Setting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
+StudySetting = tuple[Configuration, float]
+SETTINGS: tuple[StudySetting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
 CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0, 1))
 """Every group of every setting."""
 
@@ -135,7 +135,7 @@ def range_words(values: Sequence[float], write: Callable[[float], str]) -> str:
 
 
 def extreme(
-    value: Value, view: View, pick: Callable[[Iterable[float]], float]
+    value: ByBudget, view: View, pick: Callable[[Iterable[float]], float]
 ) -> tuple[float, ...]:
     """Budgets of the smallest (``min``) or largest (``max``) value, ties included."""
     values = {epsilon: value(view, epsilon) for epsilon in BUDGETS}
@@ -144,17 +144,17 @@ def extreme(
     return tuple(epsilon for epsilon, one in values.items() if abs(one - best) <= slack)
 
 
-def parity_of(one: Configuration) -> Value:
+def parity_of(one: Configuration) -> ByBudget:
     """Its demographic parity gap, by budget."""
     return lambda view, epsilon: view.parity(one, epsilon)
 
 
-def odds_of(one: Configuration) -> Value:
+def odds_of(one: Configuration) -> ByBudget:
     """Its equalized odds gap, by budget."""
     return lambda view, epsilon: view.odds(one, epsilon)
 
 
-def size_of(one: Configuration) -> Value:
+def size_of(one: Configuration) -> ByBudget:
     """The size of its disparity at the default floor, by budget."""
     return lambda view, epsilon: abs(view.disparity(one, epsilon))
 
@@ -171,12 +171,12 @@ def best_words(one: Configuration, view: View) -> str:
 def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> Test:
     """Mean disparities of one sign whose intervals exclude 0."""
 
-    def ask(view: View) -> Answer:
+    def ask(view: View) -> Reply:
         means = [view.disparity(one, epsilon) for epsilon in budgets]
         sides = [side(view.interval(one, epsilon)) for epsilon in budgets]
         n = sum(found == sign for found in sides)
         word = "above" if sign > 0 else "below"
-        return Answer(
+        return Reply(
             row_words(budgets, [signed(mean) for mean in means]),
             n == len(budgets),
             f"The interval lies {word} 0 at {n} of {len(budgets)}.",
@@ -185,7 +185,7 @@ def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> T
     return ask
 
 
-def disparity_shown(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def disparity_shown(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence of a disparity: at every budget it is more than split luck."""
 
     def ask(view: View) -> Support:
@@ -200,12 +200,12 @@ def disparity_shown(one: Configuration, budgets: Sequence[float]) -> Evidence:
     return ask
 
 
-def costs_resolved(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def costs_resolved(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence for a comparison of gaps: every gap in it is more than split luck."""
     return all_resolved([(one, epsilon, group) for epsilon in budgets for group in (0, 1)])
 
 
-def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> Evidence:
+def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> LuckTest:
     """Evidence that rests on gaps: each of them is more than split luck."""
 
     def ask(view: View) -> Support:
@@ -216,7 +216,7 @@ def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> Evidence:
     return ask
 
 
-def ranking_resolved(one: Configuration) -> Evidence:
+def ranking_resolved(one: Configuration) -> LuckTest:
     """Evidence for a ranking: every gap at the budgets that the two measures choose."""
 
     def ask(view: View) -> Support:
@@ -226,7 +226,7 @@ def ranking_resolved(one: Configuration) -> Evidence:
     return ask
 
 
-def costs_differ(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence that one group bears more: equal costs are refuted at every budget."""
 
     def ask(view: View) -> Support:

@@ -30,7 +30,7 @@ from pcer_studies.sensitivity_file import (
     VariantRow,
 )
 from pcer_studies.sensitivity_values import Observed, ObservedRow, Series
-from pcer_studies.variants import Question, Variant
+from pcer_studies.variants import OpenQuestion, Variant
 
 RESAMPLES = 5000
 LEAST_SEEDS = 5
@@ -59,7 +59,7 @@ def analyse(
     for one in observed:
         if one.variant.baseline not in {None, *by_name}:
             raise InputError(f"{one.variant.name} needs {one.variant.baseline}; train it as well.")
-    readings = [one for one in observed if one.variant.question is Question.FEATURES]
+    readings = [one for one in observed if one.variant.question is OpenQuestion.FEATURES]
     plain = [one for one in readings if not one.variant.contradicts]
     return Sensitivity(
         format=FORMAT,

@@ -17,7 +17,7 @@ from pcer_studies.sensitivity_file import (
     VariantResult,
     VariantRow,
 )
-from pcer_studies.variants import ADULT, ADULT_BUDGETS, COMPAS, Question, variant
+from pcer_studies.variants import ADULT, ADULT_BUDGETS, COMPAS, OpenQuestion, variant
 
 SHORT = {
     "accuracy": "accuracy",
@@ -58,7 +58,7 @@ def to_page(found: Sensitivity) -> str:
 
 
 def _features(found: Sensitivity) -> list[str]:
-    readings = [one for one in found.results if one.question == Question.FEATURES]
+    readings = [one for one in found.results if one.question == OpenQuestion.FEATURES]
     if not readings:
         return []
     budgets = [epsilon for epsilon in ADULT_BUDGETS if readings[0].has_budget(epsilon)]
@@ -224,7 +224,7 @@ def _accountant(found: Sensitivity) -> list[str]:
         for baseline, title in ((COMPAS, "COMPAS (race)"), (ADULT, "Adult (sex)"))
         if found.result(baseline) is not None
     ]
-    answers = [one for one in found.results if one.question == Question.ACCOUNTANT]
+    answers = [one for one in found.results if one.question == OpenQuestion.ACCOUNTANT]
     if not answers:
         return []
     return [
@@ -259,7 +259,7 @@ def _accountants_on(found: Sensitivity, baseline: str, title: str) -> Table:
     results += [
         one
         for one in found.results
-        if one.question == Question.ACCOUNTANT and one.baseline == baseline
+        if one.question == OpenQuestion.ACCOUNTANT and one.baseline == baseline
     ]
     attribute = "race" if baseline == COMPAS else "sex"
     dataset = variant(baseline).dataset
