@@ -142,6 +142,11 @@ def _release(path: Path, expected: Configuration) -> Release:
             f"{', '.join(expected.groups)} in this order, but is {subject.dataset} "
             f"({subject.attribute}) with {', '.join(subject.groups)}; put the right release there."
         )
+    if release.training.split_kind != "random":
+        raise InputError(
+            f"{path}: training.split_kind must be 'random', as in the paper's protocol, but is "
+            f"{release.training.split_kind!r}; put a release there that pcer reproduce trained."
+        )
     return release
 
 
