@@ -16,6 +16,7 @@ from pcer_studies.rules import (
     budget_words,
     disparity_shown,
     gap_words,
+    printed,
     range_words,
     rate_words,
     row_words,
@@ -105,11 +106,10 @@ def _printed_positive(one: Configuration) -> Test:
     """The paper prints the ends of the range, not the budgets."""
 
     def ask(view: View) -> Reply:
-        keys = (f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high"))
-        ends = [text_figure(key) for key in keys]
+        names = [f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high")]
         return Reply(
-            f"{' to '.join(figure.printed for figure in ends)} at floor 0.01",
-            all((figure.value or 0.0) > 0 for figure in ends),
+            f"{' to '.join(text_figure(name).printed for name in names)} at floor 0.01",
+            all(printed(name) > 0 for name in names),
         )
 
     return ask

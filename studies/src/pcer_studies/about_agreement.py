@@ -6,11 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from pcer.auditing import pearson
+from pcer.auditing import decimals, pearson
 from pcer_studies.judgement import Claim, Reply, Support
 from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
-from pcer_studies.published import published_figures
+from pcer_studies.published import NotThere, published_figures
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -21,6 +21,7 @@ from pcer_studies.rules import (
     STRONGEST,
     StudySetting,
     budget_words,
+    correlation,
     printed,
 )
 from pcer_studies.views import OurRun, Paper, View
@@ -52,17 +53,18 @@ def _rate_sign(view: View, one: Configuration) -> float:
         rates = [view.rate(one, NO_DP, g) for g in (0, 1)]
         return math.copysign(1.0, rates[0] - rates[1])
     figures = published_figures(configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS)
-    return math.copysign(1.0, figures[0].value or 0.0)
+    values = [figure.value for figure in figures if figure.value is not None]
+    return math.copysign(1.0, values[0])
 
 
 def _costs_correlate(view: View) -> Reply:
     points = [(view.gap(*cell), view.advantage(*cell)) for cell in CELLS]
-    r = pearson(points) or 0.0
+    r = correlation(points)
     kept = [p for p, (one, e, _) in zip(points, CELLS, strict=True) if (one, e) != (BIOS, NO_DP)]
     return Reply(
         f"r = {r:.3f}",
         _correlation_holds(view, "gap_advantage_correlation", r),
-        f"Without the two groups of Bios at no-DP: {pearson(kept) or 0.0:.2f}.",
+        f"Without the two groups of Bios at no-DP: {decimals(pearson(kept), 2)}.",
     )
 
 
@@ -121,14 +123,14 @@ def _disagreements(view: View) -> Reply:
 
 
 def _disparities_correlate(view: View) -> Reply:
-    r = pearson([_disparities(view, setting) for setting in SETTINGS]) or 0.0
+    r = correlation([_disparities(view, setting) for setting in SETTINGS])
     return Reply(f"r = {r:.3f}", _correlation_holds(view, "disparity_correlation", r))
 
 
 def _shared_rates(view: View) -> Support:
     """Over configurations both follow the rate difference; within each they need not."""
     within = [
-        pearson([_disparities(view, (one, e)) for e in BUDGETS]) or 0.0 for one in CONFIGURATIONS
+        correlation([_disparities(view, (one, e)) for e in BUDGETS]) for one in CONFIGURATIONS
     ]
     median = statistics.median(within)
     return Support(
@@ -141,7 +143,10 @@ def _shared_rates(view: View) -> Support:
 def _understates(view: View) -> Reply:
     sizes = _sizes(view)
     larger, ties = (sum(test) for test in zip(*((b > a, b == a) for a, b in sizes), strict=True))
-    ratio = statistics.median(by_attack / by_gap for by_gap, by_attack in sizes if by_gap)
+    ratios = [by_attack / by_gap for by_gap, by_attack in sizes if by_gap]
+    if not ratios:
+        raise NotThere("every disparity by the gap is 0, and none can be divided by")
+    ratio = statistics.median(ratios)
     tied = f", {ties} tied as printed" if ties else ""
     share = f"{100 * larger / len(sizes):.0f} %{tied}"
     return Reply(

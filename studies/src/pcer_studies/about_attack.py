@@ -8,7 +8,7 @@ from pcer_studies.judgement import Claim, Reply
 from pcer_studies.protocol import CONFIGURATIONS
 from pcer_studies.results import AUC, GAP
 from pcer_studies.rules import BIOS, CELLS, budget_words, gap_words, printed
-from pcer_studies.views import OurRun, Paper, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 WEAK = 0.01
 """A mean advantage below this is hardly better than guessing."""
@@ -87,11 +87,10 @@ def _resolved(run: OurRun, cost: str) -> int:
 
 
 def _sureness(run: OurRun, cost: str) -> float:
-    costs = [run.group(one, e, g, cost).cost for one, e, g in CELLS]
+    found = [(run.group(one, e, g, cost).cost, one) for one, e, g in CELLS]
     return statistics.median(
-        cost.value / cost.standard_error
-        for cost in costs
-        if cost.value is not None and cost.standard_error
+        known(of.value, f"the {cost}", one) / known(of.standard_error, f"the error of {cost}", one)
+        for of, one in found
     )
 
 
@@ -106,8 +105,9 @@ def _lira_sees_more(run: OurRun) -> Reply:
 
 
 def _mean_cost(run: OurRun, cost: str) -> float:
-    values = [run.group(one, e, g, cost).cost.value for one, e, g in CELLS]
-    return statistics.fmean(value for value in values if value is not None)
+    return statistics.fmean(
+        known(run.group(one, e, g, cost).cost.value, f"the {cost}", one) for one, e, g in CELLS
+    )
 
 
 def _needs_hundreds(run: OurRun) -> Reply:

@@ -6,6 +6,7 @@ from pcer.auditing import bounds, signed
 from pcer_studies.judgement import Claim, Reply
 from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, SEEDS
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_SEX,
     BIOS,
@@ -64,7 +65,7 @@ def _printed_rates() -> list[float]:
 def _inherited(run: OurRun) -> Reply:
     panel = run.panel(BIOS, NO_DP)
     if panel.test is None:
-        return Reply("labels are not released", False)
+        raise NotThere("our release of Bios has no labels")
     base = ((panel.test.tp + panel.test.fn) / panel.n_test).mean(axis=0)
     difference, rate = float(base[0] - base[1]), run.rate(BIOS, NO_DP, 0) - run.rate(BIOS, NO_DP, 1)
     return Reply(

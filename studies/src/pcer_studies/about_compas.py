@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcer.auditing import bounds, p_value, pearson, signed
+from pcer.auditing import bounds, p_value, signed
 from pcer.statistics import SIGNIFICANCE, sign_test
 from pcer_studies.judgement import Claim, Reply
 from pcer_studies.numbers import side
@@ -17,6 +17,7 @@ from pcer_studies.rules import (
     beyond_zero,
     both_gaps,
     budget_words,
+    correlation,
     costs_differ,
     disparity_shown,
     extreme,
@@ -31,7 +32,7 @@ from pcer_studies.rules import (
     sharper_double,
     size_of,
 )
-from pcer_studies.views import OurRun, Paper, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 CLOSELY = 0.9
 """A correlation from which one number tracks another closely."""
@@ -124,7 +125,7 @@ def _flat_odds(run: OurRun) -> Reply:
 
 
 def _odds_follow_parity(view: View) -> Reply:
-    r = pearson([(view.parity(COMPAS, e), view.odds(COMPAS, e)) for e in BUDGETS]) or 0.0
+    r = correlation([(view.parity(COMPAS, e), view.odds(COMPAS, e)) for e in BUDGETS])
     return Reply(f"r = {r_words(r)} over budgets", r >= CLOSELY)
 
 
@@ -154,8 +155,7 @@ def _floor_robust(view: View) -> Reply:
 
 
 def _printed_interval(view: View) -> Reply:
-    figure = text_figure("compas_disparity_5")
-    text = figure.ci or (0.0, 0.0)
+    text = known(text_figure("compas_disparity_5").ci, "the interval in the text", COMPAS)
     table = view.interval(COMPAS, 5.0)
     return Reply(
         f"{bounds(text)} in the text",

@@ -15,6 +15,7 @@ from pcer_studies.protocol import (
     NO_DP,
     Configuration,
 )
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_RACE,
     ADULT_SEX,
@@ -46,9 +47,13 @@ MIRROR_TOLERANCE = 0.1
 def floor_slope(values: Sequence[float]) -> float:
     """Least-squares slope of log |disparity| against log floor; -1 is all floor.
 
+    NotThere where a disparity is 0, which has no logarithm.
+
     >>> round(floor_slope((-1000.0, -100.0, -10.0, -1.0)), 6)
     -1.0
     """
+    if not all(values):
+        raise NotThere("a disparity of 0 has no slope over floors")
     x = [math.log(floor) for floor in FLOORS]
     y = [math.log(abs(value)) for value in values]
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)

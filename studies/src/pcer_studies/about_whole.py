@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pcer.auditing import pearson
+from dataclasses import replace
+
 from pcer_studies.judgement import Claim, Reply, Support
 from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, PAPER_RECORDS, Configuration
-from pcer_studies.published import NotThere
+from pcer_studies.published import NotThere, key_at
 from pcer_studies.rules import (
     ACS_RACE,
     ADULT_RACE,
@@ -16,6 +17,7 @@ from pcer_studies.rules import (
     FROM_1,
     STRONGEST,
     budget_words,
+    correlation,
     disparity_shown,
     extreme,
     gap_words,
@@ -24,7 +26,7 @@ from pcer_studies.rules import (
     range_words,
     size_of,
 )
-from pcer_studies.views import OurRun, Paper, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 TOGETHER = 0.5
 """A correlation above this counts as moving together."""
@@ -116,7 +118,7 @@ def _disparity_sees_exposure(view: View) -> Reply:
         (view.gap(COMPAS, e, 1) - view.gap(COMPAS, e, 0), view.disparity(COMPAS, e))
         for e in BUDGETS
     ]
-    r = pearson(points) or 0.0
+    r = correlation(points)
     return Reply(
         f"COMPAS over budgets: r = {r_words(r)} of disparity and excess gap of African-Americans",
         r < 0,
@@ -127,13 +129,14 @@ def _disparity_sees_exposure(view: View) -> Reply:
 
 
 def _same_records(run: OurRun) -> Reply:
-    found = {
-        one.title: run.study.release(one.dataset, one.attribute).subject.n_records
-        for one in (ADULT_SEX, COMPAS)
-        if run.audit(one)
-    }
+    found = {one.title: _n_records(run, one) for one in (ADULT_SEX, COMPAS)}
     wanted = {one.title: PAPER_RECORDS[one.dataset] for one in (ADULT_SEX, COMPAS)}
-    return Reply(", ".join(f"{k} {v or 0:,}" for k, v in found.items()), found == wanted)
+    return Reply(", ".join(f"{k} {v:,.0f}" for k, v in found.items()), found == wanted)
+
+
+def _n_records(run: OurRun, one: Configuration) -> float:
+    number = run.number(replace(key_at(one, NO_DP, "n_records"), over="all"))
+    return known(number.value, "the number of records", one)
 
 
 def _points(view: View) -> Reply:
@@ -148,10 +151,11 @@ def _points(view: View) -> Reply:
 
 def _own_correlations(run: OurRun) -> Reply:
     found = [run.audit(one).comparison.correlations[0] for one in CONFIGURATIONS]
-    known = [row.r for row in found if row.r is not None]
+    r = [
+        known(row.r, "the correlation", one) for row, one in zip(found, CONFIGURATIONS, strict=True)
+    ]
     return Reply(
-        f"{found[0].n_budgets} and {found[0].n_budgets_from_1} points; r "
-        f"{range_words(known, r_words)}",
+        f"{found[0].n_budgets} and {found[0].n_budgets_from_1} points; r {range_words(r, r_words)}",
         (found[0].n_budgets, found[0].n_budgets_from_1) == (FULL_SWEEP, LATE_SWEEP),
     )
 
@@ -160,10 +164,11 @@ def _move_together(view: View) -> Reply:
     found = {}
     for one in CONFIGURATIONS:
         try:
-            points = [(view.parity(one, e), view.odds(one, e)) for e in BUDGETS]
+            found[one] = correlation([(view.parity(one, e), view.odds(one, e)) for e in BUDGETS])
         except NotThere:
             continue
-        found[one] = pearson(points) or 0.0
+    if not found:
+        raise NotThere("no correlation over budgets is defined in any configuration")
     n = sum(r > TOGETHER for r in found.values())
     told = ", ".join(f"{one.name} {r_words(r)}" for one, r in found.items())
     return Reply(
@@ -185,7 +190,9 @@ def _compressed(view: View) -> Reply:
 
 def _precise_enough(run: OurRun) -> Reply:
     limits = [
-        run.group(COMPAS, e, g).detectable_cost or float("inf") for e in FROM_1 for g in (0, 1)
+        known(run.group(COMPAS, e, g).detectable_cost, "the detectable cost", COMPAS)
+        for e in FROM_1
+        for g in (0, 1)
     ]
     paper = Paper(())
     gaps = [paper.gap(COMPAS, e, g) for e in FROM_1 for g in (0, 1)]

@@ -6,6 +6,7 @@ standard error that a bootstrap over seeds gives it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -116,18 +117,20 @@ def study_means(study: Study) -> tuple[Means, Means | None]:
 
 def study_figure(
     study: Study, quantity: str, budgets: tuple[float, ...]
-) -> tuple[float, float | None]:
-    """One figure of a complete study over some budgets, and its error."""
+) -> tuple[float | None, float | None]:
+    """One figure of a complete study over some budgets, and its error; None where not known."""
     means, resampled = study.keep("means", lambda: study_means(study))
     return figure(means, resampled, quantity, budgets)
 
 
 def figure(
     means: Means, resampled: Means | None, quantity: str, budgets: tuple[float, ...]
-) -> tuple[float, float | None]:
-    """One figure over some budgets, and its error; None where seeds cannot tell."""
+) -> tuple[float | None, float | None]:
+    """One figure over some budgets, and its error; None where models or seeds cannot tell."""
     compute = FIGURES[quantity]
     value = float(compute(_only(means, budgets)))
+    if not math.isfinite(value):
+        return None, None
     if resampled is None:
         return value, None
     return value, float(compute(_only(resampled, budgets)).std(ddof=1))

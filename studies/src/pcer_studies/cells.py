@@ -243,7 +243,7 @@ def _ours(one: Compared) -> str:
     if one.ours is None:
         return NOTHING
     if one.ours.value is None:
-        return one.ours.words
+        return one.ours.words or NOTHING
     digits = _digits(one.published)
     ci = one.ours.ci if one.published.ci is not None else None
     std = "" if one.ours.std is None else f" ± {_fixed(one.ours.std, digits)}"

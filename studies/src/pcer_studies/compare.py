@@ -73,8 +73,8 @@ class Compared:
         """The joint uncertainty: the largest difference within it."""
         if self.difference is None or self.ours is None or self.ours.standard_error is None:
             return None
-        joint = math.hypot(self.error or 0.0, self.ours.standard_error)
-        return WIDTH * joint + self.published.half_digit
+        errors = [self.ours.standard_error, *([] if self.error is None else [self.error])]
+        return WIDTH * math.hypot(*errors) + self.published.half_digit
 
     @property
     def within(self) -> bool | None:

@@ -35,7 +35,7 @@ class GapRow:
         gap: our mean gap.
         noise_level: the mean gap that splits like ours give without memorisation.
         resolved: whether the audit tells our cost from split luck.
-        p_value: of our cost, one-sided, unadjusted.
+        p_value: of our cost, one-sided, unadjusted; NaN where it is not known.
         gap_p: of our mean gap by the test that is put to the published one.
     """
 
@@ -75,8 +75,8 @@ class CostRow:
         cost: name of the cost.
         configuration: dataset and attribute.
         epsilon: the budget.
-        value: the two groups' cost estimates.
-        error: their standard errors.
+        value: the two groups' cost estimates; NaN where not known.
+        error: their standard errors; the same.
         resolved: which of the two can be told from chance.
         verdict: the audit's verdict.
         more_exposed: the group with the higher cost, where equal costs are refuted.
@@ -113,7 +113,7 @@ def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
     result = run.group(one, epsilon, group)
     panel = study.panel(one.dataset, one.attribute, epsilon)
     gap, spread = run.gap(one, epsilon, group), float(split_spread(panel)[group])
-    value, error = (result.cost.value or 0.0), (result.cost.standard_error or 0.0)
+    value, error = _known(result.cost.value), _known(result.cost.standard_error)
     return GapRow(
         published=published,
         gap=gap,

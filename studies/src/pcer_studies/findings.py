@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pcer.auditing import Verdict
+from pcer.errors import InputError
 from pcer.report import markdown_text
 from pcer_studies.claims import COMMAND, judge_all
 from pcer_studies.evidence_table import (
@@ -57,6 +58,11 @@ def write_findings(study: Study) -> tuple[str, dict[str, bytes]]:
     """The page and its figures by file name: the same study gives the same bytes."""
     judged = [one for rows in judge_all(study).values() for one in rows]
     facts = Facts(study, gap_rows(study), cost_rows(study), judged)
+    if not facts.gaps:
+        raise InputError(
+            f"{study.folder}: no release holds group sizes (n), without which no gap can be told "
+            "from luck; put releases there that pcer reproduce trained."
+        )
     parts = [
         *_opening(facts),
         *noise_section(facts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,18 +54,17 @@ def finding_figures(gaps: Sequence[GapRow], costs: Sequence[CostRow]) -> dict[st
 
 
 def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
-    """Two rows per gap: the published one and ours, over its noise level."""
+    """Two rows per gap: the published one and ours, over its noise level if it has one."""
     rows = []
     for row in gaps:
-        published = row.published
-        for name, ratio, signal in (
-            (PUBLISHED, published.value / published.noise_level, published.stands_out),
-            (OURS, row.gap / row.noise_level, row.resolved),
+        published, panel = row.published, f"{row.configuration.name}: {row.group}"
+        for name, gap, noise, signal in (
+            (PUBLISHED, published.value, published.noise_level, published.stands_out),
+            (OURS, row.gap, row.noise_level, row.resolved),
         ):
-            panel = f"{row.configuration.name}: {row.group}"
-            rows.append(
-                _at(row.epsilon, panel=panel, source=name, ratio=ratio, signal=SIGNAL[signal])
-            )
+            if noise:
+                point = {"source": name, "ratio": gap / noise, "signal": SIGNAL[signal]}
+                rows.append(_at(row.epsilon, panel=panel, **point))
     return rows
 
 
@@ -84,6 +84,7 @@ def exposure_points(costs: Sequence[CostRow]) -> list[ChartRow]:
         for row in costs
         if row.cost == EXPOSURE_COST
         for g, name in enumerate(row.configuration.groups)
+        if math.isfinite(row.value[g]) and math.isfinite(row.error[g])
     ]
 
 

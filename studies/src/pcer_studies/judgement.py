@@ -130,6 +130,8 @@ def _side(claim: Claim, question: Callable[..., Reply] | str | None, view: Paper
         support = claim.evidence(view) if claim.evidence else None
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
+    except ZeroDivisionError:
+        return Side(Judgement.UNTESTABLE, "", "it divides by a figure that is 0")
     if support is None:
         return Side(Judgement.HOLDS, reply.figure, reply.why)
     judgement = Judgement.HOLDS if support.enough else Judgement.NOT_EVIDENCE

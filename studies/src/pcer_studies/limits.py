@@ -52,30 +52,33 @@ def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
 
 def find_limits(comparisons: Iterable[Compared]) -> list[Limit]:
     """Every cell of the paper's COMPAS table that has a limit."""
-    found = []
-    for one in comparisons:
-        if one.published.name == "tab:compas-race" and one.difference is not None:
-            found += _limit(one)
-    return found
+    cells = [one for one in comparisons if one.published.name == "tab:compas-race"]
+    return [limit for one in cells if (limit := _limit(one)) is not None]
 
 
-def _limit(one: Compared) -> list[Limit]:
-    epsilon, off = one.published.key.budgets[0], abs(one.difference or 0.0)
+def _limit(one: Compared) -> Limit | None:
+    """None where a cell has no limit, or either side is not known."""
+    if one.difference is None:
+        return None
+    epsilon, off = one.published.key.budgets[0], abs(one.difference)
     if one.published.key.quantity == "accuracy":
         allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
-        return [Limit(one, off, allowed, "from the published mean")]
+        return Limit(one, off, allowed, "from the published mean")
     if one.published.key.quantity == "demographic_parity_gap":
-        return [Limit(one, off, PARITY_GAP, "from the published mean")]
+        return Limit(one, off, PARITY_GAP, "from the published mean")
     if one.published.key.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
-        return [Limit(one, _outside(one), NEAR_INTERVAL, "from the published interval")]
-    return []
+        outside = _outside(one)
+        if outside is not None:
+            return Limit(one, outside, NEAR_INTERVAL, "from the published interval")
+    return None
 
 
-def _outside(one: Compared) -> float:
+def _outside(one: Compared) -> float | None:
     """How far our mean lies outside the published interval; 0 inside."""
-    low, high = one.published.ci or (-math.inf, math.inf)
-    value = (one.ours.value if one.ours else None) or 0.0
-    return max(low - value, value - high, 0.0)
+    if one.ours is None or one.ours.value is None or one.published.ci is None:
+        return None
+    low, high = one.published.ci
+    return max(low - one.ours.value, one.ours.value - high, 0.0)
 
 
 def _row(limit: Limit) -> tuple[str, ...]:

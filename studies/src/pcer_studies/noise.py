@@ -113,7 +113,7 @@ def published_gaps(
     Args:
         study: gives group sizes, labels and correct counts.
         source: where the spread comes from; gaps without one (no standard deviation is
-            printed for ACS) are left out.
+            printed for ACS, or group sizes are not released) are left out.
         rounding: -1, 0 or 1: take each gap half a digit lower, as printed, or higher.
     """
     found = [
@@ -124,6 +124,8 @@ def published_gaps(
         for figure in figures_at(key_at(one, epsilon, "overfitting_gap", group=name))[:1]
         if (mean := _rounded(figure, rounding)) is not None
         and (spread := _SPREADS[source](study, one, epsilon, group, figure)) is not None
+        and math.isfinite(spread)
+        and spread > 0
     ]
     p = np.array([tail_of_mean(mean, spread=s, n=len(SEEDS)) for *_, mean, s in found])
     return tuple(

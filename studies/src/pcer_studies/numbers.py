@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pcer.auditing import BudgetResult, GroupResult, Summary
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
@@ -197,6 +199,8 @@ def _disparity(cost: str) -> Callable[[_Asked], OurNumber]:
 def _attack_auc(asked: _Asked) -> OurNumber:
     values = asked.seeds("attack_auc")
     n = len(values)
+    if not np.isfinite(values).all():
+        return OurNumber(n_seeds=n)
     std = float(values.std(ddof=1)) if n > 1 else None
     return OurNumber(
         value=float(values.mean()), std=std, standard_error=standard_error(std, n), n_seeds=n
@@ -244,14 +248,16 @@ def _over_budgets(numbers: Sequence[OurNumber], over: str) -> OurNumber:
     """One number of several budgets.
 
     An end of a range has the error of the budget that attains it. A mean has the mean of the
-    errors, as if budgets, which share their splits, went up and down together.
+    errors, as if budgets, which share their splits, went up and down together. Where a budget is
+    unknown, so is what it is part of.
     """
     if over == "each":
         return numbers[0]
+    values = [one.value for one in numbers if one.value is not None]
+    if len(values) < len(numbers):
+        return OurNumber()
     if over in ("smallest", "largest"):
-        choose = min if over == "smallest" else max
-        return choose(numbers, key=lambda one: one.value or 0.0)
-    values = [one.value or 0.0 for one in numbers]
+        return numbers[values.index(min(values) if over == "smallest" else max(values))]
     errors = [one.standard_error for one in numbers if one.standard_error is not None]
     error = sum(errors) / len(errors) if len(errors) == len(numbers) else None
     return OurNumber(value=sum(values) / len(values), standard_error=error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pcer.auditing import TIE_TOLERANCE, decimals, signed
+from pcer.auditing import TIE_TOLERANCE, decimals, pearson, signed
 from pcer_studies.judgement import LuckTest, Remark, Reply, Support, Test
 from pcer_studies.numbers import side
 from pcer_studies.protocol import (
@@ -60,6 +60,18 @@ def printed(name: str) -> float:
     if value is None:
         raise NotThere(f"{name} is not a number")
     return value
+
+
+def correlation(points: Sequence[tuple[float, float]]) -> float:
+    """Pearson's r; NotThere for fewer than three points, or where one side does not vary.
+
+    >>> correlation([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)])
+    1.0
+    """
+    r = pearson(list(points))
+    if r is None:
+        raise NotThere("a correlation needs three points, and variation on both sides")
+    return r
 
 
 def is_flat(values: Sequence[float]) -> bool:

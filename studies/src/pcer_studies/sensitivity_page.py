@@ -108,7 +108,7 @@ def _closest_line(what: str, one: Closest | None) -> str:
 
 
 def _distances(readings: Sequence[VariantResult]) -> Table:
-    ordered = sorted(readings, key=lambda one: one.distance or 0.0)
+    ordered = sorted(readings, key=_farther)
     rows = [
         (
             variant(one.name).title,
@@ -123,6 +123,11 @@ def _distances(readings: Sequence[VariantResult]) -> Table:
         ("reading", "features", "distance", "statements contradicted"),
         tuple(rows),
     )
+
+
+def _farther(one: VariantResult) -> tuple[bool, float]:
+    """Sorts the nearest first, and what is not known last."""
+    return (True, 0.0) if one.distance is None else (False, one.distance)
 
 
 def _readings_at(readings: Sequence[VariantResult], epsilon: float) -> Table:
@@ -397,7 +402,8 @@ def _published(
         return NOTHING
     if cell.ci is not None:
         return f"{signed(cell.value)} [{signed(cell.ci[0])}, {signed(cell.ci[1])}]"
-    return f"{cell.value:.{cell.digits}f} ± {cell.std or 0:.{cell.digits}f}"
+    spread = "" if cell.std is None else f" ± {cell.std:.{cell.digits}f}"
+    return f"{cell.value:.{cell.digits}f}{spread}"
 
 
 def _compared(number: VariantNumber | None) -> str:

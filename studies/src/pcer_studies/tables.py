@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pcer.auditing import NOTHING, Verdict, rate_plus_minus
+from pcer.auditing import NOTHING, Verdict, rate_plus_minus, yes_no
 from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
 from pcer_studies.protocol import (
     BUDGETS,
@@ -210,7 +210,7 @@ def _floor_rows(study: Study, one: Configuration, epsilon: float) -> list[TableR
         cells = (
             f"{floor:g}",
             f"{_signed(mean.value, digits)} ± {_plain(mean.std, digits)}",
-            f"{seeds.value:.0f}/{seeds.n_seeds}",
+            f"{_plain(seeds.value, 0)}/{seeds.n_seeds}",
         )
         shown = tuple(Bold(cell) for cell in cells) if floor == DEFAULT_FLOOR else cells
         rows.append((f"{one.title} {one.attribute}, ε={epsilon:g}", *shown))
@@ -291,20 +291,21 @@ COSTS = (("δ", r"$\delta$"), ("AUC", "AUC"))
 
 
 def _attack_row(study: Study, one: Configuration, epsilon: float) -> TableRow:
-    means = [
-        our_number(study, key_at(one, epsilon, quantity)).value or 0.0
+    by_gap, by_attack = (
+        our_number(study, key_at(one, epsilon, quantity)).value
         for quantity in ("pcer_disparity", "pcer_disparity_auc")
-    ]
-    agree = means[0] * means[1] > 0
+    )
+    agree = None if by_gap is None or by_attack is None else by_gap * by_attack > 0
     cells = (
         one.name,
         _epsilon(epsilon),
         *(_plain(gap.value, 4) for gap in _of_groups(study, one, epsilon, "overfitting_gap")),
         *(_plain(auc.value, 3) for auc in _of_groups(study, one, epsilon, "attack_auc")),
-        *(_signed(mean, 1) for mean in means),
-        "Yes" if agree else "No",
+        _signed(by_gap, 1),
+        _signed(by_attack, 1),
+        yes_no(agree).capitalize(),
     )
-    return cells if agree else tuple(Bold(cell) for cell in cells)
+    return tuple(Bold(cell) for cell in cells) if agree is False else cells
 
 
 def _rate(study: Study, one: Configuration, epsilon: float, quantity: str) -> str:

@@ -210,16 +210,14 @@ class OurRun(View):
     def disparity_is_evidence(self, one: Configuration, epsilon: float) -> bool:
         """Shown by the audit, with the disparity's sign."""
         pair = self.pair(one, epsilon)
-        lower = pair.groups[1 if (pair.pcer_disparity.mean or 0.0) > 0 else 0]
+        lower = pair.groups[1 if self.disparity(one, epsilon) > 0 else 0]
         return pair.disparity_shown and pair.lower_ratio == lower
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""
-        claim = next(
-            claim
-            for claim in self.audit(one).comparison.equal_gap_claims
-            if claim.epsilon == self.budget(one, epsilon).epsilon
-        )
+        claims = self.audit(one).comparison.equal_gap_claims
+        at_budget = (c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon)
+        claim = known(next(at_budget, None), "a test of equal costs", one)
         gaps = self.gap(one, epsilon, 0) - self.gap(one, epsilon, 1)
         return claim.refuted and claim.cost_difference * gaps > 0
 
@@ -254,7 +252,7 @@ class OurRun(View):
     def floored_share(self, one: Configuration, epsilon: float) -> float:
         """Share of seeds whose gaps are both below the default floor."""
         rows = {row.floor: row for row in self.pair(one, epsilon).floors}
-        return rows[DEFAULT_FLOOR].floor_dominated_share or 0.0
+        return known(rows[DEFAULT_FLOOR].floor_dominated_share, "the share below the floor", one)
 
 
 def known(value: Known | None, what: str, one: Configuration) -> Known:
