@@ -169,8 +169,8 @@ def test_a_cost_without_an_error_is_not_drawn(tmp_path):
 class Constant(OurRun):
     """A run in which nothing varies over budgets."""
 
-    def _value(self, one, key):
-        return -0.25 if "disparity" in key.quantity else 0.25
+    def _mean(self, one, epsilon, quantity, **which):
+        return -0.25 if "disparity" in quantity else 0.25
 
 
 def test_a_correlation_of_what_does_not_vary_is_not_there():
@@ -202,7 +202,7 @@ def test_a_number_of_records_that_is_not_said_is_not_nought(tmp_path):
 class Nought(OurRun):
     """A run in which every mean is 0."""
 
-    def _value(self, one, key):
+    def _mean(self, one, epsilon, quantity, **which):
         return 0.0
 
 

@@ -42,37 +42,37 @@ class View(ABC):
 
     def accuracy(self, one: Configuration, epsilon: float) -> float:
         """Mean test accuracy."""
-        return self._value(one, key_at(one, epsilon, "accuracy"))
+        return self._mean(one, epsilon, "accuracy")
 
     def parity(self, one: Configuration, epsilon: float) -> float:
         """Mean demographic parity gap."""
-        return self._value(one, key_at(one, epsilon, "demographic_parity_gap"))
+        return self._mean(one, epsilon, "demographic_parity_gap")
 
     def parity_std(self, one: Configuration, epsilon: float) -> float:
         """Its standard deviation over seeds."""
-        return self._std(one, key_at(one, epsilon, "demographic_parity_gap"))
+        return self._std(one, epsilon, "demographic_parity_gap")
 
     def odds(self, one: Configuration, epsilon: float) -> float:
         """Mean equalized odds gap."""
-        return self._value(one, key_at(one, epsilon, "equalized_odds_gap"))
+        return self._mean(one, epsilon, "equalized_odds_gap")
 
     def rate(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean positive rate."""
-        return self._value(one, key_at(one, epsilon, "positive_rate", group=one.groups[group]))
+        return self._mean(one, epsilon, "positive_rate", group=one.groups[group])
 
     def gap(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean overfitting gap."""
-        return self._value(one, key_at(one, epsilon, "overfitting_gap", group=one.groups[group]))
+        return self._mean(one, epsilon, "overfitting_gap", group=one.groups[group])
 
     def disparity(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> float:
         """Mean PCER disparity, the gap being the cost."""
-        return self._value(one, key_at(one, epsilon, "pcer_disparity", floor=floor))
+        return self._mean(one, epsilon, "pcer_disparity", floor=floor)
 
     def disparity_std(
         self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
     ) -> float:
         """Its standard deviation over seeds."""
-        return self._std(one, key_at(one, epsilon, "pcer_disparity", floor=floor))
+        return self._std(one, epsilon, "pcer_disparity", floor=floor)
 
     def interval(self, one: Configuration, epsilon: float) -> tuple[float, float]:
         """Bootstrap interval of the mean disparity at the default floor."""
@@ -81,20 +81,20 @@ class View(ABC):
 
     def n_positive(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """Seeds whose disparity is above 0."""
-        return int(self._value(one, key_at(one, epsilon, "n_positive_seeds", floor=floor)))
+        return int(self._mean(one, epsilon, "n_positive_seeds", floor=floor))
 
     def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """Seeds whose disparity is below 0."""
-        return int(self._value(one, key_at(one, epsilon, "n_negative_seeds", floor=floor)))
+        return int(self._mean(one, epsilon, "n_negative_seeds", floor=floor))
 
     def advantage(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean AUC of the threshold attack, minus one half."""
-        auc = self._value(one, key_at(one, epsilon, "attack_auc", group=one.groups[group]))
+        auc = self._mean(one, epsilon, "attack_auc", group=one.groups[group])
         return round(auc - CHANCE, NO_ROUNDING)
 
     def attack_disparity(self, one: Configuration, epsilon: float) -> float:
         """Mean PCER disparity, the attack's advantage being the cost."""
-        return self._value(one, key_at(one, epsilon, "pcer_disparity_auc"))
+        return self._mean(one, epsilon, "pcer_disparity_auc")
 
     def gap_disparity(self, one: Configuration, epsilon: float) -> float:
         """Mean PCER disparity as it stands beside the attack's."""
@@ -116,11 +116,23 @@ class View(ABC):
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Whether the groups' costs differ beyond split luck, in the direction of the gaps."""
 
-    def _value(self, one: Configuration, key: FigureKey) -> float:
-        return known(self.number(key).value, f"the {_words(key)}", one)
+    def _mean(
+        self,
+        one: Configuration,
+        epsilon: float,
+        quantity: str,
+        *,
+        group: str | None = None,
+        floor: float = DEFAULT_FLOOR,
+    ) -> float:
+        found = self.number(key_at(one, epsilon, quantity, group=group, floor=floor))
+        return known(found.value, f"the {quantity.replace('_', ' ')}", one)
 
-    def _std(self, one: Configuration, key: FigureKey) -> float:
-        return known(self.number(key).std, "a deviation (one seed)", one)
+    def _std(
+        self, one: Configuration, epsilon: float, quantity: str, *, floor: float = DEFAULT_FLOOR
+    ) -> float:
+        found = self.number(key_at(one, epsilon, quantity, floor=floor))
+        return known(found.std, "a deviation (one seed)", one)
 
 
 class Paper(View):
@@ -130,7 +142,11 @@ class Paper(View):
 
     def __init__(self, gaps: tuple[PrintedGap, ...]) -> None:
         self._gaps = {(gap.configuration, gap.epsilon, gap.group): gap for gap in gaps}
-        settings = list(dict.fromkeys((gap.configuration, gap.epsilon) for gap in gaps))
+        settings = [
+            (one, epsilon)
+            for one, epsilon in dict.fromkeys((gap.configuration, gap.epsilon) for gap in gaps)
+            if all((one, epsilon, name) in self._gaps for name in one.groups)
+        ]
         p = [difference_p(self._gap(*at, 0), self._gap(*at, 1)) for at in settings]
         adjusted = holm(np.array(p)).tolist()
         self._difference_p = dict(zip(settings, adjusted, strict=True))
@@ -145,7 +161,8 @@ class Paper(View):
         if found := figures_at(key):
             return found[0]
         name = "the study" if key.configuration is None else key.configuration.name
-        raise NotThere(f"{_words(key)} of {name} at {_budget(key.budgets[0])} is not printed")
+        what = key.quantity.replace("_", " ")
+        raise NotThere(f"{what} of {name} at {_budget(key.budgets[0])} is not printed")
 
     def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """All seeds that are not printed as positive: the paper mentions no ties."""
@@ -173,7 +190,8 @@ class Paper(View):
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Each group's noise level taken off; Holm over all settings."""
-        self._gap(one, epsilon, 0)
+        for group in (0, 1):
+            self._gap(one, epsilon, group)
         return bool(self._difference_p[one, epsilon] <= SIGNIFICANCE)
 
     def _gap(self, one: Configuration, epsilon: float, group: int) -> PrintedGap:
@@ -266,10 +284,6 @@ def _costs(study: Study, one: Configuration) -> set[str]:
     release = study.release(one.dataset, one.attribute)
     pooled = {row.proxy for row in release.pooled_exposure}
     return pooled | {name for cell in release.runs[0].groups.values() for name in cell.exposure}
-
-
-def _words(key: FigureKey) -> str:
-    return key.quantity.replace("_", " ")
 
 
 def _budget(epsilon: float) -> str:
