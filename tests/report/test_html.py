@@ -206,24 +206,26 @@ def test_a_report_verifies_alone(page, release, tmp_path):
     path.write_bytes(page.encode())
     assert verify_report(path) is None
     assert verify_report(path, [release]) is None
-    assert read_payload(page, file="x") == (QUICK, [release], None)
+    assert read_payload(page, file="x") == (QUICK, [release])
     with pytest.raises(InputError, match="does not carry the release"):
         verify_report(path, [mixed_release(n_seeds=3)])
 
 
-def test_a_report_links_to_the_study_and_to_nothing_else(release, tmp_path):
-    link = "../studies/paper/README.md"
-    page = to_report([pcer.audit(release, QUICK)], [release], study=link)
-    assert f'<a href="{link}">' in page
+def test_a_page_of_an_earlier_version_is_sent_to_it(page, tmp_path):
+    """Pages could link to the paper's study once, and carried the link."""
+    old = '"version":1,"study":"../studies/paper/README.md","plan"'
     path = tmp_path / "report.html"
-    path.write_bytes(page.encode())
-    assert verify_report(path) is None
-    for bad in ("javascript:alert(1)", "//host/x.md", "/etc/x.md", "https:x.md", "a b.md"):
-        path.write_bytes(page.replace(link, bad).encode())
-        with pytest.raises(InputError, match="study must be a relative path"):
-            verify_report(path)
-    path.write_bytes(edited(page, link, "../other.md", after='<h2 id="method">').encode())
-    assert verify_report(path) is not None
+    path.write_bytes(edited(page, '"version":1,"plan"', old, after='id="pcer-report"').encode())
+    with pytest.raises(InputError, match=r"holds 'study'.*the version that wrote it"):
+        verify_report(path)
+    sentence = "<p>How the paper's own study comes out, is in studies/paper.</p>"
+    path.write_bytes(edited(page, '<div class="table"', f'{sentence}<div class="table"').encode())
+    assert sentence[:20] in str(verify_report(path))
+
+
+def test_a_page_links_to_no_other_page(page):
+    targets = re.findall(r'<a [^>]*href="([^"]*)"', page)
+    assert all(target.startswith("#") for target in targets)
 
 
 def _first_number(page: str, after: str) -> tuple[str, str]:

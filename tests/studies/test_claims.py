@@ -10,7 +10,8 @@ import pytest
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.about_floors import floor_slope
 from pcer_studies.claims import CLAIMS, SECTIONS, judge_all, write_claims
-from pcer_studies.judgement import Answer, Claim, Judgement, Support, judge
+from pcer_studies.judgement import Claim, Judgement, Reply, Support, judge
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_RACE,
     BIOS,
@@ -23,7 +24,7 @@ from pcer_studies.rules import (
     parity_of,
     size_of,
 )
-from pcer_studies.views import NotThere, Paper, Run
+from pcer_studies.views import OurRun, Paper
 from tests.planted_study import Truth, all_planted
 
 NO_DP = math.inf
@@ -55,11 +56,11 @@ def claim(key: str) -> Claim:
 
 
 def by_paper(key: str, printed: Paper, study: Study):
-    return judge(claim(key), printed, Run(study)).paper
+    return judge(claim(key), printed, OurRun(study)).paper
 
 
 def by_run(key: str, study: Study):
-    return judge(claim(key), Paper.beside(study), Run(study)).run
+    return judge(claim(key), Paper.beside(study), OurRun(study)).run
 
 
 # What makes a judgement.
@@ -81,8 +82,8 @@ def made(test=None, evidence=None, **fields) -> Claim:
 )
 def test_answer_and_support_make_the_judgement(printed, remembered, holds, enough, expected):
     evidence = None if enough is None else lambda view: Support(enough, "So much.")
-    one = made(lambda view: Answer("42", holds, "Because."), evidence)
-    judged = judge(one, printed, Run(remembered))
+    one = made(lambda view: Reply("42", holds, "Because."), evidence)
+    judged = judge(one, printed, OurRun(remembered))
     assert judged.paper.judgement is judged.run.judgement is expected
     assert judged.run.figure == "42"
     assert judged.run.why.startswith("Because.")
@@ -92,14 +93,14 @@ def test_what_is_not_there_cannot_be_tested(printed, remembered):
     def ask(view):
         raise NotThere("it is not printed")
 
-    judged = judge(made(ask), printed, Run(remembered))
+    judged = judge(made(ask), printed, OurRun(remembered))
     assert judged.paper.judgement is judged.run.judgement is UNTESTABLE
     assert judged.paper.why == "it is not printed"
 
 
 def test_a_side_can_have_its_own_question_or_none(printed, remembered):
-    one = made(paper="no such figure", run=lambda run: Answer("7", True))
-    judged = judge(one, printed, Run(remembered))
+    one = made(paper="no such figure", run=lambda run: Reply("7", True))
+    judged = judge(one, printed, OurRun(remembered))
     assert (judged.paper.judgement, judged.paper.why) == (UNTESTABLE, "no such figure")
     assert (judged.run.judgement, judged.run.figure) == (HOLDS, "7")
 
@@ -116,7 +117,7 @@ def test_a_disparity_that_is_there_holds(remembered):
 
 def test_unequal_costs_that_are_there_hold(remembered):
     assert by_run("B6", remembered).judgement is HOLDS
-    judged = judge(claim("B6"), Paper.beside(remembered), Run(remembered))
+    judged = judge(claim("B6"), Paper.beside(remembered), OurRun(remembered))
     assert "LiRA: Female at no-DP, 0.1, 0.5, 1, 5, 10" in judged.notes[0]
 
 
@@ -143,13 +144,13 @@ def test_double_disadvantage_planted_on_compas(tmp_path):
     """Where group 1 has more harm and the higher cost, the claim holds, by every cost."""
     truth = Truth(gaps=(0.0, 0.06), exposure=(0.0, 0.05), label_shares=(0.2, 0.6))
     study = all_planted(tmp_path, truth, [COMPAS])
-    judged = judge(claim("C2"), Paper.beside(study), Run(study))
+    judged = judge(claim("C2"), Paper.beside(study), OurRun(study))
     assert judged.run.judgement is HOLDS
     assert "gap: African-American at no-DP, 0.1, 0.5, 1, 5, 10" in judged.notes[0]
 
 
 def test_rules_see_what_was_planted(remembered):
-    run = Run(remembered)
+    run = OurRun(remembered)
     assert beyond_zero(BIOS, BUDGETS, sign=1)(run).holds
     assert not beyond_zero(BIOS, BUDGETS, sign=-1)(run).holds
     assert disparity_shown(BIOS, BUDGETS)(run).enough
@@ -158,14 +159,14 @@ def test_rules_see_what_was_planted(remembered):
 
 
 def test_rules_see_that_nothing_was_planted(forgotten):
-    run = Run(forgotten)
+    run = OurRun(forgotten)
     assert not any(run.stands_out(BIOS, e, g) for e in BUDGETS for g in (0, 1))
     assert not any(run.costs_differ(BIOS, e) for e in BUDGETS)
     assert not costs_resolved(BIOS, BUDGETS)(run).enough
 
 
 def test_seeds_on_both_sides_are_counted(forgotten):
-    run = Run(forgotten)
+    run = OurRun(forgotten)
     for floor in (1e-4, 1e-3, 1e-2, 1e-1):
         positive = run.n_positive(ADULT_RACE, NO_DP, floor)
         negative = run.n_negative(ADULT_RACE, NO_DP, floor)

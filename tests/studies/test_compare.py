@@ -11,12 +11,13 @@ import pytest
 from scipy.stats import binomtest, pearsonr
 
 import pcer
-from pcer_studies import BUDGETS, CONFIGURATIONS, Study, published_cells
-from pcer_studies.attack_agreement import FIGURES, Means, figure, study_means
-from pcer_studies.compare import EXPECTED, NO_ERROR, Comparison, compare
+from pcer_studies import BUDGETS, CONFIGURATIONS, Study, published_figures
+from pcer_studies.attack_agreement import FIGURES, Means, figure, study_figure, study_means
+from pcer_studies.compare import EXPECTED, NO_ERROR, Compared, compare
 from pcer_studies.limits import find_limits
+from pcer_studies.numbers import OurNumber, error_of_count, our_number
 from pcer_studies.protocol import configuration
-from pcer_studies.quantities import Ours, Wanted, error_of_count, ours
+from pcer_studies.published import figures_at, key_at
 from tests.study_folder import simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]
@@ -33,13 +34,9 @@ def comparisons(study):
     return compare(study)
 
 
-def find(comparisons, key, **fields) -> Comparison:
-    (one,) = [
-        one
-        for one in comparisons
-        if one.published.key == key
-        and all(getattr(one.published, name) == value for name, value in fields.items())
-    ]
+def find(comparisons, name, **fields) -> Compared:
+    (figure,) = published_figures(name=name, **fields)
+    (one,) = [one for one in comparisons if one.published == figure]
     return one
 
 
@@ -93,12 +90,10 @@ def by_hand(release, epsilon, group_names, quantity, group=None, floor=0.001):
 )
 def test_our_numbers_against_loops(study, quantity, group, floor):
     for epsilon in BUDGETS:
-        wanted = Wanted(
-            configuration=COMPAS, epsilon=epsilon, quantity=quantity, group=group, floor=floor
-        )
+        wanted = key_at(COMPAS, epsilon, quantity, group=group, floor=floor or 0.001)
         release = study.release("compas", "race")
         values = by_hand(release, epsilon, COMPAS.groups, quantity, group, floor or 0.001)
-        found = ours(study, wanted)
+        found = our_number(study, wanted)
         assert found.value == pytest.approx(mean(values), rel=1e-9)
         assert found.std == pytest.approx(stdev(values), rel=1e-9)
         if not quantity.startswith("pcer_d"):
@@ -107,22 +102,28 @@ def test_our_numbers_against_loops(study, quantity, group, floor):
             assert found.standard_error == pytest.approx((found.ci[1] - found.ci[0]) / 3.92)
 
 
-def test_numbers_of_seeds_are_out_of_fifty(study):
+def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
     release = study.release("compas", "race")
     values = by_hand(release, 1.0, COMPAS.groups, "pcer_disparity")
     above, below = sum(v > 0 for v in values), sum(v < 0 for v in values)
-    wanted = Wanted(configuration=COMPAS, epsilon=1.0, quantity="n_positive_seeds", floor=0.001)
-    assert ours(study, wanted).value == above * 50 / N_SEEDS
-    assert ours(study, wanted).standard_error == 12.5 * error_of_count(above, N_SEEDS)
-    assert ours(study, replace(wanted, quantity="n_negative_seeds")).value == below * 12.5
+    wanted = key_at(COMPAS, 1.0, "n_positive_seeds")
+    found = our_number(study, wanted)
+    assert (found.value, found.n_seeds) == (above, N_SEEDS)
+    assert found.standard_error == error_of_count(above, N_SEEDS)
+    assert our_number(study, replace(wanted, quantity="n_negative_seeds")).value == below
     expected = binomtest(above, above + below).pvalue
-    found = ours(study, replace(wanted, quantity="sign_test_p"))
+    found = our_number(study, replace(wanted, quantity="sign_test_p"))
     assert found.value == pytest.approx(expected)
     assert found.standard_error is None
+    values = by_hand(release, 0.1, COMPAS.groups, "pcer_disparity")
+    below = sum(v < 0 for v in values)
+    found = find(comparisons, "compas_negative_seeds_0.1").ours
+    assert found.value == below * 50 / N_SEEDS
+    assert found.standard_error == 12.5 * error_of_count(below, N_SEEDS)
 
 
 def test_every_figure_is_compared_once(comparisons):
-    assert sum(one.published.is_cell for one in comparisons) == 448
+    assert sum(one.published.in_table for one in comparisons) == 448
     assert len(comparisons) == 448 + 68
     for one in comparisons:
         assert one.ours is not None
@@ -154,7 +155,7 @@ def test_the_rule_at_its_edge(comparisons):
     allowed = 1.96 * math.hypot(0.008 / math.sqrt(50), 0.001) + 0.0005
     for difference, within in ((0.999, True), (1.001, False), (-0.999, True), (-1.001, False)):
         value = 0.679 + difference * allowed
-        near = replace(one, ours=Ours(value=value, standard_error=0.001))
+        near = replace(one, ours=OurNumber(value=value, standard_error=0.001))
         assert near.allowed == pytest.approx(allowed)
         assert near.within is within
 
@@ -164,13 +165,13 @@ def test_without_a_published_error_ours_stands_alone(comparisons):
         comparisons, "tab:mia-full", quantity="attack_auc", group="Other", budgets=(5.0,),
         dataset="compas",
     )  # fmt: skip
-    near = replace(one, ours=Ours(value=0.501, standard_error=0.001))
+    near = replace(one, ours=OurNumber(value=0.501, standard_error=0.001))
     assert near.allowed == pytest.approx(1.96 * 0.001 + 0.0005)
 
 
 def test_one_seed_cannot_be_compared(comparisons):
     one = find(comparisons, "tab:compas-race", quantity="accuracy", budgets=(5.0,))
-    alone = replace(one, ours=Ours(value=0.679))
+    alone = replace(one, ours=OurNumber(value=0.679))
     assert alone.difference == 0
     assert alone.allowed is None
     assert alone.within is None
@@ -200,14 +201,8 @@ def test_a_binomial_count_is_within_itself_about_as_often_as_said():
 
 def test_ends_of_a_range_are_those_of_single_budgets(study, comparisons):
     values = {
-        epsilon: ours(
-            study,
-            Wanted(
-                configuration=configuration("acs", "race"),
-                epsilon=epsilon,
-                quantity="pcer_disparity",
-                floor=0.01,
-            ),
+        epsilon: our_number(
+            study, key_at(configuration("acs", "race"), epsilon, "pcer_disparity", floor=0.01)
         )
         for epsilon in BUDGETS
     }
@@ -224,23 +219,23 @@ def test_records_are_compared_exactly(comparisons):
     one = find(comparisons, "n_records_compas")
     assert one.ours.value == 4_500
     assert one.within is False
-    assert replace(one, ours=Ours(value=6_172, standard_error=0.0)).within
+    assert replace(one, ours=OurNumber(value=6_172, standard_error=0.0)).within
 
 
 def test_words_are_the_same_or_not(comparisons):
     one = find(comparisons, "adult_race_best_parity")
-    assert replace(one, ours=Ours(words="5, 10")).within is True
-    assert replace(one, ours=Ours(words="5")).within is False
+    assert replace(one, ours=OurNumber(words="5, 10")).within is True
+    assert replace(one, ours=OurNumber(words="5")).within is False
     assert find(comparisons, "compas_race_best_pcer").within is None
     assert find(comparisons, "compas_race_floor_robust").within is None
 
 
 def test_other_records_are_told_in_every_cell(comparisons):
     for one in comparisons:
-        if one.published.dataset in ("acs", "bios"):
+        if one.published.key.dataset in ("acs", "bios"):
             assert one.note.startswith("not the paper's")
             assert not one.is_papers_data
-        elif one.published.dataset:
+        elif one.published.key.dataset:
             assert one.is_papers_data
 
 
@@ -254,14 +249,8 @@ def published_means() -> Means:
                     [
                         next(
                             cell.value
-                            for cell in published_cells(
-                                dataset=one.dataset,
-                                attribute=one.attribute,
-                                epsilon=epsilon,
-                                quantity=quantity,
-                                group=group,
-                            )
-                            if cell.table.startswith("tab:mia")
+                            for cell in figures_at(key_at(one, epsilon, quantity, group=group))
+                            if cell.name.startswith("tab:mia")
                         )
                         for group in (one.groups if groups else (None,))
                     ]
@@ -283,9 +272,9 @@ def test_the_papers_own_cells_give_its_figures_of_agreement():
     """An independent check of the formulas: the tables' printed digits lead to the text's."""
     means = published_means()
     private = (math.inf, 0.5, 1.0, 5.0, 10.0)
-    value = {name: figure(means, None, name, BUDGETS).value for name in FIGURES}
+    value = {name: figure(means, None, name, BUDGETS)[0] for name in FIGURES}
     assert value["sign_agreements"] == 32
-    assert figure(means, None, "sign_agreements", private).value == 26
+    assert figure(means, None, "sign_agreements", private) == (26, None)
     assert value["disparity_correlation"] == pytest.approx(0.935, abs=0.0006)
     assert value["gap_advantage_correlation"] == pytest.approx(0.828, abs=0.01)
     assert value["auc_advantage_mean"] == pytest.approx(0.0013, abs=0.0002)
@@ -311,17 +300,17 @@ def test_agreement_of_a_study_against_loops(study):
             pairs.append([mean(by_hand(release, epsilon, one.groups, name)) for name in names])
     found = {name: figure(means, resampled, name, BUDGETS) for name in FIGURES}
     first, second = np.array(pairs).T
-    assert found["gap_advantage_correlation"].value == pytest.approx(pearsonr(gaps, advantages)[0])
-    assert found["disparity_correlation"].value == pytest.approx(pearsonr(first, second)[0])
-    assert found["auc_advantage_largest"].value == pytest.approx(max(advantages))
-    assert found["sign_agreements"].value == sum(a * b > 0 for a, b in pairs)
-    assert found["median_ratio"].value == pytest.approx(np.median(np.abs(second / first)))
-    assert all(one.standard_error >= 0 for one in found.values())
+    assert found["gap_advantage_correlation"][0] == pytest.approx(pearsonr(gaps, advantages)[0])
+    assert found["disparity_correlation"][0] == pytest.approx(pearsonr(first, second)[0])
+    assert found["auc_advantage_largest"][0] == pytest.approx(max(advantages))
+    assert found["sign_agreements"][0] == sum(a * b > 0 for a, b in pairs)
+    assert found["median_ratio"][0] == pytest.approx(np.median(np.abs(second / first)))
+    assert all(error >= 0 for _, error in found.values())
 
 
 def test_the_bootstrap_error_of_a_mean_is_the_usual_one(study):
     """Of the mean advantage: datasets are resampled alone, attributes and budgets together."""
-    found = figure(*study_means(study), "auc_advantage_mean", BUDGETS)
+    _, error = study_figure(study, "auc_advantage_mean", BUDGETS)
     variance = 0.0
     for dataset in ("adult", "compas", "acs", "bios"):
         per_seed = np.zeros(N_SEEDS)
@@ -333,13 +322,13 @@ def test_the_bootstrap_error_of_a_mean_is_the_usual_one(study):
                         auc = by_hand(release, epsilon, one.groups, "attack_auc", group)
                         per_seed += np.array(auc) - 0.5
         variance += per_seed.var() / N_SEEDS
-    assert found.standard_error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
+    assert error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
 
 
 def test_a_part_of_the_study_leaves_the_rest_open(tmp_path):
     study = Study.read(write_study(tmp_path, n_seeds=2, configurations=[COMPAS]))
     comparisons = compare(study)
-    done = {one.published.dataset for one in comparisons if one.ours is not None}
+    done = {one.published.key.dataset for one in comparisons if one.ours is not None}
     assert done == {"compas"}
     assert find(comparisons, "sign_agreements").note == "needs all six configurations"
     assert find(comparisons, "acs_sex_best_pcer").note == "not run in this study"
@@ -379,7 +368,7 @@ def test_limits_of_compas(comparisons):
     assert len(limits) == 6 + 6 + 5
     one = find(comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(5.0,))
     for value, distance in ((-150, 0), (-106, 0), (-100, 6), (-250, 20), (-81, 25), (-80.9, 25.1)):
-        (limit,) = find_limits([replace(one, ours=Ours(value=value))])
+        (limit,) = find_limits([replace(one, ours=OurNumber(value=value))])
         assert limit.distance == pytest.approx(distance)
         assert limit.is_met is (distance <= 25)
     strongest = find(comparisons, "tab:compas-race", quantity="accuracy", budgets=(0.1,))

@@ -19,10 +19,8 @@ from pcer_studies.evidence_table import (
     n_standing_out,
     standing_out_from,
 )
-from pcer_studies.facts import Facts
-from pcer_studies.findings import write_findings
+from pcer_studies.findings import Facts, costs_section, double_told, write_findings
 from pcer_studies.findings_chart import exposure_points, gap_points, verdict_cells
-from pcer_studies.findings_costs import costs_section, double_told
 from pcer_studies.noise import CLIPPED_MEAN, tail_of_mean
 from pcer_studies.rules import ADULT_RACE, COMPAS
 from tests.planted_study import Truth, all_planted

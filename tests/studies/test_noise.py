@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pcer.release.panel import panels
-from pcer_studies import CONFIGURATIONS, Study, published_cells
+from pcer_studies import CONFIGURATIONS, Study, published_figures
 from pcer_studies.noise import (
     CLIPPED_MEAN,
     CLIPPED_STD,
-    PublishedGap,
-    Reading,
+    PrintedGap,
+    SpreadSource,
     difference_p,
     papers_group_sizes,
     published_gaps,
@@ -105,9 +105,9 @@ def test_every_printed_gap_is_tested(study):
     printed = sum(
         cell.std is not None
         for one in CONFIGURATIONS[:3] + CONFIGURATIONS[5:]
-        for cell in published_cells(table=one.table, quantity="overfitting_gap")
+        for cell in published_figures(name=one.table, quantity="overfitting_gap")
     )
-    assert len(published_gaps(study, Reading.PRINTED)) == printed == 48
+    assert len(published_gaps(study, SpreadSource.PRINTED)) == printed == 48
 
 
 def test_rounding_moves_gaps_by_half_a_digit(study):
@@ -121,7 +121,7 @@ def test_rounding_moves_gaps_by_half_a_digit(study):
 def test_a_printed_spread_is_the_deviation_over_the_clipped_one(study):
     (gap,) = [
         gap
-        for gap in published_gaps(study, Reading.PRINTED)
+        for gap in published_gaps(study, SpreadSource.PRINTED)
         if (gap.configuration, gap.epsilon, gap.group) == (COMPAS, 1.0, "Other")
     ]
     assert gap.spread == pytest.approx(0.008 / CLIPPED_STD)
@@ -134,13 +134,12 @@ def test_sizes_are_the_papers_number_in_our_shares(study):
     assert sizes[0] / sizes[1] == pytest.approx(2.0)  # the simulated groups have 3,000 and 1,500
 
 
-def made(value: float, spread: float) -> PublishedGap:
-    return PublishedGap(
+def made(value: float, spread: float) -> PrintedGap:
+    return PrintedGap(
         configuration=COMPAS,
         epsilon=1.0,
         group="Other",
         value=value,
-        half_digit=0,
         spread=spread,
         p_value=1.0,
         adjusted_p=1.0,

@@ -17,17 +17,22 @@ from pcer_studies.protocol import (
 )
 from pcer_studies.published import (
     TABLE_NAMES,
-    TEXT_FIGURES,
     decimals_of,
-    published_cells,
-    text_figures,
+    figures_at,
+    key_at,
+    own_cell,
+    published_figures,
+    text_figure,
 )
+
+CELLS = published_figures(in_table=True)
+OUTSIDE = published_figures(in_table=False)
 
 
 def test_all_cells_are_there():
-    cells = published_cells()
-    assert len(cells) == 448
-    assert Counter(cell.table_name for cell in cells) == {
+    assert len(CELLS) == 448
+    assert len(published_figures()) == 448 + 68
+    assert Counter(cell.place for cell in CELLS) == {
         "Table 1": 36,
         "Table 2": 48,
         "Table 3": 36,
@@ -40,64 +45,75 @@ def test_all_cells_are_there():
 
 
 def test_a_cell_is_as_printed():
-    (cell,) = published_cells(table="tab:compas-race", epsilon=5.0, quantity="pcer_disparity")
-    assert (cell.value, cell.std, cell.ci_low, cell.ci_high, cell.digits) == (
-        -169,
-        229,
-        -230,
-        -106,
-        0,
-    )
-    (cell,) = published_cells(
-        table="tab:bios-gender", epsilon=math.inf, quantity="overfitting_gap", group="Male"
-    )
-    assert (cell.value, cell.std, cell.digits, cell.floor) == (0.0292, 0.0032, 4, None)
+    wanted = {"name": "tab:compas-race", "quantity": "pcer_disparity", "budgets": (5.0,)}
+    (cell,) = published_figures(**wanted)
+    assert (cell.value, cell.std, cell.ci, cell.digits) == (-169, 229, (-230, -106), 0)
+    assert (cell.printed, cell.half_digit) == ("-169", 0.5)
+    wanted = {"name": "tab:bios-gender", "quantity": "overfitting_gap", "group": "Male"}
+    (cell,) = published_figures(**wanted, budgets=(math.inf,))
+    assert (cell.value, cell.std, cell.digits, cell.key.floor) == (0.0292, 0.0032, 4, None)
+    assert cell.printed == ".0292"
 
 
 def test_cells_belong_to_the_protocol():
-    known = {(one.dataset, one.attribute): one for one in CONFIGURATIONS}
-    for cell in published_cells():
-        one = known[cell.dataset, cell.attribute]
-        assert cell.epsilon in BUDGETS
-        assert cell.group is None or cell.group in one.groups
-        assert (cell.floor is None) == (
-            cell.quantity not in ("pcer_disparity", "pcer_disparity_auc", "n_positive_seeds")
+    for key in (cell.key for cell in CELLS):
+        assert key.configuration in CONFIGURATIONS
+        (epsilon,) = key.budgets
+        assert epsilon in BUDGETS
+        assert key.group is None or key.group in key.configuration.groups
+        assert (key.floor is None) == (
+            key.quantity not in ("pcer_disparity", "pcer_disparity_auc", "n_positive_seeds")
         )
 
 
 def test_no_cell_stands_twice():
-    keys = [
-        (c.table, c.dataset, c.attribute, c.epsilon, c.quantity, c.group, c.floor)
-        for c in published_cells()
-    ]
+    keys = [(cell.name, cell.key) for cell in CELLS]
     assert len(set(keys)) == len(keys)
+
+
+def test_a_number_is_found_wherever_it_is_printed_its_own_table_first():
+    key = key_at(configuration("adult", "race"), 1.0, "pcer_disparity")
+    assert [figure.place for figure in figures_at(key)] == ["Table S4", "Table S1", "Table S5"]
+    assert own_cell(key).value == 58
+    key = key_at(configuration("compas", "race"), 5.0, "pcer_disparity")
+    assert [figure.place for figure in figures_at(key)][-1] == "Results, COMPAS: Race"
+    key = key_at(configuration("adult", "race"), 1.0, "pcer_disparity", floor=0.01)
+    assert own_cell(key) is None
+    assert [figure.place for figure in figures_at(key)] == ["Table S1"]
+    assert figures_at(key_at(configuration("acs", "race"), 1.0, "equalized_odds_gap")) == ()
+
+
+def test_a_key_has_a_floor_only_where_the_number_depends_on_one():
+    for key in (figure.key for figure in published_figures(over="each")):
+        floor = 0.5 if key.floor is None else key.floor
+        (epsilon,) = key.budgets
+        made = key_at(key.configuration, epsilon, key.quantity, group=key.group, floor=floor)
+        assert made == key
 
 
 def test_an_unknown_field_is_refused():
     with pytest.raises(TypeError, match="no field 'colour'"):
-        published_cells(colour="red")
-    with pytest.raises(TypeError, match="no field 'colour'"):
-        text_figures(colour="red")
+        published_figures(colour="red")
 
 
 def test_text_figures_have_one_name_each_and_a_place():
-    assert len({figure.key for figure in TEXT_FIGURES}) == len(TEXT_FIGURES)
-    for figure in TEXT_FIGURES:
+    assert len({figure.name for figure in OUTSIDE}) == len(OUTSIDE)
+    for figure in OUTSIDE:
         assert figure.place
         assert figure.printed
-        assert figure.over in ("each", "smallest", "largest", "mean", "all")
-        assert (len(figure.budgets) == 1) == (figure.over == "each")
-        assert set(figure.budgets) <= set(BUDGETS)
-        if figure.dataset is not None:
-            groups = configuration(figure.dataset, str(figure.attribute)).groups
-            assert figure.group is None or figure.group in groups
+        key = figure.key
+        assert key.over in ("each", "smallest", "largest", "mean", "all")
+        assert (len(key.budgets) == 1) == (key.over == "each")
+        assert set(key.budgets) <= set(BUDGETS)
+        if key.configuration is not None:
+            assert key.group is None or key.group in key.configuration.groups
 
 
 def test_text_figures_hold_what_the_issue_names():
-    assert text_figures(key="sign_agreements_without_0.1")[0].value == 26
-    assert text_figures(key="compas_sign_test_p_0.1")[0].value == 0.82
-    assert text_figures(key="median_ratio")[0].digits == 2
-    assert len(text_figures(place="tab:summary")) == 18
+    assert text_figure("sign_agreements_without_0.1").value == 26
+    assert text_figure("compas_sign_test_p_0.1").value == 0.82
+    assert text_figure("median_ratio").digits == 2
+    assert len(published_figures(place="Table S2")) == 18
 
 
 def test_every_table_of_the_paper_has_its_number():

@@ -6,9 +6,12 @@ import json
 import math
 
 import pytest
+from typer.testing import CliRunner
 
 import pcer
+from pcer.cli.app import app
 from pcer_studies import CONFIGURATIONS, Study
+from pcer_studies.__main__ import main
 from tests.study_folder import simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]
@@ -75,6 +78,19 @@ def test_groups_in_another_order_are_refused(tmp_path):
     (tmp_path / COMPAS.file_name).write_text(json.dumps(tree))
     with pytest.raises(pcer.InputError, match="Other, African-American in this order"):
         Study.read(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["other", None])
+def test_a_study_whose_split_is_not_random_is_refused_in_one_sentence(tmp_path, kind, capsys):
+    tree = json.loads(simulated(COMPAS, n_seeds=2).to_json())
+    tree["training"]["split_kind"] = kind
+    (tmp_path / COMPAS.file_name).write_text(json.dumps(tree))
+    with pytest.raises(pcer.InputError, match=r"compas\.race.*split_kind must be 'random'"):
+        Study.read(tmp_path)
+    assert main([str(tmp_path), str(tmp_path / "pages")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    run = CliRunner().invoke(app, ["reproduce", "--tables-only", "-o", str(tmp_path)])
+    assert isinstance(run.exception, pcer.InputError)
 
 
 def test_a_study_file_that_is_no_object_is_refused(tmp_path):

@@ -14,12 +14,12 @@ from scipy import stats
 from pcer.errors import InputError
 from pcer.statistics import holm
 from pcer_studies.protocol import BUDGETS, NO_DP, configuration
-from pcer_studies.published import published_cells
+from pcer_studies.published import figures_at, key_at, published_figures
 from pcer_studies.sensitivity import analyse, distance, moved, paired_difference
 from pcer_studies.sensitivity_file import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity_page import to_page
 from pcer_studies.sensitivity_values import Observed, ObservedRow, Series, observe, observed_of
-from pcer_studies.variants import ADULT, COMPAS, VARIANTS, Question, Variant, variant
+from pcer_studies.variants import ADULT, COMPAS, VARIANTS, OpenQuestion, Variant, variant
 from tests.study_folder import simulated
 
 SHIPPED = Path(__file__).parents[2] / "studies" / "paper"
@@ -69,9 +69,8 @@ def invented(one: Variant, *, away: float) -> Observed:
 
 def near_published(one, row_key, quantity, group, away, rng):
     attribute, epsilon = row_key
-    cells = published_cells(
-        dataset=one.dataset, attribute=attribute, epsilon=epsilon, quantity=quantity, group=group
-    )
+    which = configuration(one.dataset, attribute)
+    cells = figures_at(key_at(which, epsilon, quantity, group=group))
     if not cells:
         return values_around(0.2, 0.01, rng)
     return values_around(cells[0].value + away * cells[0].std, cells[0].std / 5, rng)
@@ -106,8 +105,8 @@ def test_one_set_of_models_served_both_tables_of_adult():
     """What the page says: the two tables print the same accuracies and deviations."""
     by_table = [
         [
-            (cell.epsilon, cell.value, cell.std)
-            for cell in published_cells(table=f"tab:adult-{attribute}", quantity="accuracy")
+            (cell.key.budgets, cell.value, cell.std)
+            for cell in published_figures(name=f"tab:adult-{attribute}", quantity="accuracy")
         ]
         for attribute in ("sex", "race")
     ]
@@ -125,7 +124,7 @@ def test_the_distance_is_a_root_mean_square_of_published_deviations(found):
         ]
         assert one.n_cells == len(squares)
         assert one.distance == pytest.approx(math.sqrt(sum(squares) / len(squares)), abs=1e-4)
-    readings = [one for one in found.results if one.question == Question.FEATURES]
+    readings = [one for one in found.results if one.question == OpenQuestion.FEATURES]
     assert {round(one.distance, 3) for one in readings} == {0.0, 2.0}
     assert {one.n_cells for one in readings} == {2 * 3 * 4}
 
@@ -397,7 +396,7 @@ def test_the_guide_tells_of_adult_what_the_shipped_file_says(shipped):
 
 
 def _is_reading(one):
-    return one.question == Question.FEATURES
+    return one.question == OpenQuestion.FEATURES
 
 
 def test_the_guide_tells_of_memorising_what_the_shipped_file_says(shipped):
@@ -433,8 +432,8 @@ def test_most_published_gaps_and_disparities_are_no_larger_than_their_deviations
     cells = [
         cell
         for attribute in ("sex", "race")
-        for cell in published_cells(table=f"tab:adult-{attribute}")
-        if cell.quantity in ("overfitting_gap", "pcer_disparity")
+        for cell in published_figures(name=f"tab:adult-{attribute}")
+        if cell.key.quantity in ("overfitting_gap", "pcer_disparity")
     ]
     small = [cell for cell in cells if abs(cell.value) <= cell.std]
     assert len(small) > 0.6 * len(cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.report.figures import complete, draw_figures, drawn
-from pcer.report.html import STUDY_LINK, to_report
+from pcer.report.html import to_report
 from pcer.report.marks import Spec, legend, series
 from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_rich
 from pcer.report.tables import headline
@@ -11,7 +11,6 @@ from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
 from pcer.report.verify import verify_audit, verify_report
 
 __all__ = [
-    "STUDY_LINK",
     "Spec",
     "Table",
     "complete",

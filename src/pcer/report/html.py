@@ -11,7 +11,6 @@ import gzip
 import hashlib
 import json
 import math
-import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 FORMAT: Final = "pcer-report"
 VERSION: Final = 1
 GENERATOR = f"pcer {__version__}"
-STUDY_LINK = re.compile(r"(\.\./)*[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
-"""A path beside the page, to a page of the study."""
+PAYLOAD = {"format", "version", "plan", "releases"}
+"""What a page carries, by name."""
 VEGA_NOTICE = (
     "/* Vega, Vega-Lite and Vega-Embed. Copyright University of Washington Interactive Data Lab. "
     "BSD-3-Clause: https://github.com/vega/vega/blob/main/LICENSE */"
@@ -62,20 +61,15 @@ METHOD = (
     "which of a group's records were trained on is random given their label. A cost is resolved, "
     "and a disparity shown, only beyond that luck, with Holm's correction over all budgets and "
     "groups. A floor-dominated number only repeats the positive rates.",
-    "How the paper's own study comes out under this audit, every published figure beside ours, is "
-    "in studies/paper of pcer's source; pcer reproduce runs it again.",
 )
 
 
-def to_report(
-    audits: Sequence[Audit], releases: Sequence[Release], *, study: str | None = None
-) -> str:
+def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
     """Render the page: the same text for the same audits and releases.
 
     Args:
         audits: of one plan, in the order of the page.
         releases: what each of them audited.
-        study: where the paper's study lies beside the page, as a relative path to link to.
     """
     if len({one.plan_sha256 for one in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
@@ -100,7 +94,6 @@ def to_report(
         provenance=provenance_table(audits, releases),
         limits=LIMITS,
         method=METHOD,
-        study=study,
         generator=GENERATOR,
         palette=PALETTE,
         css=_safe(_resource("report.css")),
@@ -108,7 +101,7 @@ def to_report(
         bundle=_safe(bundle),
         script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
         settings=_safe(script_json(_settings(plan, floors, len(sections)))),
-        payload=_safe(script_json(_payload(plan, releases, study))),
+        payload=_safe(script_json(_payload(plan, releases))),
     )
 
 
@@ -117,16 +110,20 @@ class Payload(NamedTuple):
 
     plan: Plan
     releases: list[Release]
-    study: str | None
 
 
 def read_payload(text: str, *, file: str) -> Payload:
-    """The plan, the releases and the link that a page carries."""
+    """The plan and the releases that a page carries."""
     start, end = '<script type="application/json" id="pcer-report">', "</script>"
     if text.count(start) != 1:
         raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
     data = parse_json(text.partition(start)[2].partition(end)[0], file=f"{file}: pcer-report")
     require_format(data, file=f"{file}: pcer-report", name=FORMAT, version=VERSION)
+    if unknown := sorted(set(data) - PAYLOAD):
+        raise InputError(
+            f"{file}: pcer-report holds {unknown[0]!r}, which {GENERATOR} does not write; verify "
+            "the page with the version that wrote it, or write it again."
+        )
     plan = parse_plan(data.get("plan"), file=f"{file}: plan")
     found = data.get("releases")
     if not isinstance(found, list) or not found:
@@ -134,14 +131,7 @@ def read_payload(text: str, *, file: str) -> Payload:
     releases = [
         parse_release(one, file=f"{file}: releases[{index}]") for index, one in enumerate(found)
     ]
-    return Payload(plan, releases, _study_link(data.get("study"), file=file))
-
-
-def _study_link(found: Any, *, file: str) -> str | None:
-    """A relative path of plain characters: nothing that a browser would run or fetch."""
-    if found is None or (isinstance(found, str) and STUDY_LINK.fullmatch(found)):
-        return found
-    raise InputError(f"{file}: study must be a relative path of plain characters; write it again.")
+    return Payload(plan, releases)
 
 
 def make_bundle() -> str:
@@ -164,11 +154,10 @@ def script_json(tree: Any) -> str:
     return text
 
 
-def _payload(plan: Plan, releases: Sequence[Release], study: str | None) -> dict[str, Any]:
+def _payload(plan: Plan, releases: Sequence[Release]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        **({} if study is None else {"study": study}),
         "plan": plan.model_dump(),
         "releases": [json.loads(release.to_json()) for release in releases],
     }

@@ -80,9 +80,9 @@ def verify_report(
         InputError: the page carries no release, or was written by another version.
     """
     text = read_text(path)
-    plan, carried, study = read_payload(text, file=str(path))
+    plan, carried = read_payload(text, file=str(path))
     _require_same(path, carried, releases)
-    again = to_report([audit(release, plan) for release in carried], carried, study=study)
+    again = to_report([audit(release, plan) for release in carried], carried)
     difference = _page_difference(text, again)
     if difference is None and Path(path).read_bytes() != again.encode():
         return PageDifference(1, "the head of the page", "a byte order mark", "none")

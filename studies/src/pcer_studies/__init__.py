@@ -1,21 +1,24 @@
 """The study: the paper's protocol, its published figures, and ours beside them.
 
-Everything here but ``run`` belongs to the auditor's half: it reads releases and never trains.
+The walk: ``protocol`` (what is trained), ``run`` (training into a folder), ``results`` (the folder
+read and audited), ``published`` (the paper's figures, each with its key), ``numbers`` (our number
+under a key), ``compare`` (the two side by side); then ``cells``, ``tables`` and ``figure`` for
+``pcer reproduce``, ``views``, ``claims`` and ``findings`` for the pages. What trains (``run`` and
+``sensitivity_run``) belongs to the trainer's half, the rest to the auditor's.
 """
 
 from __future__ import annotations
 
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, Configuration
-from pcer_studies.published import Cell, TextFigure, published_cells, text_figures
+from pcer_studies.published import FigureKey, PrintedFigure, published_figures
 from pcer_studies.results import Study
 
 __all__ = [
     "BUDGETS",
     "CONFIGURATIONS",
-    "Cell",
     "Configuration",
+    "FigureKey",
+    "PrintedFigure",
     "Study",
-    "TextFigure",
-    "published_cells",
-    "text_figures",
+    "published_figures",
 ]

@@ -11,8 +11,7 @@ from rich.console import Console
 from pcer.errors import InputError, PcerError
 from pcer.files import make_folder, write_files
 from pcer_studies.claims import COMMAND, write_claims
-from pcer_studies.facts import FIGURES
-from pcer_studies.findings import write_findings
+from pcer_studies.findings import FIGURES, write_findings
 from pcer_studies.results import Study
 
 

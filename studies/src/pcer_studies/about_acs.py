@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pcer.auditing import Verdict, signed
-from pcer_studies.judgement import Answer, Claim, Test
+from pcer_studies.judgement import Claim, Reply, Test
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, Configuration
-from pcer_studies.published import text_figures
+from pcer_studies.published import text_figure
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -15,13 +16,13 @@ from pcer_studies.rules import (
     budget_words,
     disparity_shown,
     gap_words,
+    printed,
     range_words,
     rate_words,
     row_words,
     sharper_disparity,
-    side,
 )
-from pcer_studies.views import Run, View
+from pcer_studies.views import OurRun, View
 
 MUCH_SMALLER = 2 / 3
 """Below this share of another number is much smaller."""
@@ -29,7 +30,7 @@ PRINTED_RANGES = ((0.004, 0.007), (0.003, 0.006))
 """The ranges of the White and the Non-White gap in the text (sec:acs)."""
 
 
-def _all_hold_zero(view: View) -> Answer:
+def _all_hold_zero(view: View) -> Reply:
     apart = [
         f"{one.attribute} at {budget_words((e,))}"
         for one in (ACS_RACE, ACS_SEX)
@@ -37,37 +38,37 @@ def _all_hold_zero(view: View) -> Answer:
         if side(view.interval(one, e)) != 0
     ]
     total = 2 * len(BUDGETS)
-    return Answer(
+    return Reply(
         f"{total - len(apart)} of {total} intervals hold 0",
         not apart,
         f"Not: {', '.join(apart)}." if apart else "",
     )
 
 
-def _none_robust(run: Run) -> Answer:
+def _none_robust(run: OurRun) -> Reply:
     shown = [
         f"{one.attribute} at {budget_words((budget.budget,))}"
         for one in (ACS_RACE, ACS_SEX)
         for budget in run.audit(one).budgets
         if budget.verdict is Verdict.DISPARITY_SHOWN
     ]
-    return Answer(
+    return Reply(
         f"the audit shows a disparity at {len(shown)} of {2 * len(BUDGETS)} settings",
         not shown,
         f"Shown: {', '.join(shown)}." if shown else "",
     )
 
 
-def _alternates(view: View) -> Answer:
+def _alternates(view: View) -> Reply:
     values = [view.disparity(ACS_RACE, e) for e in BUDGETS]
     figure = row_words(BUDGETS, [signed(value) for value in values])
-    return Answer(figure, min(values) < 0 < max(values))
+    return Reply(figure, min(values) < 0 < max(values))
 
 
-def _printed_ranges(view: View) -> Answer:
+def _printed_ranges(view: View) -> Reply:
     found = [[view.gap(ACS_RACE, e, g) for e in BUDGETS] for g in (0, 1)]
     rounded = [(round(min(gaps), 3), round(max(gaps), 3)) for gaps in found]
-    return Answer(
+    return Reply(
         ", ".join(
             f"{name} {low:.3f} to {high:.3f}"
             for name, (low, high) in zip(ACS_RACE.groups, PRINTED_RANGES, strict=True)
@@ -77,10 +78,10 @@ def _printed_ranges(view: View) -> Answer:
     )
 
 
-def _small_and_similar(run: Run) -> Answer:
+def _small_and_similar(run: OurRun) -> Reply:
     found = [[run.gap(ACS_RACE, e, g) for e in BUDGETS] for g in (0, 1)]
     differ = [e for e in BUDGETS if run.costs_differ(ACS_RACE, e)]
-    return Answer(
+    return Reply(
         f"White {range_words(found[0], gap_words)}, Non-White {range_words(found[1], gap_words)}",
         not differ,
         "Judged: whether the two differ beyond split luck at some budget"
@@ -89,10 +90,10 @@ def _small_and_similar(run: Run) -> Answer:
 
 
 def _positive(one: Configuration, floor: float) -> Test:
-    def ask(view: View) -> Answer:
+    def ask(view: View) -> Reply:
         values = [view.disparity(one, e, floor) for e in BUDGETS]
         n = sum(value > 0 for value in values)
-        return Answer(
+        return Reply(
             f"{range_words(values, signed)} at floor {floor:g}",
             n == len(values),
             f"Positive at {n} of {len(values)} budgets.",
@@ -104,27 +105,26 @@ def _positive(one: Configuration, floor: float) -> Test:
 def _printed_positive(one: Configuration) -> Test:
     """The paper prints the ends of the range, not the budgets."""
 
-    def ask(view: View) -> Answer:
-        keys = (f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high"))
-        ends = [text_figures(key=key)[0] for key in keys]
-        return Answer(
-            f"{' to '.join(figure.printed for figure in ends)} at floor 0.01",
-            all((figure.value or 0.0) > 0 for figure in ends),
+    def ask(view: View) -> Reply:
+        names = [f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high")]
+        return Reply(
+            f"{' to '.join(text_figure(name).printed for name in names)} at floor 0.01",
+            all(printed(name) > 0 for name in names),
         )
 
     return ask
 
 
-def _smaller_than_adult(view: View) -> Answer:
+def _smaller_than_adult(view: View) -> Reply:
     ours, theirs = ([view.parity(one, e) for e in BUDGETS] for one in (ACS_SEX, ADULT_SEX))
-    return Answer(
+    return Reply(
         f"{range_words(ours, rate_words)} against {range_words(theirs, rate_words)}",
         max(ours) <= MUCH_SMALLER * min(theirs),
         "Judged: the largest on ACS is below two thirds of the smallest on Adult.",
     )
 
 
-def _replicates(view: View) -> Answer:
+def _replicates(view: View) -> Reply:
     pairs = ((ACS_RACE, ADULT_RACE), (ACS_SEX, ADULT_SEX))
     same = [
         (one, e)
@@ -133,7 +133,7 @@ def _replicates(view: View) -> Answer:
         if side(view.interval(one, e)) == side(view.interval(other, e)) != 0
     ]
     total = len(pairs) * len(FROM_1)
-    return Answer(
+    return Reply(
         f"intervals on the same side of 0 as Adult's at {len(same)} of {total}",
         len(same) == total,
         "From ε = 1, race and sex.",

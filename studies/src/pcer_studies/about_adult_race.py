@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.auditing import decimals, signed
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
 from pcer_studies.protocol import BUDGETS, NO_DP
 from pcer_studies.rules import (
     ADULT_RACE,
@@ -30,16 +30,16 @@ from pcer_studies.rules import (
 from pcer_studies.views import View
 
 
-def _reversal(view: View) -> Answer:
+def _reversal(view: View) -> Reply:
     parity, size = (extreme(v, view, min) for v in (parity_of(ADULT_RACE), size_of(ADULT_RACE)))
     holds = size == (NO_DP,) and NO_DP not in parity
-    return Answer(best_words(ADULT_RACE, view), holds)
+    return Reply(best_words(ADULT_RACE, view), holds)
 
 
-def _best_is_worst(view: View) -> Answer:
+def _best_is_worst(view: View) -> Reply:
     best = extreme(parity_of(ADULT_RACE), view, min)
     worst = extreme(size_of(ADULT_RACE), view, max)
-    return Answer(
+    return Reply(
         f"smallest DP gap at {budget_words(best)}; largest disparity "
         f"{signed(view.disparity(ADULT_RACE, worst[0]))} at {budget_words(worst)}",
         not set(best).isdisjoint(worst),
@@ -48,37 +48,37 @@ def _best_is_worst(view: View) -> Answer:
     )
 
 
-def _worst_parity(view: View) -> Answer:
+def _worst_parity(view: View) -> Reply:
     worst = extreme(parity_of(ADULT_RACE), view, max)
-    return Answer(
+    return Reply(
         f"largest DP gap {rate_words(view.parity(ADULT_RACE, worst[0]))} at {budget_words(worst)}",
         worst == (NO_DP,),
         f"At no-DP it is {rate_words(view.parity(ADULT_RACE, NO_DP))}.",
     )
 
 
-def _best_odds(view: View) -> Answer:
+def _best_odds(view: View) -> Reply:
     best = extreme(odds_of(ADULT_RACE), view, min)
     figure = f"smallest {rate_words(view.odds(ADULT_RACE, best[0]))} at {budget_words(best)}"
-    return Answer(figure, set(best) <= {5.0, 10.0})
+    return Reply(figure, set(best) <= {5.0, 10.0})
 
 
-def _more_memorised(view: View) -> Answer:
+def _more_memorised(view: View) -> Reply:
     gaps = [view.gap(ADULT_RACE, NO_DP, g) for g in (0, 1)]
     excess = [gap - view.noise_level(ADULT_RACE, NO_DP, g) for g, gap in enumerate(gaps)]
-    return Answer(
+    return Reply(
         f"White/Non-White {gap_words(*gaps)}",
         gaps[1] > gaps[0],
         f"The smaller group has the larger noise level; taken off, {gap_words(*excess)} are left.",
     )
 
 
-def _converge(view: View) -> Answer:
+def _converge(view: View) -> Reply:
     pairs = {e: both_gaps(view, ADULT_RACE, (e,))[0] for e in BUDGETS}
     shrink = all(pairs[e][g] < pairs[NO_DP][g] for e in PRIVATE for g in (0, 1))
     apart = {e: abs(first - second) for e, (first, second) in pairs.items()}
     wider = [e for e in PRIVATE if apart[e] >= apart[NO_DP]]
-    return Answer(
+    return Reply(
         f"differences {row_words(PRIVATE, [gap_words(apart[e]) for e in PRIVATE])}; no-DP "
         f"{gap_words(apart[NO_DP])}",
         shrink and not wider,
@@ -87,7 +87,7 @@ def _converge(view: View) -> Answer:
     )
 
 
-def _falls_more(view: View) -> Answer:
+def _falls_more(view: View) -> Reply:
     falls = {
         e: [1 - view.gap(ADULT_RACE, e, g) / view.gap(ADULT_RACE, NO_DP, g) for g in (0, 1)]
         for e in PRIVATE
@@ -97,19 +97,19 @@ def _falls_more(view: View) -> Answer:
         range_words([100 * fall[g] for fall in falls.values()], lambda v: decimals(v, 0))
         for g in (0, 1)
     ]
-    return Answer(
+    return Reply(
         f"White {ranges[0]} %, Non-White {ranges[1]} %",
         n == len(falls),
         f"The Non-White gap falls by the larger share at {n} of {len(falls)} budgets.",
     )
 
 
-def _evenest_without_privacy(view: View) -> Answer:
+def _evenest_without_privacy(view: View) -> Reply:
     pairs = {e: both_gaps(view, ADULT_RACE, (e,))[0] for e in BUDGETS}
     apart = {e: abs(first - second) for e, (first, second) in pairs.items()}
     ratio = {e: max(pair) / min(pair) for e, pair in pairs.items()}
     best = [[e for e in BUDGETS if v[e] == min(v.values())] for v in (apart, ratio)]
-    return Answer(
+    return Reply(
         f"difference smallest at {budget_words(best[0])}, ratio nearest 1 at "
         f"{budget_words(best[1])}",
         best == [[NO_DP], [NO_DP]],

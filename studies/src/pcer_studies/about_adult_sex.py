@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pcer.auditing import signed
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
 from pcer_studies.protocol import BUDGETS, NO_DP
-from pcer_studies.published import text_figures
+from pcer_studies.published import text_figure
 from pcer_studies.rules import (
     ADULT_SEX,
     FLAT,
@@ -35,7 +35,7 @@ NEARLY_EQUAL = 1.5
 RATE_TOLERANCE = 0.02
 
 
-def _rates(view: View) -> Answer:
+def _rates(view: View) -> Reply:
     values = [[view.rate(ADULT_SEX, e, g) for e in BUDGETS] for g in (0, 1)]
     expected = [
         [printed(f"adult_rate_{name}_{end}") for end in ("low", "high")]
@@ -49,14 +49,14 @@ def _rates(view: View) -> Answer:
         f"{name} {range_words([100 * v for v in found], lambda v: f'{v:.0f}')} %"
         for name, found in zip(ADULT_SEX.groups, values, strict=True)
     )
-    return Answer(figure, inside, "Judged: whether ours are within 2 points of the printed ranges.")
+    return Reply(figure, inside, "Judged: whether ours are within 2 points of the printed ranges.")
 
 
-def _printed_rates(view: View) -> Answer:
+def _printed_rates(view: View) -> Reply:
     low = printed("adult_rate_male_low") - printed("adult_rate_female_high")
     high = printed("adult_rate_male_high") - printed("adult_rate_female_low")
     gaps = [view.parity(ADULT_SEX, e) for e in BUDGETS]
-    return Answer(
+    return Reply(
         "Male 25 to 26 %, Female 5 to 7 %",
         low - RATE_TOLERANCE <= min(gaps) and max(gaps) <= high + RATE_TOLERANCE,
         f"Differences of {low:.2f} to {high:.2f} agree with the printed DP gaps "
@@ -64,30 +64,30 @@ def _printed_rates(view: View) -> Answer:
     )
 
 
-def _large_and_stable(view: View) -> Answer:
+def _large_and_stable(view: View) -> Reply:
     gaps = [view.parity(ADULT_SEX, e) for e in BUDGETS]
-    return Answer(
+    return Reply(
         range_words(gaps, rate_words),
         is_flat(gaps),
         f"Judged: within {100 * FLAT:g} % of the largest.",
     )
 
 
-def _printed_range(view: View) -> Answer:
+def _printed_range(view: View) -> Reply:
     low, high = (printed(f"adult_sex_parity_gap_{end}") for end in ("low", "high"))
     gaps = [view.parity(ADULT_SEX, e) for e in BUDGETS]
     least = extreme(parity_of(ADULT_SEX), view, min)
-    return Answer(
+    return Reply(
         f"{low:.3f} to {high:.3f}",
         (min(gaps), max(gaps)) == (low, high),
         f"Table S3 has {range_words(gaps, rate_words)}, the smallest at {budget_words(least)}.",
     )
 
 
-def _nearly_equal(view: View) -> Answer:
+def _nearly_equal(view: View) -> Reply:
     gaps = [view.gap(ADULT_SEX, NO_DP, g) for g in (0, 1)]
     refuted = view.costs_differ(ADULT_SEX, NO_DP)
-    return Answer(
+    return Reply(
         f"Male/Female {gap_words(*gaps)}",
         max(gaps) <= NEARLY_EQUAL * min(gaps) and not refuted,
         f"Ratio {max(gaps) / min(gaps):.2f} (below {NEARLY_EQUAL:g} counts as nearly equal); by "
@@ -95,13 +95,13 @@ def _nearly_equal(view: View) -> Answer:
     )
 
 
-def _rises(view: View) -> Answer:
+def _rises(view: View) -> Reply:
     bare = abs(view.disparity(ADULT_SEX, NO_DP))
     larger = [e for e in PRIVATE if abs(view.disparity(ADULT_SEX, e)) > bare]
     gaps = [
         view.gap(ADULT_SEX, e, g) < view.gap(ADULT_SEX, NO_DP, g) for e in PRIVATE for g in (0, 1)
     ]
-    return Answer(
+    return Reply(
         f"{signed(view.disparity(ADULT_SEX, NO_DP))} at no-DP, "
         f"{range_words([view.disparity(ADULT_SEX, e) for e in PRIVATE], signed)} with privacy",
         len(larger) == len(PRIVATE) and all(gaps),
@@ -110,40 +110,39 @@ def _rises(view: View) -> Answer:
     )
 
 
-def _no_reversal(view: View) -> Answer:
+def _no_reversal(view: View) -> Reply:
     parity, size = (extreme(v, view, min) for v in (parity_of(ADULT_SEX), size_of(ADULT_SEX)))
-    return Answer(
+    return Reply(
         best_words(ADULT_SEX, view),
         not set(parity).isdisjoint(size),
         "sec:summary speaks of a reversal on Adult (sex) which Bios mirrors.",
     )
 
 
-def _best_parity(view: View) -> Answer:
+def _best_parity(view: View) -> Reply:
     best = extreme(parity_of(ADULT_SEX), view, min)
     text, table = (
-        text_figures(key=key)[0].printed
-        for key in ("adult_sex_best_parity_text", "adult_sex_best_parity")
+        text_figure(key).printed for key in ("adult_sex_best_parity_text", "adult_sex_best_parity")
     )
-    return Answer(
+    return Reply(
         f"{rate_words(view.parity(ADULT_SEX, best[0]))} at {budget_words(best)}",
         best == (NO_DP,),
         f"Table S2 says {table}, sec:adult-sex says ε = {text}.",
     )
 
 
-def _same_direction(view: View) -> Answer:
+def _same_direction(view: View) -> Reply:
     return _follows_rates(view, [_rate_difference(view, e) for e in BUDGETS])
 
 
-def _printed_direction(view: View) -> Answer:
+def _printed_direction(view: View) -> Reply:
     difference = printed("adult_rate_male_low") - printed("adult_rate_female_high")
     return _follows_rates(view, [difference] * len(BUDGETS))
 
 
-def _follows_rates(view: View, rates: Sequence[float]) -> Answer:
+def _follows_rates(view: View, rates: Sequence[float]) -> Reply:
     same = [view.disparity(ADULT_SEX, e) * rate > 0 for e, rate in zip(BUDGETS, rates, strict=True)]
-    return Answer(
+    return Reply(
         f"disparity and rate difference have one sign at {sum(same)} of {len(same)} budgets",
         all(same),
         "The paper draws this conclusion itself.",

@@ -6,10 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from pcer.auditing import pearson
-from pcer_studies.judgement import Answer, Claim, Support
+from pcer.auditing import decimals, pearson
+from pcer_studies.judgement import Claim, Reply, Support
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
-from pcer_studies.published import published_cells, text_figures
+from pcer_studies.published import NotThere, published_figures
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -18,12 +19,12 @@ from pcer_studies.rules import (
     FROM_HALF,
     SETTINGS,
     STRONGEST,
-    Setting,
+    StudySetting,
     budget_words,
+    correlation,
     printed,
-    side,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 STRONG = 0.7
 """A correlation above this is a strong one."""
@@ -33,12 +34,12 @@ ABOVE_GAPS = 1e-2
 """A floor of which the paper prints a disparity in every configuration."""
 
 
-def _disparities(view: View, setting: Setting) -> tuple[float, float]:
+def _disparities(view: View, setting: StudySetting) -> tuple[float, float]:
     """By the gap and by the attack."""
     return view.gap_disparity(*setting), view.attack_disparity(*setting)
 
 
-def _agree(view: View, setting: Setting) -> bool:
+def _agree(view: View, setting: StudySetting) -> bool:
     by_gap, by_attack = _disparities(view, setting)
     return by_gap * by_attack > 0
 
@@ -48,24 +49,22 @@ def _rate_sign(view: View, one: Configuration) -> float:
 
     The paper does not print rates; a disparity at a floor above the gaps has their sign.
     """
-    if isinstance(view, Run):
+    if isinstance(view, OurRun):
         rates = [view.rate(one, NO_DP, g) for g in (0, 1)]
         return math.copysign(1.0, rates[0] - rates[1])
-    wanted = {"dataset": one.dataset, "attribute": one.attribute, "floor": ABOVE_GAPS}
-    cells = published_cells(**wanted, quantity="pcer_disparity")
-    figures = text_figures(**wanted, quantity="pcer_disparity")
-    values = [*(cell.value for cell in cells), *(figure.value or 0.0 for figure in figures)]
+    figures = published_figures(configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS)
+    values = [figure.value for figure in figures if figure.value is not None]
     return math.copysign(1.0, values[0])
 
 
-def _costs_correlate(view: View) -> Answer:
+def _costs_correlate(view: View) -> Reply:
     points = [(view.gap(*cell), view.advantage(*cell)) for cell in CELLS]
-    r = pearson(points) or 0.0
+    r = correlation(points)
     kept = [p for p, (one, e, _) in zip(points, CELLS, strict=True) if (one, e) != (BIOS, NO_DP)]
-    return Answer(
+    return Reply(
         f"r = {r:.3f}",
         _correlation_holds(view, "gap_advantage_correlation", r),
-        f"Without the two groups of Bios at no-DP: {pearson(kept) or 0.0:.2f}.",
+        f"Without the two groups of Bios at no-DP: {decimals(pearson(kept), 2)}.",
     )
 
 
@@ -84,15 +83,15 @@ def _both_real(view: View) -> Support:
     )
 
 
-def _signs(view: View) -> Answer:
+def _signs(view: View) -> Reply:
     agree = [setting for setting in SETTINGS if _agree(view, setting)]
     late = [setting for setting in SETTINGS if setting[1] != STRONGEST]
     n_late = sum(setting in agree for setting in late)
     least = printed("sign_agreements")
-    return Answer(
+    return Reply(
         f"{len(agree)}/{len(SETTINGS)}; {n_late}/{len(late)} without ε = 0.1",
         len(agree) >= least,
-        "Judged: at least as many." if isinstance(view, Run) else "",
+        "Judged: at least as many." if isinstance(view, OurRun) else "",
     )
 
 
@@ -109,10 +108,10 @@ def _better_than_rates(view: View) -> Support:
     )
 
 
-def _disagreements(view: View) -> Answer:
+def _disagreements(view: View) -> Reply:
     apart = [setting for setting in SETTINGS if not _agree(view, setting)]
     elsewhere = [(one, e) for one, e in apart if one not in (ACS_RACE, ACS_SEX)]
-    return Answer(
+    return Reply(
         f"{len(apart) - len(elsewhere)} of {len(apart)} on ACS",
         not elsewhere,
         "Elsewhere: "
@@ -123,15 +122,15 @@ def _disagreements(view: View) -> Answer:
     )
 
 
-def _disparities_correlate(view: View) -> Answer:
-    r = pearson([_disparities(view, setting) for setting in SETTINGS]) or 0.0
-    return Answer(f"r = {r:.3f}", _correlation_holds(view, "disparity_correlation", r))
+def _disparities_correlate(view: View) -> Reply:
+    r = correlation([_disparities(view, setting) for setting in SETTINGS])
+    return Reply(f"r = {r:.3f}", _correlation_holds(view, "disparity_correlation", r))
 
 
 def _shared_rates(view: View) -> Support:
     """Over configurations both follow the rate difference; within each they need not."""
     within = [
-        pearson([_disparities(view, (one, e)) for e in BUDGETS]) or 0.0 for one in CONFIGURATIONS
+        correlation([_disparities(view, (one, e)) for e in BUDGETS]) for one in CONFIGURATIONS
     ]
     median = statistics.median(within)
     return Support(
@@ -141,23 +140,26 @@ def _shared_rates(view: View) -> Support:
     )
 
 
-def _understates(view: View) -> Answer:
+def _understates(view: View) -> Reply:
     sizes = _sizes(view)
     larger, ties = (sum(test) for test in zip(*((b > a, b == a) for a, b in sizes), strict=True))
-    ratio = statistics.median(by_attack / by_gap for by_gap, by_attack in sizes if by_gap)
+    ratios = [by_attack / by_gap for by_gap, by_attack in sizes if by_gap]
+    if not ratios:
+        raise NotThere("every disparity by the gap is 0, and none can be divided by")
+    ratio = statistics.median(ratios)
     tied = f", {ties} tied as printed" if ties else ""
     share = f"{100 * larger / len(sizes):.0f} %{tied}"
-    return Answer(
+    return Reply(
         f"{larger}/{len(sizes)} ({share}), median ratio {ratio:.2f}",
         2 * larger > len(sizes) and ratio > 1,
         "Judged: in more than half, and the median above 1.",
     )
 
 
-def _always_understates(view: View) -> Answer:
+def _always_understates(view: View) -> Reply:
     sizes = _sizes(view)
     smaller = sum(by_attack < by_gap for by_gap, by_attack in sizes)
-    return Answer(
+    return Reply(
         f"{smaller}/{len(sizes)} exceptions",
         smaller == 0,
         "Even where each cost is bounded, two bounds do not order two ratios.",
@@ -169,16 +171,16 @@ def _sizes(view: View) -> list[tuple[float, float]]:
     return [(abs(by_gap), abs(by_attack)) for by_gap, by_attack in pairs]
 
 
-def _reliable_where_robust(view: View) -> Answer:
+def _reliable_where_robust(view: View) -> Reply:
     robust = _robust(view)
     agree = sum(_agree(view, setting) for setting in robust)
-    return Answer(
+    return Reply(
         f"{agree}/{len(robust)} settings whose interval excludes 0",
         bool(robust) and agree == len(robust),
     )
 
 
-def _robust(view: View) -> Sequence[Setting]:
+def _robust(view: View) -> Sequence[StudySetting]:
     later = (*FROM_HALF, NO_DP)
     return [(one, e) for one, e in SETTINGS if e in later and side(view.interval(one, e)) != 0]
 

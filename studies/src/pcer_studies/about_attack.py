@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
 from pcer_studies.protocol import CONFIGURATIONS
+from pcer_studies.results import AUC, GAP
 from pcer_studies.rules import BIOS, CELLS, budget_words, gap_words, printed
-from pcer_studies.views import AUC, GAP, Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 WEAK = 0.01
 """A mean advantage below this is hardly better than guessing."""
@@ -17,14 +18,15 @@ OF_CELL, OF_MEAN = 0.0005, 0.0001
 """What rounding to three decimals can do to one AUC, and to the mean of 72."""
 
 
-def _weak(view: View) -> Answer:
+def _weak(view: View) -> Reply:
     values = [view.advantage(*cell) for cell in CELLS]
     mean = statistics.fmean(values)
     others = statistics.fmean(view.advantage(*cell) for cell in CELLS if cell[0] != BIOS)
-    return Answer(
+    return Reply(
         f"mean AUC − ½ = {mean:.4f}",
         _borne_out(view, mean, printed("advantage_mean"), limit=WEAK, rounding=OF_MEAN),
-        f"Without Bios: {others:.4f}." + (" Judged: below 0.01." if isinstance(view, Run) else ""),
+        f"Without Bios: {others:.4f}."
+        + (" Judged: below 0.01." if isinstance(view, OurRun) else ""),
     )
 
 
@@ -33,30 +35,30 @@ def _borne_out(view: View, value: float, told: float, *, limit: float, rounding:
     return abs(value - told) <= rounding if isinstance(view, Paper) else value < limit
 
 
-def _largest(view: View) -> Answer:
+def _largest(view: View) -> Reply:
     values = {cell: view.advantage(*cell) for cell in CELLS}
     one, e, g = max(values, key=lambda cell: values[cell])
     value = values[one, e, g]
-    return Answer(
+    return Reply(
         f"largest {value:.4f}: {one.name}, {one.groups[g]}, {budget_words((e,))}",
         _borne_out(view, value, printed("advantage_largest"), limit=2 * WEAK, rounding=OF_CELL),
-        "Judged: below 0.02." if isinstance(view, Run) else "",
+        "Judged: below 0.02." if isinstance(view, OurRun) else "",
     )
 
 
-def _bounded(view: View) -> Answer:
+def _bounded(view: View) -> Reply:
     gaps = [view.gap(*cell) for cell in CELLS]
     advantages = [view.advantage(*cell) for cell in CELLS]
     above = sum(a > g for g, a in zip(gaps, advantages, strict=True))
     means = statistics.fmean(advantages), statistics.fmean(gaps)
-    return Answer(
+    return Reply(
         f"mean {means[0]:.4f} against a mean gap of {means[1]:.4f}",
         means[0] < means[1] and above == 0,
         f"The advantage exceeds the gap in {above} of {len(CELLS)} groups.",
     )
 
 
-def _stronger_attacks(run: Run) -> str:
+def _stronger_attacks(run: OurRun) -> str:
     exceeding, refuting = 0, 0
     for one in CONFIGURATIONS:
         agreement = run.audit(one).agreement
@@ -70,47 +72,47 @@ def _stronger_attacks(run: Run) -> str:
     )
 
 
-def _less_noisy(run: Run) -> Answer:
+def _less_noisy(run: OurRun) -> Reply:
     by_gap, by_attack = (_resolved(run, cost) for cost in (GAP, AUC))
     z = [_sureness(run, cost) for cost in (GAP, AUC)]
-    return Answer(
+    return Reply(
         f"resolved: gap {by_gap}, attack {by_attack} of {len(CELLS)}",
         by_gap > by_attack and z[0] > z[1],
         f"Median of cost over its error: gap {z[0]:.1f}, attack {z[1]:.1f}.",
     )
 
 
-def _resolved(run: Run, cost: str) -> int:
+def _resolved(run: OurRun, cost: str) -> int:
     return sum(run.group(one, e, g, cost).resolved for one, e, g in CELLS)
 
 
-def _sureness(run: Run, cost: str) -> float:
-    costs = [run.group(one, e, g, cost).cost for one, e, g in CELLS]
+def _sureness(run: OurRun, cost: str) -> float:
+    found = [(run.group(one, e, g, cost).cost, one) for one, e, g in CELLS]
     return statistics.median(
-        cost.value / cost.standard_error
-        for cost in costs
-        if cost.value is not None and cost.standard_error
+        known(of.value, f"the {cost}", one) / known(of.standard_error, f"the error of {cost}", one)
+        for of, one in found
     )
 
 
-def _lira_sees_more(run: Run) -> Answer:
+def _lira_sees_more(run: OurRun) -> Reply:
     means = [_mean_cost(run, cost) for cost in (AUC, LIRA)]
     counts = [_resolved(run, cost) for cost in (AUC, LIRA)]
-    return Answer(
+    return Reply(
         f"mean advantage {gap_words(*means)} (threshold/LiRA)",
         means[1] > means[0] and counts[1] > counts[0],
         f"Resolved: threshold {counts[0]}, LiRA {counts[1]} of {len(CELLS)} groups.",
     )
 
 
-def _mean_cost(run: Run, cost: str) -> float:
-    values = [run.group(one, e, g, cost).cost.value for one, e, g in CELLS]
-    return statistics.fmean(value for value in values if value is not None)
+def _mean_cost(run: OurRun, cost: str) -> float:
+    return statistics.fmean(
+        known(run.group(one, e, g, cost).cost.value, f"the {cost}", one) for one, e, g in CELLS
+    )
 
 
-def _needs_hundreds(run: Run) -> Answer:
+def _needs_hundreds(run: OurRun) -> Reply:
     _resolved(run, LIRA)
-    return Answer(
+    return Reply(
         f"LiRA from the {run.n_seeds} models of each budget, none trained for it",
         run.n_seeds >= HUNDREDS,
         "A sweep of seeds, such as the paper's, holds its own shadow models.",

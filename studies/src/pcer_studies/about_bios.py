@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pcer.auditing import bounds, signed
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, SEEDS
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_SEX,
     BIOS,
@@ -25,10 +27,9 @@ from pcer_studies.rules import (
     row_words,
     sharper_disparity,
     sharper_double,
-    side,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 RATE_TOLERANCE = 0.05
 NEAR_CHANCE = 0.6
@@ -36,24 +37,24 @@ BASE_TOLERANCE = 0.25
 """How far the rate gap may be from the gap of base rates, in proportion, to reflect it."""
 
 
-def _large_gap(view: View) -> Answer:
+def _large_gap(view: View) -> Reply:
     later, from_1 = ([view.parity(BIOS, e) for e in budgets] for budgets in (FROM_HALF, FROM_1))
-    return Answer(
+    return Reply(
         row_words(FROM_HALF, [rate_words(value) for value in later]),
         min(later) > 0.48 and min(from_1) > 0.5,
     )
 
 
-def _rates(view: View) -> Answer:
+def _rates(view: View) -> Reply:
     rates = [view.rate(BIOS, NO_DP, g) for g in (0, 1)]
     near = [
         abs(rate - told) <= RATE_TOLERANCE
         for rate, told in zip(rates, _printed_rates(), strict=True)
     ]
-    return Answer(
+    return Reply(
         f"Male {100 * rates[0]:.0f} %, Female {100 * rates[1]:.0f} % (no-DP)",
         all(near),
-        "Judged: within 5 points of the printed rates." if isinstance(view, Run) else "",
+        "Judged: within 5 points of the printed rates." if isinstance(view, OurRun) else "",
     )
 
 
@@ -61,13 +62,13 @@ def _printed_rates() -> list[float]:
     return [printed(f"bios_rate_{name}") for name in ("male", "female")]
 
 
-def _inherited(run: Run) -> Answer:
+def _inherited(run: OurRun) -> Reply:
     panel = run.panel(BIOS, NO_DP)
     if panel.test is None:
-        return Answer("labels are not released", False)
+        raise NotThere("our release of Bios has no labels")
     base = ((panel.test.tp + panel.test.fn) / panel.n_test).mean(axis=0)
     difference, rate = float(base[0] - base[1]), run.rate(BIOS, NO_DP, 0) - run.rate(BIOS, NO_DP, 1)
-    return Answer(
+    return Reply(
         f"professors among men and women differ by {difference:.3f}, predictions by {rate:.3f} "
         "(no-DP)",
         abs(rate / difference - 1) <= BASE_TOLERANCE,
@@ -75,7 +76,7 @@ def _inherited(run: Run) -> Answer:
     )
 
 
-def _tightest(view: View) -> Answer:
+def _tightest(view: View) -> Reply:
     widths = {
         (one, e): view.interval(one, e)[1] - view.interval(one, e)[0]
         for one in CONFIGURATIONS
@@ -83,7 +84,7 @@ def _tightest(view: View) -> Answer:
     }
     least = min(widths, key=lambda key: widths[key])
     mean, interval = view.disparity(BIOS, NO_DP), view.interval(BIOS, NO_DP)
-    return Answer(
+    return Reply(
         f"{signed(mean)} {bounds(interval)}",
         least == (BIOS, NO_DP),
         f"Width {widths[BIOS, NO_DP]:.3g}; the tightest of {len(widths)} is {least[0].name} at "
@@ -91,18 +92,18 @@ def _tightest(view: View) -> Answer:
     )
 
 
-def _women_pay_more(view: View) -> Answer:
+def _women_pay_more(view: View) -> Reply:
     gaps = [view.gap(BIOS, NO_DP, g) for g in (0, 1)]
     rates = [view.rate(BIOS, NO_DP, g) for g in (0, 1)]
-    return Answer(
+    return Reply(
         f"gaps {gap_words(*gaps)}, rates {rate_words(rates[0])}/{rate_words(rates[1])} (men/women)",
         gaps[1] > gaps[0] and rates[1] < rates[0],
     )
 
 
-def _every_seed(view: View) -> Answer:
+def _every_seed(view: View) -> Reply:
     n = _n_positive_without_privacy(view)
-    return Answer(f"{n}/{view.n_seeds} positive at no-DP", n == view.n_seeds)
+    return Reply(f"{n}/{view.n_seeds} positive at no-DP", n == view.n_seeds)
 
 
 def _n_positive_without_privacy(view: View) -> int:
@@ -111,42 +112,42 @@ def _n_positive_without_privacy(view: View) -> int:
     return view.n_positive(BIOS, NO_DP)
 
 
-def _uninformative(view: View) -> Answer:
+def _uninformative(view: View) -> Reply:
     accuracy, interval = view.accuracy(BIOS, STRONGEST), view.interval(BIOS, STRONGEST)
-    return Answer(
+    return Reply(
         f"accuracy {rate_words(accuracy)}; {signed(view.disparity(BIOS, STRONGEST))} "
         f"{bounds(interval)}",
         accuracy < NEAR_CHANCE and side(interval) == 0,
     )
 
 
-def _falls_from_half(view: View) -> Answer:
+def _falls_from_half(view: View) -> Reply:
     values = [view.disparity(BIOS, e) for e in FROM_HALF]
-    return Answer(
+    return Reply(
         row_words(FROM_HALF, [signed(value) for value in values]),
         values == sorted(values, reverse=True),
         "Judged: whether it falls from budget to budget.",
     )
 
 
-def _seeds_agree(view: View) -> Answer:
-    known = FROM_HALF if isinstance(view, Run) else (1.0,)
+def _seeds_agree(view: View) -> Reply:
+    known = FROM_HALF if isinstance(view, OurRun) else (1.0,)
     counts = [view.n_positive(BIOS, e) for e in known]
     least = printed("bios_positive_seeds_low")
     share = least / len(SEEDS)
-    return Answer(
+    return Reply(
         f"{', '.join(map(str, counts))} of {view.n_seeds} ({budget_words(known)})",
         min(counts) >= share * view.n_seeds,
         f"Judged: at least {100 * share:.0f} % of the seeds.",
     )
 
 
-def _survives(view: View) -> Answer:
-    known = FROM_HALF if isinstance(view, Run) else (1.0,)
+def _survives(view: View) -> Reply:
+    known = FROM_HALF if isinstance(view, OurRun) else (1.0,)
     values = [view.disparity(BIOS, e, 1e-2) for e in known]
     gaps = [view.gap(BIOS, e, g) for e in known for g in (0, 1)]
     below = max(gaps) < 1e-2
-    return Answer(
+    return Reply(
         f"{row_words(known, [signed(value) for value in values])} at floor 0.01",
         min(values) > 0,
         "The gaps are below that floor, so it is the rate difference divided by it."
@@ -155,23 +156,23 @@ def _survives(view: View) -> Answer:
     )
 
 
-def _like_adult_sex(view: View) -> Answer:
+def _like_adult_sex(view: View) -> Reply:
     budgets = (NO_DP, *FROM_HALF)
     same = [
         e for e in budgets if side(view.interval(BIOS, e)) == side(view.interval(ADULT_SEX, e)) == 1
     ]
-    return Answer(
+    return Reply(
         f"both above 0, intervals excluding it, at {len(same)} of {len(budgets)}",
         len(same) == len(budgets),
     )
 
 
-def _amplified(view: View) -> Answer:
+def _amplified(view: View) -> Reply:
     gaps = [[view.gap(BIOS, e, g) for e in FROM_HALF] for g in (0, 1)]
     bare = [view.gap(BIOS, NO_DP, g) for g in (0, 1)]
     smaller = all(max(row) < gap for row, gap in zip(gaps, bare, strict=True))
     larger = all(view.disparity(BIOS, e) > view.disparity(BIOS, NO_DP) for e in FROM_HALF)
-    return Answer(
+    return Reply(
         f"gaps {gap_words(*bare)} at no-DP, {range_words(gaps[0] + gaps[1], gap_words)} with "
         "privacy",
         smaller and larger,
@@ -180,9 +181,9 @@ def _amplified(view: View) -> Answer:
     )
 
 
-def _reversal(view: View) -> Answer:
+def _reversal(view: View) -> Reply:
     parity, size = extreme(parity_of(BIOS), view, min), extreme(size_of(BIOS), view, min)
-    return Answer(
+    return Reply(
         f"smallest DP gap at {budget_words(parity)}, smallest disparity at {budget_words(size)}",
         parity == (STRONGEST,) and size == (NO_DP,),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pcer.auditing import bounds, p_value, pearson, signed
+from pcer.auditing import bounds, p_value, signed
 from pcer.statistics import SIGNIFICANCE, sign_test
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP
-from pcer_studies.published import text_figures
+from pcer_studies.published import NotThere, text_figure
 from pcer_studies.rules import (
     COMPAS,
     FROM_1,
@@ -16,6 +17,7 @@ from pcer_studies.rules import (
     beyond_zero,
     both_gaps,
     budget_words,
+    correlation,
     costs_differ,
     disparity_shown,
     extreme,
@@ -28,10 +30,9 @@ from pcer_studies.rules import (
     row_words,
     sharper_disparity,
     sharper_double,
-    side,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 CLOSELY = 0.9
 """A correlation from which one number tracks another closely."""
@@ -39,10 +40,10 @@ ABOUT_TOLERANCE = 0.2
 """How far from "approximately" a value may lie, in proportion."""
 
 
-def _more_exposed(view: View) -> Answer:
+def _more_exposed(view: View) -> Reply:
     gaps = both_gaps(view, COMPAS, FROM_1)
     n = sum(second > first for first, second in gaps)
-    return Answer(
+    return Reply(
         f"gaps {row_words(FROM_1, [gap_words(*pair) for pair in gaps])}; DP gap "
         f"{range_words([view.parity(COMPAS, e) for e in FROM_1], rate_words)}",
         n == len(gaps),
@@ -50,10 +51,10 @@ def _more_exposed(view: View) -> Answer:
     )
 
 
-def _flat_parity(view: View) -> Answer:
+def _flat_parity(view: View) -> Reply:
     values = [view.parity(COMPAS, e) for e in PRIVATE]
     later = [view.parity(COMPAS, e) for e in FROM_HALF]
-    return Answer(
+    return Reply(
         range_words(values, rate_words),
         is_flat(values),
         f"From ε = 0.5 on it is {'flat' if is_flat(later) else 'not flat either'} "
@@ -61,9 +62,9 @@ def _flat_parity(view: View) -> Answer:
     )
 
 
-def _masked(view: View) -> Answer:
+def _masked(view: View) -> Reply:
     seen = [e for e in FROM_1 if view.parity(COMPAS, e) > 2 * view.parity_std(COMPAS, e)]
-    return Answer(
+    return Reply(
         f"DP gap {range_words([view.parity(COMPAS, e) for e in FROM_1], rate_words)}",
         not seen,
         f"The DP gap is more than twice its standard deviation at {len(seen)} of {len(FROM_1)} "
@@ -71,14 +72,14 @@ def _masked(view: View) -> Answer:
     )
 
 
-def _signs_agree(view: View) -> Answer:
+def _signs_agree(view: View) -> Reply:
     known = [e for e in FROM_HALF if _has_signs(view, e)]
     p = [sign_test(view.n_positive(COMPAS, e), view.n_negative(COMPAS, e)) for e in known]
     agree = [
         (side(view.interval(COMPAS, e)) != 0) == (value <= SIGNIFICANCE)
         for e, value in zip(known, p, strict=True)
     ]
-    return Answer(
+    return Reply(
         f"sign test p: {', '.join(p_value(value) for value in p)} ({budget_words(known)})",
         bool(agree) and all(agree),
         "" if len(known) == len(FROM_HALF) else "Seed counts of other budgets are not printed.",
@@ -88,16 +89,16 @@ def _signs_agree(view: View) -> Answer:
 def _has_signs(view: View, epsilon: float) -> bool:
     try:
         view.n_positive(COMPAS, epsilon)
-    except LookupError:
+    except NotThere:
         return False
     return True
 
 
-def _extreme_by_small_gaps(view: View) -> Answer:
+def _extreme_by_small_gaps(view: View) -> Reply:
     half, one = both_gaps(view, COMPAS, (0.5, 1.0))
     largest = extreme(size_of(COMPAS), view, max)
     smaller = sum(half[g] < one[g] for g in (0, 1))
-    return Answer(
+    return Reply(
         f"largest at {budget_words(largest)}; gaps {gap_words(*half)} at 0.5, {gap_words(*one)} "
         "at 1",
         largest == (0.5,) and smaller == len(half),
@@ -105,12 +106,12 @@ def _extreme_by_small_gaps(view: View) -> Answer:
     )
 
 
-def _printed_odds(view: View) -> Answer:
+def _printed_odds(view: View) -> Reply:
     low, high = printed("compas_odds_gap_low"), printed("compas_odds_gap_high")
     odds = [view.odds(COMPAS, e) for e in FROM_1]
     parity = [view.parity(COMPAS, e) for e in FROM_1]
     same = (min(parity), max(parity)) == (low, high)
-    return Answer(
+    return Reply(
         f"{rate_words(low)} to {rate_words(high)}",
         (min(odds), max(odds)) == (low, high),
         f"Table 1 has {range_words(odds, rate_words)} for the equalized odds gap"
@@ -118,24 +119,24 @@ def _printed_odds(view: View) -> Answer:
     )
 
 
-def _flat_odds(run: Run) -> Answer:
+def _flat_odds(run: OurRun) -> Reply:
     odds = [run.odds(COMPAS, e) for e in FROM_1]
-    return Answer(range_words(odds, rate_words), is_flat(odds), "Judged: whether it is flat.")
+    return Reply(range_words(odds, rate_words), is_flat(odds), "Judged: whether it is flat.")
 
 
-def _odds_follow_parity(view: View) -> Answer:
-    r = pearson([(view.parity(COMPAS, e), view.odds(COMPAS, e)) for e in BUDGETS]) or 0.0
-    return Answer(f"r = {r_words(r)} over budgets", r >= CLOSELY)
+def _odds_follow_parity(view: View) -> Reply:
+    r = correlation([(view.parity(COMPAS, e), view.odds(COMPAS, e)) for e in BUDGETS])
+    return Reply(f"r = {r_words(r)} over budgets", r >= CLOSELY)
 
 
-def _not_reduced(view: View) -> Answer:
+def _not_reduced(view: View) -> Reply:
     sizes = [view.disparity(COMPAS, e) for e in FROM_1]
     level = sum(sizes) / len(sizes)
     about = printed("compas_disparity_about") if isinstance(view, Paper) else level
     bare = view.disparity(COMPAS, NO_DP)
     near = all(abs(size / about - 1) <= ABOUT_TOLERANCE for size in sizes)
     stronger = all(abs(size) >= abs(bare) for size in sizes)
-    return Answer(
+    return Reply(
         f"{row_words(FROM_1, [signed(s) for s in sizes])}; no-DP {signed(bare)}",
         near and stronger,
         f"{'All' if near else 'Not all'} within {100 * ABOUT_TOLERANCE:g} % of {signed(about)}; "
@@ -143,28 +144,27 @@ def _not_reduced(view: View) -> Answer:
     )
 
 
-def _floor_robust(view: View) -> Answer:
+def _floor_robust(view: View) -> Reply:
     means = [view.disparity(COMPAS, 5.0, floor) for floor in (1e-3, 1e-2)]
     std = view.disparity_std(COMPAS, 5.0, 1e-2)
-    return Answer(
+    return Reply(
         f"{signed(means[1])} ± {std:.1f} at floor 0.01, ε = 5",
         means[0] * means[1] > 0,
         "The sign is that at 0.001." if means[0] * means[1] > 0 else "The sign turns.",
     )
 
 
-def _printed_interval(view: View) -> Answer:
-    figure = text_figures(key="compas_disparity_5")[0]
-    text = (figure.ci_low or 0.0, figure.ci_high or 0.0)
+def _printed_interval(view: View) -> Reply:
+    text = known(text_figure("compas_disparity_5").ci, "the interval in the text", COMPAS)
     table = view.interval(COMPAS, 5.0)
-    return Answer(
+    return Reply(
         f"{bounds(text)} in the text",
         text == table,
         f"Table 1 has {bounds(table)}: a slip of one unit, nothing depends on it.",
     )
 
 
-def _most_robust(view: View) -> Answer:
+def _most_robust(view: View) -> Reply:
     ratios = {
         (one, epsilon): _sureness(view.disparity(one, epsilon), view.interval(one, epsilon))
         for one in CONFIGURATIONS
@@ -173,7 +173,7 @@ def _most_robust(view: View) -> Answer:
     ours = max(ratios[COMPAS, epsilon] for epsilon in FROM_1)
     best = max(ratios, key=lambda key: ratios[key])
     n = sum(ratio > ours for ratio in ratios.values())
-    return Answer(
+    return Reply(
         f"{ours:.1f} half-widths from 0 at most",
         n == 0,
         f"{n} of {len(ratios)} settings are farther from 0 in half-widths of their interval, "
@@ -187,9 +187,9 @@ def _sureness(mean: float, interval: tuple[float, float]) -> float:
     return abs(mean) / (width / 2) if width else float("inf")
 
 
-def _no_best(view: View) -> Answer:
+def _no_best(view: View) -> Reply:
     best = extreme(size_of(COMPAS), view, min)
-    return Answer(
+    return Reply(
         best_words(COMPAS, view),
         len(best) > 1,
         f"Judged by the rule of Algorithm 1: smallest mean at floor 0.001, {len(best)} budget"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pcer.auditing import bounds, p_value, signed
 from pcer.statistics import SIGNIFICANCE, sign_test
-from pcer_studies.judgement import Answer, Claim
+from pcer_studies.judgement import Claim, Reply
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS
 from pcer_studies.rules import (
     COMPAS,
@@ -17,25 +18,24 @@ from pcer_studies.rules import (
     printed,
     range_words,
     rate_words,
-    side,
 )
-from pcer_studies.views import Run, View
+from pcer_studies.views import OurRun, View
 
 FAR_BELOW = 0.5
 """A gap below this share of a floor is far below it."""
 
 
-def _parity_best_at_strongest(view: View) -> Answer:
+def _parity_best_at_strongest(view: View) -> Reply:
     best = extreme(parity_of(COMPAS), view, min)
     figure = f"{rate_words(view.parity(COMPAS, best[0]))} at {budget_words(best)}"
-    return Answer(figure, best == (STRONGEST,))
+    return Reply(figure, best == (STRONGEST,))
 
 
-def _printed_sign_test(view: View) -> Answer:
+def _printed_sign_test(view: View) -> Reply:
     negative = int(printed("compas_negative_seeds_0.1"))
     p = sign_test(view.n_seeds - negative, negative)
     told = printed("compas_sign_test_p_0.1")
-    return Answer(
+    return Reply(
         f"{negative}/{view.n_seeds} negative, p = {told:g}",
         round(p, 2) == told,
         f"The exact two-sided sign test of {negative} among {view.n_seeds} gives p = {p:.2f}. "
@@ -43,33 +43,33 @@ def _printed_sign_test(view: View) -> Answer:
     )
 
 
-def _own_sign_test(run: Run) -> Answer:
+def _own_sign_test(run: OurRun) -> Reply:
     negative, positive = (ask(COMPAS, STRONGEST) for ask in (run.n_negative, run.n_positive))
     p = sign_test(positive, negative)
-    return Answer(
+    return Reply(
         f"{negative}/{run.n_seeds} negative, p: {p_value(p)}",
         p > SIGNIFICANCE,
         "Judged: whether the signs are those of a fair coin.",
     )
 
 
-def _tests_disagree(view: View) -> Answer:
+def _tests_disagree(view: View) -> Reply:
     interval = view.interval(COMPAS, STRONGEST)
     signs = view.n_positive(COMPAS, STRONGEST), view.n_negative(COMPAS, STRONGEST)
     p = sign_test(*signs)
-    return Answer(
+    return Reply(
         f"{signed(view.disparity(COMPAS, STRONGEST))} {bounds(interval)}; sign test p: "
         f"{p_value(p)}",
         side(interval) != 0 and p > SIGNIFICANCE,
     )
 
 
-def _small_denominator(view: View) -> Answer:
+def _small_denominator(view: View) -> Reply:
     here = both_gaps(view, COMPAS, (STRONGEST,))[0]
     others = both_gaps(view, COMPAS, [e for e in BUDGETS if e != STRONGEST])
     larger = sum(here[g] > max(pair[g] for pair in others) for g in (0, 1))
     smaller = sum(here[g] < min(pair[g] for pair in others) for g in (0, 1))
-    return Answer(
+    return Reply(
         f"gaps at 0.1: {gap_words(*here)}; elsewhere "
         f"{range_words([v for pair in others for v in pair], gap_words)}",
         smaller == len(here),
@@ -78,18 +78,18 @@ def _small_denominator(view: View) -> Answer:
     )
 
 
-def _steadier_signs(view: View) -> Answer:
+def _steadier_signs(view: View) -> Reply:
     negative = [view.n_negative(COMPAS, STRONGEST, floor) for floor in (1e-3, 1e-2, 1e-1)]
-    return Answer(
+    return Reply(
         f"{', '.join(map(str, negative))} of {view.n_seeds} negative (floors 0.001, 0.01, 0.1)",
         negative == sorted(negative) and negative[0] < negative[-1],
     )
 
 
-def _far_below(view: View) -> Answer:
+def _far_below(view: View) -> Reply:
     gaps = both_gaps(view, COMPAS, (STRONGEST,))[0]
     above = [floor for floor in (1e-2, 1e-1) if max(gaps) >= FAR_BELOW * floor]
-    return Answer(
+    return Reply(
         f"gaps {gap_words(*gaps)} against floors 0.01 and 0.1",
         not above,
         f"Not both are below half of the floor {' and of '.join(f'{f:g}' for f in above)}."

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pcer.auditing import decimals, signed
-from pcer_studies.judgement import Answer, Claim, Support
+from pcer_studies.judgement import Claim, Reply, Support
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -15,6 +15,7 @@ from pcer_studies.protocol import (
     NO_DP,
     Configuration,
 )
+from pcer_studies.published import NotThere
 from pcer_studies.rules import (
     ADULT_RACE,
     ADULT_SEX,
@@ -33,7 +34,7 @@ from pcer_studies.rules import (
     range_words,
     size_of,
 )
-from pcer_studies.views import Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View
 
 SELECTED = ((COMPAS, 5.0), (ADULT_RACE, 1.0), (BIOS, 1.0))
 """The budgets that Table S1 holds against ε = 0.1."""
@@ -46,9 +47,13 @@ MIRROR_TOLERANCE = 0.1
 def floor_slope(values: Sequence[float]) -> float:
     """Least-squares slope of log |disparity| against log floor; -1 is all floor.
 
+    NotThere where a disparity is 0, which has no logarithm.
+
     >>> round(floor_slope((-1000.0, -100.0, -10.0, -1.0)), 6)
     -1.0
     """
+    if not all(values):
+        raise NotThere("a disparity of 0 has no slope over floors")
     x = [math.log(floor) for floor in FLOORS]
     y = [math.log(abs(value)) for value in values]
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
@@ -60,11 +65,11 @@ def _over_floors(view: View, one: Configuration, epsilon: float) -> list[float]:
     return [view.disparity(one, epsilon, floor) for floor in FLOORS]
 
 
-def _below_the_floor(view: View) -> Answer:
+def _below_the_floor(view: View) -> Reply:
     gaps = [view.gap(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]
     below = sum(gap < DEFAULT_FLOOR for gap in gaps)
     shares = _floored_shares(view)
-    return Answer(
+    return Reply(
         f"mean gaps {range_words(gaps, gap_words)} at ε = 0.1; floor 0.001",
         below == len(gaps),
         f"{below} of {len(gaps)} mean gaps are below the floor.{shares}",
@@ -72,17 +77,14 @@ def _below_the_floor(view: View) -> Answer:
 
 
 def _floored_shares(view: View) -> str:
-    if not isinstance(view, Run):
+    if not isinstance(view, OurRun):
         return ""
-    shares = [
-        view.floor_row(one, STRONGEST, DEFAULT_FLOOR).floor_dominated_share or 0.0
-        for one in CONFIGURATIONS
-    ]
+    shares = [view.floored_share(one, STRONGEST) for one in CONFIGURATIONS]
     told = range_words([100 * share for share in shares], lambda share: f"{share:.0f}")
     return f" Both gaps of a seed are below it in {told} % of seeds."
 
 
-def _gaps_fall(view: View) -> Answer:
+def _gaps_fall(view: View) -> Reply:
     cells = [(one, g) for one in CONFIGURATIONS for g in (0, 1)]
     rise = [
         f"{one.name} {one.groups[g]} {gap_words(view.gap(one, NO_DP, g))} to "
@@ -90,7 +92,7 @@ def _gaps_fall(view: View) -> Answer:
         for one, g in cells
         if view.gap(one, STRONGEST, g) >= view.gap(one, NO_DP, g)
     ]
-    return Answer(
+    return Reply(
         f"smaller at ε = 0.1 than without privacy for {len(cells) - len(rise)} of {len(cells)} "
         "groups",
         not rise,
@@ -98,17 +100,17 @@ def _gaps_fall(view: View) -> Answer:
     )
 
 
-def _scales(view: View) -> Answer:
+def _scales(view: View) -> Reply:
     values = _over_floors(view, COMPAS, STRONGEST)
     slope = floor_slope(values)
-    return Answer(
+    return Reply(
         f"{', '.join(signed(v) for v in values)}: slope {decimals(slope, 2)}",
         abs(slope + 1) <= NEAR_MINUS_ONE,
         f"A slope of −1 would be exactly ten times; within {NEAR_MINUS_ONE:g} counts.",
     )
 
 
-def _flatter(view: View) -> Answer:
+def _flatter(view: View) -> Reply:
     slopes = [
         (
             one,
@@ -122,7 +124,7 @@ def _flatter(view: View) -> Answer:
         for one, later, first in slopes
         if later <= first or abs(later + 1) <= NEAR_MINUS_ONE
     ]
-    return Answer(
+    return Reply(
         "; ".join(
             f"{one.name} {decimals(later, 2)} against {decimals(first, 2)} at 0.1"
             for one, later, first in slopes
@@ -134,12 +136,12 @@ def _flatter(view: View) -> Answer:
     )
 
 
-def _turns_at_strongest(view: View) -> Answer:
+def _turns_at_strongest(view: View) -> Reply:
     values = _over_floors(view, COMPAS, STRONGEST)
     seeds = [[view.n_positive(COMPAS, e, f) for f in FLOORS] for e in (STRONGEST, 5.0)]
     turns = min(values) < 0 < max(values)
     counts = [", ".join(map(str, row)) for row in seeds]
-    return Answer(
+    return Reply(
         f"means {', '.join(signed(v) for v in values)}; positive seeds {counts[0]}",
         turns,
         f"The mean's sign {'turns' if turns else 'is the same at every floor'}. Positive seeds at "
@@ -147,13 +149,13 @@ def _turns_at_strongest(view: View) -> Answer:
     )
 
 
-def _stable_later(view: View) -> Answer:
+def _stable_later(view: View) -> Reply:
     signs = [
         (one, epsilon, {value > 0 for value in _over_floors(view, one, epsilon)})
         for one, epsilon in SELECTED
     ]
     turning = [f"{one.name} at {budget_words((e,))}" for one, e, sign in signs if len(sign) > 1]
-    return Answer(
+    return Reply(
         f"one sign over all floors in {len(signs) - len(turning)} of {len(signs)} (COMPAS at 5, "
         "Adult race and Bios at 1)",
         not turning,
@@ -172,12 +174,12 @@ def _genuine(view: View) -> Support:
     )
 
 
-def _reversal_survives(view: View) -> Answer:
+def _reversal_survives(view: View) -> Reply:
     bare = view.disparity(ADULT_RACE, NO_DP, 1e-2)
     others = _at_high_floor(view)
     smaller = sum(value < bare for value in others)
     best = extreme(size_of(ADULT_RACE), view, min)
-    return Answer(
+    return Reply(
         f"at floor 0.01: no-DP {signed(bare)}, from ε = 0.5 {range_words(others, signed)}",
         best == (NO_DP,) and smaller == 0,
         f"At floor 0.001 the smallest disparity is at {budget_words(best)}. At 0.01 the one at "
@@ -194,20 +196,20 @@ def _at_high_floor(view: View) -> list[float]:
     return [view.disparity(ADULT_RACE, e, 1e-2) for e in FROM_HALF]
 
 
-def _less_stable(view: View) -> Answer:
+def _less_stable(view: View) -> Reply:
     here, later = (view.disparity_std(ADULT_RACE, e, 1e-2) for e in (STRONGEST, 1.0))
     mean = view.disparity(ADULT_RACE, STRONGEST, 1e-2)
-    return Answer(
+    return Reply(
         f"{signed(mean)} ± {here:.1f} at 0.1 against ± {later:.1f} at 1 (floor 0.01)",
         mean > 0 and here > later,
     )
 
 
-def _direction_only(view: View) -> Answer:
+def _direction_only(view: View) -> Reply:
     gaps = [view.gap(BIOS, e, g) for e in FROM_1 for g in (0, 1)]
-    known = FROM_1 if isinstance(view, Run) else (1.0,)
+    known = FROM_1 if isinstance(view, OurRun) else (1.0,)
     positive = [view.n_positive(BIOS, e, 1e-2) for e in known]
-    return Answer(
+    return Reply(
         f"gaps {range_words(gaps, gap_words)}; positive seeds {', '.join(map(str, positive))} of "
         f"{view.n_seeds}",
         max(gaps) < 1e-2 and min(positive) == view.n_seeds,
@@ -215,11 +217,11 @@ def _direction_only(view: View) -> Answer:
     )
 
 
-def _flat_at_high_floor(view: View) -> Answer:
+def _flat_at_high_floor(view: View) -> Reply:
     values = _adult_sex_high(view)
     positive = _least_positive(view)
     gaps = [gap for pair in both_gaps(view, ADULT_SEX, BUDGETS) for gap in pair]
-    return Answer(
+    return Reply(
         f"{range_words(values, signed)} at floor 0.01; at least {positive}/{view.n_seeds} positive",
         min(values) > 0 and is_flat(values) and positive == view.n_seeds,
         "All mean gaps are below that floor, so this is the rate difference, as the paper says."
@@ -241,13 +243,13 @@ def _adult_sex_high(view: View) -> list[float]:
     return [view.disparity(ADULT_SEX, e, 1e-2) for e in BUDGETS]
 
 
-def _mirrors(view: View) -> Answer:
+def _mirrors(view: View) -> Reply:
     ratios = [
         abs(view.disparity(one, STRONGEST)) * DEFAULT_FLOOR / view.parity(one, STRONGEST)
         for one in CONFIGURATIONS
     ]
     n = sum(abs(ratio - 1) <= MIRROR_TOLERANCE for ratio in ratios)
-    return Answer(
+    return Reply(
         "disparity × floor is "
         f"{range_words([100 * r for r in ratios], lambda r: f'{r:.0f}')} % of the DP gap",
         n == len(ratios),
@@ -255,26 +257,24 @@ def _mirrors(view: View) -> Answer:
     )
 
 
-def _above_the_floor(view: View) -> Answer:
+def _above_the_floor(view: View) -> Reply:
     gaps = [view.gap(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
     above = sum(gap > DEFAULT_FLOOR for gap in gaps)
-    return Answer(
+    return Reply(
         f"mean gaps {range_words(gaps, gap_words)} from ε = 1",
         above == len(gaps),
         f"{above} of {len(gaps)} mean gaps are above the floor of 0.001.",
     )
 
 
-def _artefact(view: View) -> Answer:
+def _artefact(view: View) -> Reply:
     gaps = [view.gap(COMPAS, STRONGEST, g) for g in (0, 1)]
     share = (
-        f" Both gaps are below it in "
-        f"{100 * (view.floor_row(COMPAS, STRONGEST, DEFAULT_FLOOR).floor_dominated_share or 0):.0f}"
-        " % of seeds."
-        if isinstance(view, Run)
+        f" Both gaps are below it in {100 * view.floored_share(COMPAS, STRONGEST):.0f} % of seeds."
+        if isinstance(view, OurRun)
         else ""
     )
-    return Answer(
+    return Reply(
         f"gaps {gap_words(*gaps)}, floor 0.001",
         max(gaps) < DEFAULT_FLOOR,
         f"The mean gaps are {min(gaps) / DEFAULT_FLOOR:.0f} times the floor and more.{share}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pcer.auditing import pearson
-from pcer_studies.judgement import Answer, Claim, Support
+from dataclasses import replace
+
+from pcer_studies.judgement import Claim, Reply, Support
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, PAPER_RECORDS, Configuration
+from pcer_studies.published import NotThere, key_at
 from pcer_studies.rules import (
     ACS_RACE,
     ADULT_RACE,
@@ -14,16 +17,16 @@ from pcer_studies.rules import (
     FROM_1,
     STRONGEST,
     budget_words,
+    correlation,
     disparity_shown,
     extreme,
     gap_words,
     parity_of,
     r_words,
     range_words,
-    side,
     size_of,
 )
-from pcer_studies.views import NotThere, Paper, Run, View
+from pcer_studies.views import OurRun, Paper, View, known
 
 TOGETHER = 0.5
 """A correlation above this counts as moving together."""
@@ -42,10 +45,10 @@ def _divergent(view: View) -> list[Configuration]:
     ]
 
 
-def _diverges(view: View) -> Answer:
+def _diverges(view: View) -> Reply:
     found = _divergent(view)
     names = ", ".join(one.name for one in found)
-    return Answer(f"{len(found)} of {len(CONFIGURATIONS)}: {names or 'none'}", bool(found))
+    return Reply(f"{len(found)} of {len(CONFIGURATIONS)}: {names or 'none'}", bool(found))
 
 
 def _diverges_beyond_luck(view: View) -> Support:
@@ -55,7 +58,7 @@ def _diverges_beyond_luck(view: View) -> Support:
     )
 
 
-def _diverges_at_every_floor(view: View) -> Answer:
+def _diverges_at_every_floor(view: View) -> Reply:
     known, same = [], []
     for one in _divergent(view):
         best = _best_at_high_floor(view, one)
@@ -63,7 +66,7 @@ def _diverges_at_every_floor(view: View) -> Answer:
             known.append(one)
             same += [one] if set(best) & set(extreme(size_of(one), view, min)) else []
     words = ", ".join(f"{one.name}: {'the same' if one in same else 'another'}" for one in known)
-    return Answer(
+    return Reply(
         f"best budget at floor 0.01 ({words or 'none to ask'})",
         bool(known) and len(same) == len(known),
         "Only Adult (race) is printed at floor 0.01 for several budgets."
@@ -85,23 +88,23 @@ def _best_at_high_floor(view: View, one: Configuration) -> tuple[float, ...] | N
     return tuple(e for e, value in values.items() if value == min(values.values()))
 
 
-def _lower_ratio_pays_more(view: View) -> Answer:
+def _lower_ratio_pays_more(view: View) -> Reply:
     settings = [(one, e) for one in BENEFIT for e in BUDGETS]
     n = 0
     for one, e in settings:
         lower = 1 if view.disparity(one, e) > 0 else 0
         n += view.gap(one, e, lower) > view.gap(one, e, 1 - lower)
-    return Answer(
+    return Reply(
         f"{n} of {len(settings)} settings",
         n == len(settings),
         "Where a positive prediction helps: the group with the lower ratio has the larger gap.",
     )
 
 
-def _gaps_are_unequal(view: View) -> Answer:
+def _gaps_are_unequal(view: View) -> Reply:
     settings = [(one, e) for one in CONFIGURATIONS for e in BUDGETS]
     n = sum(view.gap(one, e, 0) != view.gap(one, e, 1) for one, e in settings)
-    return Answer(f"unequal in {n} of {len(settings)}", 2 * n > len(settings))
+    return Reply(f"unequal in {n} of {len(settings)}", 2 * n > len(settings))
 
 
 def _unequal_beyond_luck(view: View) -> Support:
@@ -110,13 +113,13 @@ def _unequal_beyond_luck(view: View) -> Support:
     return Support(2 * n > len(settings), f"Beyond split luck in {n} of {len(settings)}.")
 
 
-def _disparity_sees_exposure(view: View) -> Answer:
+def _disparity_sees_exposure(view: View) -> Reply:
     points = [
         (view.gap(COMPAS, e, 1) - view.gap(COMPAS, e, 0), view.disparity(COMPAS, e))
         for e in BUDGETS
     ]
-    r = pearson(points) or 0.0
-    return Answer(
+    r = correlation(points)
+    return Reply(
         f"COMPAS over budgets: r = {r_words(r)} of disparity and excess gap of African-Americans",
         r < 0,
         "A disadvantage that the disparity detects would make it more negative where their gap "
@@ -125,19 +128,20 @@ def _disparity_sees_exposure(view: View) -> Answer:
     )
 
 
-def _same_records(run: Run) -> Answer:
-    found = {
-        one.title: run.study.release(one.dataset, one.attribute).subject.n_records
-        for one in (ADULT_SEX, COMPAS)
-        if run.audit(one)
-    }
+def _same_records(run: OurRun) -> Reply:
+    found = {one.title: _n_records(run, one) for one in (ADULT_SEX, COMPAS)}
     wanted = {one.title: PAPER_RECORDS[one.dataset] for one in (ADULT_SEX, COMPAS)}
-    return Answer(", ".join(f"{k} {v or 0:,}" for k, v in found.items()), found == wanted)
+    return Reply(", ".join(f"{k} {v:,.0f}" for k, v in found.items()), found == wanted)
 
 
-def _points(view: View) -> Answer:
+def _n_records(run: OurRun, one: Configuration) -> float:
+    number = run.number(replace(key_at(one, NO_DP, "n_records"), over="all"))
+    return known(number.value, "the number of records", one)
+
+
+def _points(view: View) -> Reply:
     late = len([e for e in BUDGETS if e >= 1])
-    return Answer(
+    return Reply(
         f"{FULL_SWEEP} and {LATE_SWEEP} points",
         (len(BUDGETS), late) == (FULL_SWEEP, LATE_SWEEP),
         f"The sweep has {len(BUDGETS)} settings, {late} from ε = 1 with no-DP. The correlations "
@@ -145,50 +149,54 @@ def _points(view: View) -> Answer:
     )
 
 
-def _own_correlations(run: Run) -> Answer:
+def _own_correlations(run: OurRun) -> Reply:
     found = [run.audit(one).comparison.correlations[0] for one in CONFIGURATIONS]
-    known = [row.r for row in found if row.r is not None]
-    return Answer(
-        f"{found[0].n_budgets} and {found[0].n_budgets_from_1} points; r "
-        f"{range_words(known, r_words)}",
+    r = [
+        known(row.r, "the correlation", one) for row, one in zip(found, CONFIGURATIONS, strict=True)
+    ]
+    return Reply(
+        f"{found[0].n_budgets} and {found[0].n_budgets_from_1} points; r {range_words(r, r_words)}",
         (found[0].n_budgets, found[0].n_budgets_from_1) == (FULL_SWEEP, LATE_SWEEP),
     )
 
 
-def _move_together(view: View) -> Answer:
+def _move_together(view: View) -> Reply:
     found = {}
     for one in CONFIGURATIONS:
         try:
-            points = [(view.parity(one, e), view.odds(one, e)) for e in BUDGETS]
+            found[one] = correlation([(view.parity(one, e), view.odds(one, e)) for e in BUDGETS])
         except NotThere:
             continue
-        found[one] = pearson(points) or 0.0
+    if not found:
+        raise NotThere("no correlation over budgets is defined in any configuration")
     n = sum(r > TOGETHER for r in found.values())
     told = ", ".join(f"{one.name} {r_words(r)}" for one, r in found.items())
-    return Answer(
+    return Reply(
         f"r over budgets: {told}",
         2 * n > len(found),
         f"Above {TOGETHER:g} in {n} of {len(found)}.",
     )
 
 
-def _compressed(view: View) -> Answer:
+def _compressed(view: View) -> Reply:
     best = {one: extreme(parity_of(one), view, min) for one in CONFIGURATIONS}
     others = [f"{one.name}: {budget_words(b)}" for one, b in best.items() if b != (STRONGEST,)]
-    return Answer(
+    return Reply(
         f"smallest at ε = 0.1 in {len(best) - len(others)} of {len(best)}",
         2 * len(others) < len(best),
         f"Elsewhere smallest at: {'; '.join(others)}." if others else "",
     )
 
 
-def _precise_enough(run: Run) -> Answer:
+def _precise_enough(run: OurRun) -> Reply:
     limits = [
-        run.group(COMPAS, e, g).detectable_cost or float("inf") for e in FROM_1 for g in (0, 1)
+        known(run.group(COMPAS, e, g).detectable_cost, "the detectable cost", COMPAS)
+        for e in FROM_1
+        for g in (0, 1)
     ]
     paper = Paper(())
     gaps = [paper.gap(COMPAS, e, g) for e in FROM_1 for g in (0, 1)]
-    return Answer(
+    return Reply(
         f"COMPAS from ε = 1: costs of {range_words(limits, gap_words)} are seen in 4 of 5 such "
         "studies, smaller ones less often",
         all(limit <= gap for limit, gap in zip(limits, gaps, strict=True)),

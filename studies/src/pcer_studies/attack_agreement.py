@@ -6,6 +6,7 @@ standard error that a bootstrap over seeds gives it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.statistics import bootstrap_sums
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, DATASETS, DEFAULT_FLOOR
-from pcer_studies.quantities import AUC, GAP, Ours, exposure, seed_disparities, seed_gaps
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, DATASETS
 from pcer_studies.results import Study
+from pcer_studies.seeds import study_seeds
 
 RESAMPLES = 2_000
 STREAM = 7
@@ -114,30 +115,41 @@ def study_means(study: Study) -> tuple[Means, Means | None]:
     return means, _named(np.concatenate(drawn, axis=1)) if len(drawn) == len(parts) else None
 
 
+def study_figure(
+    study: Study, quantity: str, budgets: tuple[float, ...]
+) -> tuple[float | None, float | None]:
+    """One figure of a complete study over some budgets, and its error; None where not known."""
+    means, resampled = study.keep("means", lambda: study_means(study))
+    return figure(means, resampled, quantity, budgets)
+
+
 def figure(
     means: Means, resampled: Means | None, quantity: str, budgets: tuple[float, ...]
-) -> Ours:
-    """One figure over some budgets, with its error."""
+) -> tuple[float | None, float | None]:
+    """One figure over some budgets, and its error; None where models or seeds cannot tell."""
     compute = FIGURES[quantity]
     value = float(compute(_only(means, budgets)))
+    if not math.isfinite(value):
+        return None, None
     if resampled is None:
-        return Ours(value=value)
-    error = float(compute(_only(resampled, budgets)).std(ddof=1))
-    return Ours(value=value, standard_error=error)
+        return value, None
+    return value, float(compute(_only(resampled, budgets)).std(ddof=1))
 
 
 def _of_seeds(study: Study, index: int) -> FloatArray:
     """(seed, budget, 6): gap, advantage of both groups, and the two disparities."""
     one = CONFIGURATIONS[index]
-    columns = []
-    for epsilon in BUDGETS:
-        disparities = [
-            seed_disparities(study, one, epsilon, floor=DEFAULT_FLOOR, cost=cost)[:, None]
-            for cost in (GAP, AUC)
-        ]
-        costs = [seed_gaps(study, one, epsilon), exposure(study, one, epsilon)]
-        columns.append(np.concatenate([*costs, *disparities], axis=1))
-    return np.stack(columns, axis=1)
+    wanted = [
+        *((cost, group) for cost in ("overfitting_gap", "auc_advantage") for group in one.groups),
+        *((disparity, None) for disparity in ("pcer_disparity", "pcer_disparity_auc")),
+    ]
+    return np.stack(
+        [
+            np.stack([study_seeds(study, one, e, what, group=group) for what, group in wanted], 1)
+            for e in BUDGETS
+        ],
+        axis=1,
+    )
 
 
 def _named(values: FloatArray) -> Means:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Sequence
 
-from pcer.auditing import NOTHING, short_budget, yes_no
+from pcer.auditing import NOTHING, yes_no
 from pcer.report import Table, markdown_text, to_markdown
-from pcer_studies.compare import COUNTS, EXPECTED, Comparison, Published
+from pcer_studies.compare import COUNTS, EXPECTED, Compared
 from pcer_studies.limits import compas_limits
-from pcer_studies.protocol import DATASETS, OUR_READING
+from pcer_studies.protocol import DATASETS, OUR_READING, budget_label
+from pcer_studies.published import FigureKey, PrintedFigure
 
 COLUMNS = (
     "place",
@@ -56,7 +56,7 @@ SHARE = (
 )
 
 
-def to_csv(comparisons: Iterable[Comparison]) -> str:
+def to_csv(comparisons: Iterable[Compared]) -> str:
     """One line per figure; numbers with six significant digits."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -65,7 +65,7 @@ def to_csv(comparisons: Iterable[Comparison]) -> str:
     return text.getvalue()
 
 
-def to_page(comparisons: Sequence[Comparison]) -> str:
+def to_page(comparisons: Sequence[Compared]) -> str:
     """The same for people: the summary first, then every figure by its table."""
     parts = [
         "# Published beside ours",
@@ -77,19 +77,19 @@ def to_page(comparisons: Sequence[Comparison]) -> str:
         to_markdown(by_quantity(comparisons)),
         *(to_markdown(table) for table in compas_limits(comparisons)),
     ]
-    places = dict.fromkeys(one.published.place for one in comparisons if one.published.is_cell)
+    places = dict.fromkeys(one.published.place for one in comparisons if one.published.in_table)
     parts += [to_markdown(_table_of(place, comparisons)) for place in places]
     parts.append(to_markdown(_text_table(comparisons)))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def by_records(comparisons: Iterable[Comparison]) -> Table:
+def by_records(comparisons: Iterable[Compared]) -> Table:
     """How many cells are within, by dataset."""
-    cells = [one for one in comparisons if one.published.is_cell]
+    cells = [one for one in comparisons if one.published.in_table]
     rows = [
         (name, _whose(part), *_counts(part))
         for name in DATASETS
-        if (part := [one for one in cells if one.published.dataset == name])
+        if (part := [one for one in cells if one.published.key.dataset == name])
     ]
     return Table(
         "Cells within the joint uncertainty, by dataset",
@@ -99,10 +99,10 @@ def by_records(comparisons: Iterable[Comparison]) -> Table:
     )
 
 
-def by_quantity(comparisons: Iterable[Comparison]) -> Table:
+def by_quantity(comparisons: Iterable[Compared]) -> Table:
     """How many cells are within, by table and quantity."""
-    cells = [one for one in comparisons if one.published.is_cell]
-    keys = dict.fromkeys((one.published.place, one.published.quantity) for one in cells)
+    cells = [one for one in comparisons if one.published.in_table]
+    keys = dict.fromkeys((one.published.place, one.published.key.quantity) for one in cells)
     rows = [
         (place, _words(quantity), *_counts(part))
         for place, quantity in keys
@@ -110,7 +110,7 @@ def by_quantity(comparisons: Iterable[Comparison]) -> Table:
             part := [
                 one
                 for one in cells
-                if (one.published.place, one.published.quantity) == (place, quantity)
+                if (one.published.place, one.published.key.quantity) == (place, quantity)
             ]
         )
     ]
@@ -125,7 +125,7 @@ def by_quantity(comparisons: Iterable[Comparison]) -> Table:
 COUNTED = ("cells", "compared", "within", "outside", "share within", "expected")
 
 
-def _counts(part: Sequence[Comparison]) -> tuple[str, ...]:
+def _counts(part: Sequence[Compared]) -> tuple[str, ...]:
     compared = [one for one in part if one.within is not None]
     within = sum(one.within is True for one in compared)
     if not compared:
@@ -141,8 +141,8 @@ def _counts(part: Sequence[Comparison]) -> tuple[str, ...]:
     )
 
 
-def _counted(comparisons: Sequence[Comparison]) -> str:
-    cells = [one for one in comparisons if one.published.is_cell]
+def _counted(comparisons: Sequence[Compared]) -> str:
+    cells = [one for one in comparisons if one.published.in_table]
     compared = [one for one in cells if one.within is not None]
     within = sum(one.within is True for one in compared)
     other = len(comparisons) - len(cells)
@@ -153,25 +153,25 @@ def _counted(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def _notes(comparisons: Iterable[Comparison]) -> list[str]:
+def _notes(comparisons: Iterable[Compared]) -> list[str]:
     """Whose records differ, once per dataset; the rows say which they are."""
     notes: dict[str, str] = {}
     for one in comparisons:
-        if one.note and one.published.dataset:
-            notes.setdefault(one.published.dataset, one.note)
+        if one.note and one.published.key.dataset:
+            notes.setdefault(one.published.key.dataset, one.note)
     lines = [
         f"- **{name}**: {markdown_text(note)}." for name, note in {**OUR_READING, **notes}.items()
     ]
     return ["\n".join(lines)] if lines else []
 
 
-def _table_of(place: str, comparisons: Iterable[Comparison]) -> Table:
-    part = [one for one in comparisons if one.published.is_cell and one.published.place == place]
+def _table_of(place: str, comparisons: Iterable[Compared]) -> Table:
+    part = [one for one in comparisons if one.published.in_table and one.published.place == place]
     rows = [
         (
-            f"{one.published.dataset} ({one.published.attribute})",
-            _budgets(one.published),
-            _what(one.published),
+            f"{one.published.key.dataset} ({one.published.key.attribute})",
+            _budgets(one.published.key),
+            _what(one.published.key),
             *_numbers(one),
         )
         for one in part
@@ -179,16 +179,16 @@ def _table_of(place: str, comparisons: Iterable[Comparison]) -> Table:
     return Table(place, ("data", "ε", "quantity", *NUMBERS), tuple(rows), n_labels=3)
 
 
-def _text_table(comparisons: Iterable[Comparison]) -> Table:
-    part = [one for one in comparisons if not one.published.is_cell]
+def _text_table(comparisons: Iterable[Compared]) -> Table:
+    part = [one for one in comparisons if not one.published.in_table]
     rows = [
         (
             one.published.place,
-            f"{one.published.dataset} ({one.published.attribute})"
-            if one.published.dataset
+            f"{one.published.key.dataset} ({one.published.key.attribute})"
+            if one.published.key.dataset
             else "all six",
-            _budgets(one.published),
-            _what(one.published),
+            _budgets(one.published.key),
+            _what(one.published.key),
             *_numbers(one),
         )
         for one in part
@@ -220,7 +220,7 @@ NAMES = {
 NUMBERS = ("published", "ours", "difference", "joint uncertainty", "within", "records")
 
 
-def _numbers(one: Comparison) -> tuple[str, ...]:
+def _numbers(one: Compared) -> tuple[str, ...]:
     digits = _digits(one.published)
     return (
         _published(one.published),
@@ -232,34 +232,34 @@ def _numbers(one: Comparison) -> tuple[str, ...]:
     )
 
 
-def _published(one: Published) -> str:
-    if one.value is None or not one.key.startswith("tab:"):
+def _published(one: PrintedFigure) -> str:
+    if one.value is None or not one.in_table:
         return one.printed
     spread = "" if one.std is None else f" ± {one.std:g}"
     return f"{_fixed(one.value, one.digits)}{spread}{_bounds(one.ci, 0)}"
 
 
-def _ours(one: Comparison) -> str:
+def _ours(one: Compared) -> str:
     if one.ours is None:
         return NOTHING
     if one.ours.value is None:
-        return one.ours.words
+        return one.ours.words or NOTHING
     digits = _digits(one.published)
     ci = one.ours.ci if one.published.ci is not None else None
     std = "" if one.ours.std is None else f" ± {_fixed(one.ours.std, digits)}"
     return _fixed(one.ours.value, digits) + std + _bounds(ci, 1)
 
 
-def _digits(one: Published) -> int:
+def _digits(one: PrintedFigure) -> int:
     """Decimals of our number: one more than printed, none for a whole number."""
-    return 0 if one.quantity in (*COUNTS, "n_records") else one.digits + 1
+    return 0 if one.key.quantity in (*COUNTS, "n_records") else one.digits + 1
 
 
 def _bounds(ci: tuple[float, float] | None, digits: int) -> str:
     return f" [{_fixed(ci[0], digits)}, {_fixed(ci[1], digits)}]" if ci else ""
 
 
-def _whose(part: Iterable[Comparison]) -> str:
+def _whose(part: Iterable[Compared]) -> str:
     notes = {one.note for one in part}
     if notes == {""}:
         return "the paper's"
@@ -268,7 +268,7 @@ def _whose(part: Iterable[Comparison]) -> str:
     return "not the paper's"
 
 
-def _what(one: Published) -> str:
+def _what(one: FigureKey) -> str:
     parts = [_words(one.quantity)]
     parts += [f"of {one.group}"] if one.group else []
     parts += [f"at floor {one.floor:g}"] if one.floor else []
@@ -280,8 +280,8 @@ def _words(quantity: str) -> str:
     return NAMES.get(quantity, quantity.replace("_", " "))
 
 
-def _budgets(one: Published) -> str:
-    return ", ".join(short_budget(None if math.isinf(e) else e) for e in one.budgets)
+def _budgets(one: FigureKey, separator: str = ", ") -> str:
+    return separator.join(map(budget_label, one.budgets))
 
 
 def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
@@ -291,20 +291,20 @@ def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
     return f"{rounded:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
-def _csv_row(one: Comparison) -> tuple[str, ...]:
-    published, ours = one.published, one.ours
+def _csv_row(one: Compared) -> tuple[str, ...]:
+    published, key, ours = one.published, one.published.key, one.ours
     low, high = published.ci or (None, None)
     our_low, our_high = (ours.ci if ours else None) or (None, None)
     return (
         published.place,
-        published.key,
-        published.dataset or "",
-        published.attribute or "",
-        " ".join(short_budget(None if math.isinf(e) else e) for e in published.budgets),
-        published.quantity,
-        published.group or "",
-        _plain(published.floor),
-        "" if published.over == "each" else published.over,
+        published.name,
+        key.dataset or "",
+        key.attribute or "",
+        _budgets(key, " "),
+        key.quantity,
+        key.group or "",
+        _plain(key.floor),
+        "" if key.over == "each" else key.over,
         published.printed if published.value is None else _as_printed(published),
         _plain(published.std),
         _plain(low),
@@ -321,7 +321,7 @@ def _csv_row(one: Comparison) -> tuple[str, ...]:
     )
 
 
-def _as_printed(one: Published) -> str:
+def _as_printed(one: PrintedFigure) -> str:
     return f"{one.value:.{one.digits}f}"
 
 

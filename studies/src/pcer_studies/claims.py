@@ -21,14 +21,14 @@ from pcer_studies.judgement import Claim, Judged, Judgement, judge
 from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
 from pcer_studies.protocol import OUR_READING, PAPER
 from pcer_studies.results import Study
-from pcer_studies.views import Paper, Run
+from pcer_studies.views import OurRun, Paper
 
 COMMAND = "python -m pcer_studies studies/paper docs"
 NOTHING = "–"
 
 
 @dataclass(frozen=True)
-class Section:
+class LedgerSection:
     """Claims that stand in one table of the ledger."""
 
     title: str
@@ -36,16 +36,16 @@ class Section:
 
 
 SECTIONS = (
-    Section("The whole: introduction, method, set-up, discussion", WHOLE),
-    Section("Adult, race (Figure 1a, Table S4)", ADULT_RACE),
-    Section("Adult, sex (Table S3)", ADULT_SEX),
-    Section("COMPAS (Figure 1b, Table 1)", COMPAS),
-    Section("COMPAS at ε = 0.1 (Table 1)", COMPAS_STRONG),
-    Section("The floor (Table S1)", FLOORS),
-    Section("ACS Income (Table 2)", ACS),
-    Section("Bias in Bios (Table 3)", BIOS),
-    Section("The direct attack (Tables S5 and S6)", ATTACK),
-    Section("Agreement of gap and attack (Tables S5 and S6)", AGREEMENT),
+    LedgerSection("The whole: introduction, method, set-up, discussion", WHOLE),
+    LedgerSection("Adult, race (Figure 1a, Table S4)", ADULT_RACE),
+    LedgerSection("Adult, sex (Table S3)", ADULT_SEX),
+    LedgerSection("COMPAS (Figure 1b, Table 1)", COMPAS),
+    LedgerSection("COMPAS at ε = 0.1 (Table 1)", COMPAS_STRONG),
+    LedgerSection("The floor (Table S1)", FLOORS),
+    LedgerSection("ACS Income (Table 2)", ACS),
+    LedgerSection("Bias in Bios (Table 3)", BIOS),
+    LedgerSection("The direct attack (Tables S5 and S6)", ATTACK),
+    LedgerSection("Agreement of gap and attack (Tables S5 and S6)", AGREEMENT),
 )
 
 CLAIMS = tuple(claim for section in SECTIONS for claim in section.claims)
@@ -63,7 +63,7 @@ RULES = {
 
 def judge_all(study: Study) -> dict[str, list[Judged]]:
     """Every claim, judged, by the title of its section."""
-    paper, run = Paper.beside(study), Run(study)
+    paper, run = Paper.beside(study), OurRun(study)
     return {
         section.title: [judge(claim, paper, run) for claim in section.claims]
         for section in SECTIONS

@@ -14,20 +14,17 @@ stands alone, and two equally exact studies agree less often: see ``EXPECTED``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pcer_studies.attack_agreement import FIGURES, figure, study_means
-from pcer_studies.protocol import SEEDS, Configuration, configuration
-from pcer_studies.published import TABLE_NAMES, TEXT_FIGURES, Cell, TextFigure, published_cells
-from pcer_studies.quantities import (
-    Ours,
-    Wanted,
+from pcer_studies.numbers import (
+    OurNumber,
     error_of_count,
     error_of_interval,
-    ours,
+    our_number,
     standard_error,
 )
+from pcer_studies.protocol import SEEDS
+from pcer_studies.published import PrintedFigure, figures_at, published_figures
 from pcer_studies.results import Study
 
 WIDTH = 1.96
@@ -47,50 +44,8 @@ Without one, a difference of two equally exact means has sqrt(2) times our error
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
-    """A published figure, wherever it stands.
-
-    Attributes:
-        place: table as printed, or section.
-        key: label of the table, or our name of a figure in the text.
-        dataset: of one dataset, or None for all.
-        attribute: of one attribute, or None for all.
-        budgets: which it is about.
-        quantity: what it is.
-        group: of which group, or None.
-        floor: of PCER, or None.
-        over: how several budgets become one number; see ``TextFigure``.
-        printed: the words of a figure that is no number.
-        value: the number.
-        std: standard deviation, where printed.
-        ci: interval, where printed.
-        digits: decimals that were printed.
-    """
-
-    place: str
-    key: str
-    dataset: str | None
-    attribute: str | None
-    budgets: tuple[float, ...]
-    quantity: str
-    group: str | None
-    floor: float | None
-    over: str
-    printed: str
-    value: float | None
-    std: float | None
-    ci: tuple[float, float] | None
-    digits: int
-
-    @property
-    def is_cell(self) -> bool:
-        """Whether it stands in a table of numbers."""
-        return self.key.startswith("tab:")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """A published figure with ours.
+class Compared:
+    """A published figure with our number beside it.
 
     Attributes:
         published: what the paper says.
@@ -100,8 +55,8 @@ class Comparison:
         note: whose records they are, or why there is no comparison.
     """
 
-    published: Published
-    ours: Ours | None
+    published: PrintedFigure
+    ours: OurNumber | None
     error: float | None
     error_from: str
     note: str
@@ -118,8 +73,8 @@ class Comparison:
         """The joint uncertainty: the largest difference within it."""
         if self.difference is None or self.ours is None or self.ours.standard_error is None:
             return None
-        joint = math.hypot(self.error or 0.0, self.ours.standard_error)
-        return WIDTH * joint + 0.5 * 10.0**-self.published.digits
+        errors = [self.ours.standard_error, *([] if self.error is None else [self.error])]
+        return WIDTH * math.hypot(*errors) + self.published.half_digit
 
     @property
     def within(self) -> bool | None:
@@ -136,151 +91,77 @@ class Comparison:
         return not self.note
 
     def _same_words(self) -> bool | None:
-        known = self.published.quantity in WORDS and self.published.printed != NOT_APPLICABLE
+        known = self.published.key.quantity in WORDS and self.published.printed != NOT_APPLICABLE
         if self.ours is None or not known:
             return None
         return self.ours.words == self.published.printed
 
 
-def compare(study: Study) -> tuple[Comparison, ...]:
+def compare(study: Study) -> tuple[Compared, ...]:
     """All 448 cells and every figure outside the tables, in the paper's order."""
-    whole = study_means(study) if study.is_complete else None
     found = []
-    for one in (*_from_cells(), *_from_text()):
-        error, source = _published_error(one)
-        if one.quantity in FIGURES:
-            number = None if whole is None else figure(*whole, one.quantity, one.budgets)
-        else:
-            number = _of_configuration(study, one)
+    for figure in published_figures():
+        error, source = _published_error(figure)
         found.append(
-            Comparison(
-                published=one, ours=number, error=error, error_from=source, note=_note(study, one)
+            Compared(
+                published=figure,
+                ours=_ours(study, figure),
+                error=error,
+                error_from=source,
+                note=_note(study, figure),
             )
         )
     return tuple(found)
 
 
-def _from_cells() -> Iterator[Published]:
-    order = list(TABLE_NAMES)
-    for cell in sorted(published_cells(), key=lambda cell: order.index(cell.table)):
-        yield Published(
-            place=cell.table_name,
-            key=cell.table,
-            dataset=cell.dataset,
-            attribute=cell.attribute,
-            budgets=(cell.epsilon,),
-            quantity=cell.quantity,
-            group=cell.group,
-            floor=cell.floor,
-            over="each",
-            printed="",
-            value=cell.value,
-            std=cell.std,
-            ci=_interval(cell),
-            digits=cell.digits,
-        )
-
-
-def _from_text() -> Iterator[Published]:
-    for text in TEXT_FIGURES:
-        yield Published(
-            place="Table S2" if text.place == "tab:summary" else text.place,
-            key=text.key,
-            dataset=text.dataset,
-            attribute=text.attribute,
-            budgets=text.budgets,
-            quantity=text.quantity,
-            group=text.group,
-            floor=text.floor,
-            over=text.over,
-            printed=text.printed,
-            value=text.value,
-            std=text.std,
-            ci=_interval(text),
-            digits=text.digits,
-        )
-
-
-def _interval(one: Cell | TextFigure) -> tuple[float, float] | None:
-    return None if one.ci_low is None or one.ci_high is None else (one.ci_low, one.ci_high)
-
-
-def _published_error(one: Published) -> tuple[float | None, str]:
+def _published_error(one: PrintedFigure) -> tuple[float | None, str]:
     """The standard error of a published figure, and what it was taken from."""
-    if one.quantity == "n_records":
+    if one.key.quantity == "n_records":
         return 0.0, EXACT
-    if one.quantity in COUNTS and one.value is not None:
+    if one.key.quantity in COUNTS and one.value is not None:
         return error_of_count(one.value, len(SEEDS)), "binomial"
+    error, source = _printed_error(one)
+    if error is not None or not one.in_table:
+        return error, source
+    for other in figures_at(one.key):  # tables that print the same number, perhaps with its error
+        error, source = _printed_error(other)
+        if error is not None and other.in_table:
+            return error, f"{source} in {other.place}"
+    return None, NO_ERROR
+
+
+def _printed_error(one: PrintedFigure) -> tuple[float | None, str]:
     if one.ci is not None:
         return error_of_interval(one.ci), "interval"
     if one.std is not None:
         return standard_error(one.std, len(SEEDS)), "standard deviation"
-    for cell in _same_number(one):
-        if (ci := _interval(cell)) is not None:
-            return error_of_interval(ci), f"interval in {cell.table_name}"
-        if cell.std is not None:
-            return standard_error(cell.std, len(SEEDS)), f"standard deviation in {cell.table_name}"
     return None, NO_ERROR
 
 
-def _same_number(one: Published) -> tuple[Cell, ...]:
-    """Cells of other tables that print the same number, perhaps with its error."""
-    if not one.is_cell:
-        return ()
-    return published_cells(
-        dataset=one.dataset,
-        attribute=one.attribute,
-        epsilon=one.budgets[0],
-        quantity=one.quantity,
-        group=one.group,
-        floor=one.floor,
-    )
-
-
-def _of_configuration(study: Study, one: Published) -> Ours | None:
-    """Our number for a figure about one configuration; None where it was not run."""
-    if not study.has(str(one.dataset), str(one.attribute)):
+def _ours(study: Study, figure: PrintedFigure) -> OurNumber | None:
+    """Our number; None where it was not run."""
+    one = figure.key.configuration
+    if not (study.is_complete if one is None else study.has(one.dataset, one.attribute)):
         return None
-    which = configuration(str(one.dataset), str(one.attribute))
-    if one.over == "all":
-        return ours(study, _wanted(one, which, one.budgets[0]))
-    numbers = [ours(study, _wanted(one, which, epsilon)) for epsilon in one.budgets]
-    return _over_budgets(numbers, one.over)
+    number = our_number(study, figure.key)
+    return _of_fifty(number) if figure.key.quantity in COUNTS else number
 
 
-def _wanted(one: Published, which: Configuration, epsilon: float) -> Wanted:
-    return Wanted(
-        configuration=which,
-        epsilon=epsilon,
-        quantity=one.quantity,
-        group=one.group,
-        floor=one.floor,
-    )
+def _of_fifty(number: OurNumber) -> OurNumber:
+    """A number of seeds as if there were as many as in the paper."""
+    if number.value is None or number.standard_error is None or number.n_seeds is None:
+        return number
+    scale = len(SEEDS) / number.n_seeds
+    return replace(number, value=number.value * scale, standard_error=number.standard_error * scale)
 
 
-def _over_budgets(numbers: list[Ours], over: str) -> Ours:
-    """One number of several budgets.
-
-    An end of a range has the error of the budget that attains it. A mean has the mean of the
-    errors, as if budgets, which share their splits, went up and down together.
-    """
-    if over == "each":
-        return numbers[0]
-    if over in ("smallest", "largest"):
-        choose = min if over == "smallest" else max
-        return choose(numbers, key=lambda one: one.value or 0.0)
-    values = [one.value or 0.0 for one in numbers]
-    errors = [one.standard_error for one in numbers if one.standard_error is not None]
-    error = sum(errors) / len(errors) if len(errors) == len(numbers) else None
-    return Ours(value=sum(values) / len(values), standard_error=error)
-
-
-def _note(study: Study, one: Published) -> str:
-    if one.dataset is None:
+def _note(study: Study, figure: PrintedFigure) -> str:
+    one = figure.key.configuration
+    if one is None:
         if not study.is_complete:
             return "needs all six configurations"
         notes = [study.data_note(c.dataset, c.attribute) for c in study.configurations]
         return "part of the records are not the paper's (ACS, Bios)" if any(notes) else ""
-    if not study.has(one.dataset, str(one.attribute)):
+    if not study.has(one.dataset, one.attribute):
         return "not run in this study"
-    return study.data_note(one.dataset, str(one.attribute)) or ""
+    return study.data_note(one.dataset, one.attribute) or ""

@@ -11,15 +11,16 @@ from pcer.auditing import Verdict
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 from pcer_studies.noise import (
     CLIPPED_MEAN,
-    PublishedGap,
+    PrintedGap,
     published_gaps,
     split_spread,
     tail_of_mean,
 )
 from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
-from pcer_studies.results import Study
+from pcer_studies.published import NotThere
+from pcer_studies.results import GAP, Study
 from pcer_studies.rules import SHARPER, more_exposed
-from pcer_studies.views import GAP, NotThere, Run
+from pcer_studies.views import OurRun
 
 COSTS = {GAP: "overfitting gap", **SHARPER}
 """Costs that the findings compare, as they are called in print."""
@@ -34,11 +35,11 @@ class GapRow:
         gap: our mean gap.
         noise_level: the mean gap that splits like ours give without memorisation.
         resolved: whether the audit tells our cost from split luck.
-        p_value: of our cost, one-sided, unadjusted.
+        p_value: of our cost, one-sided, unadjusted; NaN where it is not known.
         gap_p: of our mean gap by the test that is put to the published one.
     """
 
-    published: PublishedGap
+    published: PrintedGap
     gap: float
     noise_level: float
     resolved: bool
@@ -74,8 +75,8 @@ class CostRow:
         cost: name of the cost.
         configuration: dataset and attribute.
         epsilon: the budget.
-        value: the two groups' cost estimates.
-        error: their standard errors.
+        value: the two groups' cost estimates; NaN where not known.
+        error: their standard errors; the same.
         resolved: which of the two can be told from chance.
         verdict: the audit's verdict.
         more_exposed: the group with the higher cost, where equal costs are refuted.
@@ -102,17 +103,17 @@ class CostRow:
 
 def gap_rows(study: Study) -> list[GapRow]:
     """All gaps of the study's configurations, in the paper's order."""
-    run = Run(study)
+    run = OurRun(study)
     return [_gap_row(study, run, gap) for gap in published_gaps(study)]
 
 
-def _gap_row(study: Study, run: Run, published: PublishedGap) -> GapRow:
+def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
     one, epsilon = published.configuration, published.epsilon
     group = one.groups.index(published.group)
     result = run.group(one, epsilon, group)
     panel = study.panel(one.dataset, one.attribute, epsilon)
     gap, spread = run.gap(one, epsilon, group), float(split_spread(panel)[group])
-    value, error = (result.cost.value or 0.0), (result.cost.standard_error or 0.0)
+    value, error = _known(result.cost.value), _known(result.cost.standard_error)
     return GapRow(
         published=published,
         gap=gap,
@@ -134,7 +135,7 @@ def n_standing_out(p_values: list[float]) -> int:
 
 def cost_rows(study: Study) -> list[CostRow]:
     """Every setting by every cost that its release carries."""
-    run = Run(study)
+    run = OurRun(study)
     rows: list[CostRow] = []
     for cost in COSTS:
         for one in study.configurations:
@@ -147,7 +148,7 @@ def cost_rows(study: Study) -> list[CostRow]:
 
 
 def _cost_row(
-    run: Run, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
+    run: OurRun, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
 ) -> CostRow:
     budget, pair = run.budget(one, epsilon, cost), run.pair(one, epsilon, cost)
     first, second = (budget.groups[name] for name in one.groups)

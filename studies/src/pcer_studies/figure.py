@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
 from pcer.report import Spec, complete, drawn
-from pcer_studies.protocol import BUDGETS, Configuration, configuration
-from pcer_studies.quantities import budget_of
+from pcer_studies.numbers import our_number
+from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration
+from pcer_studies.published import key_at
 from pcer_studies.results import Study
 
 if TYPE_CHECKING:
@@ -47,30 +48,27 @@ def figure_spec(study: Study) -> Spec | None:
 
 def _rows(study: Study, one: Configuration) -> list[dict[str, Any]]:
     """Two rows per budget: the outcome gap and the disparity, each with its interval."""
-    audit, rows = study.audit(one.dataset, one.attribute), []
+    rows = []
     for epsilon in ORDER:
-        budget = budget_of(audit, epsilon)
-        resolved = budget.verdict is not Verdict.NOT_RESOLVED
-        for series, summary in (
-            (PARITY, budget.demographic_parity_gap),
-            (DISPARITY if resolved else NOT_RESOLVED, budget.pairs[0].pcer_disparity),
+        verdict = study.budget(one.dataset, one.attribute, epsilon).verdict
+        unsure = verdict is Verdict.NOT_RESOLVED
+        for series, quantity in (
+            (PARITY, "demographic_parity_gap"),
+            (NOT_RESOLVED if unsure else DISPARITY, "pcer_disparity"),
         ):
-            low, high = summary.ci or (None, None)
+            number = our_number(study, key_at(one, epsilon, quantity))
+            low, high = number.ci or (None, None)
             rows.append(
                 {
-                    "budget": _label(epsilon),
+                    "budget": budget_label(epsilon),
                     "axis": "left" if series == PARITY else "right",
                     "series": series,
-                    "mean": summary.mean,
+                    "mean": number.value,
                     "low": low,
                     "high": high,
                 }
             )
     return rows
-
-
-def _label(epsilon: float) -> str:
-    return "no-DP" if math.isinf(epsilon) else f"{epsilon:g}"
 
 
 def _panel(name: str, title: str) -> Spec:
@@ -79,7 +77,7 @@ def _panel(name: str, title: str) -> Spec:
 
     shade = (
         alt.Chart(alt.NamedData(name))
-        .transform_filter(f"datum.budget == '{_label(SHADED)}' && datum.axis == 'left'")
+        .transform_filter(f"datum.budget == '{budget_label(SHADED)}' && datum.axis == 'left'")
         .mark_rect(color="#fff3bf")
         .encode(x=_budgets())
     )
@@ -97,7 +95,7 @@ def _budgets() -> alt.X:
     import altair as alt
 
     axis = alt.Axis(labelAngle=0)
-    return alt.X("budget:N", title="ε", sort=[_label(e) for e in ORDER], axis=axis)
+    return alt.X("budget:N", title="ε", sort=[budget_label(e) for e in ORDER], axis=axis)
 
 
 def _curve(name: str, side: str, title: str, colour: str) -> alt.LayerChart | alt.FacetChart:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Verdict, short_budget
+from pcer.auditing import Verdict
 from pcer.report import Spec, complete, drawn, legend, series
 from pcer_studies.evidence_table import COSTS, CostRow, GapRow, standing_out_from
 from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, SEEDS
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 
 if TYPE_CHECKING:
     import altair as alt
 
-Row = dict[str, Any]
+ChartRow = dict[str, Any]
 NORMAL_95 = 1.96
-BUDGET_LABELS = [short_budget(None if e == NO_DP else e) for e in sorted(BUDGETS)]
+BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
 PUBLISHED, OURS = "published", "ours"
 MATRIX_CELL = 34
@@ -52,23 +53,22 @@ def finding_figures(gaps: Sequence[GapRow], costs: Sequence[CostRow]) -> dict[st
     }
 
 
-def gap_points(gaps: Sequence[GapRow]) -> list[Row]:
-    """Two rows per gap: the published one and ours, over its noise level."""
+def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
+    """Two rows per gap: the published one and ours, over its noise level if it has one."""
     rows = []
     for row in gaps:
-        published = row.published
-        for name, ratio, signal in (
-            (PUBLISHED, published.value / published.noise_level, published.stands_out),
-            (OURS, row.gap / row.noise_level, row.resolved),
+        published, panel = row.published, f"{row.configuration.name}: {row.group}"
+        for name, gap, noise, signal in (
+            (PUBLISHED, published.value, published.noise_level, published.stands_out),
+            (OURS, row.gap, row.noise_level, row.resolved),
         ):
-            panel = f"{row.configuration.name}: {row.group}"
-            rows.append(
-                _at(row.epsilon, panel=panel, source=name, ratio=ratio, signal=SIGNAL[signal])
-            )
+            if noise:
+                point = {"source": name, "ratio": gap / noise, "signal": SIGNAL[signal]}
+                rows.append(_at(row.epsilon, panel=panel, **point))
     return rows
 
 
-def exposure_points(costs: Sequence[CostRow]) -> list[Row]:
+def exposure_points(costs: Sequence[CostRow]) -> list[ChartRow]:
     """One row per group and budget: what being trained on changes, with its interval."""
     return [
         _at(
@@ -84,10 +84,11 @@ def exposure_points(costs: Sequence[CostRow]) -> list[Row]:
         for row in costs
         if row.cost == EXPOSURE_COST
         for g, name in enumerate(row.configuration.groups)
+        if math.isfinite(row.value[g]) and math.isfinite(row.error[g])
     ]
 
 
-def verdict_cells(costs: Sequence[CostRow]) -> list[Row]:
+def verdict_cells(costs: Sequence[CostRow]) -> list[ChartRow]:
     """One row per setting and cost: the verdict, and who is the more exposed."""
     return [
         _at(
@@ -107,11 +108,11 @@ def _told(row: CostRow) -> str:
     return f"{exposed}●" if row.double else exposed
 
 
-def _at(epsilon: float, **fields: Any) -> Row:
-    return {"budget": short_budget(None if epsilon == NO_DP else epsilon), **fields}
+def _at(epsilon: float, **fields: Any) -> ChartRow:
+    return {"budget": budget_label(epsilon), **fields}
 
 
-def _gap_spec(rows: Sequence[Row]) -> Spec:
+def _gap_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     half = NORMAL_95 * CLIPPED_STD / CLIPPED_MEAN / len(SEEDS) ** 0.5
@@ -140,7 +141,7 @@ def _gap_spec(rows: Sequence[Row]) -> Spec:
     return _facets(layers, _panels_of_groups(), columns=4)
 
 
-def _ratios(rows: Sequence[Row]) -> list[float]:
+def _ratios(rows: Sequence[ChartRow]) -> list[float]:
     return [row["ratio"] for row in rows]
 
 
@@ -156,7 +157,7 @@ def _panels_of_groups() -> list[str]:
     return [f"{one.name}: {name}" for one in CONFIGURATIONS for name in one.groups]
 
 
-def _exposure_spec(rows: Sequence[Row]) -> Spec:
+def _exposure_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     x, offset = _budgets(), alt.XOffset("place:N")
@@ -176,7 +177,7 @@ def _exposure_spec(rows: Sequence[Row]) -> Spec:
     return _facets(layers, panels, columns=3, independent={"y": "independent"})
 
 
-def _verdict_spec(rows: Sequence[Row]) -> Spec:
+def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     there = {row["verdict"] for row in rows}

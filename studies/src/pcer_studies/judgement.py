@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pcer_studies.protocol import Configuration
-from pcer_studies.views import NotThere, Paper, Run, View
+from pcer_studies.published import NotThere
+from pcer_studies.views import OurRun, Paper, View
 
 
 class Judgement(StrEnum):
@@ -20,7 +21,7 @@ class Judgement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a view says to a claim: the figures, whether they bear it out, and why."""
 
     figure: str
@@ -36,10 +37,10 @@ class Support:
     why: str
 
 
-Test = Callable[[View], Answer]
-RunTest = Callable[[Run], Answer]
-Evidence = Callable[[View], Support]
-Remark = Callable[[Run], str]
+Test = Callable[[View], Reply]
+RunTest = Callable[[OurRun], Reply]
+LuckTest = Callable[[View], Support]
+Remark = Callable[[OurRun], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class Claim:
     test: Test | None = None
     paper: Test | str | None = None
     run: RunTest | str | None = None
-    evidence: Evidence | None = None
+    evidence: LuckTest | None = None
     caveat: str = ""
     about: tuple[Configuration, ...] = ()
     also: Remark | None = None
@@ -102,7 +103,7 @@ class Judged:
     other_data: tuple[str, ...] = ()
 
 
-def judge(claim: Claim, paper: Paper, run: Run) -> Judged:
+def judge(claim: Claim, paper: Paper, run: OurRun) -> Judged:
     """Put the claim's questions to both views."""
     return Judged(
         claim,
@@ -113,29 +114,31 @@ def judge(claim: Claim, paper: Paper, run: Run) -> Judged:
     )
 
 
-def _other_data(claim: Claim, run: Run) -> tuple[str, ...]:
+def _other_data(claim: Claim, run: OurRun) -> tuple[str, ...]:
     there = [one for one in claim.about if run.study.has(one.dataset, one.attribute)]
     noted = [one for one in there if run.study.data_note(one.dataset, one.attribute)]
     return tuple(dict.fromkeys(one.title for one in noted))
 
 
-def _side(claim: Claim, question: Callable[..., Answer] | str | None, view: Paper | Run) -> Side:
+def _side(claim: Claim, question: Callable[..., Reply] | str | None, view: Paper | OurRun) -> Side:
     if question is None or isinstance(question, str):
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:
-        answer = question(view)
-        if not answer.holds:
-            return Side(Judgement.FAILS, answer.figure, answer.why)
+        reply = question(view)
+        if not reply.holds:
+            return Side(Judgement.FAILS, reply.figure, reply.why)
         support = claim.evidence(view) if claim.evidence else None
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
+    except ZeroDivisionError:
+        return Side(Judgement.UNTESTABLE, "", "it divides by a figure that is 0")
     if support is None:
-        return Side(Judgement.HOLDS, answer.figure, answer.why)
+        return Side(Judgement.HOLDS, reply.figure, reply.why)
     judgement = Judgement.HOLDS if support.enough else Judgement.NOT_EVIDENCE
-    return Side(judgement, answer.figure, " ".join(filter(None, (answer.why, support.why))))
+    return Side(judgement, reply.figure, " ".join(filter(None, (reply.why, support.why))))
 
 
-def _notes(claim: Claim, run: Run) -> list[str]:
+def _notes(claim: Claim, run: OurRun) -> list[str]:
     """What sharper costs say."""
     if claim.also is None:
         return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pcer.auditing import budget_name, yes_no
 from pcer.report import Table
-from pcer_studies.compare import Comparison
+from pcer_studies.compare import Compared
 
 ACCURACY, ACCURACY_AT_STRONGEST = 0.01, 0.02
 PARITY_GAP = 0.02
@@ -20,7 +20,7 @@ STRONGEST, LEAST_BUDGET = 0.1, 0.5
 class Limit:
     """One cell, how far it is off, and how far it may be."""
 
-    comparison: Comparison
+    comparison: Compared
     distance: float
     allowed: float
     rule: str
@@ -31,7 +31,7 @@ class Limit:
         return self.distance <= self.allowed
 
 
-def compas_limits(comparisons: Iterable[Comparison]) -> list[Table]:
+def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
     """The table of limits, where COMPAS was run."""
     rows = [_row(limit) for limit in find_limits(comparisons)]
     if not rows:
@@ -50,40 +50,43 @@ def compas_limits(comparisons: Iterable[Comparison]) -> list[Table]:
     ]
 
 
-def find_limits(comparisons: Iterable[Comparison]) -> list[Limit]:
+def find_limits(comparisons: Iterable[Compared]) -> list[Limit]:
     """Every cell of the paper's COMPAS table that has a limit."""
-    found = []
-    for one in comparisons:
-        if one.published.key == "tab:compas-race" and one.difference is not None:
-            found += _limit(one)
-    return found
+    cells = [one for one in comparisons if one.published.name == "tab:compas-race"]
+    return [limit for one in cells if (limit := _limit(one)) is not None]
 
 
-def _limit(one: Comparison) -> list[Limit]:
-    epsilon, off = one.published.budgets[0], abs(one.difference or 0.0)
-    if one.published.quantity == "accuracy":
+def _limit(one: Compared) -> Limit | None:
+    """None where a cell has no limit, or either side is not known."""
+    if one.difference is None:
+        return None
+    epsilon, off = one.published.key.budgets[0], abs(one.difference)
+    if one.published.key.quantity == "accuracy":
         allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
-        return [Limit(one, off, allowed, "from the published mean")]
-    if one.published.quantity == "demographic_parity_gap":
-        return [Limit(one, off, PARITY_GAP, "from the published mean")]
-    if one.published.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
-        return [Limit(one, _outside(one), NEAR_INTERVAL, "from the published interval")]
-    return []
+        return Limit(one, off, allowed, "from the published mean")
+    if one.published.key.quantity == "demographic_parity_gap":
+        return Limit(one, off, PARITY_GAP, "from the published mean")
+    if one.published.key.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
+        outside = _outside(one)
+        if outside is not None:
+            return Limit(one, outside, NEAR_INTERVAL, "from the published interval")
+    return None
 
 
-def _outside(one: Comparison) -> float:
+def _outside(one: Compared) -> float | None:
     """How far our mean lies outside the published interval; 0 inside."""
-    low, high = one.published.ci or (-math.inf, math.inf)
-    value = (one.ours.value if one.ours else None) or 0.0
-    return max(low - value, value - high, 0.0)
+    if one.ours is None or one.ours.value is None or one.published.ci is None:
+        return None
+    low, high = one.published.ci
+    return max(low - one.ours.value, one.ours.value - high, 0.0)
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
-    epsilon = limit.comparison.published.budgets[0]
+    epsilon = limit.comparison.published.key.budgets[0]
     digits = 1 if limit.allowed >= 1 else 4
     return (
         budget_name(None if math.isinf(epsilon) else epsilon),
-        limit.comparison.published.quantity.replace("_", " ").replace("pcer", "PCER"),
+        limit.comparison.published.key.quantity.replace("_", " ").replace("pcer", "PCER"),
         limit.rule,
         f"{limit.distance:.{digits}f}",
         f"{limit.allowed:g}",

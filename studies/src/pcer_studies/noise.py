@@ -10,7 +10,6 @@ What a study's splits cannot tell is how other people's records would have fared
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,8 +19,8 @@ from pcer.auditing import split_luck, split_luck_of_rates
 from pcer.metrics import FloatArray
 from pcer.release import Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, PAPER_RECORDS, SEEDS, Configuration
-from pcer_studies.published import Cell, published_cells
+from pcer_studies.protocol import BUDGETS, PAPER_RECORDS, SEEDS, Configuration
+from pcer_studies.published import PrintedFigure, figures_at, key_at
 from pcer_studies.results import Study
 
 CLIPPED_MEAN = 1 / math.sqrt(2 * math.pi)
@@ -37,7 +36,7 @@ WIDTH = 12.0
 """Standard errors above its mean that the grid of a sum reaches; beyond lies less than 1e-20."""
 
 
-class Reading(StrEnum):
+class SpreadSource(StrEnum):
     """Where the spread of an accuracy difference without memorisation is read from."""
 
     COUNTS = "labels and correct counts of our run, group by group"
@@ -46,15 +45,14 @@ class Reading(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedGap:
+class PrintedGap:
     """One of the paper's mean gaps beside what no memorisation would give.
 
     Attributes:
         configuration: dataset and attribute.
         epsilon: the budget.
         group: name of the group.
-        value: the mean gap as printed.
-        half_digit: half a unit of its last printed digit.
+        value: the mean gap as printed, or half a digit off it.
         spread: standard deviation of one split's accuracy difference without memorisation.
         p_value: of a mean gap as large or larger without memorisation, one-sided.
         adjusted_p: the same, Holm over all gaps that have one.
@@ -64,7 +62,6 @@ class PublishedGap:
     epsilon: float
     group: str
     value: float
-    half_digit: float
     spread: float
     p_value: float
     adjusted_p: float
@@ -109,40 +106,45 @@ def tail_of_mean(mean: float, *, spread: float, n: int) -> float:
 
 
 def published_gaps(
-    study: Study, reading: Reading = Reading.COUNTS, *, rounding: int = 0
-) -> tuple[PublishedGap, ...]:
+    study: Study, source: SpreadSource = SpreadSource.COUNTS, *, rounding: int = 0
+) -> tuple[PrintedGap, ...]:
     """Every printed mean gap of the configurations that the study has, in the paper's order.
 
     Args:
         study: gives group sizes, labels and correct counts.
-        reading: where the spread comes from; gaps without one (no standard deviation is
-            printed for ACS) are left out.
+        source: where the spread comes from; gaps without one (no standard deviation is
+            printed for ACS, or group sizes are not released) are left out.
         rounding: -1, 0 or 1: take each gap half a digit lower, as printed, or higher.
     """
-    cells = [(cell, spread) for cell, spread in _spreads(study, reading) if spread is not None]
-    values = [cell.value + rounding * _half_digit(cell) for cell, _ in cells]
-    p = np.array(
-        [
-            tail_of_mean(value, spread=spread, n=len(SEEDS))
-            for value, (_, spread) in zip(values, cells, strict=True)
-        ]
-    )
+    found = [
+        (one, epsilon, group, mean, spread)
+        for one in study.configurations
+        for epsilon in BUDGETS
+        for group, name in enumerate(one.groups)
+        for figure in figures_at(key_at(one, epsilon, "overfitting_gap", group=name))[:1]
+        if (mean := _rounded(figure, rounding)) is not None
+        and (spread := _SPREADS[source](study, one, epsilon, group, figure)) is not None
+        and math.isfinite(spread)
+        and spread > 0
+    ]
+    p = np.array([tail_of_mean(mean, spread=s, n=len(SEEDS)) for *_, mean, s in found])
     return tuple(
-        PublishedGap(
-            configuration=_configuration(cell),
-            epsilon=cell.epsilon,
-            group=str(cell.group),
-            value=value,
-            half_digit=_half_digit(cell),
+        PrintedGap(
+            configuration=one,
+            epsilon=epsilon,
+            group=one.groups[group],
+            value=mean,
             spread=spread,
             p_value=float(raw),
             adjusted_p=float(adjusted),
         )
-        for (cell, spread), value, raw, adjusted in zip(cells, values, p, holm(p), strict=True)
+        for (one, epsilon, group, mean, spread), raw, adjusted in zip(
+            found, p, holm(p), strict=True
+        )
     )
 
 
-def difference_p(first: PublishedGap, second: PublishedGap) -> float:
+def difference_p(first: PrintedGap, second: PrintedGap) -> float:
     """Two-sided p-value of two groups' gaps differing by more than their noise levels do.
 
     1 where, noise levels taken off, the other group has the larger gap: then the printed
@@ -188,57 +190,46 @@ def papers_group_sizes(study: Study, one: Configuration) -> tuple[float, float]:
     return float(first), float(second)
 
 
-def _spreads(study: Study, reading: Reading) -> list[tuple[Cell, float | None]]:
-    find: dict[Reading, Callable[[Study, Cell], float | None]] = {
-        Reading.COUNTS: _from_counts,
-        Reading.ACCURACY: _from_accuracy,
-        Reading.PRINTED: _from_printed,
-    }
-    return [
-        (cell, find[reading](study, cell))
-        for one in study.configurations
-        for cell in published_cells(table=one.table, quantity="overfitting_gap")
-        if cell.attribute == one.attribute
-    ]
-
-
-def _from_counts(study: Study, cell: Cell) -> float | None:
-    one = _configuration(cell)
+def _from_counts(
+    study: Study, one: Configuration, epsilon: float, group: int, figure: PrintedFigure
+) -> float | None:
     if not _has_papers_size(study, one):
-        return _from_accuracy(study, cell)
-    panel = study.panel(one.dataset, one.attribute, cell.epsilon)
-    return float(split_spread(panel)[one.groups.index(str(cell.group))])
+        return _from_accuracy(study, one, epsilon, group, figure)
+    panel = study.panel(one.dataset, one.attribute, epsilon)
+    return float(split_spread(panel)[group])
 
 
-def _from_accuracy(study: Study, cell: Cell) -> float | None:
+def _from_accuracy(
+    study: Study, one: Configuration, epsilon: float, group: int, figure: PrintedFigure
+) -> float | None:
     """By the paper's accuracy; where it prints none (ACS), by ours."""
-    one = _configuration(cell)
-    size = papers_group_sizes(study, one)[one.groups.index(str(cell.group))]
-    printed = published_cells(table=one.table, epsilon=cell.epsilon, quantity="accuracy")
-    if printed:
-        return spread_of_accuracy(printed[0].value, size)
-    panel = study.panel(one.dataset, one.attribute, cell.epsilon)
+    size = papers_group_sizes(study, one)[group]
+    for printed in figures_at(key_at(one, epsilon, "accuracy")):
+        if printed.value is not None:
+            return spread_of_accuracy(printed.value, size)
+    panel = study.panel(one.dataset, one.attribute, epsilon)
     accuracy = (panel.test_accuracy * panel.n_test).sum() / panel.n_test.sum()
     return spread_of_accuracy(float(accuracy), size)
 
 
-def _from_printed(study: Study, cell: Cell) -> float | None:
-    return None if cell.std is None else cell.std / CLIPPED_STD
+def _from_printed(
+    study: Study, one: Configuration, epsilon: float, group: int, figure: PrintedFigure
+) -> float | None:
+    return None if figure.std is None else figure.std / CLIPPED_STD
+
+
+_SPREADS = {
+    SpreadSource.COUNTS: _from_counts,
+    SpreadSource.ACCURACY: _from_accuracy,
+    SpreadSource.PRINTED: _from_printed,
+}
+
+
+def _rounded(figure: PrintedFigure, way: int) -> float | None:
+    return None if figure.value is None else figure.value + way * figure.half_digit
 
 
 def _has_papers_size(study: Study, one: Configuration) -> bool:
     """Whether our groups are as large as the paper's (always asked of the whole dataset)."""
     records = study.release(one.dataset, one.attribute).subject.n_records
     return records is not None and abs(records / PAPER_RECORDS[one.dataset] - 1) <= SAME_SIZE
-
-
-def _configuration(cell: Cell) -> Configuration:
-    return next(
-        one
-        for one in CONFIGURATIONS
-        if (one.dataset, one.attribute) == (cell.dataset, cell.attribute)
-    )
-
-
-def _half_digit(cell: Cell) -> float:
-    return 0.5 * 10.0**-cell.digits

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from pcer.auditing import short_budget
 from pcer.release import Outcome
 
 PAPER = (
@@ -141,7 +142,7 @@ TRAINING: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProtocolSetting:
     """One setting of the protocol, where the paper gives it, and our reading of it."""
 
     name: str
@@ -153,46 +154,46 @@ class Setting:
 _SETUP = "Experiments, Experimental Setup"
 
 SETTINGS = (
-    Setting("datasets", "adult, compas, acs, bios", "Experiments, Datasets"),
-    Setting("epsilon", "no-DP, 0.1, 0.5, 1, 5, 10", _SETUP),
-    Setting(
+    ProtocolSetting("datasets", "adult, compas, acs, bios", "Experiments, Datasets"),
+    ProtocolSetting("epsilon", "no-DP, 0.1, 0.5, 1, 5, 10", _SETUP),
+    ProtocolSetting(
         "seeds",
         "0 to 49",
         f"{_SETUP}; captions of Tables 1 and 3",
         "A seed is one split and one model per budget. The paper's generator is not said, so the "
         "same seeds do not mean the same splits.",
     ),
-    Setting(
+    ProtocolSetting(
         "floor",
         "0.001; grid 0.0001, 0.001, 0.01, 0.1",
         "Definition 3 and sec:floor-sensitivity",
     ),
-    Setting("split", "70/30, stratified", _SETUP, "Stratified by the label."),
-    Setting("hidden", "64, 32 (ReLU)", _SETUP),
-    Setting("epochs", "25", _SETUP),
-    Setting(
+    ProtocolSetting("split", "70/30, stratified", _SETUP, "Stratified by the label."),
+    ProtocolSetting("hidden", "64, 32 (ReLU)", _SETUP),
+    ProtocolSetting("epochs", "25", _SETUP),
+    ProtocolSetting(
         "expected_batch",
         "256",
         _SETUP,
         "Poisson sampling with rate 1/ceil(n/256), as Opacus does.",
     ),
-    Setting("learning_rate", "0.05 (SGD)", _SETUP),
-    Setting("momentum", "0.9", _SETUP),
-    Setting("clip_norm", "1.0", _SETUP),
-    Setting("dp_delta", "0.00001", _SETUP),
-    Setting(
+    ProtocolSetting("learning_rate", "0.05 (SGD)", _SETUP),
+    ProtocolSetting("momentum", "0.9", _SETUP),
+    ProtocolSetting("clip_norm", "1.0", _SETUP),
+    ProtocolSetting("dp_delta", "0.00001", _SETUP),
+    ProtocolSetting(
         "accountant",
         "pld",
         f"{_SETUP} (Opacus 1.5, accountant not named)",
         "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close to it.",
     ),
-    Setting(
+    ProtocolSetting(
         "standardise",
         "yes",
         _SETUP,
         "By the training records' mean and standard deviation.",
     ),
-    Setting(
+    ProtocolSetting(
         "interval",
         "95 % percentile bootstrap of the mean, 5,000 resamples",
         "Limitations; sec:adult",
@@ -221,6 +222,15 @@ OUR_READING = {
     ),
 }
 """Where the records are the paper's and the features may not be."""
+
+
+def budget_label(epsilon: float) -> str:
+    """A budget in a table.
+
+    >>> budget_label(0.5), budget_label(NO_DP)
+    ('0.5', 'no-DP')
+    """
+    return short_budget(None if epsilon == NO_DP else epsilon)
 
 
 def configuration(dataset: str, attribute: str) -> Configuration:

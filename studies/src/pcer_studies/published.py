@@ -1,4 +1,4 @@
-"""The paper's published figures, each with its place.
+"""The paper's published figures: one class, each with the key under which our number is found.
 
 ``published.csv`` holds the 448 cells of Tables 1-3, S1 and S3-S6; ``text_figures.csv`` the
 figures that stand only in the text or in Table S2. Numbers are kept as printed: their last
@@ -15,6 +15,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from pcer.errors import InputError
+from pcer_studies.protocol import DEFAULT_FLOOR, Configuration, configuration
+
 TABLE_NAMES = {
     "tab:compas-race": "Table 1",
     "tab:acs": "Table 2",
@@ -26,105 +29,148 @@ TABLE_NAMES = {
     "tab:mia-full": "Table S5",
     "tab:mia-full-b": "Table S6",
 }
-"""Printed number of every table by its label."""
+"""Printed number of every table by its label, in the paper's order."""
+
+
+FLOORED = {
+    "pcer",
+    "pcer_disparity",
+    "pcer_disparity_auc",
+    "n_positive_seeds",
+    "n_negative_seeds",
+    "sign_test_p",
+}
+"""Quantities at one budget that depend on the floor."""
+
+
+class NotThere(InputError):
+    """A figure that was not printed, or that a study does not have; says which."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One number of one of the paper's tables.
+class FigureKey:
+    """Which number: a published figure and ours are comparable because they share it.
 
     Attributes:
-        table: label of the table.
-        dataset: name of the dataset.
-        attribute: protected attribute.
-        epsilon: the budget; infinity without differential privacy.
+        configuration: dataset and attribute; None for all six.
         quantity: what it is, by the name pcer uses.
+        budgets: the budgets it is about; infinity without differential privacy.
         group: of which group, or None.
         floor: of PCER, or None where no floor is in it.
-        value: the number.
-        std: standard deviation over seeds, where printed.
-        ci_low: lower end of the 95 % interval, where printed.
-        ci_high: upper end.
-        digits: decimals that were printed.
+        over: how the budgets become one number: ``each`` (there is one), ``smallest``,
+            ``largest``, ``mean``, or ``all`` (the quantity is about all of them).
     """
 
-    table: str
-    dataset: str
-    attribute: str
-    epsilon: float
+    configuration: Configuration | None
     quantity: str
-    group: str | None
-    floor: float | None
-    value: float
-    std: float | None
-    ci_low: float | None
-    ci_high: float | None
-    digits: int
+    budgets: tuple[float, ...]
+    group: str | None = None
+    floor: float | None = None
+    over: str = "each"
 
     @property
-    def table_name(self) -> str:
-        """As printed, such as ``Table S1``."""
-        return TABLE_NAMES[self.table]
+    def dataset(self) -> str | None:
+        """Name of the dataset, or None for all."""
+        return None if self.configuration is None else self.configuration.dataset
+
+    @property
+    def attribute(self) -> str | None:
+        """Protected attribute, or None for all."""
+        return None if self.configuration is None else self.configuration.attribute
+
+
+def key_at(
+    one: Configuration,
+    epsilon: float,
+    quantity: str,
+    *,
+    group: str | None = None,
+    floor: float = DEFAULT_FLOOR,
+) -> FigureKey:
+    """A quantity of a configuration at one budget, and at a floor if it depends on one."""
+    return FigureKey(
+        configuration=one,
+        quantity=quantity,
+        budgets=(epsilon,),
+        group=group,
+        floor=floor if quantity in FLOORED else None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextFigure:
-    """One figure that stands only in the text or in Table S2.
+class PrintedFigure:
+    """One figure of the paper: a number, or the words that stand in place of one.
 
     Attributes:
-        key: our name of it.
-        place: where it stands: section label or title.
-        dataset: name of the dataset, or None for all six configurations.
-        attribute: protected attribute, or None.
-        budgets: the budgets it is about.
-        quantity: what it is.
-        group: of which group, or None.
-        floor: of PCER, or None.
-        over: how the budgets become one number: ``each`` (there is one), ``smallest``,
-            ``largest``, ``mean``, or ``all`` (the quantity is about all of them).
+        name: label of the table it stands in, or our name of a figure outside the tables.
+        place: the table as printed, such as ``Table S1``; else section label or title.
+        key: which number it is.
         printed: as printed.
         value: the number, or None for words.
-        std: standard deviation, where printed.
-        ci_low: lower end of the interval, where printed.
-        ci_high: upper end.
+        std: standard deviation over seeds, where printed.
+        ci: 95 % interval, where printed.
         digits: decimals that were printed.
     """
 
-    key: str
+    name: str
     place: str
-    dataset: str | None
-    attribute: str | None
-    budgets: tuple[float, ...]
-    quantity: str
-    group: str | None
-    floor: float | None
-    over: str
+    key: FigureKey
     printed: str
     value: float | None
     std: float | None
-    ci_low: float | None
-    ci_high: float | None
+    ci: tuple[float, float] | None
     digits: int
 
+    @property
+    def in_table(self) -> bool:
+        """Whether it is a cell of a table of numbers."""
+        return self.name in TABLE_NAMES
 
-def published_cells(**wanted: Any) -> tuple[Cell, ...]:
-    """The cells whose fields equal what is asked for, in the paper's order.
+    @property
+    def half_digit(self) -> float:
+        """Half a unit of the last printed digit."""
+        return 0.5 * 10.0**-self.digits
 
-    >>> len(published_cells())
+
+def published_figures(**wanted: Any) -> tuple[PrintedFigure, ...]:
+    """The figures whose fields, or whose key's fields, equal what is asked for.
+
+    In the paper's order: cells by table, then the figures outside the tables.
+
+    >>> len(published_figures(in_table=True))
     448
-    >>> published_cells(table="tab:acs", quantity="pcer_disparity", epsilon=0.5)[0].value
+    >>> published_figures(name="tab:acs", quantity="pcer_disparity", budgets=(0.5,))[0].value
     14.0
     """
-    return tuple(cell for cell in _cells() if _has(cell, wanted))
+    for name in wanted:
+        if name not in _OWN | _KEYS:
+            raise TypeError(f"PrintedFigure has no field {name!r}; it has {sorted(_OWN | _KEYS)}.")
+    return tuple(one for one in _figures() if all(_field(one, k) == v for k, v in wanted.items()))
 
 
-def text_figures(**wanted: Any) -> tuple[TextFigure, ...]:
-    """The figures outside the tables whose fields equal what is asked for.
+def figures_at(key: FigureKey) -> tuple[PrintedFigure, ...]:
+    """Every place that prints this number.
 
-    >>> text_figures(key="sign_agreements")[0].value
+    The configuration's own table comes first, then other tables, then the text.
+    """
+    return _by_key().get(key, ())
+
+
+def own_cell(key: FigureKey) -> PrintedFigure | None:
+    """The cell of the configuration's own table, or None."""
+    found = figures_at(key)
+    own = None if key.configuration is None else key.configuration.table
+    return found[0] if found and found[0].name == own else None
+
+
+def text_figure(name: str) -> PrintedFigure:
+    """The figure of this name outside the tables.
+
+    >>> text_figure("sign_agreements").value
     32.0
     """
-    return tuple(figure for figure in TEXT_FIGURES if _has(figure, wanted))
+    (found,) = published_figures(name=name, in_table=False)
+    return found
 
 
 def decimals_of(printed: str) -> int:
@@ -136,55 +182,78 @@ def decimals_of(printed: str) -> int:
     return len(printed.partition(".")[2])
 
 
-def _has(one: Cell | TextFigure, wanted: dict[str, Any]) -> bool:
-    known = {field.name for field in fields(one)}
-    for name in wanted:
-        if name not in known:
-            raise TypeError(f"{type(one).__name__} has no field {name!r}; it has {sorted(known)}.")
-    return all(getattr(one, name) == value for name, value in wanted.items())
+def _field(one: PrintedFigure, name: str) -> Any:
+    return getattr(one if name in _OWN else one.key, name)
+
+
+_OWN = {"in_table", *(field.name for field in fields(PrintedFigure))}
+_KEYS = {"dataset", "attribute", *(field.name for field in fields(FigureKey))}
 
 
 @cache
-def _cells() -> tuple[Cell, ...]:
-    return tuple(
-        Cell(
-            table=row["table"],
-            dataset=row["dataset"],
-            attribute=row["attribute"],
-            epsilon=_budget(row["epsilon"]),
-            quantity=row["quantity"],
-            group=row["group"] or None,
-            floor=_number(row["floor"]),
-            value=float(row["value"]),
-            std=_number(row["std"]),
-            ci_low=_number(row["ci_low"]),
-            ci_high=_number(row["ci_high"]),
-            digits=decimals_of(row["value"]),
-        )
-        for row in _rows("published.csv")
+def _figures() -> tuple[PrintedFigure, ...]:
+    order = list(TABLE_NAMES)
+    cells = sorted(_rows("published.csv"), key=lambda row: order.index(row["table"]))
+    return (*map(_cell, cells), *map(_outside, _rows("text_figures.csv")))
+
+
+@cache
+def _by_key() -> dict[FigureKey, tuple[PrintedFigure, ...]]:
+    found: dict[FigureKey, list[PrintedFigure]] = {}
+    for one in _figures():
+        found.setdefault(one.key, []).append(one)
+    return {key: tuple(sorted(printed, key=_farther)) for key, printed in found.items()}
+
+
+def _farther(one: PrintedFigure) -> tuple[bool, bool]:
+    """Sorts a configuration's own table before other tables, and these before the text."""
+    own = None if one.key.configuration is None else one.key.configuration.table
+    return one.name != own, not one.in_table
+
+
+def _cell(row: dict[str, str]) -> PrintedFigure:
+    return _figure(
+        row,
+        name=row["table"],
+        place=TABLE_NAMES[row["table"]],
+        budgets=row["epsilon"],
+        printed=row["value"],
+        over="each",
     )
 
 
-def _figures() -> tuple[TextFigure, ...]:
-    return tuple(
-        TextFigure(
-            key=row["key"],
-            place=row["place"],
-            dataset=row["dataset"] or None,
-            attribute=row["attribute"] or None,
-            budgets=tuple(_budget(word) for word in row["budgets"].split()),
-            quantity=row["quantity"],
-            group=row["group"] or None,
-            floor=_number(row["floor"]),
-            over=row["over"],
-            printed=row["printed"],
-            value=_number(row["value"]),
-            std=_number(row["std"]),
-            ci_low=_number(row["ci_low"]),
-            ci_high=_number(row["ci_high"]),
-            digits=decimals_of(row["value"]),
-        )
-        for row in _rows("text_figures.csv")
+def _outside(row: dict[str, str]) -> PrintedFigure:
+    return _figure(
+        row,
+        name=row["key"],
+        place=TABLE_NAMES.get(row["place"], row["place"]),
+        budgets=row["budgets"],
+        printed=row["printed"],
+        over=row["over"],
+    )
+
+
+def _figure(
+    row: dict[str, str], *, name: str, place: str, budgets: str, printed: str, over: str
+) -> PrintedFigure:
+    key = FigureKey(
+        configuration=configuration(row["dataset"], row["attribute"]) if row["dataset"] else None,
+        quantity=row["quantity"],
+        budgets=tuple(_budget(word) for word in budgets.split()),
+        group=row["group"] or None,
+        floor=_number(row["floor"]),
+        over=over,
+    )
+    low, high = _number(row["ci_low"]), _number(row["ci_high"])
+    return PrintedFigure(
+        name=name,
+        place=place,
+        key=key,
+        printed=printed,
+        value=_number(row["value"]),
+        std=_number(row["std"]),
+        ci=None if low is None or high is None else (low, high),
+        digits=decimals_of(row["value"]),
     )
 
 
@@ -199,7 +268,3 @@ def _budget(word: str) -> float:
 
 def _number(word: str) -> float | None:
     return float(word) if word else None
-
-
-TEXT_FIGURES = _figures()
-"""Every figure that stands only in the text or in Table S2."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pcer.report import Table, markdown_text, to_markdown
 from pcer_studies.cells import by_records
-from pcer_studies.compare import Comparison
+from pcer_studies.compare import Compared
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -35,7 +35,7 @@ FILES = (
 )
 
 
-def to_readme(study: Study, comparisons: Sequence[Comparison]) -> str:
+def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
     """The page."""
     parts = [
         "# The paper's study, run by pcer",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pcer.auditing import Audit, Plan, audit
+from pcer.auditing import Audit, BudgetResult, Plan, audit
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.release import Panel, Release, panels, read_release
@@ -18,12 +18,15 @@ STUDY_FILE = "study.json"
 NEARLY = 0.01
 """A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
 
-Key = tuple[str, str]
+GAP, AUC = "overfitting_gap", "auc_advantage"
+"""The paper's two costs: the gap, and what its threshold attack finds."""
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
 class Study:
-    """The releases of a study; audits are made when first asked for, and kept.
+    """The releases of a study; what is made of them is made when first asked for, and kept.
 
     Attributes:
         folder: where it lies.
@@ -32,12 +35,9 @@ class Study:
     """
 
     folder: Path
-    releases: Mapping[Key, Release]
+    releases: Mapping[tuple[str, str], Release]
     settings: Mapping[str, Any] | None
-    _audits: dict[tuple[str, str, str], Audit] = field(
-        default_factory=dict, repr=False, compare=False
-    )
-    _panels: dict[Key, dict[float, Panel]] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Study:
@@ -86,26 +86,42 @@ class Study:
                 f"--dataset {dataset} into this folder."
             ) from None
 
-    def audit(self, dataset: str, attribute: str, cost: str = "overfitting_gap") -> Audit:
+    def audit(self, dataset: str, attribute: str, cost: str = GAP) -> Audit:
         """The audit of a configuration by the default plan, with another cost if asked for."""
-        key = (dataset, attribute, cost)
-        if key not in self._audits:
-            self._audits[key] = audit(self.release(dataset, attribute), Plan(cost=cost))
-        return self._audits[key]
+        return self.keep(
+            ("audit", dataset, attribute, cost),
+            lambda: audit(self.release(dataset, attribute), Plan(cost=cost)),
+        )
+
+    def budget(self, dataset: str, attribute: str, epsilon: float, cost: str = GAP) -> BudgetResult:
+        """One budget of an audit; infinity is no differential privacy."""
+        for found in self.audit(dataset, attribute, cost).budgets:
+            if found.budget == epsilon:
+                return found
+        raise self._without_models(dataset, attribute, epsilon)
 
     def panel(self, dataset: str, attribute: str, epsilon: float) -> Panel:
         """All models of one budget as arrays; infinity is no differential privacy."""
-        key = (dataset, attribute)
-        if key not in self._panels:
-            found = panels(self.release(dataset, attribute))
-            self._panels[key] = {panel.epsilon: panel for panel in found}
-        try:
-            return self._panels[key][epsilon]
-        except KeyError:
-            raise InputError(
-                f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
-                f"{epsilon:g}; train all budgets of the paper."
-            ) from None
+        found = self.keep(
+            ("panels", dataset, attribute), lambda: panels(self.release(dataset, attribute))
+        )
+        for panel in found:
+            if panel.epsilon == epsilon:
+                return panel
+        raise self._without_models(dataset, attribute, epsilon)
+
+    def keep(self, name: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What ``make`` gives, made once."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        made: Kept = self._kept[name]
+        return made
+
+    def _without_models(self, dataset: str, attribute: str, epsilon: float) -> InputError:
+        return InputError(
+            f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
+            f"{epsilon:g}; train all budgets of the paper."
+        )
 
     def data_note(self, dataset: str, attribute: str) -> str | None:
         """How the records differ from the paper's; None where they are the paper's."""
@@ -125,6 +141,11 @@ def _release(path: Path, expected: Configuration) -> Release:
             f"{path}: subject must be {expected.dataset} ({expected.attribute}) with the groups "
             f"{', '.join(expected.groups)} in this order, but is {subject.dataset} "
             f"({subject.attribute}) with {', '.join(subject.groups)}; put the right release there."
+        )
+    if release.training.split_kind != "random":
+        raise InputError(
+            f"{path}: training.split_kind must be 'random', as in the paper's protocol, but is "
+            f"{release.training.split_kind!r}; put a release there that pcer reproduce trained."
         )
     return release
 

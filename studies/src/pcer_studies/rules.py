@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pcer.auditing import TIE_TOLERANCE, decimals, short_budget, signed
-from pcer_studies.judgement import Answer, Evidence, Remark, Support, Test
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration, configuration
-from pcer_studies.published import text_figures
-from pcer_studies.views import GAP, NotThere, Paper, Run, View
+from pcer.auditing import TIE_TOLERANCE, decimals, pearson, signed
+from pcer_studies.judgement import LuckTest, Remark, Reply, Support, Test
+from pcer_studies.numbers import side
+from pcer_studies.protocol import (
+    BUDGETS,
+    CONFIGURATIONS,
+    NO_DP,
+    Configuration,
+    budget_label,
+    configuration,
+)
+from pcer_studies.published import NotThere, text_figure
+from pcer_studies.results import GAP
+from pcer_studies.views import OurRun, Paper, View
 
 COMPAS = configuration("compas", "race")
 ADULT_SEX = configuration("adult", "sex")
@@ -33,24 +42,36 @@ SHARPER = {
 FLAT = 0.1
 """Values that differ by less than this share of the largest count as flat."""
 
-Value = Callable[[View, float], float]
+ByBudget = Callable[[View, float], float]
 """A number of one configuration, by budget."""
-Setting = tuple[Configuration, float]
-SETTINGS: tuple[Setting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
+StudySetting = tuple[Configuration, float]
+SETTINGS: tuple[StudySetting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
 CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0, 1))
 """Every group of every setting."""
 
 
-def printed(key: str) -> float:
-    """A figure of the paper's text, by its name in ``text_figures``.
+def printed(name: str) -> float:
+    """A number of the paper's text, by its name.
 
     >>> printed("sign_agreements")
     32.0
     """
-    (figure,) = text_figures(key=key)
-    if figure.value is None:
-        raise NotThere(f"{key} is not a number")
-    return figure.value
+    value = text_figure(name).value
+    if value is None:
+        raise NotThere(f"{name} is not a number")
+    return value
+
+
+def correlation(points: Sequence[tuple[float, float]]) -> float:
+    """Pearson's r; NotThere for fewer than three points, or where one side does not vary.
+
+    >>> correlation([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)])
+    1.0
+    """
+    r = pearson(list(points))
+    if r is None:
+        raise NotThere("a correlation needs three points, and variation on both sides")
+    return r
 
 
 def is_flat(values: Sequence[float]) -> bool:
@@ -73,7 +94,7 @@ def budget_words(budgets: Iterable[float]) -> str:
     >>> budget_words((5.0, 10.0)), budget_words((NO_DP,))
     ('ε 5, 10', 'no-DP')
     """
-    names = [short_budget(None if epsilon == NO_DP else epsilon) for epsilon in budgets]
+    names = [budget_label(epsilon) for epsilon in budgets]
     return (
         ("ε " if names and names[0] != "no-DP" else "") + ", ".join(names) if names else "no budget"
     )
@@ -126,7 +147,7 @@ def range_words(values: Sequence[float], write: Callable[[float], str]) -> str:
 
 
 def extreme(
-    value: Value, view: View, pick: Callable[[Iterable[float]], float]
+    value: ByBudget, view: View, pick: Callable[[Iterable[float]], float]
 ) -> tuple[float, ...]:
     """Budgets of the smallest (``min``) or largest (``max``) value, ties included."""
     values = {epsilon: value(view, epsilon) for epsilon in BUDGETS}
@@ -135,17 +156,17 @@ def extreme(
     return tuple(epsilon for epsilon, one in values.items() if abs(one - best) <= slack)
 
 
-def parity_of(one: Configuration) -> Value:
+def parity_of(one: Configuration) -> ByBudget:
     """Its demographic parity gap, by budget."""
     return lambda view, epsilon: view.parity(one, epsilon)
 
 
-def odds_of(one: Configuration) -> Value:
+def odds_of(one: Configuration) -> ByBudget:
     """Its equalized odds gap, by budget."""
     return lambda view, epsilon: view.odds(one, epsilon)
 
 
-def size_of(one: Configuration) -> Value:
+def size_of(one: Configuration) -> ByBudget:
     """The size of its disparity at the default floor, by budget."""
     return lambda view, epsilon: abs(view.disparity(one, epsilon))
 
@@ -162,12 +183,12 @@ def best_words(one: Configuration, view: View) -> str:
 def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> Test:
     """Mean disparities of one sign whose intervals exclude 0."""
 
-    def ask(view: View) -> Answer:
+    def ask(view: View) -> Reply:
         means = [view.disparity(one, epsilon) for epsilon in budgets]
         sides = [side(view.interval(one, epsilon)) for epsilon in budgets]
         n = sum(found == sign for found in sides)
         word = "above" if sign > 0 else "below"
-        return Answer(
+        return Reply(
             row_words(budgets, [signed(mean) for mean in means]),
             n == len(budgets),
             f"The interval lies {word} 0 at {n} of {len(budgets)}.",
@@ -176,16 +197,7 @@ def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> T
     return ask
 
 
-def side(interval: tuple[float, float]) -> int:
-    """1 for an interval above 0, -1 below, 0 if it holds 0.
-
-    >>> side((-135.0, -2.0)), side((-17.0, 152.0))
-    (-1, 0)
-    """
-    return 1 if interval[0] > 0 else -1 if interval[1] < 0 else 0
-
-
-def disparity_shown(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def disparity_shown(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence of a disparity: at every budget it is more than split luck."""
 
     def ask(view: View) -> Support:
@@ -200,12 +212,12 @@ def disparity_shown(one: Configuration, budgets: Sequence[float]) -> Evidence:
     return ask
 
 
-def costs_resolved(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def costs_resolved(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence for a comparison of gaps: every gap in it is more than split luck."""
     return all_resolved([(one, epsilon, group) for epsilon in budgets for group in (0, 1)])
 
 
-def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> Evidence:
+def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> LuckTest:
     """Evidence that rests on gaps: each of them is more than split luck."""
 
     def ask(view: View) -> Support:
@@ -216,7 +228,7 @@ def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> Evidence:
     return ask
 
 
-def ranking_resolved(one: Configuration) -> Evidence:
+def ranking_resolved(one: Configuration) -> LuckTest:
     """Evidence for a ranking: every gap at the budgets that the two measures choose."""
 
     def ask(view: View) -> Support:
@@ -226,7 +238,7 @@ def ranking_resolved(one: Configuration) -> Evidence:
     return ask
 
 
-def costs_differ(one: Configuration, budgets: Sequence[float]) -> Evidence:
+def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence that one group bears more: equal costs are refuted at every budget."""
 
     def ask(view: View) -> Support:
@@ -241,7 +253,7 @@ def costs_differ(one: Configuration, budgets: Sequence[float]) -> Evidence:
     return ask
 
 
-def more_exposed(run: Run, one: Configuration, cost: str) -> dict[str, list[float]]:
+def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:
     """By group: the budgets at which the audit with this cost finds it the more exposed."""
     found: dict[str, list[float]] = {name: [] for name in one.groups}
     for claim in run.audit(one, cost).comparison.equal_gap_claims:
@@ -254,7 +266,7 @@ def more_exposed(run: Run, one: Configuration, cost: str) -> dict[str, list[floa
 def sharper_exposure(one: Configuration) -> Remark:
     """Who is the more exposed by sharper costs, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in SHARPER.items():
             found = more_exposed(run, one, cost)
@@ -270,7 +282,7 @@ def sharper_exposure(one: Configuration) -> Remark:
 def sharper_disparity(one: Configuration, budgets: Sequence[float]) -> Remark:
     """At how many budgets sharper costs show a disparity, and for whom, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in SHARPER.items():
             lower = [run.pair(one, epsilon, cost).lower_ratio for epsilon in budgets]
@@ -288,7 +300,7 @@ def sharper_disparity(one: Configuration, budgets: Sequence[float]) -> Remark:
 def sharper_double(one: Configuration) -> Remark:
     """Where sharper costs show a double disadvantage, in a sentence."""
 
-    def tell(run: Run) -> str:
+    def tell(run: OurRun) -> str:
         parts = []
         for cost, name in (*{GAP: "gap"}.items(), *SHARPER.items()):
             found: dict[str, list[float]] = {}

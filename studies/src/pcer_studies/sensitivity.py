@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,21 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, holm, percentile_interval
-from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, configuration
-from pcer_studies.published import Cell, published_cells
+from pcer_studies.protocol import NO_DP, configuration
+from pcer_studies.published import PrintedFigure, key_at, own_cell
 from pcer_studies.sensitivity_file import (
     FORMAT,
     VERSION,
     Closest,
-    Number,
     Paired,
-    Result,
-    Row,
     Sensitivity,
     Skipped,
+    VariantNumber,
+    VariantResult,
+    VariantRow,
 )
 from pcer_studies.sensitivity_values import Observed, ObservedRow, Series
-from pcer_studies.variants import Question, Variant
+from pcer_studies.variants import OpenQuestion, Variant
 
 RESAMPLES = 5000
 LEAST_SEEDS = 5
@@ -60,7 +59,7 @@ def analyse(
     for one in observed:
         if one.variant.baseline not in {None, *by_name}:
             raise InputError(f"{one.variant.name} needs {one.variant.baseline}; train it as well.")
-    readings = [one for one in observed if one.variant.question is Question.FEATURES]
+    readings = [one for one in observed if one.variant.question is OpenQuestion.FEATURES]
     plain = [one for one in readings if not one.variant.contradicts]
     return Sensitivity(
         format=FORMAT,
@@ -84,10 +83,10 @@ def distance(means: FloatArray, published: FloatArray, std: FloatArray) -> Float
     return np.asarray(np.sqrt(np.mean(np.square((means - published) / std), axis=-1)))
 
 
-def _result(one: Observed, baseline: Observed | None) -> Result:
+def _result(one: Observed, baseline: Observed | None) -> VariantResult:
     means, published, std = _cells([one])
     far = float(distance(means[0].mean(axis=0), published, std)) if published.size else None
-    return Result(
+    return VariantResult(
         name=one.variant.name,
         question=str(one.variant.question),
         dataset=one.variant.dataset,
@@ -119,7 +118,7 @@ def _same_streams(one: Observed) -> bool:
     return all(row.epsilon == row.trained_epsilon for row in one.rows)
 
 
-def _judged(one: Observed, baseline: Observed | None) -> list[Row]:
+def _judged(one: Observed, baseline: Observed | None) -> list[VariantRow]:
     """The rows with means, published figures and paired differences."""
     rows = [
         [
@@ -134,8 +133,8 @@ def _judged(one: Observed, baseline: Observed | None) -> list[Row]:
 
 
 def _with_pairs(
-    one: Observed, baseline: Observed, rows: Sequence[Sequence[Number]]
-) -> list[list[Number]]:
+    one: Observed, baseline: Observed, rows: Sequence[Sequence[VariantNumber]]
+) -> list[list[VariantNumber]]:
     """The numbers with their paired differences, p-values adjusted over all of them."""
     pairs = [_paired(one, baseline, row, series) for row in one.rows for series in row.series]
     raw = np.array([math.nan if p.p_value is None else p.p_value for p in pairs])
@@ -150,8 +149,8 @@ def _adjusted(pair: Paired, p: float) -> Paired:
     return pair.model_copy(update={"p_value": None if math.isnan(p) else _known(p)})
 
 
-def _row(row: ObservedRow, numbers: list[Number]) -> Row:
-    return Row(
+def _row(row: ObservedRow, numbers: list[VariantNumber]) -> VariantRow:
+    return VariantRow(
         attribute=row.attribute,
         epsilon=None if row.epsilon == NO_DP else row.epsilon,
         trained_epsilon=None if row.trained_epsilon == NO_DP else row.trained_epsilon,
@@ -163,11 +162,11 @@ def _row(row: ObservedRow, numbers: list[Number]) -> Row:
 
 def _number(
     one: Observed, row: ObservedRow, series: Series, interval: list[float] | None
-) -> Number:
+) -> VariantNumber:
     values = np.array(series.values)
     cell = _published(one.variant, row, series)
     error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
-    return Number(
+    return VariantNumber(
         quantity=series.quantity,
         group=series.group,
         mean=_known(float(values.mean())),
@@ -223,7 +222,7 @@ def paired_difference(differences: Sequence[float]) -> Paired:
     return Paired(difference=_known(mean), standard_error=_known(error), p_value=p)
 
 
-def moved(result: Result) -> list[tuple[Row, Number]]:
+def moved(result: VariantResult) -> list[tuple[VariantRow, VariantNumber]]:
     """What differs from the baseline by more than chance, over all numbers of the variant."""
     return [
         (row, number)
@@ -235,36 +234,31 @@ def moved(result: Result) -> list[tuple[Row, Number]]:
     ]
 
 
-def _published(one: Variant, row: ObservedRow, series: Series) -> Cell | None:
-    floor = DEFAULT_FLOOR if series.quantity == "pcer_disparity" else None
-    table = configuration(one.dataset, row.attribute).table
-    key = (table, row.attribute, row.epsilon, series.quantity, series.group, floor)
-    return _cells_by_place().get(key)
-
-
-@cache
-def _cells_by_place() -> dict[tuple[object, ...], Cell]:
-    return {
-        (c.table, c.attribute, c.epsilon, c.quantity, c.group, c.floor): c
-        for c in published_cells()
-    }
+def _published(one: Variant, row: ObservedRow, series: Series) -> PrintedFigure | None:
+    """The cell of the paper's table of this dataset and attribute."""
+    which = configuration(one.dataset, row.attribute)
+    return own_cell(key_at(which, row.epsilon, series.quantity, group=series.group))
 
 
 def _cells(several: Sequence[Observed]) -> tuple[list[FloatArray], FloatArray, FloatArray]:
     """Per variant (seed, cell), and the published means and deviations of the cells."""
-    arrays, published, std = [], [], []
-    for index, one in enumerate(several):
-        columns = []
-        for row in one.rows:
-            for series in row.series:
-                cell = _published(one.variant, row, series)
-                if series.quantity in MEASURES and cell is not None and cell.std:
-                    columns.append(series.values)
-                    if index == 0:
-                        published.append(cell.value)
-                        std.append(cell.std)
-        arrays.append(np.array(columns, dtype=np.float64).T)
-    return arrays, np.array(published), np.array(std)
+    found = [_measured(one) for one in several]
+    arrays = [np.array([values for values, _, _ in cells], dtype=np.float64).T for cells in found]
+    means, std = ([cell[k] for cell in found[0]] for k in (1, 2))
+    return arrays, np.array(means), np.array(std)
+
+
+def _measured(one: Observed) -> list[tuple[tuple[float, ...], float, float]]:
+    """The cells that the distance is made of: our values, published mean and deviation."""
+    return [
+        (series.values, cell.value, cell.std)
+        for row in one.rows
+        for series in row.series
+        if series.quantity in MEASURES
+        and (cell := _published(one.variant, row, series)) is not None
+        and cell.value is not None
+        and cell.std
+    ]
 
 
 def _closest(choices: Sequence[Observed]) -> Closest | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pcer.errors import InputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format
+from pcer_studies.protocol import NO_DP
 from pcer_studies.variants import VARIANTS
 
 FORMAT, VERSION = "pcer-sensitivity", 1
@@ -22,7 +23,7 @@ class Paired(Record):
     p_value: float | None
 
 
-class Number(Record):
+class VariantNumber(Record):
     """One quantity with what is published and what the baseline has."""
 
     quantity: str
@@ -36,7 +37,7 @@ class Number(Record):
     values: list[float]
 
 
-class Row(Record):
+class VariantRow(Record):
     """One attribute and budget of a variant; ``epsilon`` null is no differential privacy."""
 
     attribute: str
@@ -44,10 +45,20 @@ class Row(Record):
     trained_epsilon: float | None
     noise_multiplier: float | None
     epsilon_spent: float | None
-    numbers: list[Number]
+    numbers: list[VariantNumber]
+
+    @property
+    def budget(self) -> float:
+        """The paper's budget that it stands for."""
+        return NO_DP if self.epsilon is None else self.epsilon
+
+    def number(self, quantity: str, group: str | None = None) -> VariantNumber | None:
+        """One of its numbers, or None."""
+        wanted = (quantity, group)
+        return next((n for n in self.numbers if (n.quantity, n.group) == wanted), None)
 
 
-class Result(Record):
+class VariantResult(Record):
     """One variant."""
 
     name: str
@@ -64,7 +75,23 @@ class Result(Record):
     same_streams: bool | None
     distance: float | None
     n_cells: int
-    rows: list[Row]
+    rows: list[VariantRow]
+
+    def has_budget(self, epsilon: float) -> bool:
+        """Whether it was trained at this budget of the paper."""
+        return any(row.budget == epsilon for row in self.rows)
+
+    def row(self, attribute: str, epsilon: float) -> VariantRow | None:
+        """Its models of one budget, seen by one attribute; None where they were not trained."""
+        wanted = (attribute, epsilon)
+        return next((row for row in self.rows if (row.attribute, row.budget) == wanted), None)
+
+    def number(
+        self, attribute: str, epsilon: float, quantity: str, group: str | None = None
+    ) -> VariantNumber | None:
+        """One of their numbers, or None."""
+        row = self.row(attribute, epsilon)
+        return None if row is None else row.number(quantity, group)
 
 
 class Closest(Record):
@@ -91,13 +118,13 @@ class Sensitivity(Record):
     skipped: list[Skipped]
     closest: Closest | None
     closest_uncontradicted: Closest | None
-    results: list[Result]
+    results: list[VariantResult]
 
     def to_json(self) -> str:
         """Canonical text, with a list of numbers on one line."""
         return _NUMBERS.sub(_one_line, canonical_json(self.model_dump()))
 
-    def result(self, name: str) -> Result | None:
+    def result(self, name: str) -> VariantResult | None:
         """A variant by name; None where it was skipped."""
         return next((one for one in self.results if one.name == name), None)
 

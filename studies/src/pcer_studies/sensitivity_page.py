@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pcer.auditing import NOTHING, p_value, short_budget
+from pcer.auditing import NOTHING, budget_name, p_value, short_budget, signed
 from pcer.report import Table, markdown_text, to_markdown
 from pcer_studies.protocol import NO_DP, PAPER, configuration
-from pcer_studies.published import text_figures
+from pcer_studies.published import key_at, own_cell, text_figure
 from pcer_studies.sensitivity import MEASURES, moved
-from pcer_studies.sensitivity_cells import (
-    budget,
-    compared,
-    difference,
-    find_number,
-    find_row,
-    group_gap,
-    has_budget,
-    in_brackets,
-    is_of,
-    noise,
-    number_of,
-    published,
-    spent,
-    with_interval,
+from pcer_studies.sensitivity_file import (
+    Closest,
+    Sensitivity,
+    VariantNumber,
+    VariantResult,
+    VariantRow,
 )
-from pcer_studies.sensitivity_file import Closest, Result, Sensitivity
-from pcer_studies.variants import ADULT, ADULT_BUDGETS, COMPAS, Question, variant
+from pcer_studies.variants import ADULT, ADULT_BUDGETS, COMPAS, OpenQuestion, variant
 
 SHORT = {
     "accuracy": "accuracy",
@@ -68,10 +58,10 @@ def to_page(found: Sensitivity) -> str:
 
 
 def _features(found: Sensitivity) -> list[str]:
-    readings = [one for one in found.results if one.question == Question.FEATURES]
+    readings = [one for one in found.results if one.question == OpenQuestion.FEATURES]
     if not readings:
         return []
-    budgets = [epsilon for epsilon in ADULT_BUDGETS if has_budget(readings[0], epsilon)]
+    budgets = [epsilon for epsilon in ADULT_BUDGETS if readings[0].has_budget(epsilon)]
     return [
         "## Adult: which columns are features",
         _closest_words(found),
@@ -117,8 +107,8 @@ def _closest_line(what: str, one: Closest | None) -> str:
     )
 
 
-def _distances(readings: Sequence[Result]) -> Table:
-    ordered = sorted(readings, key=lambda one: one.distance or 0.0)
+def _distances(readings: Sequence[VariantResult]) -> Table:
+    ordered = sorted(readings, key=_farther)
     rows = [
         (
             variant(one.name).title,
@@ -135,31 +125,36 @@ def _distances(readings: Sequence[Result]) -> Table:
     )
 
 
-def _readings_at(readings: Sequence[Result], epsilon: float) -> Table:
+def _farther(one: VariantResult) -> tuple[bool, float]:
+    """Sorts the nearest first, and what is not known last."""
+    return (True, 0.0) if one.distance is None else (False, one.distance)
+
+
+def _readings_at(readings: Sequence[VariantResult], epsilon: float) -> Table:
     """Published beside all readings at one budget."""
-    rows = [(PUBLISHED, *(published(epsilon, *column) for column in COLUMNS))]
+    rows = [(PUBLISHED, *(_published("adult", a, epsilon, q) for a, q in COLUMNS))]
     for one in readings:
-        cells = (compared(find_number(one, epsilon, *column)) for column in COLUMNS)
+        cells = (_compared(one.number(a, epsilon, q)) for a, q in COLUMNS)
         rows.append((variant(one.name).title, *cells))
     heads = ("accuracy", "sex DP gap", "sex EO gap", "race DP gap", "race EO gap")
     return Table(
-        f"Adult at {budget(epsilon)}",
+        f"Adult at {_budget(epsilon)}",
         ("reading", *heads),
         tuple(rows),
     )
 
 
-def _rates(readings: Sequence[Result]) -> Table:
+def _rates(readings: Sequence[VariantResult]) -> Table:
     """A check that did not enter the distance: the positive rates that the text gives."""
     groups = ("Male", "Female")
     printed = [
-        " to ".join(text_figures(key=f"adult_rate_{g.lower()}_{end}")[0].printed for end in ends)
+        " to ".join(text_figure(f"adult_rate_{g.lower()}_{end}").printed for end in ends)
         for g, ends in ((g, ("low", "high")) for g in groups)
     ]
     rows = [(PUBLISHED, *printed)]
     for one in readings:
         means = [
-            [n.mean for r in one.rows for n in r.numbers if is_of(n, "positive_rate", group)]
+            [n.mean for row in one.rows if (n := row.number("positive_rate", group)) is not None]
             for group in groups
         ]
         rows.append((variant(one.name).title, *(f"{min(m):.1%} to {max(m):.1%}" for m in means)))
@@ -171,17 +166,17 @@ def _rates(readings: Sequence[Result]) -> Table:
     )
 
 
-def _gaps(readings: Sequence[Result]) -> Table:
+def _gaps(readings: Sequence[VariantResult]) -> Table:
     """Overfitting gaps without differential privacy, where there is something to memorise."""
     keys = [
         (attribute, group)
         for attribute in ("sex", "race")
         for group in configuration("adult", attribute).groups
     ]
-    rows = [(PUBLISHED, *(published(NO_DP, a, "overfitting_gap", group=g) for a, g in keys))]
+    rows = [(PUBLISHED, *(_published("adult", a, NO_DP, "overfitting_gap", g) for a, g in keys))]
     for one in readings:
-        there = ((find_row(one, NO_DP, a), g) for a, g in keys)
-        rows.append((variant(one.name).title, *(group_gap(row, g) for row, g in there)))
+        gaps = (one.number(a, NO_DP, "overfitting_gap", g) for a, g in keys)
+        rows.append((variant(one.name).title, *(_with_error(gap, 4) for gap in gaps)))
     return Table(
         "Adult: overfitting gap at no-DP",
         ("reading", *(group for _, group in keys)),
@@ -191,13 +186,13 @@ def _gaps(readings: Sequence[Result]) -> Table:
     )
 
 
-def _disparities(readings: Sequence[Result], budgets: Sequence[float]) -> Table:
+def _disparities(readings: Sequence[VariantResult], budgets: Sequence[float]) -> Table:
     keys = [(attribute, epsilon) for attribute in ("sex", "race") for epsilon in budgets]
-    rows = [(PUBLISHED, *(published(e, a, "pcer_disparity") for a, e in keys))]
+    rows = [(PUBLISHED, *(_published("adult", a, e, "pcer_disparity") for a, e in keys))]
     for one in readings:
-        numbers = (find_number(one, e, a, "pcer_disparity") for a, e in keys)
-        rows.append((variant(one.name).title, *map(with_interval, numbers)))
-    heads = tuple(f"{attribute}, {budget(epsilon)}" for attribute, epsilon in keys)
+        numbers = (one.number(a, e, "pcer_disparity") for a, e in keys)
+        rows.append((variant(one.name).title, *map(_with_interval, numbers)))
+    heads = tuple(f"{attribute}, {_budget(epsilon)}" for attribute, epsilon in keys)
     return Table(
         "Adult: PCER disparity, mean and 95 % interval",
         ("reading", *heads),
@@ -206,7 +201,7 @@ def _disparities(readings: Sequence[Result], budgets: Sequence[float]) -> Table:
     )
 
 
-def _words(readings: Sequence[Result]) -> Table:
+def _words(readings: Sequence[VariantResult]) -> Table:
     rows = [
         (
             variant(one.name).title,
@@ -234,7 +229,7 @@ def _accountant(found: Sensitivity) -> list[str]:
         for baseline, title in ((COMPAS, "COMPAS (race)"), (ADULT, "Adult (sex)"))
         if found.result(baseline) is not None
     ]
-    answers = [one for one in found.results if one.question == Question.ACCOUNTANT]
+    answers = [one for one in found.results if one.question == OpenQuestion.ACCOUNTANT]
     if not answers:
         return []
     return [
@@ -245,12 +240,12 @@ def _accountant(found: Sensitivity) -> list[str]:
     ]
 
 
-def _noise_words(found: Sensitivity, answers: Sequence[Result]) -> str:
+def _noise_words(found: Sensitivity, answers: Sequence[VariantResult]) -> str:
     """How much more noise than pcer's each variant has."""
     told = []
     for one in answers:
         first = found.result(str(one.baseline))
-        base = None if first is None else find_row(first, 0.1, one.rows[0].attribute)
+        base = None if first is None else first.row(one.rows[0].attribute, 0.1)
         ours, theirs = one.rows[0].noise_multiplier, base.noise_multiplier if base else None
         if ours and theirs:
             told.append(f"`{one.name}` {ours / theirs - 1:+.1%}")
@@ -269,7 +264,7 @@ def _accountants_on(found: Sensitivity, baseline: str, title: str) -> Table:
     results += [
         one
         for one in found.results
-        if one.question == Question.ACCOUNTANT and one.baseline == baseline
+        if one.question == OpenQuestion.ACCOUNTANT and one.baseline == baseline
     ]
     attribute = "race" if baseline == COMPAS else "sex"
     dataset = variant(baseline).dataset
@@ -278,18 +273,18 @@ def _accountants_on(found: Sensitivity, baseline: str, title: str) -> Table:
             PUBLISHED,
             NOTHING,
             NOTHING,
-            *(published(0.1, attribute, q, dataset) for q in quantities),
+            *(_published(dataset, attribute, 0.1, q) for q in quantities),
         )
     ]
     for one in results:
-        row = find_row(one, 0.1, attribute)
+        row = one.row(attribute, 0.1)
         if row is None:
             continue
         name = "PLD (pcer)" if one.name == baseline else variant(one.name).title
-        cells = [compared(number_of(row, q)) for q in MEASURES]
-        disparity = number_of(row, "pcer_disparity")
-        both = f"{with_interval(disparity)} {in_brackets(disparity)}".strip()
-        rows.append((name, noise(row), spent(row), *cells, both))
+        cells = [_compared(row.number(q)) for q in MEASURES]
+        disparity = row.number("pcer_disparity")
+        both = f"{_with_interval(disparity)} {_in_brackets(disparity)}".strip()
+        rows.append((name, _noise(row), _spent(row), *cells, both))
     return Table(
         f"{title} at ε = 0.1",
         ("calibrated by", "noise multiplier", "ε by PLD", *(SHORT[q] for q in quantities)),
@@ -314,18 +309,18 @@ def _scaling(found: Sensitivity) -> list[str]:
     ]
 
 
-def _scaling_table(one: Result) -> Table:
+def _scaling_table(one: VariantResult) -> Table:
     quantities = (*MEASURES, "pcer_disparity")
     rows = []
     for row in one.rows:
         groups = [n for n in row.numbers if n.quantity == "overfitting_gap"]
-        numbers = [*(number_of(row, q) for q in quantities), *groups]
+        numbers = [*(row.number(q) for q in quantities), *groups]
         tested = [n.paired.p_value for n in numbers if n and n.paired]
         known = [p for p in tested if p is not None]
         rows.append(
             (
                 short_budget(row.epsilon),
-                *map(difference, numbers),
+                *map(_difference, numbers),
                 p_value(min(known, default=None)),
             )
         )
@@ -377,7 +372,7 @@ def _made(one: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
 
 
-def _moved_words(one: Result) -> str:
+def _moved_words(one: VariantResult) -> str:
     pairs = [number.paired for row in one.rows for number in row.numbers if number.paired]
     total, found = len(pairs), moved(one)
     title = f"{variant(one.name).title} (`{one.name}`)"
@@ -387,7 +382,7 @@ def _moved_words(one: Result) -> str:
         return f"{title}: none of {total} numbers differs from pcer's reading beyond chance."
     which = "; ".join(
         f"{SHORT[n.quantity]}{f' of {n.group}' if n.group else ''} by {row.attribute} at "
-        f"{budget(NO_DP if row.epsilon is None else row.epsilon)}"
+        f"{_budget(row.budget)}"
         for row, n in found
     )
     return f"{title}: {len(found)} of {total} numbers differ beyond chance: {markdown_text(which)}."
@@ -395,3 +390,71 @@ def _moved_words(one: Result) -> str:
 
 def _and(names: Iterable[str]) -> str:
     return " and ".join(names)
+
+
+def _published(
+    dataset: str, attribute: str, epsilon: float, quantity: str, group: str | None = None
+) -> str:
+    """A cell of the dataset's own table, as printed there."""
+    which = configuration(dataset, attribute)
+    cell = own_cell(key_at(which, epsilon, quantity, group=group))
+    if cell is None or cell.value is None:
+        return NOTHING
+    if cell.ci is not None:
+        return f"{signed(cell.value)} [{signed(cell.ci[0])}, {signed(cell.ci[1])}]"
+    spread = "" if cell.std is None else f" ± {cell.std:.{cell.digits}f}"
+    return f"{cell.value:.{cell.digits}f}{spread}"
+
+
+def _compared(number: VariantNumber | None) -> str:
+    """Mean ± standard error, with the paired difference in brackets."""
+    return f"{_with_error(number, 3)} {_in_brackets(number)}".strip()
+
+
+def _with_error(number: VariantNumber | None, digits: int) -> str:
+    """Mean ± standard error."""
+    if number is None:
+        return NOTHING
+    error = number.standard_error
+    return f"{number.mean:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
+
+
+def _in_brackets(number: VariantNumber | None) -> str:
+    """The paired difference in brackets; nothing for a baseline."""
+    if number is None or number.paired is None:
+        return ""
+    return f"({_difference(number)})"
+
+
+def _difference(number: VariantNumber | None) -> str:
+    """The paired difference ± its standard error."""
+    if number is None or number.paired is None:
+        return NOTHING
+    digits = 0 if number.quantity == "pcer_disparity" else 4
+    text = f"{number.paired.difference:+.{digits}f}".replace("-", "−")
+    error = number.paired.standard_error
+    return text if error is None else f"{text} ± {error:.{digits}f}"
+
+
+def _with_interval(number: VariantNumber | None) -> str:
+    """Mean and interval."""
+    if number is None:
+        return NOTHING
+    if number.interval is None:
+        return signed(number.mean)
+    low, high = number.interval
+    return f"{signed(number.mean)} [{signed(low)}, {signed(high)}]"
+
+
+def _noise(row: VariantRow) -> str:
+    """The noise multiplier."""
+    return NOTHING if row.noise_multiplier is None else f"{row.noise_multiplier:.3f}"
+
+
+def _spent(row: VariantRow) -> str:
+    """Epsilon that the noise really spends."""
+    return NOTHING if row.epsilon_spent is None else f"{row.epsilon_spent:.4f}"
+
+
+def _budget(epsilon: float) -> str:
+    return budget_name(None if epsilon == NO_DP else epsilon)

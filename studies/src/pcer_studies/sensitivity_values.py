@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pcer import metrics
 from pcer.errors import InputError
-from pcer.metrics import Counts, FloatArray
 from pcer.release import Panel, Release, panels
-from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP
-from pcer_studies.sensitivity_file import Row, Sensitivity
+from pcer_studies.protocol import NO_DP
+from pcer_studies.seeds import seed_values
+from pcer_studies.sensitivity_file import Sensitivity, VariantRow
 from pcer_studies.variants import Variant, variant
 
+OF_MODELS = ("accuracy", "demographic_parity_gap", "equalized_odds_gap", "pcer_disparity")
+OF_GROUPS = ("overfitting_gap", "positive_rate")
 DECIMALS = {"pcer_disparity": 2}
 RATE_DECIMALS = 6
 
@@ -104,32 +105,21 @@ def _papers_order(pair: tuple[float, Panel]) -> float:
 
 
 def _series(panel: Panel) -> Iterator[Series]:
-    test = panel.test
-    if test is None:
-        raise InputError("a release without counts cannot be compared; train it with pcer.")
-    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-    ratio = metrics.pcer(panel.positive_rate, gap, floor=DEFAULT_FLOOR)
-    odds = (metrics.true_positive_rate(test), metrics.false_positive_rate(test))
-    whole = Counts(*(part.sum(axis=-1) for part in test))
-    yield _one("accuracy", None, metrics.accuracy(whole))
-    yield _one("demographic_parity_gap", None, metrics.demographic_parity_gap(panel.positive_rate))
-    yield _one("equalized_odds_gap", None, metrics.equalized_odds_gap(*odds))
-    yield _one("pcer_disparity", None, metrics.pcer_disparity(ratio)[:, 0])
-    for index, group in enumerate(panel.group_names):
-        yield _one("overfitting_gap", group, gap[:, index])
-        yield _one("positive_rate", group, panel.positive_rate[:, index])
+    wanted = [
+        *((quantity, None) for quantity in OF_MODELS),
+        *((quantity, group) for group in panel.group_names for quantity in OF_GROUPS),
+    ]
+    for quantity, group in wanted:
+        decimals = DECIMALS.get(quantity, RATE_DECIMALS)
+        values = seed_values(panel, quantity, group=group).tolist()
+        rounded = tuple(round(value, decimals) + 0.0 for value in values)
+        yield Series(quantity=quantity, group=group, values=rounded)
 
 
-def _one(quantity: str, group: str | None, values: FloatArray) -> Series:
-    decimals = DECIMALS.get(quantity, RATE_DECIMALS)
-    rounded = tuple(round(float(value), decimals) + 0.0 for value in values)
-    return Series(quantity=quantity, group=group, values=rounded)
-
-
-def _observed_row(row: Row) -> ObservedRow:
+def _observed_row(row: VariantRow) -> ObservedRow:
     return ObservedRow(
         attribute=row.attribute,
-        epsilon=NO_DP if row.epsilon is None else row.epsilon,
+        epsilon=row.budget,
         trained_epsilon=NO_DP if row.trained_epsilon is None else row.trained_epsilon,
         noise_multiplier=row.noise_multiplier,
         epsilon_spent=row.epsilon_spent,

@@ -10,19 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pcer.auditing import NOTHING, BudgetResult, Summary, Verdict, rate_plus_minus
-from pcer_studies.protocol import BUDGETS, DEFAULT_FLOOR, FLOORS, Configuration, configuration
-from pcer_studies.published import TABLE_NAMES
-from pcer_studies.quantities import (
-    AUC,
-    CHANCE,
-    best_budgets,
-    budget_of,
-    budget_words,
-    exposure,
-    floor_row,
-    robust_budgets,
+from pcer.auditing import NOTHING, Verdict, rate_plus_minus, yes_no
+from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
+from pcer_studies.protocol import (
+    BUDGETS,
+    DEFAULT_FLOOR,
+    FLOORS,
+    Configuration,
+    budget_label,
+    configuration,
 )
+from pcer_studies.published import TABLE_NAMES, key_at
 from pcer_studies.results import Study
 
 
@@ -40,7 +38,7 @@ class Bold(NamedTuple):
 
 
 CellText = str | Bold
-Row = tuple[CellText, ...]
+TableRow = tuple[CellText, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,7 @@ class PaperTable:
     caption: str
     align: str
     head: tuple[Head, ...]
-    blocks: tuple[tuple[Row, ...], ...]
+    blocks: tuple[tuple[TableRow, ...], ...]
     spans: tuple[tuple[str, int], ...] = ()
     merged: bool = False
 
@@ -111,14 +109,13 @@ def _main(study: Study, one: Configuration) -> PaperTable | None:
     """Accuracy, outcome gaps, overfitting gaps and disparity of one configuration."""
     if not study.has(one.dataset, one.attribute):
         return None
-    budgets = _budgets(study, one)
-    best = best_budgets({b.budget: b.demographic_parity_gap.mean for b in budgets}, digits=3)
-    rows = tuple(_main_row(budget, one, bold=budget.budget in best) for budget in budgets)
+    best = best_budgets(study, one, "demographic_parity_gap")
+    rows = tuple(_main_row(study, one, epsilon, bold=epsilon in best) for epsilon in BUDGETS)
     kind = "beneficial" if one.outcome == "benefit" else "harmful"
     return PaperTable(
         label=one.table,
         caption=(
-            f"{_named(one)}: mean ± standard deviation over {budgets[0].n_seeds} seeds; in "
+            f"{_named(one)}: mean ± standard deviation over {_n_seeds(study, one)} seeds; in "
             f"brackets the 95 % bootstrap interval of the mean. A positive prediction is {kind}. "
             f"Bold: smallest DP-Gap.{_whose(study, [one])}"
         ),
@@ -128,15 +125,18 @@ def _main(study: Study, one: Configuration) -> PaperTable | None:
     )
 
 
-def _main_row(budget: BudgetResult, one: Configuration, *, bold: bool) -> Row:
-    parity = rate_plus_minus(budget.demographic_parity_gap, 3)
+def _main_row(study: Study, one: Configuration, epsilon: float, *, bold: bool) -> TableRow:
+    parity = _rate(study, one, epsilon, "demographic_parity_gap")
     return (
-        _epsilon(budget.budget),
-        rate_plus_minus(budget.accuracy, 3),
+        _epsilon(epsilon),
+        _rate(study, one, epsilon, "accuracy"),
         Bold(parity) if bold else parity,
-        rate_plus_minus(budget.equalized_odds_gap, 3),
-        *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in one.groups),
-        _with_interval(budget.pairs[0].pcer_disparity),
+        _rate(study, one, epsilon, "equalized_odds_gap"),
+        *(
+            rate_plus_minus(gap.summary, 4)
+            for gap in _of_groups(study, one, epsilon, "overfitting_gap")
+        ),
+        _with_interval(our_number(study, key_at(one, epsilon, "pcer_disparity"))),
     )
 
 
@@ -146,15 +146,17 @@ def _halves(study: Study) -> PaperTable | None:
     there = [one for one in both if study.has(one.dataset, one.attribute)]
     if not there:
         return None
-    halves = [{b.budget: _half_row(b, one) for b in _budgets(study, one)} for one in there]
-    rows = tuple((_epsilon(e), *(cell for half in halves for cell in half[e])) for e in BUDGETS)
+    rows = tuple(
+        (_epsilon(e), *(cell for one in there for cell in _half_row(study, one, e)))
+        for e in BUDGETS
+    )
     heads = tuple(head for one in there for head in (PARITY, _both_gaps(one), DISPARITY))
-    n_seeds = _budgets(study, there[0])[0].n_seeds
     return PaperTable(
         label="tab:acs",
         caption=(
-            f"ACS Income 2018: mean ± standard deviation over {n_seeds} seeds; in brackets the "
-            "95 % bootstrap interval of the mean. A positive prediction is beneficial."
+            f"ACS Income 2018: mean ± standard deviation over {_n_seeds(study, there[0])} seeds; "
+            "in brackets the 95 % bootstrap interval of the mean. A positive prediction is "
+            "beneficial."
             f"{_whose(study, there)}"
         ),
         align="l" + "ccc" * len(there),
@@ -164,12 +166,12 @@ def _halves(study: Study) -> PaperTable | None:
     )
 
 
-def _half_row(budget: BudgetResult, one: Configuration) -> Row:
-    gaps = [_rate(budget.groups[name].overfitting_gap.mean, 4) for name in one.groups]
+def _half_row(study: Study, one: Configuration, epsilon: float) -> TableRow:
+    gaps = [gap.value for gap in _of_groups(study, one, epsilon, "overfitting_gap")]
     return (
-        rate_plus_minus(budget.demographic_parity_gap, 3),
-        "/".join(gaps),
-        _with_interval(budget.pairs[0].pcer_disparity),
+        _rate(study, one, epsilon, "demographic_parity_gap"),
+        "/".join(_plain(gap, 4).replace("0.", ".", 1) for gap in gaps),
+        _with_interval(our_number(study, key_at(one, epsilon, "pcer_disparity"))),
     )
 
 
@@ -197,16 +199,18 @@ def _floors(study: Study) -> PaperTable | None:
     )
 
 
-def _floor_rows(study: Study, one: Configuration, epsilon: float) -> list[Row]:
-    budget = budget_of(study.audit(one.dataset, one.attribute), epsilon)
-    rows: list[Row] = []
+def _floor_rows(study: Study, one: Configuration, epsilon: float) -> list[TableRow]:
+    rows: list[TableRow] = []
     for floor in FLOORS:
-        row = floor_row(budget, floor)
+        mean, seeds = (
+            our_number(study, key_at(one, epsilon, quantity, floor=floor))
+            for quantity in ("pcer_disparity", "n_positive_seeds")
+        )
         digits = FLOOR_DIGITS[floor]
         cells = (
             f"{floor:g}",
-            f"{_signed(row.mean, digits)} ± {_plain(row.std, digits)}",
-            f"{row.n_positive_seeds}/{budget.n_seeds}",
+            f"{_signed(mean.value, digits)} ± {_plain(mean.std, digits)}",
+            f"{_plain(seeds.value, 0)}/{seeds.n_seeds}",
         )
         shown = tuple(Bold(cell) for cell in cells) if floor == DEFAULT_FLOOR else cells
         rows.append((f"{one.title} {one.attribute}, ε={epsilon:g}", *shown))
@@ -236,20 +240,22 @@ def _summary(study: Study) -> PaperTable:
     )
 
 
-def _summary_row(study: Study, one: Configuration) -> Row:
-    audit = study.audit(one.dataset, one.attribute)
-    budgets = _budgets(study, one)
-    parity = best_budgets({b.budget: b.demographic_parity_gap.mean for b in budgets}, digits=3)
-    pcer = best_budgets({b.budget: b.pairs[0].pcer_disparity.mean for b in budgets}, digits=0)
-    unresolved = any(budget_of(audit, e).verdict is Verdict.NOT_RESOLVED for e in pcer)
-    robust = robust_budgets(audit, floor=1e-2)
+def _summary_row(study: Study, one: Configuration) -> TableRow:
+    parity = best_budgets(study, one, "demographic_parity_gap")
+    pcer = best_budgets(study, one, "pcer_disparity")
+    verdicts = [study.budget(one.dataset, one.attribute, epsilon).verdict for epsilon in pcer]
+    robust = robust_budgets(study, one, floor=1e-2)
     return (
         one.title,
         one.attribute,
-        budget_words(parity),
-        budget_words(pcer) + (NOT_RESOLVED_MARK if unresolved else ""),
-        "all ε" if robust == BUDGETS else budget_words(robust) or "none",
+        _listed(parity),
+        _listed(pcer) + (NOT_RESOLVED_MARK if Verdict.NOT_RESOLVED in verdicts else ""),
+        "all ε" if robust == BUDGETS else _listed(robust) or "none",
     )
+
+
+def _listed(budgets: Sequence[float]) -> str:
+    return ", ".join(map(budget_label, budgets))
 
 
 def _attacks(study: Study, label: str) -> PaperTable | None:
@@ -284,26 +290,35 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
 COSTS = (("δ", r"$\delta$"), ("AUC", "AUC"))
 
 
-def _attack_row(study: Study, one: Configuration, epsilon: float) -> Row:
-    gap = budget_of(study.audit(one.dataset, one.attribute), epsilon)
-    attack = budget_of(study.audit(one.dataset, one.attribute, AUC), epsilon)
-    aucs = (CHANCE + exposure(study, one, epsilon)).mean(axis=0).tolist()
-    means = [b.pairs[0].pcer_disparity.mean or 0.0 for b in (gap, attack)]
-    agree = means[0] * means[1] > 0
+def _attack_row(study: Study, one: Configuration, epsilon: float) -> TableRow:
+    by_gap, by_attack = (
+        our_number(study, key_at(one, epsilon, quantity)).value
+        for quantity in ("pcer_disparity", "pcer_disparity_auc")
+    )
+    agree = None if by_gap is None or by_attack is None else by_gap * by_attack > 0
     cells = (
         one.name,
         _epsilon(epsilon),
-        *(_plain(gap.groups[name].overfitting_gap.mean, 4) for name in one.groups),
-        *(f"{auc:.3f}" for auc in aucs),
-        *(_signed(mean, 1) for mean in means),
-        "Yes" if agree else "No",
+        *(_plain(gap.value, 4) for gap in _of_groups(study, one, epsilon, "overfitting_gap")),
+        *(_plain(auc.value, 3) for auc in _of_groups(study, one, epsilon, "attack_auc")),
+        _signed(by_gap, 1),
+        _signed(by_attack, 1),
+        yes_no(agree).capitalize(),
     )
-    return cells if agree else tuple(Bold(cell) for cell in cells)
+    return tuple(Bold(cell) for cell in cells) if agree is False else cells
 
 
-def _budgets(study: Study, one: Configuration) -> list[BudgetResult]:
-    audit = study.audit(one.dataset, one.attribute)
-    return [budget_of(audit, epsilon) for epsilon in BUDGETS]
+def _rate(study: Study, one: Configuration, epsilon: float, quantity: str) -> str:
+    """Mean ± standard deviation."""
+    return rate_plus_minus(our_number(study, key_at(one, epsilon, quantity)).summary, 3)
+
+
+def _of_groups(study: Study, one: Configuration, epsilon: float, quantity: str) -> list[OurNumber]:
+    return [our_number(study, key_at(one, epsilon, quantity, group=name)) for name in one.groups]
+
+
+def _n_seeds(study: Study, one: Configuration) -> int:
+    return study.budget(one.dataset, one.attribute, BUDGETS[0]).n_seeds
 
 
 def _gap_heads(one: Configuration) -> tuple[Head, ...]:
@@ -333,13 +348,9 @@ def _epsilon(epsilon: float) -> str:
     return "no-DP" if math.isinf(epsilon) else f"{epsilon:.1f}"
 
 
-def _with_interval(summary: Summary) -> str:
-    ends = "no interval" if summary.ci is None else ",".join(_signed(e, 0) for e in summary.ci)
-    return f"{_signed(summary.mean, 0)}±{_plain(summary.std, 0)} [{ends}]"
-
-
-def _rate(value: float | None, digits: int) -> str:
-    return _plain(value, digits).replace("0.", ".", 1)
+def _with_interval(number: OurNumber) -> str:
+    ends = "no interval" if number.ci is None else ",".join(_signed(e, 0) for e in number.ci)
+    return f"{_signed(number.value, 0)}±{_plain(number.std, 0)} [{ends}]"
 
 
 def _plain(value: float | None, digits: int) -> str:

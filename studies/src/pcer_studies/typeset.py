@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pcer.report import latex_text, markdown_text
 from pcer_studies.protocol import PAPER
-from pcer_studies.tables import Bold, CellText, PaperTable, Row
+from pcer_studies.tables import Bold, CellText, PaperTable, TableRow
 
 FIGURE_CAPTION = (
     "DP-Gap (left axis) and PCER disparity (right axis) against the budget, mean over seeds with "
@@ -130,7 +130,9 @@ def _latex_blocks(table: PaperTable) -> list[str]:
     return lines
 
 
-def _latex_cells(table: PaperTable, block: Sequence[Row], row: Row, index: int) -> list[str]:
+def _latex_cells(
+    table: PaperTable, block: Sequence[TableRow], row: TableRow, index: int
+) -> list[str]:
     cells = [_latex_cell(cell) for cell in row]
     if table.merged:
         cells[0] = "" if index else rf"\multirow{{{len(block)}}}{{*}}{{{cells[0]}}}"

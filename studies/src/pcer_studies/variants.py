@@ -12,7 +12,7 @@ from enum import StrEnum
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP
 
 
-class Question(StrEnum):
+class OpenQuestion(StrEnum):
     """What is left open."""
 
     FEATURES = "which columns of Adult are features, and how they are encoded"
@@ -50,7 +50,7 @@ class Variant:
     """
 
     name: str
-    question: Question
+    question: OpenQuestion
     dataset: str
     title: str
     baseline: str | None
@@ -85,7 +85,7 @@ def _features(
 ) -> Variant:
     return Variant(
         name=f"adult-{name}",
-        question=Question.FEATURES,
+        question=OpenQuestion.FEATURES,
         dataset="adult",
         title=title,
         baseline=ADULT,
@@ -99,7 +99,7 @@ def _features(
 def _accountant(dataset: str, baseline: str, noise: Noise, change: str) -> Variant:
     return Variant(
         name=f"{dataset}-{noise}",
-        question=Question.ACCOUNTANT,
+        question=OpenQuestion.ACCOUNTANT,
         dataset=dataset,
         title="PRV, least noise" if noise is Noise.PRV else "Opacus as it comes",
         baseline=baseline,
@@ -120,7 +120,7 @@ _SEARCH = (
 VARIANTS = (
     Variant(
         name=ADULT,
-        question=Question.FEATURES,
+        question=OpenQuestion.FEATURES,
         dataset="adult",
         title="named columns (pcer)",
         baseline=None,
@@ -183,7 +183,7 @@ VARIANTS = (
     ),
     Variant(
         name=COMPAS,
-        question=Question.SCALING,
+        question=OpenQuestion.SCALING,
         dataset="compas",
         title="inside the split (pcer)",
         baseline=None,
@@ -198,7 +198,7 @@ VARIANTS = (
     _accountant("adult", ADULT, Noise.OPACUS, _SEARCH),
     Variant(
         name="compas-outside",
-        question=Question.SCALING,
+        question=OpenQuestion.SCALING,
         dataset="compas",
         title="outside the split",
         baseline=COMPAS,

@@ -6,100 +6,147 @@ own figures and whether it holds in our run. What a view cannot answer raises ``
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from typing import TypeVar
 
 import numpy as np
 
-from pcer import metrics
-from pcer.auditing import Audit, BudgetResult, FloorRow, GroupResult, PairResult, budget_name
+from pcer.auditing import Audit, BudgetResult, GroupResult, PairResult, budget_name
 from pcer.release import Panel
 from pcer.statistics import SIGNIFICANCE, holm
-from pcer_studies.noise import PublishedGap, difference_p, published_gaps
+from pcer_studies.noise import PrintedGap, difference_p, published_gaps
+from pcer_studies.numbers import OurNumber, our_number
 from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, SEEDS, Configuration
-from pcer_studies.published import Cell, TextFigure, published_cells, text_figures
-from pcer_studies.results import Study
+from pcer_studies.published import FigureKey, NotThere, PrintedFigure, figures_at, key_at
+from pcer_studies.results import AUC, GAP, Study
+from pcer_studies.seeds import CHANCE
 
-GAP, AUC = "overfitting_gap", "auc_advantage"
-CHANCE = 0.5
 FULL_PRECISION = ("tab:mia-full", "tab:mia-full-b")
 """Tables that repeat gaps and disparities, the disparities with a digit more."""
+ATTACKED = ("attack_auc", "pcer_disparity_auc")
+"""Quantities whose cost is the attack's advantage."""
+NO_ROUNDING = 12
+"""Decimals within which a difference of two decimals is theirs, not the machine's."""
 
-Value = TypeVar("Value")
+Known = TypeVar("Known")
 
 
-class NotThere(LookupError):
-    """A figure that was not printed, or that the study does not have; says which."""
-
-
-class View(Protocol):
+class View(ABC):
     """What a claim can ask. Groups are counted 0 and 1; a disparity is of group 0 minus 1."""
 
     n_seeds: int
 
+    @abstractmethod
+    def number(self, key: FigureKey) -> PrintedFigure | OurNumber:
+        """What the view has under a key; NotThere where it has nothing."""
+
     def accuracy(self, one: Configuration, epsilon: float) -> float:
         """Mean test accuracy."""
+        return self._mean(one, epsilon, "accuracy")
 
     def parity(self, one: Configuration, epsilon: float) -> float:
         """Mean demographic parity gap."""
+        return self._mean(one, epsilon, "demographic_parity_gap")
 
     def parity_std(self, one: Configuration, epsilon: float) -> float:
         """Its standard deviation over seeds."""
+        return self._std(one, epsilon, "demographic_parity_gap")
 
     def odds(self, one: Configuration, epsilon: float) -> float:
         """Mean equalized odds gap."""
+        return self._mean(one, epsilon, "equalized_odds_gap")
 
     def rate(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean positive rate."""
+        return self._mean(one, epsilon, "positive_rate", group=one.groups[group])
 
     def gap(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean overfitting gap."""
+        return self._mean(one, epsilon, "overfitting_gap", group=one.groups[group])
 
-    def disparity(self, one: Configuration, epsilon: float, floor: float = ...) -> float:
+    def disparity(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> float:
         """Mean PCER disparity, the gap being the cost."""
+        return self._mean(one, epsilon, "pcer_disparity", floor=floor)
 
-    def disparity_std(self, one: Configuration, epsilon: float, floor: float = ...) -> float:
+    def disparity_std(
+        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
+    ) -> float:
         """Its standard deviation over seeds."""
+        return self._std(one, epsilon, "pcer_disparity", floor=floor)
 
     def interval(self, one: Configuration, epsilon: float) -> tuple[float, float]:
         """Bootstrap interval of the mean disparity at the default floor."""
+        found = self.number(key_at(one, epsilon, "pcer_disparity"))
+        return known(found.ci, "an interval (one seed)", one)
 
-    def n_positive(self, one: Configuration, epsilon: float, floor: float = ...) -> int:
+    def n_positive(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """Seeds whose disparity is above 0."""
+        return int(self._mean(one, epsilon, "n_positive_seeds", floor=floor))
 
-    def n_negative(self, one: Configuration, epsilon: float, floor: float = ...) -> int:
+    def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """Seeds whose disparity is below 0."""
+        return int(self._mean(one, epsilon, "n_negative_seeds", floor=floor))
 
     def advantage(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean AUC of the threshold attack, minus one half."""
+        auc = self._mean(one, epsilon, "attack_auc", group=one.groups[group])
+        return round(auc - CHANCE, NO_ROUNDING)
 
     def attack_disparity(self, one: Configuration, epsilon: float) -> float:
         """Mean PCER disparity, the attack's advantage being the cost."""
+        return self._mean(one, epsilon, "pcer_disparity_auc")
 
     def gap_disparity(self, one: Configuration, epsilon: float) -> float:
         """Mean PCER disparity as it stands beside the attack's."""
+        return self.disparity(one, epsilon)
 
+    @abstractmethod
     def noise_level(self, one: Configuration, epsilon: float, group: int) -> float:
         """The mean gap that no memorisation would give."""
 
+    @abstractmethod
     def stands_out(self, one: Configuration, epsilon: float, group: int) -> bool:
         """Whether the group's gap can be told from the luck of the split."""
 
+    @abstractmethod
     def disparity_is_evidence(self, one: Configuration, epsilon: float) -> bool:
         """Whether the disparity, with its sign, is more than rates divided by split luck."""
 
+    @abstractmethod
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Whether the groups' costs differ beyond split luck, in the direction of the gaps."""
 
+    def _mean(
+        self,
+        one: Configuration,
+        epsilon: float,
+        quantity: str,
+        *,
+        group: str | None = None,
+        floor: float = DEFAULT_FLOOR,
+    ) -> float:
+        found = self.number(key_at(one, epsilon, quantity, group=group, floor=floor))
+        return known(found.value, f"the {quantity.replace('_', ' ')}", one)
 
-class Paper:
+    def _std(
+        self, one: Configuration, epsilon: float, quantity: str, *, floor: float = DEFAULT_FLOOR
+    ) -> float:
+        found = self.number(key_at(one, epsilon, quantity, floor=floor))
+        return known(found.std, "a deviation (one seed)", one)
+
+
+class Paper(View):
     """What the paper printed, with the noise level of its gaps."""
 
     n_seeds = len(SEEDS)
 
-    def __init__(self, gaps: tuple[PublishedGap, ...]) -> None:
+    def __init__(self, gaps: tuple[PrintedGap, ...]) -> None:
         self._gaps = {(gap.configuration, gap.epsilon, gap.group): gap for gap in gaps}
-        settings = list(dict.fromkeys((gap.configuration, gap.epsilon) for gap in gaps))
+        settings = [
+            (one, epsilon)
+            for one, epsilon in dict.fromkeys((gap.configuration, gap.epsilon) for gap in gaps)
+            if all((one, epsilon, name) in self._gaps for name in one.groups)
+        ]
         p = [difference_p(self._gap(*at, 0), self._gap(*at, 1)) for at in settings]
         adjusted = holm(np.array(p)).tolist()
         self._difference_p = dict(zip(settings, adjusted, strict=True))
@@ -109,75 +156,23 @@ class Paper:
         """The paper's figures, their noise levels by the study's group sizes."""
         return cls(published_gaps(study))
 
-    def accuracy(self, one: Configuration, epsilon: float) -> float:
-        """As printed."""
-        return _main(one, epsilon, "accuracy").value
-
-    def parity(self, one: Configuration, epsilon: float) -> float:
-        """As printed."""
-        return _main(one, epsilon, "demographic_parity_gap").value
-
-    def parity_std(self, one: Configuration, epsilon: float) -> float:
-        """As printed."""
-        return _there(
-            _main(one, epsilon, "demographic_parity_gap").std, "its standard deviation", one
-        )
-
-    def odds(self, one: Configuration, epsilon: float) -> float:
-        """As printed; ACS has none."""
-        return _main(one, epsilon, "equalized_odds_gap").value
-
-    def rate(self, one: Configuration, epsilon: float, group: int) -> float:
-        """As the text says; the tables have none."""
-        for figure in text_figures(quantity="positive_rate", group=one.groups[group], over="each"):
-            if (figure.dataset, figure.budgets) == (one.dataset, (epsilon,)):
-                return _there(figure.value, "the positive rate", one)
-        raise NotThere(f"positive rates of {one.name} are not printed")
-
-    def gap(self, one: Configuration, epsilon: float, group: int) -> float:
-        """As printed."""
-        return _main(one, epsilon, GAP, group=one.groups[group]).value
-
-    def disparity(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> float:
-        """As printed in the main tables, in Table S1, or in the text."""
-        return _there(_disparity(one, epsilon, floor).value, "the disparity", one)
-
-    def disparity_std(
-        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
-    ) -> float:
-        """As printed."""
-        return _there(_disparity(one, epsilon, floor).std, "its standard deviation", one)
-
-    def interval(self, one: Configuration, epsilon: float) -> tuple[float, float]:
-        """As printed in the main tables."""
-        cell = _main(one, epsilon, "pcer_disparity")
-        return (
-            _there(cell.ci_low, "the interval", one),
-            _there(cell.ci_high, "the interval", one),
-        )
-
-    def n_positive(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
-        """As printed in Table S1."""
-        return int(_cell(one, epsilon, "n_positive_seeds", floor=floor).value)
+    def number(self, key: FigureKey) -> PrintedFigure:
+        """As printed: in the configuration's own table, else in another, else in the text."""
+        if found := figures_at(key):
+            return found[0]
+        name = "the study" if key.configuration is None else key.configuration.name
+        what = key.quantity.replace("_", " ")
+        raise NotThere(f"{what} of {name} at {_budget(key.budgets[0])} is not printed")
 
     def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
         """All seeds that are not printed as positive: the paper mentions no ties."""
         return self.n_seeds - self.n_positive(one, epsilon, floor)
 
-    def advantage(self, one: Configuration, epsilon: float, group: int) -> float:
-        """The printed AUC, which has three decimals, minus one half."""
-        auc = _cell(one, epsilon, "attack_auc", group=one.groups[group]).value
-        return round(auc - CHANCE, 6)
-
-    def attack_disparity(self, one: Configuration, epsilon: float) -> float:
-        """As printed in Tables S5 and S6."""
-        return _cell(one, epsilon, "pcer_disparity_auc").value
-
     def gap_disparity(self, one: Configuration, epsilon: float) -> float:
         """As printed in Tables S5 and S6."""
-        for table in FULL_PRECISION:
-            for cell in _cells(one, epsilon, "pcer_disparity", table=table):
-                return cell.value
+        for figure in figures_at(key_at(one, epsilon, "pcer_disparity")):
+            if figure.name in FULL_PRECISION:
+                return known(figure.value, "the disparity", one)
         raise NotThere(f"Tables S5 and S6 have no disparity of {one.name}")
 
     def noise_level(self, one: Configuration, epsilon: float, group: int) -> float:
@@ -195,17 +190,18 @@ class Paper:
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Each group's noise level taken off; Holm over all settings."""
-        self._gap(one, epsilon, 0)
+        for group in (0, 1):
+            self._gap(one, epsilon, group)
         return bool(self._difference_p[one, epsilon] <= SIGNIFICANCE)
 
-    def _gap(self, one: Configuration, epsilon: float, group: int) -> PublishedGap:
+    def _gap(self, one: Configuration, epsilon: float, group: int) -> PrintedGap:
         try:
             return self._gaps[one, epsilon, one.groups[group]]
         except KeyError:
             raise NotThere(f"the study has no group sizes of {one.name}") from None
 
 
-class Run:
+class OurRun(View):
     """What our run measured, by the audit with the overfitting gap as cost."""
 
     def __init__(self, study: Study) -> None:
@@ -213,72 +209,17 @@ class Run:
         seeds = {len({run.seed for run in one.runs}) for one in study.releases.values()}
         self.n_seeds = max(seeds)
 
-    def accuracy(self, one: Configuration, epsilon: float) -> float:
-        """Mean over seeds."""
-        return _there(self.budget(one, epsilon).accuracy.mean, "the accuracy", one)
-
-    def parity(self, one: Configuration, epsilon: float) -> float:
-        """Mean over seeds."""
-        return _there(self.budget(one, epsilon).demographic_parity_gap.mean, "the gap", one)
-
-    def parity_std(self, one: Configuration, epsilon: float) -> float:
-        """Over seeds."""
-        return _there(self.budget(one, epsilon).demographic_parity_gap.std, "a deviation", one)
-
-    def odds(self, one: Configuration, epsilon: float) -> float:
-        """Mean over seeds."""
-        return _there(self.budget(one, epsilon).equalized_odds_gap.mean, "the odds gap", one)
-
-    def rate(self, one: Configuration, epsilon: float, group: int) -> float:
-        """Mean over seeds."""
-        return _there(self.group(one, epsilon, group).positive_rate.mean, "the rate", one)
-
-    def gap(self, one: Configuration, epsilon: float, group: int) -> float:
-        """Mean over seeds."""
-        return _there(self.group(one, epsilon, group).overfitting_gap.mean, "the gap", one)
-
-    def disparity(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> float:
-        """Mean over seeds."""
-        return _there(self.floor_row(one, epsilon, floor).mean, "the disparity", one)
-
-    def disparity_std(
-        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
-    ) -> float:
-        """Over seeds."""
-        return _there(self.floor_row(one, epsilon, floor).std, "a deviation (one seed)", one)
-
-    def interval(self, one: Configuration, epsilon: float) -> tuple[float, float]:
-        """Of the mean disparity at the default floor."""
-        return _there(self.pair(one, epsilon).pcer_disparity.ci, "an interval (one seed)", one)
-
-    def n_positive(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
-        """Seeds above 0."""
-        return self.floor_row(one, epsilon, floor).n_positive_seeds
-
-    def n_negative(self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> int:
-        """Seeds below 0."""
-        panel = self.panel(one, epsilon)
-        gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-        ratio = metrics.pcer(panel.positive_rate, gap, floor=floor)
-        return int((metrics.pcer_disparity(ratio)[:, 0] < 0).sum())
-
-    def advantage(self, one: Configuration, epsilon: float, group: int) -> float:
-        """Mean over seeds."""
-        value = self.group(one, epsilon, group, cost=AUC).cost.value
-        return _there(value, "the attack's advantage", one)
-
-    def attack_disparity(self, one: Configuration, epsilon: float) -> float:
-        """Mean over seeds at the default floor."""
-        return _there(self.pair(one, epsilon, cost=AUC).pcer_disparity.mean, "the disparity", one)
-
-    def gap_disparity(self, one: Configuration, epsilon: float) -> float:
-        """Mean over seeds at the default floor."""
-        return self.disparity(one, epsilon)
+    def number(self, key: FigureKey) -> OurNumber:
+        """Over the study's seeds."""
+        if key.configuration is not None:
+            for epsilon in key.budgets:
+                self.budget(key.configuration, epsilon, AUC if key.quantity in ATTACKED else GAP)
+        return our_number(self.study, key)
 
     def noise_level(self, one: Configuration, epsilon: float, group: int) -> float:
         """Mean of the gaps that splits like ours would give without memorisation."""
         picture = self.group(one, epsilon, group).null_gap
-        return _there(None if picture is None else picture.mean, "the noise level", one)
+        return known(None if picture is None else picture.mean, "the noise level", one)
 
     def stands_out(self, one: Configuration, epsilon: float, group: int) -> bool:
         """Resolved by the audit."""
@@ -287,16 +228,14 @@ class Run:
     def disparity_is_evidence(self, one: Configuration, epsilon: float) -> bool:
         """Shown by the audit, with the disparity's sign."""
         pair = self.pair(one, epsilon)
-        lower = pair.groups[1 if (pair.pcer_disparity.mean or 0.0) > 0 else 0]
+        lower = pair.groups[1 if self.disparity(one, epsilon) > 0 else 0]
         return pair.disparity_shown and pair.lower_ratio == lower
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""
-        claim = next(
-            claim
-            for claim in self.audit(one).comparison.equal_gap_claims
-            if claim.epsilon == self.budget(one, epsilon).epsilon
-        )
+        claims = self.audit(one).comparison.equal_gap_claims
+        at_budget = (c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon)
+        claim = known(next(at_budget, None), "a test of equal costs", one)
         gaps = self.gap(one, epsilon, 0) - self.gap(one, epsilon, 1)
         return claim.refuted and claim.cost_difference * gaps > 0
 
@@ -313,8 +252,7 @@ class Run:
         for budget in self.audit(one, cost).budgets:
             if budget.budget == epsilon:
                 return budget
-        name = budget_name(None if epsilon == NO_DP else epsilon)
-        raise NotThere(f"our release of {one.name} has no models at {name}")
+        raise NotThere(f"our release of {one.name} has no models at {_budget(epsilon)}")
 
     def group(self, one: Configuration, epsilon: float, group: int, cost: str = GAP) -> GroupResult:
         """One group at a budget."""
@@ -329,12 +267,17 @@ class Run:
         self.budget(one, epsilon)
         return self.study.panel(one.dataset, one.attribute, epsilon)
 
-    def floor_row(self, one: Configuration, epsilon: float, floor: float) -> FloorRow:
-        """The disparity at a floor of the grid."""
-        for row in self.pair(one, epsilon).floors:
-            if row.floor == floor:
-                return row
-        raise NotThere(f"floor {floor:g} is not in the audit's grid")
+    def floored_share(self, one: Configuration, epsilon: float) -> float:
+        """Share of seeds whose gaps are both below the default floor."""
+        rows = {row.floor: row for row in self.pair(one, epsilon).floors}
+        return known(rows[DEFAULT_FLOOR].floor_dominated_share, "the share below the floor", one)
+
+
+def known(value: Known | None, what: str, one: Configuration) -> Known:
+    """The value; NotThere where there is none."""
+    if value is None:
+        raise NotThere(f"{what} of {one.name} is not there")
+    return value
 
 
 def _costs(study: Study, one: Configuration) -> set[str]:
@@ -343,46 +286,5 @@ def _costs(study: Study, one: Configuration) -> set[str]:
     return pooled | {name for cell in release.runs[0].groups.values() for name in cell.exposure}
 
 
-@cache
-def _index() -> dict[tuple[str, str, float, str], list[Cell]]:
-    """The printed cells by what most questions ask for."""
-    found: dict[tuple[str, str, float, str], list[Cell]] = {}
-    for cell in published_cells():
-        key = (cell.dataset, cell.attribute, cell.epsilon, cell.quantity)
-        found.setdefault(key, []).append(cell)
-    return found
-
-
-def _cells(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> list[Cell]:
-    near = _index().get((one.dataset, one.attribute, epsilon, quantity), [])
-    return [cell for cell in near if all(getattr(cell, k) == v for k, v in wanted.items())]
-
-
-def _cell(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> Cell:
-    found = _cells(one, epsilon, quantity, **wanted)
-    if not found:
-        name = budget_name(None if epsilon == NO_DP else epsilon)
-        raise NotThere(f"{quantity.replace('_', ' ')} of {one.name} at {name} is not printed")
-    return found[0]
-
-
-def _main(one: Configuration, epsilon: float, quantity: str, **wanted: Any) -> Cell:
-    return _cell(one, epsilon, quantity, table=one.table, **wanted)
-
-
-def _disparity(one: Configuration, epsilon: float, floor: float) -> Cell | TextFigure:
-    """A cell, or a figure of the text, that has the mean disparity at a floor."""
-    if floor == DEFAULT_FLOOR:
-        return _main(one, epsilon, "pcer_disparity")
-    for figure in text_figures(quantity="pcer_disparity", floor=floor, over="each"):
-        if (figure.dataset, figure.attribute) == (one.dataset, one.attribute) and (
-            figure.budgets == (epsilon,)
-        ):
-            return figure
-    return _cell(one, epsilon, "pcer_disparity", floor=floor)
-
-
-def _there(value: Value | None, what: str, one: Configuration) -> Value:
-    if value is None:
-        raise NotThere(f"{what} of {one.name} is not there")
-    return value
+def _budget(epsilon: float) -> str:
+    return budget_name(None if epsilon == NO_DP else epsilon)

@@ -1,0 +1,283 @@
+"""Our number under any key of the paper's: the one way from a study to a number with its error.
+
+Means, deviations and intervals are the audit's, over the study's seeds; what no audit holds
+(numbers of seeds, the attack's AUC) is counted from single models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcer.auditing import BudgetResult, GroupResult, Summary
+from pcer.errors import InputError
+from pcer.metrics import FloatArray
+from pcer.statistics import sign_test
+from pcer_studies.attack_agreement import study_figure
+from pcer_studies.protocol import BUDGETS, DEFAULT_FLOOR, Configuration, budget_label
+from pcer_studies.published import FigureKey, key_at
+from pcer_studies.results import AUC, GAP, Study
+from pcer_studies.seeds import study_seeds
+
+INTERVAL_WIDTH = 2 * 1.96
+"""A 95 % interval is so many standard errors wide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OurNumber:
+    """A number of the study.
+
+    Attributes:
+        value: the number; None where it is words, or not known.
+        std: standard deviation over seeds.
+        ci: 95 % bootstrap interval of the mean over seeds.
+        standard_error: of ``value``; None where seeds cannot tell, 0 for an exact count.
+        n_seeds: how many seeds it is from, where it is from seeds of one budget.
+        words: the answer where it is not a number.
+    """
+
+    value: float | None = None
+    std: float | None = None
+    ci: tuple[float, float] | None = None
+    standard_error: float | None = None
+    n_seeds: int | None = None
+    words: str = ""
+
+    @property
+    def summary(self) -> Summary:
+        """Mean, deviation and interval, as the library writes them."""
+        return Summary(mean=self.value, std=self.std, ci=self.ci)
+
+
+def our_number(study: Study, key: FigureKey) -> OurNumber:
+    """The study's number under a key; several budgets become one as ``key.over`` says.
+
+    Raises:
+        InputError: the study lacks the configuration, the budget or what was to be measured.
+    """
+    if key.configuration is None:
+        value, error = study_figure(study, key.quantity, key.budgets)
+        return OurNumber(value=value, standard_error=error)
+    find = _QUANTITIES[key.quantity]
+    if key.over == "all":
+        return find(_Asked(study, key.configuration, key))
+    parts = [replace(key, budgets=(epsilon,), over="each") for epsilon in key.budgets]
+    return _over_budgets([find(_Asked(study, key.configuration, part)) for part in parts], key.over)
+
+
+def standard_error(std: float | None, n: int) -> float | None:
+    """Of a mean over ``n`` seeds.
+
+    >>> standard_error(0.5, 25)
+    0.1
+    """
+    return None if std is None else std / math.sqrt(n)
+
+
+def error_of_interval(ci: tuple[float, float]) -> float:
+    """Standard error behind a 95 % interval."""
+    return (ci[1] - ci[0]) / INTERVAL_WIDTH
+
+
+def error_of_count(count: float, n: int) -> float:
+    """Standard error of a number of seeds out of ``n``.
+
+    Binomial, with two seeds added on either side (Agresti and Coull), so that 50 of 50 is not
+    taken for certainty.
+
+    >>> round(error_of_count(25, 50), 2), round(error_of_count(50, 50), 2)
+    (3.54, 1.34)
+    """
+    share = (count + 2) / (n + 4)
+    return math.sqrt(n * share * (1 - share))
+
+
+def side(ci: tuple[float, float] | None) -> int:
+    """1 for an interval above 0, -1 for one below, 0 if it holds 0 or there is none.
+
+    >>> side((-135.0, -2.0)), side((-17.0, 152.0))
+    (-1, 0)
+    """
+    if ci is None or ci[0] <= 0 <= ci[1]:
+        return 0
+    return 1 if ci[0] > 0 else -1
+
+
+def best_budgets(study: Study, one: Configuration, quantity: str) -> tuple[float, ...]:
+    """Budgets whose mean is smallest in size, once rounded as the paper prints it."""
+    means = {e: our_number(study, key_at(one, e, quantity)).value for e in BUDGETS}
+    return smallest(means, digits=PRINTED_DIGITS[quantity])
+
+
+PRINTED_DIGITS = {"demographic_parity_gap": 3, "pcer_disparity": 0}
+
+
+def smallest(values: Mapping[float, float | None], *, digits: int) -> tuple[float, ...]:
+    """Budgets of the smallest size once rounded; several are a tie, unknown ones take no part.
+
+    >>> smallest({0.1: -0.104, 1.0: None, 5.0: 0.0914, 10.0: 0.0911}, digits=3)
+    (5.0, 10.0)
+    """
+    rounded = {
+        epsilon: round(abs(value), digits) for epsilon, value in values.items() if value is not None
+    }
+    return tuple(e for e, value in rounded.items() if value == min(rounded.values()))
+
+
+def robust_budgets(study: Study, one: Configuration, *, floor: float) -> tuple[float, ...]:
+    """Budgets whose interval excludes 0 on one side, at the default floor and at ``floor``."""
+    found = []
+    for epsilon in BUDGETS:
+        keys = (key_at(one, epsilon, "pcer_disparity", floor=f) for f in (DEFAULT_FLOOR, floor))
+        if {side(our_number(study, key).ci) for key in keys} in ({1}, {-1}):
+            found.append(epsilon)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A key, and the study it is put to."""
+
+    study: Study
+    one: Configuration
+    key: FigureKey
+
+    @property
+    def floor(self) -> float:
+        return DEFAULT_FLOOR if self.key.floor is None else self.key.floor
+
+    def budget(self, cost: str = GAP) -> BudgetResult:
+        return self.study.budget(self.one.dataset, self.one.attribute, self.key.budgets[0], cost)
+
+    @property
+    def group(self) -> GroupResult:
+        return self.budget().groups[str(self.key.group)]
+
+    def seeds(self, quantity: str) -> FloatArray:
+        """(seed,) of single models."""
+        group, floor = self.key.group, self.floor
+        return study_seeds(
+            self.study, self.one, self.key.budgets[0], quantity, group=group, floor=floor
+        )
+
+
+def _of_budget(find: Callable[[BudgetResult], Summary]) -> Callable[[_Asked], OurNumber]:
+    return lambda asked: _over_seeds(find(asked.budget()), asked.budget().n_seeds)
+
+
+def _of_group(find: Callable[[GroupResult], Summary]) -> Callable[[_Asked], OurNumber]:
+    return lambda asked: _over_seeds(find(asked.group), asked.budget().n_seeds)
+
+
+def _over_seeds(summary: Summary, n: int) -> OurNumber:
+    return OurNumber(
+        value=summary.mean,
+        std=summary.std,
+        ci=summary.ci,
+        standard_error=standard_error(summary.std, n),
+        n_seeds=n,
+    )
+
+
+def _disparity(cost: str) -> Callable[[_Asked], OurNumber]:
+    """A disparity's error comes from its interval, as the paper prints it."""
+
+    def find(asked: _Asked) -> OurNumber:
+        budget = asked.budget(cost)
+        for row in budget.pairs[0].floors:
+            if row.floor == asked.floor:
+                error = None if row.ci is None else error_of_interval(row.ci)
+                return replace(_over_seeds(row, budget.n_seeds), standard_error=error)
+        raise InputError(f"floor {asked.floor:g} is not in the audit's grid; choose one that is.")
+
+    return find
+
+
+def _attack_auc(asked: _Asked) -> OurNumber:
+    values = asked.seeds("attack_auc")
+    n = len(values)
+    if not np.isfinite(values).all():
+        return OurNumber(n_seeds=n)
+    std = float(values.std(ddof=1)) if n > 1 else None
+    return OurNumber(
+        value=float(values.mean()), std=std, standard_error=standard_error(std, n), n_seeds=n
+    )
+
+
+def _n_seeds(sign: int) -> Callable[[_Asked], OurNumber]:
+    """Seeds on one side of 0."""
+
+    def find(asked: _Asked) -> OurNumber:
+        values = asked.seeds("pcer_disparity")
+        count, n = int((sign * values > 0).sum()), len(values)
+        return OurNumber(value=count, standard_error=error_of_count(count, n), n_seeds=n)
+
+    return find
+
+
+def _sign_test_p(asked: _Asked) -> OurNumber:
+    values = asked.seeds("pcer_disparity")
+    p = sign_test(int((values > 0).sum()), int((values < 0).sum()))
+    return OurNumber(value=p, n_seeds=len(values))
+
+
+def _n_records(asked: _Asked) -> OurNumber:
+    n = asked.study.release(asked.one.dataset, asked.one.attribute).subject.n_records
+    return OurNumber(value=n, standard_error=0.0)
+
+
+def _best(quantity: str) -> Callable[[_Asked], OurNumber]:
+    return lambda asked: OurNumber(words=_words(best_budgets(asked.study, asked.one, quantity)))
+
+
+def _floor_robust(asked: _Asked) -> OurNumber:
+    found = robust_budgets(asked.study, asked.one, floor=asked.floor)
+    if not found:
+        return OurNumber(words="No")
+    return OurNumber(words="Yes (all budgets)" if found == BUDGETS else f"Yes ({_words(found)})")
+
+
+def _words(budgets: Sequence[float]) -> str:
+    return ", ".join(map(budget_label, budgets))
+
+
+def _over_budgets(numbers: Sequence[OurNumber], over: str) -> OurNumber:
+    """One number of several budgets.
+
+    An end of a range has the error of the budget that attains it. A mean has the mean of the
+    errors, as if budgets, which share their splits, went up and down together. Where a budget is
+    unknown, so is what it is part of.
+    """
+    if over == "each":
+        return numbers[0]
+    values = [one.value for one in numbers if one.value is not None]
+    if len(values) < len(numbers):
+        return OurNumber()
+    if over in ("smallest", "largest"):
+        return numbers[values.index(min(values) if over == "smallest" else max(values))]
+    errors = [one.standard_error for one in numbers if one.standard_error is not None]
+    error = sum(errors) / len(errors) if len(errors) == len(numbers) else None
+    return OurNumber(value=sum(values) / len(values), standard_error=error)
+
+
+_QUANTITIES: dict[str, Callable[[_Asked], OurNumber]] = {
+    "accuracy": _of_budget(lambda budget: budget.accuracy),
+    "demographic_parity_gap": _of_budget(lambda budget: budget.demographic_parity_gap),
+    "equalized_odds_gap": _of_budget(lambda budget: budget.equalized_odds_gap),
+    "overfitting_gap": _of_group(lambda group: group.overfitting_gap),
+    "positive_rate": _of_group(lambda group: group.positive_rate),
+    "pcer": _of_group(lambda group: group.pcer),
+    "attack_auc": _attack_auc,
+    "pcer_disparity": _disparity(GAP),
+    "pcer_disparity_auc": _disparity(AUC),
+    "n_positive_seeds": _n_seeds(1),
+    "n_negative_seeds": _n_seeds(-1),
+    "sign_test_p": _sign_test_p,
+    "n_records": _n_records,
+    "best_demographic_parity_gap": _best("demographic_parity_gap"),
+    "best_pcer": _best("pcer_disparity"),
+    "floor_robust": _floor_robust,
+}

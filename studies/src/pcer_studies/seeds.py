@@ -1,0 +1,96 @@
+"""Single models: the paper's quantities with one value per seed, before any mean is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pcer import metrics
+from pcer.errors import InputError
+from pcer.metrics import Counts, FloatArray
+from pcer.release import Panel
+from pcer_studies.protocol import DEFAULT_FLOOR, Configuration
+from pcer_studies.results import AUC, Study
+
+CHANCE = 0.5
+"""AUC of an attack that only guesses."""
+
+
+def study_seeds(
+    study: Study,
+    one: Configuration,
+    epsilon: float,
+    quantity: str,
+    *,
+    group: str | None = None,
+    floor: float = DEFAULT_FLOOR,
+) -> FloatArray:
+    """(seed,) a quantity of a budget's models; InputError names the release that lacks it."""
+    panel = study.panel(one.dataset, one.attribute, epsilon)
+    try:
+        return seed_values(panel, quantity, group=group, floor=floor)
+    except InputError as error:
+        raise InputError(f"{study.folder / one.file_name}: {error}") from None
+
+
+def seed_values(
+    panel: Panel, quantity: str, *, group: str | None = None, floor: float = DEFAULT_FLOOR
+) -> FloatArray:
+    """(seed,) a quantity of every model, with its ``group`` and ``floor`` where it has them."""
+    if quantity in _OF_GROUP:
+        return _OF_GROUP[quantity](panel)[:, panel.group_names.index(str(group))]
+    if quantity in _COSTS:
+        ratio = metrics.pcer(panel.positive_rate, _COSTS[quantity](panel), floor=floor)
+        return metrics.pcer_disparity(ratio)[:, 0]
+    return _OF_MODEL[quantity](panel)
+
+
+def _accuracy(panel: Panel) -> FloatArray:
+    return metrics.accuracy(Counts(*(part.sum(axis=-1) for part in _tested(panel))))
+
+
+def _parity_gap(panel: Panel) -> FloatArray:
+    return metrics.demographic_parity_gap(panel.positive_rate)
+
+
+def _odds_gap(panel: Panel) -> FloatArray:
+    test = _tested(panel)
+    return metrics.equalized_odds_gap(
+        metrics.true_positive_rate(test), metrics.false_positive_rate(test)
+    )
+
+
+def _gap(panel: Panel) -> FloatArray:
+    return metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
+
+
+def _advantage(panel: Panel) -> FloatArray:
+    if AUC not in panel.exposure:
+        raise InputError(
+            f"no run carries {AUC}, which the paper's attack tables need; train the release with "
+            "pcer reproduce or pcer train."
+        )
+    return panel.exposure[AUC].value
+
+
+def _tested(panel: Panel) -> Counts:
+    if panel.test is None:
+        raise InputError("a release without counts cannot be compared; train it with pcer.")
+    return panel.test
+
+
+_OF_MODEL: dict[str, Callable[[Panel], FloatArray]] = {
+    "accuracy": _accuracy,
+    "demographic_parity_gap": _parity_gap,
+    "equalized_odds_gap": _odds_gap,
+}
+_OF_GROUP: dict[str, Callable[[Panel], FloatArray]] = {
+    "overfitting_gap": _gap,
+    "positive_rate": lambda panel: panel.positive_rate,
+    "auc_advantage": _advantage,
+    "attack_auc": lambda panel: CHANCE + _advantage(panel),
+}
+_COSTS: dict[str, Callable[[Panel], FloatArray]] = {
+    "pcer_disparity": _gap,
+    "pcer_disparity_auc": _advantage,
+}
+"""What each disparity takes for the cost."""

@@ -1,0 +1,95 @@
+"""Two distributions: the library carries no paper, the study carries no results."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import pcer
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "src" / "pcer"
+STUDIES = ROOT / "studies" / "src" / "pcer_studies"
+OF_THE_STUDY = (b"pcer_studies", b"studies/paper", b"published.csv", b"text_figures.csv")
+
+
+def test_the_study_has_the_librarys_version_and_asks_for_it():
+    project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
+    assert project["version"] == pcer.__version__
+    assert project["dependencies"] == [f"pcer[train]=={pcer.__version__}"]
+
+
+def test_the_librarys_code_names_no_study():
+    """It knows the verb and how to install what brings it, and no file of it."""
+    for path in LIBRARY.rglob("*"):
+        if path.is_file() and path.suffix not in (".pyc", ".nbc", ".nbi"):
+            assert not named(path.read_bytes()), path
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory) -> dict[str, zipfile.ZipFile]:
+    """Both wheels, by the first part of their name."""
+    folder = tmp_path_factory.mktemp("wheels")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    command = [folder / "venv" / "bin" / "python", "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    made = subprocess.run(
+        [*command, "--wheel-dir", folder, ROOT, ROOT / "studies"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode and "PCER_CI" not in os.environ:
+        pytest.skip(f"no package index: {made.stderr[-200:]}")
+    assert made.returncode == 0, made.stderr
+    return {path.name.partition("-")[0]: zipfile.ZipFile(path) for path in folder.glob("*.whl")}
+
+
+@pytest.mark.network
+def test_the_librarys_wheel_carries_no_study(wheels):
+    held = [name for name in wheels["pcer"].namelist() if "dist-info" not in name]
+    assert "pcer/auditing/verdict.py" in held
+    assert all(name.startswith("pcer/") for name in held)
+    assert not [name for name in held if named(wheels["pcer"].read(name)) or "stud" in name]
+
+
+@pytest.mark.network
+def test_the_studys_wheel_carries_code_and_published_figures_and_no_results(wheels):
+    held = {name for name in wheels["pcer_studies"].namelist() if "dist-info" not in name}
+    code = {f"pcer_studies/{path.name}" for path in STUDIES.glob("*.py")}
+    assert held == {*code, "pcer_studies/published.csv", "pcer_studies/text_figures.csv"}
+    points = wheels["pcer_studies"].read(
+        f"pcer_studies-{pcer.__version__}.dist-info/entry_points.txt"
+    )
+    assert b"[pcer.verbs]\nreproduce = pcer_studies.command:register" in points
+
+
+def named(content: bytes) -> list[bytes]:
+    return [word for word in OF_THE_STUDY if word in content]
+
+
+def test_no_class_or_alias_of_the_study_has_a_name_that_is_taken():
+    """A name means one thing, in the study and in the library."""
+    names = Counter(name for path in STUDIES.glob("*.py") for name in named_types(path))
+    taken = {name for path in LIBRARY.rglob("*.py") for name in named_types(path)}
+    assert not [name for name, n in names.items() if n > 1 or name in taken]
+
+
+def named_types(path: Path) -> list[str]:
+    """Classes, and what a module assigns to a name written like one."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [one.id for one in targets if isinstance(one, ast.Name)]
+    return [name for name in names if re.fullmatch(r"[A-Z]+[a-z]\w*", name)]
