@@ -30,6 +30,7 @@ from torch import nn
 from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, plan_blocks, run_blocks
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.cpu import CpuDevice
 from pcer_studies.memory import peak_memory
 
 SHAPES = {
@@ -66,7 +67,7 @@ def engine_turn(name: str, n_models: int) -> Callable[[], float]:
     company = sorted(models, key=lambda model: not model.is_private)
     config = TrainConfig(epochs=max(1, 2000 // data.n_train))
     n_steps = config.sampling(data.n_train).n_steps
-    device = torch.device("cpu")
+    device = CpuDevice()
 
     @torch.no_grad()
     def turn() -> float:
@@ -74,7 +75,7 @@ def engine_turn(name: str, n_models: int) -> Callable[[], float]:
         slots = fleet.slots.tolist()
         start = time.process_time()
         fleets.draw_schedule(data, company, slots, config, device, b"")
-        fleets.fit(fleet)
+        device.fit(fleet)
         return (time.process_time() - start) / (n_steps * n_models)
 
     return turn

@@ -25,21 +25,23 @@ from pcer.train import (
 )
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.cpu import CpuStep
+from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.fleet import plan_blocks
 from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
+    PlainDevice,
     make_data,
     make_models,
     moved,
     plain_logits,
     plain_states,
+    train_block,
 )
 
-CPU = torch.device("cpu")
+CPU = CpuDevice()
 
 
 def assemble(data, models, config=CONFIG):
@@ -49,16 +51,14 @@ def assemble(data, models, config=CONFIG):
 
 def test_a_model_is_the_same_bit_for_bit_in_any_block():
     data, models = make_data(), make_models()
-    together = fleets.train_block(data, models, CONFIG)
-    backwards = fleets.train_block(data, models[::-1], CONFIG)[::-1]
+    together = train_block(data, models, CONFIG)
+    backwards = train_block(data, models[::-1], CONFIG)[::-1]
     assert np.array_equal(together, backwards)
     for index in (0, 2, 7, 11):
-        alone = fleets.train_block(data.only([models[index].seed]), [models[index]], CONFIG)
+        alone = train_block(data.only([models[index].seed]), [models[index]], CONFIG)
         assert np.array_equal(alone[0], together[index])
     for size in (2, 3, 5, 7):
-        pieces = [
-            fleets.train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)
-        ]
+        pieces = [train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)]
         assert np.array_equal(np.concatenate(pieces), together)
     assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
 
@@ -67,9 +67,17 @@ def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
     config = TrainConfig(epochs=2)
     data = make_data(n=1500, n_features=21, seeds=range(2))
     models = make_models(range(2))
-    together = fleets.train_block(data, models, config)
+    together = train_block(data, models, config)
     for index, model in enumerate(models):
-        assert np.array_equal(fleets.train_block(data, [model], config)[0], together[index])
+        assert np.array_equal(train_block(data, [model], config)[0], together[index])
+
+
+def test_a_device_is_passed_in_and_all_agree_to_rounding():
+    """The same blocks by torch alone: other kernels, the same draws, noise and split."""
+    data, models = make_data(), make_models()
+    company = sorted(models, key=lambda model: not model.is_private)
+    plain = train_block(data, models, device=PlainDevice(company))
+    np.testing.assert_allclose(train_block(data, models), plain, atol=2e-4, rtol=2e-4)
 
 
 def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
@@ -145,7 +153,7 @@ def test_predictions_are_those_of_the_plain_network():
     """More records than are predicted at a time, and not a multiple of that."""
     fleet = assemble(make_data(n=1300), make_models())
     with torch.no_grad():
-        found, plain = fleets.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
+        found, plain = CPU.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
     np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
@@ -213,7 +221,7 @@ def test_private_models_without_noise_follow_the_slow_twin():
         TrainConfig(hidden=(5,), epochs=2, expected_batch=20, clip_norm=0.3),
     )
     model, sampling = Model(1, 0.5, 0.0), config.sampling(42)
-    logits = fleets.train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
+    logits = train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
     rows = data.train_rows[1]
     x = data.features.astype(np.float64)
     x = torch.from_numpy((x - x[rows].mean(axis=0)) / x[rows].std(axis=0))
@@ -279,14 +287,14 @@ def test_features_may_come_standardised():
 
 def test_a_secret_changes_every_model():
     data, models = make_data(), make_models([0])
-    public = fleets.train_block(data, models, CONFIG)
-    secret = fleets.train_block(data, models, CONFIG, secret=b"only we know")
+    public = train_block(data, models, CONFIG)
+    secret = train_block(data, models, CONFIG, secret=b"only we know")
     assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
 
 
 def test_threads_are_given_back():
     before = torch.get_num_threads()
-    fleets.train_block(make_data(), make_models([0]), CONFIG)
+    train_block(make_data(), make_models([0]), CONFIG)
     assert torch.get_num_threads() == before
 
 
@@ -313,7 +321,7 @@ def test_predictions_are_ordered_by_budget_seed_and_record(flags):
     assert found.budgets[1].epsilon_by_accountant["pld"] <= 2.0
     for (i, budget), seed in itertools.product(enumerate(found.budgets), range(4)):
         model = Model(seed, budget.epsilon, budget.noise_multiplier)
-        alone = fleets.train_block(data, [model], config)[0]
+        alone = train_block(data, [model], config)[0]
         assert np.array_equal(found.logits[i, seed], alone)
         assert np.array_equal(found.predicted[i, seed], alone > 0)
 
@@ -363,8 +371,8 @@ def test_a_gpu_where_there_is_none_is_refused():
 
 
 def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
-    monkeypatch.setattr(fleets, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'needs numba, .* pip install "pcer\[train\]"'):
+    monkeypatch.setattr("pcer.train.device.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 
 

@@ -8,7 +8,6 @@ from torch import nn
 from pcer.errors import InputError
 from pcer.train import Model, TrainConfig
 from pcer.train.config import NO_DP
-from pcer.train.engine import train_block
 from pcer.train.opacus import (
     batch_rows,
     make_module,
@@ -18,7 +17,7 @@ from pcer.train.opacus import (
 )
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
-from tests.train_cases import make_data
+from tests.train_cases import make_data, train_block
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from pcer.errors import InputError
 from pcer.train.accounting import calibrate
 from pcer.train.config import Sampling, TrainConfig
+from pcer.train.cpu import CpuDevice
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
     BlockResult,
@@ -79,7 +80,7 @@ def train_module(
     secret: bytes = b"",
 ) -> FloatArray:
     """Train one module and give its logits (record,) on all records."""
-    table = record_table(data, [model.seed], config, torch.device("cpu"))[:-1]
+    table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n = data.features.shape[1]
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)

@@ -105,12 +105,13 @@ def train_task(work: Work, block: Block) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
-    from pcer.train.engine import require_device, train_block
+    from pcer.train.device import choose_device
+    from pcer.train.engine import train_block
 
     _require_alike(work.versions)
-    require_device(work.device)
+    device = choose_device(work.device)
     data = _writable(work.data, {model.seed for model in block})
-    logits = train_block(data, block, work.config, device=work.device, secret=work.secret)
+    logits = train_block(data, block, work.config, device=device, secret=work.secret)
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return BlockResult(block, logits)

@@ -93,7 +93,7 @@ def require_engine(flags: EngineFlags) -> None:
 
         require_ray(flags)
         return
-    from pcer.train.engine import require_device
+    from pcer.train.device import require_device
 
     require_device(flags.device)
 
@@ -101,6 +101,8 @@ def require_engine(flags: EngineFlags) -> None:
 def _train_task(
     data: TrainingData, block: tuple[Model, ...], config: TrainConfig, device: str, secret: bytes
 ) -> BlockResult:
+    from pcer.train.device import choose_device
     from pcer.train.engine import train_block
 
-    return BlockResult(block, train_block(data, block, config, device=device, secret=secret))
+    logits = train_block(data, block, config, device=choose_device(device), secret=secret)
+    return BlockResult(block, logits)
