@@ -24,7 +24,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pcer.sweep.releases import Scores, attack_models
+from pcer.sweep.releases import attack_models
+from pcer.train import Predictions
 from pcer.train.accounting import Budget
 from pcer.train.config import TrainConfig
 
@@ -35,7 +36,7 @@ STUDY = {"adult": (46_033, 2), "acs": (50_000, 2), "compas": (6_172, 1), "bios":
 BATCH, STEPS_PER_MODEL, TIMED_STEPS = 256, 3_150, 200
 
 
-def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Scores]:
+def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Predictions]:
     """A sweep of that shape, and its scores: records of their own level, noise, no memory."""
     rng = np.random.default_rng(0)
     member = rng.random((N_SEEDS, n_records)) < 0.7
@@ -49,7 +50,7 @@ def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Scores]
     }
     dataset = SimpleNamespace(labels=rng.integers(0, 2, n_records), attribute=attributes.get)
     sweep = SimpleNamespace(dataset=dataset, attributes=tuple(attributes), config=TrainConfig())
-    return sweep, Scores(
+    return sweep, Predictions(
         budgets=tuple(
             Budget(epsilon=e, noise_multiplier=0.0, epsilon_by_accountant={}) for e in BUDGETS
         ),

@@ -31,8 +31,8 @@ from pcer.attacks.single import (
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.sweep import releases as sweep_release
-from pcer.sweep.releases import Scores, build_releases
-from pcer.train import TrainConfig
+from pcer.sweep.releases import build_releases
+from pcer.train import Predictions, TrainConfig
 from pcer.train.accounting import Budget
 from tests.simulate_sweep import scaled_logits, splits
 
@@ -153,7 +153,7 @@ def made_sweep(views, attributes):
         Budget(epsilon=1.0, noise_multiplier=1.0, epsilon_by_accountant={}),
         Budget(epsilon=math.inf, noise_multiplier=0.0, epsilon_by_accountant={}),
     )
-    scores = Scores(
+    scores = Predictions(
         budgets=budgets,
         seeds=tuple(range(N_MODELS)),
         logits=np.stack([one.logits, 2 * one.logits]),

@@ -11,7 +11,7 @@ from pcer.train import EngineFlags, Model, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.device import choose_device
-from pcer.train.fleet import gather_predictions, plan_blocks
+from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
 from tests.train_cases import (
@@ -103,9 +103,11 @@ def test_the_device_flag_reaches_the_device():
         for e, n in ((2.0, 1.1), (math.inf, 0.0))
     ]
     flags = EngineFlags(device="cuda")
-    blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block(8))
+    models = plan_models(budgets, data.seeds)
+    blocks = cut_blocks(models, block_size=flags.models_per_block(8))
     results = run_blocks(data, blocks, config=CONFIG, flags=flags)
-    assert np.isfinite(gather_predictions(data, budgets, results).logits).all()
+    found = gather_predictions(results, budgets=budgets, seeds=data.seeds, member=data.member)
+    assert np.isfinite(found.logits).all()
 
 
 def test_first_words_on_the_device_are_those_of_the_cpu():

@@ -26,7 +26,7 @@ from pcer.train import (
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
-from pcer.train.fleet import plan_blocks
+from pcer.train.fleet import cut_blocks, plan_models
 from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
@@ -302,11 +302,12 @@ def test_blocks_hold_every_model_once_and_few_splits():
     budgets = [
         Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
     ]
-    blocks = plan_blocks(budgets, range(50), block_size=24)
+    blocks = cut_blocks(plan_models(budgets, range(50)), block_size=24)
     assert len(blocks) == 13
     assert {len(block) for block in blocks} == {23, 24}
     assert sorted(m.seed for block in blocks for m in block) == sorted([*range(50)] * 6)
     assert max(len({m.seed for m in block}) for block in blocks) <= 5
+    assert cut_blocks([], block_size=24) == ()
 
 
 @pytest.mark.parametrize("flags", [EngineFlags(jobs=1), EngineFlags(jobs=2, block_size=3)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -36,29 +35,12 @@ from pcer.release import (
     Subject,
     Training,
 )
-from pcer.train import Budget, TrainConfig, joint_epsilon
+from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
 
 BoolArray = npt.NDArray[np.bool_]
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 """What to call, and with what."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """What every model of a sweep says about every record.
-
-    Attributes:
-        budgets: ascending, with the noise used and the epsilon spent.
-        seeds: the seeds.
-        logits: (budget, seed, record).
-        member: (seed, record), whether the record was trained on.
-    """
-
-    budgets: tuple[Budget, ...]
-    seeds: tuple[int, ...]
-    logits: npt.NDArray[np.float32]
-    member: BoolArray
 
 
 class Trained(Protocol):
@@ -91,7 +73,7 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained, scores: Scores, splits: Mapping[int, Split], *, n_processes: int = 1
+    sweep: Trained, scores: Predictions, splits: Mapping[int, Split], *, n_processes: int = 1
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -112,7 +94,7 @@ def build_releases(
 def _release(
     sweep: Trained,
     attribute: ProtectedAttribute,
-    scores: Scores,
+    scores: Predictions,
     splits: Mapping[int, Split],
     origin: tuple[Training, Provenance],
     attacked: Sequence[Attacked],
@@ -143,7 +125,9 @@ def _release(
     )
 
 
-def attack_models(sweep: Trained, scores: Scores, *, n_processes: int = 1) -> list[list[Attacked]]:
+def attack_models(
+    sweep: Trained, scores: Predictions, *, n_processes: int = 1
+) -> list[list[Attacked]]:
     """For every attribute and budget what the attacks found.
 
     Args:
@@ -180,7 +164,7 @@ def _run_all(tasks: Sequence[Task], n_processes: int) -> list[Any]:
     return found
 
 
-def _views(sweep: Trained, scores: Scores, b: int) -> list[BudgetScores]:
+def _views(sweep: Trained, scores: Predictions, b: int) -> list[BudgetScores]:
     """The models of a budget beside every attribute; all share the same arrays."""
     logits = scores.logits[b]
     return [
@@ -206,7 +190,7 @@ def _bounds(
 
 
 def _run(
-    scores: Scores,
+    scores: Predictions,
     b: int,
     s: int,
     split_id: str,
@@ -277,7 +261,7 @@ def _confusion(tn: int, fp: int, fn: int, tp: int) -> Confusion:
     return Confusion(tp=tp, fp=fp, tn=tn, fn=fn)
 
 
-def _training(sweep: Trained, scores: Scores) -> Training:
+def _training(sweep: Trained, scores: Predictions) -> Training:
     private = [budget for budget in scores.budgets if not math.isinf(budget.epsilon)]
     return Training(
         mechanism="dp-sgd" if private else "sgd",
@@ -296,7 +280,7 @@ def release_config(sweep: Trained) -> dict[str, Any]:
     }
 
 
-def _joint_privacy(sweep: Trained, scores: Scores, private: list[Budget]) -> dict[str, Any]:
+def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -> dict[str, Any]:
     """What releasing every model of the sweep costs a person who is in all training sets."""
     n_train = int(scores.member[0].sum())
     seeds = len(scores.seeds)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,19 @@ from pcer.store import (
     save_array,
     save_block,
 )
-from pcer.sweep.releases import Scores, build_releases, release_config
+from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
+    BlockResult,
     Budget,
     EngineFlags,
     Model,
+    Predictions,
     TrainConfig,
     TrainingData,
     calibrate,
-    plan_blocks,
+    cut_blocks,
+    gather_predictions,
+    plan_models,
     prepare,
     require_engine,
     run_blocks,
@@ -164,7 +167,7 @@ def _train_missing(
     on_progress: Callable[[int, int], None],
 ) -> None:
     done = {key for keys, _ in finished_blocks(work) for key in keys}
-    every = [m for block in plan_blocks(budgets, sweep.seeds, block_size=1) for m in block]
+    every = plan_models(budgets, sweep.seeds)
     missing = [model for model in every if _key(model) not in done]
     total = len(every)
     if missing:
@@ -179,7 +182,7 @@ def _train_missing(
         allow_missing=True,
     )
     count = total - len(missing)
-    blocks = _cut(missing, flags.models_per_block(total))
+    blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
     trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
     with closing(trained):
         for result in trained:
@@ -188,35 +191,36 @@ def _train_missing(
             on_progress(count, total)
 
 
-def _cut(models: list[Model], size: int) -> list[tuple[Model, ...]]:
-    n_blocks = -(-len(models) // size)
-    cuts = [len(models) * k // n_blocks for k in range(n_blocks + 1)]
-    return [tuple(models[a:b]) for a, b in pairwise(cuts)]
-
-
 def _key(model: Model) -> Key:
     return float(model.epsilon).hex(), model.seed
 
 
 def _collect(
     sweep: Sweep, work: Path, splits: dict[int, Split], budgets: Sequence[Budget]
-) -> Scores:
-    """All logits (budget, seed, record), from the finished blocks."""
-    n = sweep.dataset.n_records
-    logits = np.full((len(budgets), len(sweep.seeds), n), np.nan, dtype=np.float32)
-    row = {seed: index for index, seed in enumerate(sweep.seeds)}
-    place = {float(budget.epsilon).hex(): index for index, budget in enumerate(budgets)}
-    for keys, path in finished_blocks(work):
-        block = load_block(path, len(keys), n)
-        for (epsilon, seed), values in zip(keys, block, strict=True):
-            if epsilon in place and seed in row:
-                logits[place[epsilon], row[seed]] = values
-    if np.isnan(logits).any():
+) -> Predictions:
+    """What every model says, from the finished blocks; those may hold other models too."""
+    wanted = {_key(model): model for model in plan_models(budgets, sweep.seeds)}
+
+    def results() -> Iterator[BlockResult]:
+        for keys, path in finished_blocks(work):
+            block = load_block(path, len(keys), sweep.dataset.n_records)
+            for row, key in enumerate(keys):
+                if key in wanted:
+                    yield BlockResult((wanted[key],), block[row : row + 1])
+
+    member = _membership(sweep, splits)
+    found = gather_predictions(results(), budgets=budgets, seeds=sweep.seeds, member=member)
+    if np.isnan(found.logits).any():
         raise InputError(f"{work} holds scores that are not numbers; remove it and train again.")
-    member = np.zeros((len(sweep.seeds), n), dtype=bool)
-    for seed, index in row.items():
-        member[index, splits[seed].train] = True
-    return Scores(budgets=tuple(budgets), seeds=sweep.seeds, logits=logits, member=member)
+    return found
+
+
+def _membership(sweep: Sweep, splits: dict[int, Split]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """(seed, record), whether the seed's models were trained on the record."""
+    member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
+    for row, seed in enumerate(sweep.seeds):
+        member[row, splits[seed].train] = True
+    return member
 
 
 def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:
@@ -268,10 +272,7 @@ def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
         }
         for keys, path in finished_blocks(work)
     ]
-    member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
-    for row, seed in enumerate(sweep.seeds):
-        member[row, splits[seed].train] = True
-    save_array(work / MEMBERS, member)
+    save_array(work / MEMBERS, _membership(sweep, splits))
     index = {
         "format": "pcer-scores",
         "version": 1,

@@ -130,27 +130,36 @@ class Predictions:
         return self.logits >= 0
 
 
-def plan_blocks(
-    budgets: Sequence[Budget], seeds: Sequence[int], *, block_size: int
-) -> tuple[tuple[Model, ...], ...]:
-    """All models, seed by seed so that a block holds few splits, cut into equal blocks."""
-    models = [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+def plan_models(budgets: Sequence[Budget], seeds: Sequence[int]) -> list[Model]:
+    """One model for each budget and seed; seed by seed, so that a block holds few splits."""
+    return [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+
+
+def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model, ...], ...]:
+    """Models in their order, cut into as few blocks as the size allows, all about equal."""
     n_blocks = -(-len(models) // block_size)
-    cuts = [len(models) * i // n_blocks for i in range(n_blocks + 1)]
+    cuts = [len(models) * i // max(1, n_blocks) for i in range(n_blocks + 1)]
     return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
 
 
 def gather_predictions(
-    data: TrainingData, budgets: Sequence[Budget], results: Iterable[BlockResult]
+    results: Iterable[BlockResult],
+    *,
+    budgets: Sequence[Budget],
+    seeds: Sequence[int],
+    member: BoolArray,
 ) -> Predictions:
-    """Put the logits of all blocks in their places; blocks may come in any order."""
+    """Put the logits of all blocks in their places; blocks may come in any order.
+
+    A model that no block holds has NaN for logits.
+    """
     place = {b.epsilon: i for i, b in enumerate(budgets)}
-    row = {seed: i for i, seed in enumerate(data.seeds)}
-    logits = np.empty((len(budgets), len(data.seeds), data.n_records), dtype=np.float32)
+    row = {seed: i for i, seed in enumerate(seeds)}
+    logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
     for result in results:
         for model, values in zip(result.models, result.logits, strict=True):
             logits[place[model.epsilon], row[model.seed]] = values
-    return Predictions(budgets=tuple(budgets), seeds=data.seeds, logits=logits, member=data.member)
+    return Predictions(budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member)
 
 
 def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:

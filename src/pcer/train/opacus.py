@@ -25,7 +25,7 @@ from pcer.train.fleet import (
     Predictions,
     TrainingData,
     gather_predictions,
-    plan_blocks,
+    plan_models,
 )
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
@@ -61,14 +61,13 @@ def train_modules(
     """
     config = config or TrainConfig()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    (models,) = plan_blocks(calibrated, data.seeds, block_size=len(budgets) * len(data.seeds))
 
     def results() -> Iterator[BlockResult]:
-        for model in models:
+        for model in plan_models(calibrated, data.seeds):
             logits = train_module(factory, data, model, config, secret=secret)
             yield BlockResult((model,), logits[None])
 
-    return gather_predictions(data, calibrated, results())
+    return gather_predictions(results(), budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
 def train_module(
