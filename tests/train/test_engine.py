@@ -271,11 +271,18 @@ def test_missing_values_become_the_training_mean_where_allowed():
         fleets.record_table(holes, [0], TrainConfig(standardise=False), CPU)
 
 
-def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39, -1e39])
+def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
     data = make_data()
-    data.features[3, 3] = np.inf
-    with pytest.raises(InputError, match="the first is record 3"):
-        TrainingData.of(data.features, data.labels, data.train_rows, allow_missing=True)
+    features = data.features.astype(np.float64)
+    features[3, 3] = features[8, 3] = value
+    features[5, 1] = np.nan
+    with pytest.raises(
+        InputError,
+        match=r"NaN for a missing value, but 2 records are not \(the first is record 3\), in 1 "
+        r"columns \(the first is column 3\); drop",
+    ):
+        TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
 
 
 def test_features_may_come_standardised():
@@ -337,7 +344,7 @@ def test_training_learns():
 def test_nan_features_are_refused():
     data = make_data()
     data.features[17, 2] = np.nan
-    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\); drop"):
+    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\), in 1"):
         TrainingData.of(data.features, data.labels, data.train_rows)
 
 

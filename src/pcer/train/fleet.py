@@ -50,9 +50,11 @@ class TrainingData:
             allow_missing: take NaN for a missing value, which standardising sets to the training
                 mean; otherwise NaN is refused.
         """
-        table = np.array(features, dtype=np.float32, order="C")
+        with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+            table = np.array(features, dtype=np.float32, order="C")
         target = np.asarray(labels)
-        _check_table(np.nan_to_num(table, posinf=np.inf) if allow_missing else table, target)
+        _check_table(table, target)
+        _check_numbers(table, allow_missing=allow_missing)
         rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
         _check_rows(rows, len(table))
         return cls(features=table, labels=target.astype(np.float32), train_rows=rows)
@@ -167,17 +169,24 @@ def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:
         raise InputError(
             f"features must be a table (record, feature), but its shape is {features.shape}."
         )
-    broken = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if broken.size:
-        raise InputError(
-            f"features must be finite, but {broken.size} records are not (the first is record "
-            f"{broken[0]}); drop these records or fill the values in."
-        )
     if labels.shape != (len(features),) or not np.isin(labels, (0, 1)).all():
         raise InputError(
             f"labels must hold one 0 or 1 for each of the {len(features)} records, but its shape "
             f"is {labels.shape} and its values start with {labels.ravel()[:5].tolist()}."
         )
+
+
+def _check_numbers(features: FloatArray, *, allow_missing: bool) -> None:
+    broken = np.isinf(features) if allow_missing else ~np.isfinite(features)
+    if not broken.any():
+        return
+    rows, columns = (np.flatnonzero(broken.any(axis=axis)) for axis in (1, 0))
+    allowed = ", or NaN for a missing value" if allow_missing else ""
+    raise InputError(
+        f"features must be finite and fit float32{allowed}, but {rows.size} records are not (the "
+        f"first is record {rows[0]}), in {columns.size} columns (the first is column "
+        f"{columns[0]}); drop these records or fill the values in."
+    )
 
 
 def _check_rows(train_rows: Mapping[int, IntArray], n_records: int) -> None:
