@@ -288,6 +288,15 @@ def test_no_room_on_the_disk(tmp_path):
     run_sweep(tiny(), tmp_path, flags=FLAGS)
 
 
+def test_a_model_that_diverges_stops_the_sweep_and_is_not_written(tmp_path):
+    settings = {"epochs": 1, "expected_batch": 50, "hidden": (4,), "learning_rate": 1e30}
+    sweep = tiny(budgets=(math.inf,), config=TrainConfig(**settings))
+    with pytest.raises(InputError, match="seed 0 without privacy and 1 more diverged"):
+        run_sweep(sweep, tmp_path, flags=FLAGS)
+    assert not list(tmp_path.glob("*.release.json"))
+    assert not list((tmp_path / "tiny.scores").glob("block-*"))
+
+
 def test_a_damaged_block_is_not_used(tmp_path):
     run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
     block = next((tmp_path / "tiny.scores").glob("block-*.npy"))

@@ -292,6 +292,63 @@ def test_features_may_come_standardised():
     np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [2e15, 1e19, 1e37])
+def test_features_whose_squares_overflow_are_refused_before_training(size):
+    data = make_data()
+    features = data.features.copy()
+    features[[7, 9], 2] = size
+    large = TrainingData.of(features, data.labels, data.train_rows)
+    config = TrainConfig(hidden=(16, 8), epochs=1, expected_batch=40, standardise=False)
+    for device in (CPU, PlainDevice([])):
+        with pytest.raises(
+            InputError,
+            match=r"below about 1e\+15 .* those of 2 records in the split of seed 0 are not \(the "
+            r"first is record 7\); scale the features, or set config.standardise",
+        ):
+            train_block(large, make_models(), config, device=device)
+    assert np.isfinite(train_block(large, make_models())).all()
+
+
+def test_a_feature_that_only_test_records_have_is_refused_where_it_overflows():
+    data = make_data()
+    features = np.concatenate([data.features, np.zeros((300, 1))], axis=1)
+    outside = sorted(set(range(300)) - set(data.train_rows[2].tolist()))[4]
+    features[outside, 9] = 1e38
+    rows = {2: data.train_rows[2]}
+    for device in (CPU, PlainDevice([])):
+        with pytest.raises(
+            InputError,
+            match=rf"seed 2 are not \(the first is record {outside}\); a feature that is constant",
+        ):
+            train_block(
+                TrainingData.of(features, data.labels, rows), make_models([2]), device=device
+            )
+
+
+@pytest.mark.parametrize("epsilon", [NO_DP, 2.0])
+def test_a_model_whose_training_diverges_is_named_and_nothing_is_given(epsilon):
+    config = dataclasses.replace(CONFIG, learning_rate=1e30, clip_norm=1e30)
+    models = [Model(3, epsilon, 0.0), Model(1, epsilon, 0.0)]
+    which = "without privacy" if epsilon == NO_DP else "at epsilon 2"
+    sentence = rf"seed 3 {which} and 1 more diverged: .* lower learning_rate \(now 1e\+30\)"
+    with pytest.raises(InputError, match=sentence):
+        train_block(make_data(), models, config)
+
+
+def test_weights_that_are_not_numbers_are_seen_even_if_the_predictions_are():
+    class Broken(CpuDevice):
+        def fit(self, fleet):
+            state = super().fit(fleet)
+            state.weights[1, 0] = math.nan
+            return state
+
+        def predict(self, fleet, state):
+            return np.zeros((len(fleet.slots), fleet.n_records), dtype=np.float32)
+
+    with pytest.raises(InputError, match="training of seed 2 without privacy diverged"):
+        train_block(make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken())
+
+
 def test_a_secret_changes_every_model():
     data, models = make_data(), make_models([0])
     public = train_block(data, models, CONFIG)

@@ -65,6 +65,15 @@ def test_any_module_gives_the_same_outputs():
     assert found.budgets[1].epsilon_by_accountant["pld"] <= 3.0
 
 
+def test_a_module_whose_training_diverges_is_named():
+    model, config = (
+        Model(2, NO_DP, 0.0),
+        TrainConfig(epochs=2, expected_batch=70, learning_rate=1e30),
+    )
+    with pytest.raises(InputError, match="The training of seed 2 without privacy diverged"):
+        train_module(same_start(model), make_data(), model, config)
+
+
 def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
     torch.manual_seed(3)
     before = torch.random.get_rng_state()

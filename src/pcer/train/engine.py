@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pcer.errors import InputError
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.fleet import FloatArray, Model, TrainingData
+from pcer.train.fleet import FloatArray, Model, TrainingData, require_sound
 from pcer.train.schedule import Draw, Schedule, Widths
 from pcer.train.step import (
     LANES,
@@ -41,6 +41,10 @@ CHUNK = 8192
 
 EXTRA_COLUMNS = 3
 """What the table of records holds besides the features: a 1, the squared norm, the label."""
+
+LARGEST_SQUARE = 1e30
+"""Largest squared norm of a record: its products with weights and signals must fit float32 too,
+whose largest number is 3.4e38."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +111,19 @@ def train_block(
     device: Device,
     secret: bytes = b"",
 ) -> FloatArray:
-    """Train a block of models together and give their logits (model, record) on all records."""
+    """Train a block of models together and give their logits (model, record) on all records.
+
+    Raises:
+        InputError: features are too large, or the training of a model diverged.
+    """
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
     with torch.no_grad(), one_thread():
         fleet = assemble(data, company, config, device=device, secret=secret)
-        logits = device.predict(fleet, device.fit(fleet))
+        state = device.fit(fleet)
+        logits = device.predict(fleet, state)
+        sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
+    require_sound(company, sound, config)
     return logits[np.argsort(order)]
 
 
@@ -155,7 +166,27 @@ def record_table(
     for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
         train = torch.from_numpy(data.train_rows[seed]).to(place) if config.standardise else None
         device.fill(given, labels, train, part)
+    _require_small(table[:-1, n + 1], seeds, config)
     return table
+
+
+def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -> None:
+    """Raise InputError if a record's squared norm, or its products, would overflow."""
+    if bool((squares <= LARGEST_SQUARE).all()):  # the CPU waits for the device
+        return
+    large = ~(squares <= LARGEST_SQUARE).view(len(seeds), -1).cpu().numpy()
+    split = int(large.any(axis=1).argmax())
+    remedy = (
+        "a feature that is constant among the training records is only shifted: drop it, or those "
+        "records"
+        if config.standardise
+        else "scale the features, or set config.standardise"
+    )
+    raise InputError(
+        f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but those "
+        f"of {large[split].sum()} records in the split of seed {seeds[split]} are not (the first "
+        f"is record {large[split].argmax()}); {remedy}."
+    )
 
 
 def fill_plainly(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:

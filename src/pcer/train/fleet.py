@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
 from pcer.train.accounting import Budget
-from pcer.train.config import NO_DP
+from pcer.train.config import NO_DP, TrainConfig
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -142,6 +142,26 @@ def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model
     n_blocks = -(-len(models) // block_size)
     cuts = [len(models) * i // max(1, n_blocks) for i in range(n_blocks + 1)]
     return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
+
+
+def require_sound(models: Sequence[Model], sound: BoolArray, config: TrainConfig) -> None:
+    """Raise InputError, naming a model, unless all have finite weights and logits.
+
+    Args:
+        models: the models that were trained.
+        sound: (model,), whether all its numbers are finite.
+        config: how they were trained.
+    """
+    if sound.all():
+        return
+    diverged = [model for model, is_sound in zip(models, sound, strict=True) if not is_sound]
+    first, others = diverged[0], f" and {len(diverged) - 1} more" * (len(diverged) > 1)
+    budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
+    raise InputError(
+        f"The training of seed {first.seed} {budget}{others} diverged: weights or predictions are "
+        f"no longer finite numbers, and none are kept; lower learning_rate (now "
+        f"{config.learning_rate:g}), or scale the features."
+    )
 
 
 def gather_predictions(

@@ -26,6 +26,7 @@ from pcer.train.fleet import (
     TrainingData,
     gather_predictions,
     plan_models,
+    require_sound,
 )
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
@@ -89,7 +90,9 @@ def train_module(
         optimizer = private_optimizer(module, model, config, sampling, secret)
         batches = (train[rows] for rows in batch_rows(model, sampling, secret))
         fit_module(module, optimizer, features, labels, batches)
-        return predict_module(module, features)
+        logits = predict_module(module, features)
+    require_sound([model], np.array([np.isfinite(logits).all()]), config)
+    return logits
 
 
 def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: bytes) -> nn.Module:
