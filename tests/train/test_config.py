@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,14 @@ from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
-from pcer.train.config import Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
+from pcer.train.config import (
+    Accountant,
+    Engine,
+    EngineFlags,
+    TrainConfig,
+    parse_budgets,
+    usable_cores,
+)
 
 
 def test_defaults_are_the_papers():
@@ -88,6 +96,19 @@ def test_block_size_suits_the_device():
     assert EngineFlags(block_size=5).models_per_block(300) == 5
     assert EngineFlags(device="cuda", jobs=8).n_processes == 1
     assert EngineFlags().n_processes >= 1
+
+
+def test_cores_are_counted_as_the_system_allows(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 4, raising=False)
+    assert usable_cores() == 4
+    monkeypatch.delattr(os, "process_cpu_count")
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert EngineFlags().n_processes == 2
+    monkeypatch.setattr(os, "cpu_count", lambda: None)  # it does not know
+    assert EngineFlags().n_attackers == 1
 
 
 def test_budgets_are_read_from_text():

@@ -218,7 +218,15 @@ class EngineFlags:
     @property
     def n_attackers(self) -> int:
         """Processes that attack the trained models; also beside a GPU."""
-        return self.jobs or len(os.sched_getaffinity(0))
+        return self.jobs or usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; all of the machine's where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS and Windows do not
+        return len(os.sched_getaffinity(0))
+    count = getattr(os, "process_cpu_count", os.cpu_count)  # the first from Python 3.13 on
+    return count() or 1
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:

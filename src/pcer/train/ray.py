@@ -30,7 +30,7 @@ import numpy as np
 
 from pcer._version import __version__
 from pcer.errors import InputError, PcerError
-from pcer.train.config import EngineFlags, TrainConfig
+from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
 MAX_RETRIES = 3
@@ -243,7 +243,7 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
     ):
         yield {
             "address": LOCAL,
-            "num_cpus": flags.jobs or _cores(),
+            "num_cpus": flags.jobs or usable_cores(),
             "include_dashboard": False,
             "object_store_memory": max(LEAST_STORE, store_bytes),
             "_temp_dir": folder,
@@ -360,10 +360,6 @@ def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
 def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
     """Room for the records twice and for every result in flight: nothing goes to the disk."""
     rows = sum(rows.nbytes for rows in data.train_rows.values())
-    in_flight = min(len(blocks), 2 * _cores()) * max(map(len, blocks), default=0)
+    in_flight = min(len(blocks), 2 * usable_cores()) * max(map(len, blocks), default=0)
     result = data.n_records * np.float32().nbytes
     return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
