@@ -26,7 +26,7 @@ from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
 from pcer.store import owned
 from pcer.sweep import run as sweep_module
-from pcer.sweep.run import Sweep, run_sweep
+from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
@@ -220,6 +220,25 @@ def test_a_finished_sweep_is_not_trained_again(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(sweep_module, "run_blocks", None)
     paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
     assert {name: path.read_bytes() for name, path in paths.items()} == whole
+
+
+def test_a_release_is_read_once_however_often_it_is_asked_for(tmp_path, monkeypatch):
+    read, seen = sweep_module.read_release, []
+
+    def counted(path):
+        seen.append(path.name)
+        return read(path)
+
+    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    monkeypatch.setattr(sweep_module, "read_release", counted)
+    both = ["tiny.age.release.json", "tiny.sex.release.json"]
+    assert is_finished(tiny(seeds=(0, 1)), tmp_path)
+    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    assert not is_finished(tiny(), tmp_path)
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+    assert sorted(seen) == both
+    assert is_finished(tiny(), tmp_path)  # they were written anew, and so are read anew
+    assert sorted(seen) == sorted([*both, *both])
 
 
 def test_more_seeds_extend_a_sweep_and_fewer_are_refused(tmp_path, whole):

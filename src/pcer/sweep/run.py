@@ -12,15 +12,16 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer.data import GroupedDataset, Split, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, write_files
-from pcer.release import Release, read_release
+from pcer.release import read_release
 from pcer.store import (
     Key,
     finished_blocks,
@@ -121,7 +122,7 @@ def run_sweep(
         return paths
     with owned(work):
         require_same_settings(work, sweep.settings)
-        _require_same_releases(sweep, paths)
+        _checked_releases(sweep, paths)
         splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
         budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
         _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
@@ -227,33 +228,47 @@ def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:
     """Whether every release is there already, of the same settings, data and models."""
     if not all(path.exists() for path in paths.values()):
         return False
-    _require_same_releases(sweep, paths)
-    return all(_models(read_release(path)) == _wanted(sweep) for path in paths.values())
+    wanted = _wanted(sweep)
+    return all(old.models == wanted for old in _checked_releases(sweep, paths))
 
 
-def _require_same_releases(sweep: Sweep, paths: dict[str, Path]) -> None:
-    """Never overwrite a release of other settings or data, nor one with more models."""
+class _OldRelease(NamedTuple):
+    """What a release must have in common with the sweep that would write it again."""
+
+    settings: dict[str, Any]
+    models: set[tuple[float, int]]
+
+
+def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]:
+    """The releases that are there; never overwrite one of other settings, data or more models."""
     wanted = {"data_digest": f"sha256:{sweep.dataset.digest}", **release_config(sweep)}
-    for path in paths.values():
-        if not path.exists():
-            continue
-        old = read_release(path)
-        found = {"data_digest": old.provenance.data_digest, **(old.training.config or {})}
-        for name in sorted({*found, *wanted}):
-            if found.get(name) != wanted.get(name):
+    found = {path: _read_old(path) for path in paths.values() if path.exists()}
+    for path, old in found.items():
+        for name in sorted({*old.settings, *wanted}):
+            if old.settings.get(name) != wanted.get(name):
                 raise InputError(
-                    f"{path} was trained with {name} {found.get(name)!r}, and now it is "
+                    f"{path} was trained with {name} {old.settings.get(name)!r}, and now it is "
                     f"{wanted.get(name)!r}; choose another folder, or remove the file."
                 )
-        if dropped := len(_models(old) - _wanted(sweep)):
+        if dropped := len(old.models - _wanted(sweep)):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
                 "or name their budgets and seeds too."
             )
+    return list(found.values())
 
 
-def _models(release: Release) -> set[tuple[float, int]]:
-    return {(run.budget, run.seed) for run in release.runs}
+def _read_old(path: Path) -> _OldRelease:
+    state = path.stat()
+    return _read_state(path, (state.st_ino, state.st_size, state.st_mtime_ns))
+
+
+@lru_cache(maxsize=64)
+def _read_state(path: Path, state: tuple[int, ...]) -> _OldRelease:
+    """A release is large and asked for before, at and after the start: read it once as it is."""
+    release = read_release(path)
+    settings = {"data_digest": release.provenance.data_digest, **(release.training.config or {})}
+    return _OldRelease(settings, {(run.budget, run.seed) for run in release.runs})
 
 
 def _wanted(sweep: Sweep) -> set[tuple[float, int]]:
