@@ -1,7 +1,7 @@
 """Finished blocks of work in a folder: each is an array and the names of its rows.
 
 A block is written whole or not at all, so a killed job finds what is finished and does only what
-is missing.
+is missing. What the numbers mean is the job's own matter.
 """
 
 from __future__ import annotations
@@ -33,8 +33,16 @@ def save_block(folder: Path, keys: Sequence[Key], values: np.ndarray[Any, Any]) 
 def finished_blocks(folder: Path) -> Iterator[tuple[list[Key], Path]]:
     """Keys and array file of every finished block."""
     for path in sorted(folder.glob("block-*.json")):
-        keys = [(str(setting), int(seed)) for setting, seed in read_json(path)["models"]]
-        yield keys, path.with_suffix(".npy")
+        yield _keys(read_json(path), path), path.with_suffix(".npy")
+
+
+def _keys(record: Any, path: Path) -> list[Key]:
+    try:
+        return [(str(setting), int(seed)) for setting, seed in record["models"]]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"{path} does not name the rows of a block; remove its folder and run again."
+        ) from None
 
 
 def load_block(path: Path, n_rows: int, n_columns: int) -> np.ndarray[Any, Any]:
@@ -42,9 +50,12 @@ def load_block(path: Path, n_rows: int, n_columns: int) -> np.ndarray[Any, Any]:
     try:
         block: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
-        raise InputError(f"{path} cannot be read; remove its folder and train again.") from None
+        raise InputError(f"{path} cannot be read; remove its folder and run again.") from None
     if block.shape != (n_rows, n_columns) or block.dtype != np.float32:
-        raise InputError(f"{path} is not a block of this sweep; remove its folder, train again.")
+        raise InputError(
+            f"{path} must hold {n_rows} rows of {n_columns} numbers (float32), but has shape "
+            f"{block.shape} ({block.dtype}); remove its folder and run again."
+        )
     return block
 
 
@@ -62,6 +73,6 @@ def save_array(path: Path, values: np.ndarray[Any, Any]) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OutputError(
-            f"{path} cannot be written ({error.strerror}); make room and run the same command "
-            "again: what is finished is kept."
+            f"{path} cannot be written ({error.strerror}); make room and run again: what is "
+            "finished is kept."
         ) from None

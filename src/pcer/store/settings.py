@@ -22,6 +22,6 @@ def require_same_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if before.get(name) != value:
             raise InputError(
-                f"{folder} holds a sweep with {name} {before.get(name)!r}, but {value!r} is asked "
-                "for; choose another folder, or remove this one."
+                f"{folder} was made with {name} {before.get(name)!r}, but {value!r} is asked for; "
+                "choose another folder, or remove this one."
             )
