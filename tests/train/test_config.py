@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
 from pcer.train.config import (
+    ADDED_SETTINGS,
     Accountant,
     Engine,
     EngineFlags,
@@ -35,6 +36,20 @@ def test_config_survives_json():
 def test_unknown_setting_is_refused_by_name():
     with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, clip_norm"):
         TrainConfig.from_dict({"epoch": 3})
+
+
+def test_an_added_setting_says_what_older_versions_did():
+    """Whoever adds one says so in ADDED_SETTINGS, or sweeps of older versions could not go on."""
+    first = "hidden epochs expected_batch learning_rate momentum clip_norm dp_delta accountant"
+    added = set(TrainConfig().to_dict()) - {*first.split(), "standardise", "split"}
+    assert added == set(ADDED_SETTINGS)
+
+
+def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch):
+    monkeypatch.setitem(ADDED_SETTINGS, "momentum", 0.5)  # as if it were new, with another default
+    old = {name: value for name, value in TrainConfig().to_dict().items() if name != "momentum"}
+    assert TrainConfig.from_dict(old).momentum == 0.5
+    assert TrainConfig.from_dict({**old, "momentum": 0.2}).momentum == 0.2
 
 
 @pytest.mark.parametrize(

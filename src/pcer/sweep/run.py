@@ -25,6 +25,7 @@ from pcer.release import read_release
 from pcer.store import (
     Key,
     finished_blocks,
+    keep_settings,
     load_block,
     owned,
     require_same_settings,
@@ -33,6 +34,7 @@ from pcer.store import (
 )
 from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
+    ADDED_SETTINGS,
     BlockResult,
     Budget,
     EngineFlags,
@@ -121,7 +123,7 @@ def run_sweep(
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with owned(work):
-        require_same_settings(work, sweep.settings)
+        keep_settings(work, sweep.settings, added=ADDED_SETTINGS)
         _checked_releases(sweep, paths)
         splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
         budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
@@ -244,12 +246,7 @@ def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]
     wanted = {"data_digest": f"sha256:{sweep.dataset.digest}", **release_config(sweep)}
     found = {path: _read_old(path) for path in paths.values() if path.exists()}
     for path, old in found.items():
-        for name in sorted({*old.settings, *wanted}):
-            if old.settings.get(name) != wanted.get(name):
-                raise InputError(
-                    f"{path} was trained with {name} {old.settings.get(name)!r}, and now it is "
-                    f"{wanted.get(name)!r}; choose another folder, or remove the file."
-                )
+        require_same_settings(old.settings, wanted, added=ADDED_SETTINGS, where=path)
         if dropped := len(old.models - _wanted(sweep)):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "

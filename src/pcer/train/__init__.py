@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pcer.train.accounting import NOISE_STEPS, Budget, calibrate, epsilon_spent, joint_epsilon
-from pcer.train.config import NO_DP, Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
+from pcer.train.config import (
+    ADDED_SETTINGS,
+    NO_DP,
+    Accountant,
+    Engine,
+    EngineFlags,
+    TrainConfig,
+    parse_budgets,
+)
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -16,6 +24,7 @@ from pcer.train.fleet import (
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
 
 __all__ = [
+    "ADDED_SETTINGS",
     "NOISE_STEPS",
     "NO_DP",
     "Accountant",
