@@ -163,12 +163,12 @@ save, write = sweep.save_block, sweep.write_files
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-def save_block(*arguments):
+def save_block(*arguments, **more):
     global seen
     seen += 1
     if stage == "before" and seen == block:
         die()
-    save(*arguments)
+    save(*arguments, **more)
     if stage == "after" and seen == block:
         die()
 

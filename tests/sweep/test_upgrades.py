@@ -14,8 +14,14 @@ from pcer.data import split
 from pcer.errors import InputError
 from pcer.sweep import run as sweep_module
 from pcer.sweep.run import Sweep, is_finished, run_sweep
-from pcer.train import ADDED_SETTINGS, TrainConfig, TrainingData, train_seeds
-from tests.sweep.test_run import CONFIG, FLAGS, tiny, tiny_dataset
+from pcer.train import (
+    ADDED_SETTINGS,
+    TrainConfig,
+    TrainingData,
+    installed_versions,
+    train_seeds,
+)
+from tests.sweep.test_run import CONFIG, FLAGS, command, tiny, tiny_dataset
 
 OLD_SETTINGS = {
     "dataset": "tiny",
@@ -70,8 +76,16 @@ def write_old_folder(folder: Path, **settings: object) -> None:
 def test_an_old_folder_goes_on_although_a_setting_was_added(tmp_path):
     write_old_folder(tmp_path)
     done: list[int] = []
-    paths = run_sweep(later(), tmp_path, flags=FLAGS, on_progress=lambda n, total: done.append(n))
+    told: list[str] = []
+    paths = run_sweep(
+        later(),
+        tmp_path,
+        flags=FLAGS,
+        on_progress=lambda n, total: done.append(n),
+        on_note=told.append,
+    )
     assert done[0] == 2
+    assert "2 by versions that were not noted, 6 by dp-accounting " in told[0]
     fresh = run_sweep(later(), tmp_path / "fresh", flags=FLAGS)
     for name, path in paths.items():
         runs, expected = (json.loads(p.read_text())["runs"] for p in (path, fresh[name]))
@@ -116,3 +130,89 @@ def test_a_release_with_a_setting_that_is_gone_is_refused_by_name(tmp_path):
     sentence = r"release\.json was made with dropout 0\.0, a setting that this version .* not have"
     with pytest.raises(InputError, match=sentence):
         is_finished(tiny(), tmp_path)
+
+
+def notes(paths: dict[str, Path]) -> list[list[str]]:
+    return [json.loads(path.read_text())["subject"]["notes"] for path in paths.values()]
+
+
+def begin(folder: Path, n_blocks: int) -> None:
+    """A sweep that this version began and that was stopped after some blocks of three models."""
+    saved = 0
+
+    def stop(done: int, total: int) -> None:
+        nonlocal saved
+        saved += 1
+        if saved > n_blocks:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(tiny(), folder, flags=FLAGS, on_progress=stop)
+
+
+def upgrade(monkeypatch, **versions: str) -> None:
+    """From now on other versions are installed."""
+    now = {**installed_versions(), **versions}
+    monkeypatch.setattr(sweep_module, "installed_versions", lambda: now)
+
+
+def test_an_upgrade_between_two_parts_is_told_and_written_into_the_release(tmp_path, monkeypatch):
+    begin(tmp_path, 1)
+    before = installed_versions()
+    upgrade(monkeypatch, pcer="99.1", torch="99.2")
+    told: list[str] = []
+    paths = run_sweep(tiny(), tmp_path, flags=FLAGS, on_note=told.append)
+    (sentence,) = told
+    old = f"pcer {before['pcer']} and torch {before['torch']}"
+    assert f": 2 by {old}, 6 by pcer 99.1 and torch 99.2; trained by one" in sentence
+    assert all(sentence in found for found in notes(paths))
+    assert [found.index(sentence) for found in notes(paths)] == [1, 1]  # after the dataset's own
+
+
+def test_the_same_versions_write_the_same_bytes_as_an_uninterrupted_sweep(tmp_path):
+    begin(tmp_path / "parts", 2)
+    told: list[str] = []
+    parts = run_sweep(tiny(), tmp_path / "parts", flags=FLAGS, on_note=told.append)
+    whole = run_sweep(tiny(), tmp_path / "whole", flags=FLAGS, on_note=told.append)
+    assert told == []
+    assert [p.read_bytes() for p in parts.values()] == [p.read_bytes() for p in whole.values()]
+
+
+def test_models_that_are_not_of_this_sweep_are_not_told_of(tmp_path, monkeypatch):
+    sweep = tiny(seeds=(0, 1), attributes=("sex",))
+    run_sweep(tiny(seeds=(2, 3)), tmp_path, flags=FLAGS, keep_scores=True)
+    for path in tmp_path.glob("*.release.json"):
+        path.unlink()
+    upgrade(monkeypatch, numba="99.0")
+    told: list[str] = []
+    paths = run_sweep(sweep, tmp_path, flags=FLAGS, keep_scores=True, on_note=told.append)
+    assert told == []
+    assert not any("versions" in note for found in notes(paths) for note in found)
+
+
+def test_every_block_notes_what_trained_it(tmp_path):
+    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
+    blocks = list((tmp_path / "tiny.scores").glob("block-*.json"))
+    assert len(blocks) == 3
+    for path in blocks:
+        made_with = json.loads(path.read_text())["made_with"]
+        assert made_with == installed_versions()
+        assert {"pcer", "numba", "numpy", "torch"} <= set(made_with)
+
+
+def test_the_command_says_so_on_stderr(tmp_path):
+    arguments = ["train", "compas", "--attribute", "race", "--budgets", "none", "--seeds", "2"]
+    quick = ["--epochs", "1", "--hidden", "4", "--batch", "1000", "-o", tmp_path, "--keep-scores"]
+    more = ["--block-size", "1", "--jobs", "1"]
+    done = command(*arguments, *quick, *more)
+    assert done.returncode == 0, done.stderr
+    assert "Not all models" not in done.stderr
+    first, second = sorted((tmp_path / "compas.scores").glob("block-*.json"))
+    record = json.loads(first.read_text())
+    record["made_with"]["torch"] = "1.0.0"
+    first.write_text(json.dumps(record))
+    second.unlink()
+    again = command(*arguments, *quick, *more)
+    assert again.returncode == 0, again.stderr
+    assert "release: 1 by torch 1.0.0, 1 by torch " in " ".join(again.stderr.split())
+    assert "Not all models" not in again.stdout

@@ -73,7 +73,12 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained, scores: Predictions, splits: Mapping[int, Split], *, n_processes: int = 1
+    sweep: Trained,
+    scores: Predictions,
+    splits: Mapping[int, Split],
+    *,
+    notes: Sequence[str] = (),
+    n_processes: int = 1,
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -81,12 +86,13 @@ def build_releases(
         sweep: what was trained.
         scores: what the models say.
         splits: who was trained on, by seed.
+        notes: for the reader, beside the dataset's own.
         n_processes: how many attacks run at the same time; the result is the same bytes.
     """
     origin = _training(sweep, scores), _provenance(sweep.dataset)
     attacked = attack_models(sweep, scores, n_processes=n_processes)
     return {
-        name: _release(sweep, sweep.dataset.attribute(name), scores, splits, origin, budgets)
+        name: _release(sweep, sweep.dataset.attribute(name), scores, splits, origin, budgets, notes)
         for name, budgets in zip(sweep.attributes, attacked, strict=True)
     }
 
@@ -98,6 +104,7 @@ def _release(
     splits: Mapping[int, Split],
     origin: tuple[Training, Provenance],
     attacked: Sequence[Attacked],
+    notes: Sequence[str],
 ) -> Release:
     dataset = sweep.dataset
     runs = [
@@ -116,7 +123,7 @@ def _release(
             unit_of_privacy="record",
             n_records=dataset.n_records,
             n_missing_group=attribute.n_missing,
-            notes=[*dataset.notes, *pooled_notes(len(scores.seeds)), *alarms],
+            notes=[*dataset.notes, *notes, *pooled_notes(len(scores.seeds)), *alarms],
         ),
         training=origin[0],
         runs=runs,

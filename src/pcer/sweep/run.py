@@ -32,6 +32,7 @@ from pcer.store import (
     save_array,
     save_block,
 )
+from pcer.sweep.origin import version_note
 from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
     ADDED_SETTINGS,
@@ -45,6 +46,7 @@ from pcer.train import (
     calibrate,
     cut_blocks,
     gather_predictions,
+    installed_versions,
     plan_models,
     prepare,
     require_engine,
@@ -100,6 +102,7 @@ def run_sweep(
     flags: EngineFlags,
     keep_scores: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_note: Callable[[str], None] = lambda sentence: None,
 ) -> dict[str, Path]:
     """Train what is missing and write one release per attribute.
 
@@ -109,6 +112,8 @@ def run_sweep(
         flags: how fast.
         keep_scores: keep the models' scores of every record, for attacks; they are about persons.
         on_progress: called with (models done, models in all).
+        on_note: called, before training, with a sentence that the releases will carry: that not
+            one version of pcer and its packages trained all models.
 
     Returns:
         The release files by attribute.
@@ -127,9 +132,12 @@ def run_sweep(
         _checked_releases(sweep, paths)
         splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
         budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
+        notes = _version_notes(work, plan_models(budgets, sweep.seeds))
+        for note in notes:
+            on_note(note)
         _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
         scores = _collect(sweep, work, splits, budgets)
-        releases = build_releases(sweep, scores, splits, n_processes=flags.n_attackers)
+        releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
             _write_index(sweep, work, splits)
@@ -160,6 +168,14 @@ def _calibrated(sweep: Sweep, n_train: int) -> tuple[Budget, ...]:
     return tuple(calibrate(e, n_train=n_train, config=sweep.config) for e in ordered)
 
 
+def _version_notes(work: Path, models: Sequence[Model]) -> list[str]:
+    """A sentence if not this version alone trained the models that are there, or will be."""
+    now = installed_versions()
+    before = {key: block.made_with for block in finished_blocks(work) for key in block.keys}
+    note = version_note([before.get(_key(model), now) for model in models], now)
+    return [] if note is None else [note]
+
+
 def _train_missing(
     sweep: Sweep,
     work: Path,
@@ -169,7 +185,7 @@ def _train_missing(
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    done = {key for keys, _ in finished_blocks(work) for key in keys}
+    done = {key for block in finished_blocks(work) for key in block.keys}
     every = plan_models(budgets, sweep.seeds)
     missing = [model for model in every if _key(model) not in done]
     total = len(every)
@@ -184,12 +200,13 @@ def _train_missing(
         {seed: part.train for seed, part in splits.items()},
         allow_missing=True,
     )
-    count = total - len(missing)
+    count, made_with = total - len(missing), installed_versions()
     blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
     trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
     with closing(trained):
         for result in trained:
-            save_block(work, [_key(model) for model in result.models], result.logits)
+            keys = [_key(model) for model in result.models]
+            save_block(work, keys, result.logits, made_with=made_with)
             count += len(result.models)
             on_progress(count, total)
 
@@ -205,11 +222,11 @@ def _collect(
     wanted = {_key(model): model for model in plan_models(budgets, sweep.seeds)}
 
     def results() -> Iterator[BlockResult]:
-        for keys, path in finished_blocks(work):
-            block = load_block(path, len(keys), sweep.dataset.n_records)
-            for row, key in enumerate(keys):
+        for block in finished_blocks(work):
+            values = load_block(block, sweep.dataset.n_records)
+            for row, key in enumerate(block.keys):
                 if key in wanted:
-                    yield BlockResult((wanted[key],), block[row : row + 1])
+                    yield BlockResult((wanted[key],), values[row : row + 1])
 
     member = _membership(sweep, splits)
     found = gather_predictions(results(), budgets=budgets, seeds=sweep.seeds, member=member)
@@ -276,13 +293,13 @@ def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
     """What the kept score files hold: budget and seed of every row, and the record ids."""
     blocks = [
         {
-            "scores": path.name,
+            "scores": block.array.name,
             "models": [
                 {"epsilon": None if epsilon == "inf" else float.fromhex(epsilon), "seed": seed}
-                for epsilon, seed in keys
+                for epsilon, seed in block.keys
             ],
         }
-        for keys, path in finished_blocks(work)
+        for block in finished_blocks(work)
     ]
     save_array(work / MEMBERS, _membership(sweep, splits))
     index = {

@@ -22,6 +22,7 @@ from pcer.train.fleet import (
     plan_models,
 )
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
+from pcer.train.versions import installed_versions
 
 __all__ = [
     "ADDED_SETTINGS",
@@ -40,6 +41,7 @@ __all__ = [
     "cut_blocks",
     "epsilon_spent",
     "gather_predictions",
+    "installed_versions",
     "joint_epsilon",
     "parse_budgets",
     "plan_models",

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -28,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from pcer._version import __version__
 from pcer.errors import InputError, PcerError
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import BlockResult, Model, TrainingData
+from pcer.train.versions import ARITHMETIC, installed_versions
 
 MAX_RETRIES = 3
 """How often a block is started again after its process or node died."""
@@ -329,15 +328,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
-    names = ("numba", "numpy", "scipy", "torch")
-    return (("pcer", __version__), *((name, _version(name)) for name in names))
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package).partition("+")[0]
-    except PackageNotFoundError:  # numba is for CPUs only
-        return "(not installed)"
+    return tuple(installed_versions(ARITHMETIC).items())
 
 
 def _require_alike(wanted: tuple[tuple[str, str], ...]) -> None:
