@@ -14,7 +14,7 @@ from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
 from pcer.train.engine import Fleet, train_block
-from pcer.train.fleet import FloatArray, Model, TrainingData
+from pcer.train.fleet import Float32Array, Model, TrainingData
 from pcer.train.schedule import SPARE_DRAWS, Draw, n_draws, require_room
 from pcer.train.step import FleetState
 from pcer.train.streams import GapTable
@@ -51,7 +51,7 @@ class CpuDevice:
             loop.advance(rows, sizes)
         return loop.state
 
-    def predict(self, fleet: Fleet, state: FleetState) -> FloatArray:
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
         table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)

@@ -19,7 +19,7 @@ from pcer.errors import InputError
 from pcer.train.config import Sampling
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
 from pcer.train.engine import Fleet, batch_sum, fill_plainly, predict_plainly, step
-from pcer.train.fleet import FloatArray
+from pcer.train.fleet import Float32Array
 from pcer.train.schedule import Draw, Drawer, Words, fill_rows
 from pcer.train.step import FleetState
 
@@ -49,7 +49,7 @@ class CudaDevice:
         """Train the block to the last step."""
         return fit_on_cuda(fleet)
 
-    def predict(self, fleet: Fleet, state: FleetState) -> FloatArray:
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
         return predict_plainly(fleet, state)
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pcer.errors import InputError
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.fleet import FloatArray, Model, TrainingData, require_sound
+from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
 from pcer.train.schedule import Draw, Schedule, Widths
 from pcer.train.step import (
     LANES,
@@ -99,7 +99,7 @@ class Device(Protocol):
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step."""
 
-    def predict(self, fleet: Fleet, state: FleetState) -> FloatArray:
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records, as standardised for its split."""
 
 
@@ -110,7 +110,7 @@ def train_block(
     *,
     device: Device,
     secret: bytes = b"",
-) -> FloatArray:
+) -> Float32Array:
     """Train a block of models together and give their logits (model, record) on all records.
 
     Raises:
@@ -278,7 +278,7 @@ def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor) -> Tensor:
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), fleet.rule.clip)
 
 
-def predict_plainly(fleet: Fleet, state: FleetState) -> FloatArray:
+def predict_plainly(fleet: Fleet, state: FleetState) -> Float32Array:
     """``Device.predict`` in torch, wherever the tensors lie."""
     layers = fleet.layout.layers(state.weights)
     records = torch.arange(fleet.n_records, device=fleet.table.device)

@@ -13,7 +13,7 @@ from pcer.errors import InputError
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP, TrainConfig
 
-FloatArray = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -28,8 +28,8 @@ class TrainingData:
         train_rows: for each seed the rows of its training records, ascending; equally many each.
     """
 
-    features: FloatArray
-    labels: FloatArray
+    features: Float32Array
+    labels: Float32Array
     train_rows: Mapping[int, IntArray]
 
     @classmethod
@@ -107,7 +107,7 @@ class BlockResult:
     """The models of one block and their logits (model, record) on all records."""
 
     models: tuple[Model, ...]
-    logits: FloatArray
+    logits: Float32Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class Predictions:
 
     budgets: tuple[Budget, ...]
     seeds: tuple[int, ...]
-    logits: FloatArray
+    logits: Float32Array
     member: BoolArray
 
     @property
@@ -184,7 +184,7 @@ def gather_predictions(
     return Predictions(budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member)
 
 
-def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:
+def _check_table(features: Float32Array, labels: NDArray[np.generic]) -> None:
     if features.ndim != 2 or not features.size:
         raise InputError(
             f"features must be a table (record, feature), but its shape is {features.shape}."
@@ -196,7 +196,7 @@ def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:
         )
 
 
-def _check_numbers(features: FloatArray, *, allow_missing: bool) -> None:
+def _check_numbers(features: Float32Array, *, allow_missing: bool) -> None:
     broken = np.isinf(features) if allow_missing else ~np.isfinite(features)
     if not broken.any():
         return

@@ -20,7 +20,7 @@ from pcer.train.cpu import CpuDevice
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
     BlockResult,
-    FloatArray,
+    Float32Array,
     Model,
     Predictions,
     TrainingData,
@@ -78,7 +78,7 @@ def train_module(
     config: TrainConfig,
     *,
     secret: bytes = b"",
-) -> FloatArray:
+) -> Float32Array:
     """Train one module and give its logits (record,) on all records."""
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n = data.features.shape[1]
@@ -156,12 +156,12 @@ def private_optimizer(
     )
 
 
-def predict_module(module: nn.Module, features: Tensor) -> FloatArray:
+def predict_module(module: nn.Module, features: Tensor) -> Float32Array:
     """Logits (record,) on all records."""
     module.eval()
     with torch.no_grad():
         parts = [_logits(module, part) for part in torch.split(features, CHUNK)]
-    logits: FloatArray = torch.cat(parts).numpy().astype(np.float32)
+    logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     return logits
 
 
