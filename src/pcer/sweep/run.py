@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -131,16 +131,17 @@ def run_sweep(
         keep_settings(work, sweep.settings, added=ADDED_SETTINGS)
         _checked_releases(sweep, paths)
         splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
-        budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
+        data = _training_data(sweep.dataset, splits)
+        budgets = _calibrated(sweep, data.n_train)
         notes = _version_notes(work, plan_models(budgets, sweep.seeds))
         for note in notes:
             on_note(note)
-        _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
-        scores = _collect(sweep, work, splits, budgets)
+        _train_missing(sweep, work, data, budgets, flags=flags, on_progress=on_progress)
+        scores = _collect(work, data, budgets)
         releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
-            _write_index(sweep, work, splits)
+            _write_index(sweep, work, splits, data)
         else:
             shutil.rmtree(work)
     return paths
@@ -163,6 +164,11 @@ def _work(sweep: Sweep, folder: Path) -> Path:
     return folder / f"{_slug(sweep.dataset.name)}.scores"
 
 
+def _training_data(dataset: GroupedDataset, splits: Mapping[int, Split]) -> TrainingData:
+    rows = {seed: part.train for seed, part in splits.items()}
+    return TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
+
+
 def _calibrated(sweep: Sweep, n_train: int) -> tuple[Budget, ...]:
     ordered = sorted(sweep.budgets)
     return tuple(calibrate(e, n_train=n_train, config=sweep.config) for e in ordered)
@@ -179,7 +185,7 @@ def _version_notes(work: Path, models: Sequence[Model]) -> list[str]:
 def _train_missing(
     sweep: Sweep,
     work: Path,
-    splits: dict[int, Split],
+    data: TrainingData,
     budgets: Sequence[Budget],
     *,
     flags: EngineFlags,
@@ -194,12 +200,6 @@ def _train_missing(
     on_progress(total - len(missing), total)
     if not missing:
         return
-    data = TrainingData.of(
-        sweep.dataset.features,
-        sweep.dataset.labels,
-        {seed: part.train for seed, part in splits.items()},
-        allow_missing=True,
-    )
     count, made_with = total - len(missing), installed_versions()
     blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
     trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
@@ -215,32 +215,21 @@ def _key(model: Model) -> Key:
     return float(model.epsilon).hex(), model.seed
 
 
-def _collect(
-    sweep: Sweep, work: Path, splits: dict[int, Split], budgets: Sequence[Budget]
-) -> Predictions:
+def _collect(work: Path, data: TrainingData, budgets: Sequence[Budget]) -> Predictions:
     """What every model says, from the finished blocks; those may hold other models too."""
-    wanted = {_key(model): model for model in plan_models(budgets, sweep.seeds)}
+    wanted = {_key(model): model for model in plan_models(budgets, data.seeds)}
 
     def results() -> Iterator[BlockResult]:
         for block in finished_blocks(work):
-            values = load_block(block, sweep.dataset.n_records)
+            values = load_block(block, data.n_records)
             for row, key in enumerate(block.keys):
                 if key in wanted:
                     yield BlockResult((wanted[key],), values[row : row + 1])
 
-    member = _membership(sweep, splits)
-    found = gather_predictions(results(), budgets=budgets, seeds=sweep.seeds, member=member)
-    if np.isnan(found.logits).any():
+    found = gather_predictions(results(), budgets=budgets, seeds=data.seeds, member=data.member)
+    if not np.isfinite(found.logits).all():
         raise InputError(f"{work} holds scores that are not numbers; remove it and train again.")
     return found
-
-
-def _membership(sweep: Sweep, splits: dict[int, Split]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """(seed, record), whether the seed's models were trained on the record."""
-    member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
-    for row, seed in enumerate(sweep.seeds):
-        member[row, splits[seed].train] = True
-    return member
 
 
 def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:
@@ -289,7 +278,7 @@ def _wanted(sweep: Sweep) -> set[tuple[float, int]]:
     return {(budget, seed) for budget in sweep.budgets for seed in sweep.seeds}
 
 
-def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
+def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
     """What the kept score files hold: budget and seed of every row, and the record ids."""
     blocks = [
         {
@@ -301,7 +290,7 @@ def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
         }
         for block in finished_blocks(work)
     ]
-    save_array(work / MEMBERS, _membership(sweep, splits))
+    save_array(work / MEMBERS, data.member)
     index = {
         "format": "pcer-scores",
         "version": 1,
