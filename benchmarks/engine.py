@@ -27,9 +27,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, plan_blocks, run_blocks
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    TrainConfig,
+    TrainingData,
+    cut_blocks,
+    plan_models,
+    run_blocks,
+)
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.cpu import CpuDevice
 from pcer_studies.memory import peak_memory
 
 SHAPES = {
@@ -62,11 +71,11 @@ def make_data(name: str, seeds: range) -> TrainingData:
 def engine_turn(name: str, n_models: int) -> Callable[[], float]:
     """Seconds per model-step of the engine: drawing the schedule and every step of an epoch."""
     data = make_data(name, range(-(-n_models // len(BUDGETS))))
-    models = plan_blocks(BUDGETS, data.seeds, block_size=10_000)[0][:n_models]
+    models = plan_models(BUDGETS, data.seeds)[:n_models]
     company = sorted(models, key=lambda model: not model.is_private)
     config = TrainConfig(epochs=max(1, 2000 // data.n_train))
     n_steps = config.sampling(data.n_train).n_steps
-    device = torch.device("cpu")
+    device = CpuDevice()
 
     @torch.no_grad()
     def turn() -> float:
@@ -74,7 +83,7 @@ def engine_turn(name: str, n_models: int) -> Callable[[], float]:
         slots = fleet.slots.tolist()
         start = time.process_time()
         fleets.draw_schedule(data, company, slots, config, device, b"")
-        fleets.fit(fleet)
+        device.fit(fleet)
         return (time.process_time() - start) / (n_steps * n_models)
 
     return turn
@@ -159,8 +168,8 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
     """Train a share of a dataset's models and say how long all of them take."""
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
-    size = flags.models_per_block(len(BUDGETS) * n_seeds)
-    blocks = plan_blocks(BUDGETS, data.seeds, block_size=size)
+    models = plan_models(BUDGETS, data.seeds)
+    blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
     results = run_blocks(data, chosen, config=TrainConfig(), flags=flags)

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
@@ -88,6 +89,28 @@ def test_a_room_imports_only_fronts_of_rooms_above_it(room):
     for path in (SOURCE / room).rglob("*.py"):
         outside = {n for n in imported(path) if not f"{n}.".startswith(f"pcer.{room}.")}
         assert outside <= above, path
+
+
+def files_imported(path: Path) -> set[str]:
+    """Files of its own room that a file imports, wherever it does so; the front is one of them."""
+    room, found = f"pcer.{path.parent.name}", set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == room:
+            names = {alias.name for alias in node.names}
+            files = {name for name in names if (path.parent / f"{name}.py").exists()}
+            found |= {f"{room}.{name}" for name in files} | ({room} if names - files else set())
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return {name for name in found if f"{name}.".startswith(f"{room}.")}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_file_of_a_room_comes_back_to_itself_by_its_imports(room):
+    graph = {f"pcer.{room}.{p.stem}": files_imported(p) for p in (SOURCE / room).glob("*.py")}
+    graph[f"pcer.{room}"] = graph.pop(f"pcer.{room}.__init__")
+    assert tuple(TopologicalSorter(graph).static_order())
 
 
 def test_the_modules_before_all_rooms_import_only_each_other_in_order():

@@ -8,6 +8,8 @@ import torch
 from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.device import choose_device
+from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream
 
@@ -27,6 +29,37 @@ def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
     return [Model(s, e, n) for s in seeds for e, n in budgets]
 
 
+class PlainDevice:
+    """A device without a compiler: torch's own functions on a CPU, a step at a time."""
+
+    place = torch.device("cpu")
+    fill = staticmethod(fleets.fill_plainly)
+    predict = staticmethod(fleets.predict_plainly)
+
+    def __init__(self, company):
+        self.company = company
+
+    def room(self, n_rows, width):
+        """Zeros."""
+        return torch.zeros(n_rows, width)
+
+    def drawer(self, sampling):
+        """What draws one model's samples."""
+        positions = Drawer.on(self.place, sampling).positions
+        return lambda bits, own, batches: fill_rows(batches, positions(numpy_words(bits)), own)
+
+    def fit(self, fleet):
+        """Every step, plainly."""
+        *_, last = plain_states(fleet, self.company)
+        return last
+
+
+def train_block(data, models, config=CONFIG, *, device=None, secret=b""):
+    """Logits (model, record) of a block, on the CPU unless a device is given."""
+    device = device or choose_device("cpu")
+    return fleets.train_block(data, models, config, device=device, secret=secret)
+
+
 def moved(fleet, **to):
     """The same block on another device or in another type of number."""
     return dataclasses.replace(
@@ -39,7 +72,7 @@ def moved(fleet, **to):
 
 
 def plain_states(fleet, company):
-    """The state after every step, by the plain functions of ``dpsgd``."""
+    """The state after every step, by the plain functions of ``step``."""
     private = company[: len(fleet.noise)]
     bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private]
     state, half = fleet.start, fleet.layout.width // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -14,7 +15,7 @@ import pcer
 from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
-from pcer.train import Accountant, EngineFlags, TrainConfig
+from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
 from pcer_studies.memory import peak_memory
@@ -133,11 +134,27 @@ def test_a_study_of_other_settings_is_left_alone(whole, change, said):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_a_study_of_an_older_version_goes_on_although_a_setting_was_added(whole, monkeypatch):
+    monkeypatch.setitem(ADDED_SETTINGS, "dropout", 0.0)
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Tomorrow(TrainConfig):
+        dropout: float = 0.0
+
+    later = Tomorrow(**dataclasses.asdict(PLAN.config))
+    require_ready(dataclasses.replace(PLAN, config=later), whole[0])
+    changed = dataclasses.replace(later, dropout=0.5)
+    with pytest.raises(
+        pcer.InputError, match=r"'dropout': 0\.0.*but .*'dropout': 0\.5.* is asked for"
+    ):
+        require_ready(dataclasses.replace(PLAN, config=changed), whole[0])
+
+
 def test_releases_of_other_settings_are_left_alone(whole, tmp_path):
     text = (whole[0] / "compas.race.release.json").read_bytes()
     (tmp_path / "compas.race.release.json").write_bytes(text)
     plan = StudyPlan(datasets=("compas",), n_seeds=2, config=TrainConfig(epochs=1, hidden=(4,)))
-    with pytest.raises(pcer.InputError, match="was trained with"):
+    with pytest.raises(pcer.InputError, match="was made with"):
         train_study(plan, tmp_path, flags=FLAGS)
     assert (tmp_path / "compas.race.release.json").read_bytes() == text
 

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
 from pcer.store import owned
 from pcer.sweep import run as sweep_module
-from pcer.sweep.run import Sweep, run_sweep
+from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
@@ -175,12 +174,12 @@ save, write = sweep.save_block, sweep.write_files
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-def save_block(*arguments):
+def save_block(*arguments, **more):
     global seen
     seen += 1
     if stage == "before" and seen == block:
         die()
-    save(*arguments)
+    save(*arguments, **more)
     if stage == "after" and seen == block:
         die()
 
@@ -234,6 +233,25 @@ def test_a_finished_sweep_is_not_trained_again(tmp_path, whole, monkeypatch):
     assert {name: path.read_bytes() for name, path in paths.items()} == whole
 
 
+def test_a_release_is_read_once_however_often_it_is_asked_for(tmp_path, monkeypatch):
+    read, seen = sweep_module.read_release, []
+
+    def counted(path):
+        seen.append(path.name)
+        return read(path)
+
+    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    monkeypatch.setattr(sweep_module, "read_release", counted)
+    both = ["tiny.age.release.json", "tiny.sex.release.json"]
+    assert is_finished(tiny(seeds=(0, 1)), tmp_path)
+    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    assert not is_finished(tiny(), tmp_path)
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+    assert sorted(seen) == both
+    assert is_finished(tiny(), tmp_path)  # they were written anew, and so are read anew
+    assert sorted(seen) == sorted([*both, *both])
+
+
 def test_more_seeds_extend_a_sweep_and_fewer_are_refused(tmp_path, whole):
     run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
     paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
@@ -256,7 +274,9 @@ def test_changed_settings_refuse_the_old_folder(tmp_path):
     for path in (tmp_path / "tiny.scores").iterdir():
         path.unlink()
     (tmp_path / "tiny.scores").rmdir()
-    with pytest.raises(InputError, match="was trained with epochs 1, and now it is 2"):
+    with pytest.raises(
+        InputError, match=r"release\.json was made with epochs 1, but 2 is asked for"
+    ):
         run_sweep(tiny(config=other), tmp_path, flags=FLAGS)
     with pytest.raises(InputError, match="secret"):
         run_sweep(tiny(secret=b"0123456789abcdef"), tmp_path, flags=FLAGS)
@@ -284,8 +304,42 @@ def test_kept_scores_are_indexed(tmp_path):
     assert member.sum(axis=1).tolist() == [211] * 4
 
 
+ELSEWHERE = """
+import os, sys
+for name in ("sched_getaffinity", "process_cpu_count", "fork", "forkpty", "posix_fallocate"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("fcntl", "resource"):
+    sys.modules[name] = None
+os.environ["LOKY_MAX_CPU_COUNT"] = str(os.cpu_count())  # joblib warns of a Linux like this one
+from pathlib import Path
+from pcer.sweep import run_sweep
+from pcer.train import EngineFlags
+from tests.sweep.test_run import tiny
+
+run_sweep(tiny(), Path(sys.argv[1]), flags=EngineFlags(block_size=3))
+"""
+
+
+def test_a_sweep_runs_without_what_only_linux_has(tmp_path, whole):
+    """On several cores where the system lends them, with a lock that needs no fcntl."""
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, tmp_path],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = {name: (tmp_path / f"tiny.{name}.release.json").read_bytes() for name in whole}
+    assert found == whole
+
+
 def test_no_room_on_the_disk(tmp_path):
     """A file may not grow beyond two kilobytes: the first block does not fit."""
+    import resource
+
     prepare(FLAGS)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
@@ -299,11 +353,20 @@ def test_no_room_on_the_disk(tmp_path):
     run_sweep(tiny(), tmp_path, flags=FLAGS)
 
 
+def test_a_model_that_diverges_stops_the_sweep_and_is_not_written(tmp_path):
+    settings = {"epochs": 1, "expected_batch": 50, "hidden": (4,), "learning_rate": 1e30}
+    sweep = tiny(budgets=(math.inf,), config=TrainConfig(**settings))
+    with pytest.raises(InputError, match="seed 0 without privacy and 1 more diverged"):
+        run_sweep(sweep, tmp_path, flags=FLAGS)
+    assert not list(tmp_path.glob("*.release.json"))
+    assert not list((tmp_path / "tiny.scores").glob("block-*"))
+
+
 def test_a_damaged_block_is_not_used(tmp_path):
     run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
     block = next((tmp_path / "tiny.scores").glob("block-*.npy"))
     block.write_bytes(block.read_bytes()[:-10])
-    with pytest.raises(InputError, match="train again"):
+    with pytest.raises(InputError, match="run again"):
         run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
 
 

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,15 @@ from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
-from pcer.train.config import Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
+from pcer.train.config import (
+    ADDED_SETTINGS,
+    Accountant,
+    Engine,
+    EngineFlags,
+    TrainConfig,
+    parse_budgets,
+    usable_cores,
+)
 
 
 def test_defaults_are_the_papers():
@@ -27,6 +36,20 @@ def test_config_survives_json():
 def test_unknown_setting_is_refused_by_name():
     with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, clip_norm"):
         TrainConfig.from_dict({"epoch": 3})
+
+
+def test_an_added_setting_says_what_older_versions_did():
+    """Whoever adds one says so in ADDED_SETTINGS, or sweeps of older versions could not go on."""
+    first = "hidden epochs expected_batch learning_rate momentum clip_norm dp_delta accountant"
+    added = set(TrainConfig().to_dict()) - {*first.split(), "standardise", "split"}
+    assert added == set(ADDED_SETTINGS)
+
+
+def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch):
+    monkeypatch.setitem(ADDED_SETTINGS, "momentum", 0.5)  # as if it were new, with another default
+    old = {name: value for name, value in TrainConfig().to_dict().items() if name != "momentum"}
+    assert TrainConfig.from_dict(old).momentum == 0.5
+    assert TrainConfig.from_dict({**old, "momentum": 0.2}).momentum == 0.2
 
 
 @pytest.mark.parametrize(
@@ -88,6 +111,19 @@ def test_block_size_suits_the_device():
     assert EngineFlags(block_size=5).models_per_block(300) == 5
     assert EngineFlags(device="cuda", jobs=8).n_processes == 1
     assert EngineFlags().n_processes >= 1
+
+
+def test_cores_are_counted_as_the_system_allows(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 4, raising=False)
+    assert usable_cores() == 4
+    monkeypatch.delattr(os, "process_cpu_count")
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert EngineFlags().n_processes == 2
+    monkeypatch.setattr(os, "cpu_count", lambda: None)  # it does not know
+    assert EngineFlags().n_attackers == 1
 
 
 def test_budgets_are_read_from_text():

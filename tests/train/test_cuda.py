@@ -10,10 +10,19 @@ from pcer.errors import InputError
 from pcer.train import EngineFlags, Model, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.fleet import gather_predictions, plan_blocks
+from pcer.train.device import choose_device
+from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
-from tests.train_cases import CONFIG, make_data, make_models, moved, plain_logits, plain_states
+from tests.train_cases import (
+    CONFIG,
+    make_data,
+    make_models,
+    moved,
+    plain_logits,
+    plain_states,
+    train_block,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +40,7 @@ def test_noise_bits_on_the_device_are_those_of_the_cpu():
 
 def assemble(data, models, config):
     with torch.no_grad():
-        return fleets.assemble(data, models, config, device=torch.device("cuda"), secret=b"")
+        return fleets.assemble(data, models, config, device=choose_device("cuda"), secret=b"")
 
 
 def on_the_cpu(data, models, config):
@@ -60,16 +69,17 @@ def test_schedules_on_the_device_are_those_of_the_cpu():
 def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     data, models = make_data(), make_models()
     ours = on_the_cpu(data, models, config)
-    theirs = fleets.train_block(data, models, config, device="cuda")
+    device = choose_device("cuda")
+    theirs = train_block(data, models, config, device=device)
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
-    again = fleets.train_block(data, models, config, device="cuda")
+    again = train_block(data, models, config, device=device)
     assert np.array_equal(theirs, again)
 
 
 def test_a_block_without_private_models_trains_on_the_device():
     data, models = make_data(), [Model(s, NO_DP, 0.0) for s in range(3)]
     ours = on_the_cpu(data, models, CONFIG)
-    theirs = fleets.train_block(data, models, CONFIG, device="cuda")
+    theirs = train_block(data, models, CONFIG, device=choose_device("cuda"))
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
 
 
@@ -93,9 +103,11 @@ def test_the_device_flag_reaches_the_device():
         for e, n in ((2.0, 1.1), (math.inf, 0.0))
     ]
     flags = EngineFlags(device="cuda")
-    blocks = plan_blocks(budgets, data.seeds, block_size=flags.models_per_block(8))
+    models = plan_models(budgets, data.seeds)
+    blocks = cut_blocks(models, block_size=flags.models_per_block(8))
     results = run_blocks(data, blocks, config=CONFIG, flags=flags)
-    assert np.isfinite(gather_predictions(data, budgets, results).logits).all()
+    found = gather_predictions(results, budgets=budgets, seeds=data.seeds, member=data.member)
+    assert np.isfinite(found.logits).all()
 
 
 def test_first_words_on_the_device_are_those_of_the_cpu():
@@ -140,5 +152,5 @@ def test_a_network_of_another_shape_takes_the_plain_path():
     with torch.no_grad():
         assert cuda._hold(assemble(data, company, config)).fused is None
     ours = on_the_cpu(data, models, config)
-    theirs = fleets.train_block(data, models, config, device="cuda")
+    theirs = train_block(data, models, config, device=choose_device("cuda"))
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)

@@ -25,21 +25,23 @@ from pcer.train import (
 )
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.cpu import CpuStep
-from pcer.train.fleet import plan_blocks
+from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.fleet import cut_blocks, plan_models
 from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
+    PlainDevice,
     make_data,
     make_models,
     moved,
     plain_logits,
     plain_states,
+    train_block,
 )
 
-CPU = torch.device("cpu")
+CPU = CpuDevice()
 
 
 def assemble(data, models, config=CONFIG):
@@ -49,16 +51,14 @@ def assemble(data, models, config=CONFIG):
 
 def test_a_model_is_the_same_bit_for_bit_in_any_block():
     data, models = make_data(), make_models()
-    together = fleets.train_block(data, models, CONFIG)
-    backwards = fleets.train_block(data, models[::-1], CONFIG)[::-1]
+    together = train_block(data, models, CONFIG)
+    backwards = train_block(data, models[::-1], CONFIG)[::-1]
     assert np.array_equal(together, backwards)
     for index in (0, 2, 7, 11):
-        alone = fleets.train_block(data.only([models[index].seed]), [models[index]], CONFIG)
+        alone = train_block(data.only([models[index].seed]), [models[index]], CONFIG)
         assert np.array_equal(alone[0], together[index])
     for size in (2, 3, 5, 7):
-        pieces = [
-            fleets.train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)
-        ]
+        pieces = [train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)]
         assert np.array_equal(np.concatenate(pieces), together)
     assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
 
@@ -67,9 +67,17 @@ def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
     config = TrainConfig(epochs=2)
     data = make_data(n=1500, n_features=21, seeds=range(2))
     models = make_models(range(2))
-    together = fleets.train_block(data, models, config)
+    together = train_block(data, models, config)
     for index, model in enumerate(models):
-        assert np.array_equal(fleets.train_block(data, [model], config)[0], together[index])
+        assert np.array_equal(train_block(data, [model], config)[0], together[index])
+
+
+def test_a_device_is_passed_in_and_all_agree_to_rounding():
+    """The same blocks by torch alone: other kernels, the same draws, noise and split."""
+    data, models = make_data(), make_models()
+    company = sorted(models, key=lambda model: not model.is_private)
+    plain = train_block(data, models, device=PlainDevice(company))
+    np.testing.assert_allclose(train_block(data, models), plain, atol=2e-4, rtol=2e-4)
 
 
 def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
@@ -145,7 +153,7 @@ def test_predictions_are_those_of_the_plain_network():
     """More records than are predicted at a time, and not a multiple of that."""
     fleet = assemble(make_data(n=1300), make_models())
     with torch.no_grad():
-        found, plain = fleets.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
+        found, plain = CPU.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
     np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
@@ -213,7 +221,7 @@ def test_private_models_without_noise_follow_the_slow_twin():
         TrainConfig(hidden=(5,), epochs=2, expected_batch=20, clip_norm=0.3),
     )
     model, sampling = Model(1, 0.5, 0.0), config.sampling(42)
-    logits = fleets.train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
+    logits = train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
     rows = data.train_rows[1]
     x = data.features.astype(np.float64)
     x = torch.from_numpy((x - x[rows].mean(axis=0)) / x[rows].std(axis=0))
@@ -263,11 +271,18 @@ def test_missing_values_become_the_training_mean_where_allowed():
         fleets.record_table(holes, [0], TrainConfig(standardise=False), CPU)
 
 
-def test_infinite_features_are_refused_even_where_missing_ones_are_allowed():
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39, -1e39])
+def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
     data = make_data()
-    data.features[3, 3] = np.inf
-    with pytest.raises(InputError, match="the first is record 3"):
-        TrainingData.of(data.features, data.labels, data.train_rows, allow_missing=True)
+    features = data.features.astype(np.float64)
+    features[3, 3] = features[8, 3] = value
+    features[5, 1] = np.nan
+    with pytest.raises(
+        InputError,
+        match=r"NaN for a missing value, but 2 records are not \(the first is record 3\), in 1 "
+        r"columns \(the first is column 3\); drop",
+    ):
+        TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
 
 
 def test_features_may_come_standardised():
@@ -277,16 +292,73 @@ def test_features_may_come_standardised():
     np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [2e15, 1e19, 1e37])
+def test_features_whose_squares_overflow_are_refused_before_training(size):
+    data = make_data()
+    features = data.features.copy()
+    features[[7, 9], 2] = size
+    large = TrainingData.of(features, data.labels, data.train_rows)
+    config = TrainConfig(hidden=(16, 8), epochs=1, expected_batch=40, standardise=False)
+    for device in (CPU, PlainDevice([])):
+        with pytest.raises(
+            InputError,
+            match=r"below about 1e\+15 .* those of 2 records in the split of seed 0 are not \(the "
+            r"first is record 7\); scale the features, or set config.standardise",
+        ):
+            train_block(large, make_models(), config, device=device)
+    assert np.isfinite(train_block(large, make_models())).all()
+
+
+def test_a_feature_that_only_test_records_have_is_refused_where_it_overflows():
+    data = make_data()
+    features = np.concatenate([data.features, np.zeros((300, 1))], axis=1)
+    outside = sorted(set(range(300)) - set(data.train_rows[2].tolist()))[4]
+    features[outside, 9] = 1e38
+    rows = {2: data.train_rows[2]}
+    for device in (CPU, PlainDevice([])):
+        with pytest.raises(
+            InputError,
+            match=rf"seed 2 are not \(the first is record {outside}\); a feature that is constant",
+        ):
+            train_block(
+                TrainingData.of(features, data.labels, rows), make_models([2]), device=device
+            )
+
+
+@pytest.mark.parametrize("epsilon", [NO_DP, 2.0])
+def test_a_model_whose_training_diverges_is_named_and_nothing_is_given(epsilon):
+    config = dataclasses.replace(CONFIG, learning_rate=1e30, clip_norm=1e30)
+    models = [Model(3, epsilon, 0.0), Model(1, epsilon, 0.0)]
+    which = "without privacy" if epsilon == NO_DP else "at epsilon 2"
+    sentence = rf"seed 3 {which} and 1 more diverged: .* lower learning_rate \(now 1e\+30\)"
+    with pytest.raises(InputError, match=sentence):
+        train_block(make_data(), models, config)
+
+
+def test_weights_that_are_not_numbers_are_seen_even_if_the_predictions_are():
+    class Broken(CpuDevice):
+        def fit(self, fleet):
+            state = super().fit(fleet)
+            state.weights[1, 0] = math.nan
+            return state
+
+        def predict(self, fleet, state):
+            return np.zeros((len(fleet.slots), fleet.n_records), dtype=np.float32)
+
+    with pytest.raises(InputError, match="training of seed 2 without privacy diverged"):
+        train_block(make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken())
+
+
 def test_a_secret_changes_every_model():
     data, models = make_data(), make_models([0])
-    public = fleets.train_block(data, models, CONFIG)
-    secret = fleets.train_block(data, models, CONFIG, secret=b"only we know")
+    public = train_block(data, models, CONFIG)
+    secret = train_block(data, models, CONFIG, secret=b"only we know")
     assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
 
 
 def test_threads_are_given_back():
     before = torch.get_num_threads()
-    fleets.train_block(make_data(), make_models([0]), CONFIG)
+    train_block(make_data(), make_models([0]), CONFIG)
     assert torch.get_num_threads() == before
 
 
@@ -294,11 +366,12 @@ def test_blocks_hold_every_model_once_and_few_splits():
     budgets = [
         Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
     ]
-    blocks = plan_blocks(budgets, range(50), block_size=24)
+    blocks = cut_blocks(plan_models(budgets, range(50)), block_size=24)
     assert len(blocks) == 13
     assert {len(block) for block in blocks} == {23, 24}
     assert sorted(m.seed for block in blocks for m in block) == sorted([*range(50)] * 6)
     assert max(len({m.seed for m in block}) for block in blocks) <= 5
+    assert cut_blocks([], block_size=24) == ()
 
 
 @pytest.mark.parametrize("flags", [EngineFlags(jobs=1), EngineFlags(jobs=2, block_size=3)])
@@ -313,7 +386,7 @@ def test_predictions_are_ordered_by_budget_seed_and_record(flags):
     assert found.budgets[1].epsilon_by_accountant["pld"] <= 2.0
     for (i, budget), seed in itertools.product(enumerate(found.budgets), range(4)):
         model = Model(seed, budget.epsilon, budget.noise_multiplier)
-        alone = fleets.train_block(data, [model], config)[0]
+        alone = train_block(data, [model], config)[0]
         assert np.array_equal(found.logits[i, seed], alone)
         assert np.array_equal(found.predicted[i, seed], alone > 0)
 
@@ -328,7 +401,7 @@ def test_training_learns():
 def test_nan_features_are_refused():
     data = make_data()
     data.features[17, 2] = np.nan
-    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\); drop"):
+    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\), in 1"):
         TrainingData.of(data.features, data.labels, data.train_rows)
 
 
@@ -363,8 +436,8 @@ def test_a_gpu_where_there_is_none_is_refused():
 
 
 def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
-    monkeypatch.setattr(fleets, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'needs numba, .* pip install "pcer\[train\]"'):
+    monkeypatch.setattr("pcer.train.device.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 
 

@@ -8,7 +8,6 @@ from torch import nn
 from pcer.errors import InputError
 from pcer.train import Model, TrainConfig
 from pcer.train.config import NO_DP
-from pcer.train.engine import train_block
 from pcer.train.opacus import (
     batch_rows,
     make_module,
@@ -18,7 +17,7 @@ from pcer.train.opacus import (
 )
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
-from tests.train_cases import make_data
+from tests.train_cases import make_data, train_block
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
 
@@ -64,6 +63,15 @@ def test_any_module_gives_the_same_outputs():
     assert np.isfinite(found.logits).all()
     assert np.array_equal(found.logits[1], again.logits[0])
     assert found.budgets[1].epsilon_by_accountant["pld"] <= 3.0
+
+
+def test_a_module_whose_training_diverges_is_named():
+    model, config = (
+        Model(2, NO_DP, 0.0),
+        TrainConfig(epochs=2, expected_batch=70, learning_rate=1e30),
+    )
+    with pytest.raises(InputError, match="The training of seed 2 without privacy diverged"):
+        train_module(same_start(model), make_data(), model, config)
 
 
 def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():

@@ -126,7 +126,9 @@ def train(
         secret=_secret(secret_file, own.is_private(source), out),
     )
     with progress_bar("Training") as advance, _logged(sweep, flags, out):
-        paths = run_sweep(sweep, out, flags=flags, keep_scores=keep_scores, on_progress=advance)
+        paths = run_sweep(
+            sweep, out, flags=flags, keep_scores=keep_scores, on_progress=advance, on_note=_tell
+        )
     for path in paths.values():
         typer.echo(f"wrote {path}")
     typer.echo(f"next: pcer audit {out}")
@@ -148,7 +150,12 @@ def train_demo(out: Path, n_seeds: int) -> list[Path]:
     )
     flags = EngineFlags()
     with progress_bar("Training") as advance, _logged(sweep, flags, out):
-        return list(run_sweep(sweep, out, flags=flags, on_progress=advance).values())
+        done = run_sweep(sweep, out, flags=flags, on_progress=advance, on_note=_tell)
+        return list(done.values())
+
+
+def _tell(sentence: str) -> None:
+    typer.echo(sentence, err=True)
 
 
 def require_training() -> None:

@@ -1,7 +1,7 @@
 """Finished blocks of work in a folder: each is an array and the names of its rows.
 
 A block is written whole or not at all, so a killed job finds what is finished and does only what
-is missing.
+is missing. What the numbers mean is the job's own matter.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,29 +23,60 @@ Key: TypeAlias = tuple[str, int]
 """The name of one row: a setting and a seed."""
 
 
-def save_block(folder: Path, keys: Sequence[Key], values: np.ndarray[Any, Any]) -> None:
+class StoredBlock(NamedTuple):
+    """A finished block: the names of its rows, where they lie, and what made them."""
+
+    keys: list[Key]
+    array: Path
+    made_with: dict[str, str] | None
+    """Versions by package; None where the folder is older than that note."""
+
+
+def save_block(
+    folder: Path,
+    keys: Sequence[Key],
+    values: np.ndarray[Any, Any],
+    *,
+    made_with: Mapping[str, str],
+) -> None:
     """Values first, then the small file that makes them count."""
     name = "block-" + hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]
     save_array(folder / f"{name}.npy", values)
-    write_files({folder / f"{name}.json": canonical_json({"models": keys})})
+    record = {"models": keys, "made_with": dict(made_with)}
+    write_files({folder / f"{name}.json": canonical_json(record)})
 
 
-def finished_blocks(folder: Path) -> Iterator[tuple[list[Key], Path]]:
-    """Keys and array file of every finished block."""
+def finished_blocks(folder: Path) -> Iterator[StoredBlock]:
+    """Every finished block of a folder."""
     for path in sorted(folder.glob("block-*.json")):
-        keys = [(str(setting), int(seed)) for setting, seed in read_json(path)["models"]]
-        yield keys, path.with_suffix(".npy")
+        yield _block(read_json(path), path)
 
 
-def load_block(path: Path, n_rows: int, n_columns: int) -> np.ndarray[Any, Any]:
-    """The array of a block, float32 of this shape."""
+def _block(record: Any, path: Path) -> StoredBlock:
     try:
-        block: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        keys = [(str(setting), int(seed)) for setting, seed in record["models"]]
+        made = record.get("made_with")
+        made_with = None if made is None else {str(k): str(v) for k, v in made.items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(
+            f"{path} does not name the rows of a block; remove its folder and run again."
+        ) from None
+    return StoredBlock(keys, path.with_suffix(".npy"), made_with)
+
+
+def load_block(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
+    """The array of a block, float32 with so many columns."""
+    path, shape = block.array, (len(block.keys), n_columns)
+    try:
+        found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
-        raise InputError(f"{path} cannot be read; remove its folder and train again.") from None
-    if block.shape != (n_rows, n_columns) or block.dtype != np.float32:
-        raise InputError(f"{path} is not a block of this sweep; remove its folder, train again.")
-    return block
+        raise InputError(f"{path} cannot be read; remove its folder and run again.") from None
+    if found.shape != shape or found.dtype != np.float32:
+        raise InputError(
+            f"{path} must hold {shape[0]} rows of {n_columns} numbers (float32), but has shape "
+            f"{found.shape} ({found.dtype}); remove its folder and run again."
+        )
+    return found
 
 
 def save_array(path: Path, values: np.ndarray[Any, Any]) -> None:
@@ -62,6 +93,6 @@ def save_array(path: Path, values: np.ndarray[Any, Any]) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OutputError(
-            f"{path} cannot be written ({error.strerror}); make room and run the same command "
-            "again: what is finished is kept."
+            f"{path} cannot be written ({error.strerror}); make room and run again: what is "
+            "finished is kept."
         ) from None

@@ -74,7 +74,12 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained, scores: Predictions, splits: Mapping[int, Split], *, n_processes: int = 1
+    sweep: Trained,
+    scores: Predictions,
+    splits: Mapping[int, Split],
+    *,
+    notes: Sequence[str] = (),
+    n_processes: int = 1,
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -82,9 +87,10 @@ def build_releases(
         sweep: what was trained.
         scores: what the models say.
         splits: who was trained on, by seed.
+        notes: for the reader, beside the dataset's own.
         n_processes: how many attacks run at the same time; the result is the same bytes.
     """
-    facts = _facts(sweep, scores)
+    facts = _facts(sweep, scores, notes)
     attacked = attack_models(sweep, scores, n_processes=n_processes)
     return {
         name: _release(facts, sweep.dataset.attribute(name), scores, splits, budgets)
@@ -92,7 +98,7 @@ def build_releases(
     }
 
 
-def _facts(sweep: Trained, scores: Predictions) -> ReleaseFacts:
+def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
     dataset, private = sweep.dataset, [b for b in scores.budgets if not math.isinf(b.epsilon)]
     return ReleaseFacts(
         dataset=dataset.name,
@@ -106,7 +112,7 @@ def _facts(sweep: Trained, scores: Predictions) -> ReleaseFacts:
         dp_delta=sweep.config.dp_delta,
         data_digest=f"sha256:{dataset.digest}",
         source=source_state(),
-        notes=dataset.notes,
+        notes=(*dataset.notes, *notes),
     )
 
 

@@ -9,30 +9,34 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer.data import GroupedDataset, Split, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, write_files
-from pcer.release import Release, read_release
+from pcer.release import read_release
 from pcer.store import (
     Key,
     finished_blocks,
+    keep_settings,
     load_block,
     owned,
     require_same_settings,
     save_array,
     save_block,
 )
+from pcer.sweep.origin import version_note
 from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
+    ADDED_SETTINGS,
+    BlockResult,
     Budget,
     EngineFlags,
     Model,
@@ -40,7 +44,10 @@ from pcer.train import (
     TrainConfig,
     TrainingData,
     calibrate,
-    plan_blocks,
+    cut_blocks,
+    gather_predictions,
+    installed_versions,
+    plan_models,
     prepare,
     require_engine,
     run_blocks,
@@ -95,6 +102,7 @@ def run_sweep(
     flags: EngineFlags,
     keep_scores: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_note: Callable[[str], None] = lambda sentence: None,
 ) -> dict[str, Path]:
     """Train what is missing and write one release per attribute.
 
@@ -104,6 +112,8 @@ def run_sweep(
         flags: how fast.
         keep_scores: keep the models' scores of every record, for attacks; they are about persons.
         on_progress: called with (models done, models in all).
+        on_note: called, before training, with a sentence that the releases will carry: that not
+            one version of pcer and its packages trained all models.
 
     Returns:
         The release files by attribute.
@@ -118,16 +128,20 @@ def run_sweep(
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with owned(work):
-        require_same_settings(work, sweep.settings)
-        _require_same_releases(sweep, paths)
+        keep_settings(work, sweep.settings, added=ADDED_SETTINGS)
+        _checked_releases(sweep, paths)
         splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
-        budgets = _calibrated(sweep, len(splits[sweep.seeds[0]].train))
-        _train_missing(sweep, work, splits, budgets, flags=flags, on_progress=on_progress)
-        scores = _collect(sweep, work, splits, budgets)
-        releases = build_releases(sweep, scores, splits, n_processes=flags.n_attackers)
+        data = _training_data(sweep.dataset, splits)
+        budgets = _calibrated(sweep, data.n_train)
+        notes = _version_notes(work, plan_models(budgets, sweep.seeds))
+        for note in notes:
+            on_note(note)
+        _train_missing(sweep, work, data, budgets, flags=flags, on_progress=on_progress)
+        scores = _collect(work, data, budgets)
+        releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
-            _write_index(sweep, work, splits)
+            _write_index(sweep, work, splits, data)
         else:
             shutil.rmtree(work)
     return paths
@@ -150,22 +164,35 @@ def _work(sweep: Sweep, folder: Path) -> Path:
     return folder / f"{_slug(sweep.dataset.name)}.scores"
 
 
+def _training_data(dataset: GroupedDataset, splits: Mapping[int, Split]) -> TrainingData:
+    rows = {seed: part.train for seed, part in splits.items()}
+    return TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
+
+
 def _calibrated(sweep: Sweep, n_train: int) -> tuple[Budget, ...]:
     ordered = sorted(sweep.budgets)
     return tuple(calibrate(e, n_train=n_train, config=sweep.config) for e in ordered)
 
 
+def _version_notes(work: Path, models: Sequence[Model]) -> list[str]:
+    """A sentence if not this version alone trained the models that are there, or will be."""
+    now = installed_versions()
+    before = {key: block.made_with for block in finished_blocks(work) for key in block.keys}
+    note = version_note([before.get(_key(model), now) for model in models], now)
+    return [] if note is None else [note]
+
+
 def _train_missing(
     sweep: Sweep,
     work: Path,
-    splits: dict[int, Split],
+    data: TrainingData,
     budgets: Sequence[Budget],
     *,
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    done = {key for keys, _ in finished_blocks(work) for key in keys}
-    every = [m for block in plan_blocks(budgets, sweep.seeds, block_size=1) for m in block]
+    done = {key for block in finished_blocks(work) for key in block.keys}
+    every = plan_models(budgets, sweep.seeds)
     missing = [model for model in every if _key(model) not in done]
     total = len(every)
     if missing:
@@ -173,106 +200,97 @@ def _train_missing(
     on_progress(total - len(missing), total)
     if not missing:
         return
-    data = TrainingData.of(
-        sweep.dataset.features,
-        sweep.dataset.labels,
-        {seed: part.train for seed, part in splits.items()},
-        allow_missing=True,
-    )
-    count = total - len(missing)
-    blocks = _cut(missing, flags.models_per_block(total))
+    count, made_with = total - len(missing), installed_versions()
+    blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
     trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
     with closing(trained):
         for result in trained:
-            save_block(work, [_key(model) for model in result.models], result.logits)
+            keys = [_key(model) for model in result.models]
+            save_block(work, keys, result.logits, made_with=made_with)
             count += len(result.models)
             on_progress(count, total)
-
-
-def _cut(models: list[Model], size: int) -> list[tuple[Model, ...]]:
-    n_blocks = -(-len(models) // size)
-    cuts = [len(models) * k // n_blocks for k in range(n_blocks + 1)]
-    return [tuple(models[a:b]) for a, b in pairwise(cuts)]
 
 
 def _key(model: Model) -> Key:
     return float(model.epsilon).hex(), model.seed
 
 
-def _collect(
-    sweep: Sweep, work: Path, splits: dict[int, Split], budgets: Sequence[Budget]
-) -> Predictions:
-    """All logits (budget, seed, record), from the finished blocks."""
-    n = sweep.dataset.n_records
-    logits = np.full((len(budgets), len(sweep.seeds), n), np.nan, dtype=np.float32)
-    row = {seed: index for index, seed in enumerate(sweep.seeds)}
-    place = {float(budget.epsilon).hex(): index for index, budget in enumerate(budgets)}
-    for keys, path in finished_blocks(work):
-        block = load_block(path, len(keys), n)
-        for (epsilon, seed), values in zip(keys, block, strict=True):
-            if epsilon in place and seed in row:
-                logits[place[epsilon], row[seed]] = values
-    if np.isnan(logits).any():
+def _collect(work: Path, data: TrainingData, budgets: Sequence[Budget]) -> Predictions:
+    """What every model says, from the finished blocks; those may hold other models too."""
+    wanted = {_key(model): model for model in plan_models(budgets, data.seeds)}
+
+    def results() -> Iterator[BlockResult]:
+        for block in finished_blocks(work):
+            values = load_block(block, data.n_records)
+            for row, key in enumerate(block.keys):
+                if key in wanted:
+                    yield BlockResult((wanted[key],), values[row : row + 1])
+
+    found = gather_predictions(results(), budgets=budgets, seeds=data.seeds, member=data.member)
+    if not np.isfinite(found.logits).all():
         raise InputError(f"{work} holds scores that are not numbers; remove it and train again.")
-    member = np.zeros((len(sweep.seeds), n), dtype=bool)
-    for seed, index in row.items():
-        member[index, splits[seed].train] = True
-    return Predictions(budgets=tuple(budgets), seeds=sweep.seeds, logits=logits, member=member)
+    return found
 
 
 def _is_done(sweep: Sweep, paths: dict[str, Path]) -> bool:
     """Whether every release is there already, of the same settings, data and models."""
     if not all(path.exists() for path in paths.values()):
         return False
-    _require_same_releases(sweep, paths)
-    return all(_models(read_release(path)) == _wanted(sweep) for path in paths.values())
+    wanted = _wanted(sweep)
+    return all(old.models == wanted for old in _checked_releases(sweep, paths))
 
 
-def _require_same_releases(sweep: Sweep, paths: dict[str, Path]) -> None:
-    """Never overwrite a release of other settings or data, nor one with more models."""
+class _OldRelease(NamedTuple):
+    """What a release must have in common with the sweep that would write it again."""
+
+    settings: dict[str, Any]
+    models: set[tuple[float, int]]
+
+
+def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]:
+    """The releases that are there; never overwrite one of other settings, data or more models."""
     wanted = {"data_digest": f"sha256:{sweep.dataset.digest}", **release_config(sweep)}
-    for path in paths.values():
-        if not path.exists():
-            continue
-        old = read_release(path)
-        found = {"data_digest": old.provenance.data_digest, **(old.training.config or {})}
-        for name in sorted({*found, *wanted}):
-            if found.get(name) != wanted.get(name):
-                raise InputError(
-                    f"{path} was trained with {name} {found.get(name)!r}, and now it is "
-                    f"{wanted.get(name)!r}; choose another folder, or remove the file."
-                )
-        if dropped := len(_models(old) - _wanted(sweep)):
+    found = {path: _read_old(path) for path in paths.values() if path.exists()}
+    for path, old in found.items():
+        require_same_settings(old.settings, wanted, added=ADDED_SETTINGS, where=path)
+        if dropped := len(old.models - _wanted(sweep)):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
                 "or name their budgets and seeds too."
             )
+    return list(found.values())
 
 
-def _models(release: Release) -> set[tuple[float, int]]:
-    return {(run.budget, run.seed) for run in release.runs}
+def _read_old(path: Path) -> _OldRelease:
+    state = path.stat()
+    return _read_state(path, (state.st_ino, state.st_size, state.st_mtime_ns))
+
+
+@lru_cache(maxsize=64)
+def _read_state(path: Path, state: tuple[int, ...]) -> _OldRelease:
+    """A release is large and asked for before, at and after the start: read it once as it is."""
+    release = read_release(path)
+    settings = {"data_digest": release.provenance.data_digest, **(release.training.config or {})}
+    return _OldRelease(settings, {(run.budget, run.seed) for run in release.runs})
 
 
 def _wanted(sweep: Sweep) -> set[tuple[float, int]]:
     return {(budget, seed) for budget in sweep.budgets for seed in sweep.seeds}
 
 
-def _write_index(sweep: Sweep, work: Path, splits: dict[int, Split]) -> None:
+def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
     """What the kept score files hold: budget and seed of every row, and the record ids."""
     blocks = [
         {
-            "scores": path.name,
+            "scores": block.array.name,
             "models": [
                 {"epsilon": None if epsilon == "inf" else float.fromhex(epsilon), "seed": seed}
-                for epsilon, seed in keys
+                for epsilon, seed in block.keys
             ],
         }
-        for keys, path in finished_blocks(work)
+        for block in finished_blocks(work)
     ]
-    member = np.zeros((len(sweep.seeds), sweep.dataset.n_records), dtype=bool)
-    for row, seed in enumerate(sweep.seeds):
-        member[row, splits[seed].train] = True
-    save_array(work / MEMBERS, member)
+    save_array(work / MEMBERS, data.member)
     index = {
         "format": "pcer-scores",
         "version": 1,

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from pcer.train.accounting import NOISE_STEPS, Budget, calibrate, epsilon_spent, joint_epsilon
-from pcer.train.config import NO_DP, Accountant, Engine, EngineFlags, TrainConfig, parse_budgets
-from pcer.train.fleet import BlockResult, Model, Predictions, TrainingData, plan_blocks
+from pcer.train.config import (
+    ADDED_SETTINGS,
+    NO_DP,
+    Accountant,
+    Engine,
+    EngineFlags,
+    TrainConfig,
+    parse_budgets,
+)
+from pcer.train.fleet import (
+    BlockResult,
+    Model,
+    Predictions,
+    TrainingData,
+    cut_blocks,
+    gather_predictions,
+    plan_models,
+)
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
+from pcer.train.versions import installed_versions
 
 __all__ = [
+    "ADDED_SETTINGS",
     "NOISE_STEPS",
     "NO_DP",
     "Accountant",
@@ -20,10 +38,13 @@ __all__ = [
     "TrainConfig",
     "TrainingData",
     "calibrate",
+    "cut_blocks",
     "epsilon_spent",
+    "gather_predictions",
+    "installed_versions",
     "joint_epsilon",
     "parse_budgets",
-    "plan_blocks",
+    "plan_models",
     "prepare",
     "require_engine",
     "run_blocks",

@@ -21,6 +21,13 @@ NO_DP = math.inf
 _NO_DP_WORDS = ("none", "no-dp", "inf")
 
 
+ADDED_SETTINGS: Mapping[str, Any] = {}
+"""Settings of ``TrainConfig`` that are younger than version 0.1.0, each with the value that stands
+for what older versions did. A sweep's folder or release without the setting counts as having that
+value, so that it can go on after an upgrade. An entry stays as it is even if the default changes.
+"""
+
+
 class Accountant(StrEnum):
     """Who adds up the privacy loss of a training run."""
 
@@ -140,7 +147,7 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
-        """Settings read from a file; an unknown key is an error.
+        """Settings read from a file, perhaps an older version's; an unknown key is an error.
 
         >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
         True
@@ -150,7 +157,7 @@ class TrainConfig:
             if key not in known:
                 names = ", ".join(sorted(known))
                 raise InputError(f"The training config has no setting {key!r}; it has {names}.")
-        return cls(**settings)
+        return cls(**{**ADDED_SETTINGS, **settings})
 
 
 MOST_ON_A_CORE = 25
@@ -218,7 +225,15 @@ class EngineFlags:
     @property
     def n_attackers(self) -> int:
         """Processes that attack the trained models; also beside a GPU."""
-        return self.jobs or len(os.sched_getaffinity(0))
+        return self.jobs or usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; all of the machine's where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS and Windows do not
+        return len(os.sched_getaffinity(0))
+    count = getattr(os, "process_cpu_count", os.cpu_count)  # the first from Python 3.13 on
+    return count() or 1
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,13 +14,51 @@ from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
 from pcer.train.engine import Fleet, train_block
-from pcer.train.fleet import FloatArray, Model, TrainingData
-from pcer.train.schedule import SPARE_DRAWS, n_draws, require_room
+from pcer.train.fleet import Float32Array, Model, TrainingData
+from pcer.train.schedule import SPARE_DRAWS, Draw, n_draws, require_room
 from pcer.train.step import FleetState
 from pcer.train.streams import GapTable
 
 CHUNK = 512
 """Records predicted at a time."""
+
+
+class CpuDevice:
+    """One core of this machine: an ``engine.Device``."""
+
+    place = torch.device("cpu")
+
+    def room(self, n_rows: int, width: int) -> Tensor:
+        """Zeros from numpy, which asks for huge pages: rows are read at random."""
+        return torch.from_numpy(np.zeros((n_rows, width), dtype=np.float32))
+
+    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+        """Write a split's records into its part of the table."""
+        n, given = features.shape[1], features.numpy()
+        mean, spread = np.zeros(n), np.ones(n)
+        if train is not None:
+            mean, spread = cpu_data.scale_of(given, train.numpy())
+        cpu_data.fill_table(given, mean, spread, labels.numpy(), part.numpy())
+
+    def drawer(self, sampling: Sampling) -> Draw:
+        """What draws one model's samples."""
+        return partial(draw_on_cpu, sampling)
+
+    def fit(self, fleet: Fleet) -> FleetState:
+        """Train the block to the last step."""
+        loop = CpuStep(fleet)
+        for rows, sizes in zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True):
+            loop.advance(rows, sizes)
+        return loop.state
+
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
+        """Logits (model, record) of every model on all records."""
+        table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
+        room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
+        logits = np.empty((len(fleet.slots), fleet.n_records), dtype=table.dtype)
+        for slot, weights, out in zip(fleet.slots.tolist(), state.weights, logits, strict=True):
+            kernels.predict(table, slot * fleet.n_records, net, weights.numpy(), room, out)
+        return logits
 
 
 def compile_kernels() -> None:
@@ -32,22 +71,14 @@ def compile_kernels() -> None:
     data = TrainingData.of(table, labels, {0: np.arange(6)})
     config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3)
     try:
-        train_block(data, [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)], config)
+        models = [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)]
+        train_block(data, models, config, device=CpuDevice())
     except OSError as error:
         raise OutputError(
             f"{error.filename or 'the compiled training step'} cannot be written "
             f"({error.strerror or error}); make room, or name another folder for compiled code in "
             "the environment variable NUMBA_CACHE_DIR."
         ) from None
-
-
-def fill_on_cpu(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
-    """Write a split's records into its part of the table, standardised if ``train`` is given."""
-    n, given = features.shape[1], features.numpy()
-    mean, spread = np.zeros(n), np.ones(n)
-    if train is not None:
-        mean, spread = cpu_data.scale_of(given, train.numpy())
-    cpu_data.fill_table(given, mean, spread, labels.numpy(), part.numpy())
 
 
 def draw_on_cpu(
@@ -84,7 +115,7 @@ class _Noise:
         self.spread = (fleet.std / fleet.rule.expected_batch).square_().mul_(-2)
 
     def draw(self) -> None:
-        """Every private model's next noise on its mean gradient, as ``dpsgd.gaussian`` draws it."""
+        """Every private model's next noise on its mean gradient, as ``step.gaussian`` draws it."""
         for row, stream in zip(self.words, self.streams, strict=True):
             row[:] = stream.random_raw(len(row))
         radius = self.radius.copy_(self.radius_bits).abs_().add_(0.5).mul_(2.0**-31)
@@ -131,21 +162,3 @@ class CpuStep:
             self.state.velocity.numpy(),
             self.room,
         )
-
-
-def fit_on_cpu(fleet: Fleet) -> FleetState:
-    """Train the block to the last step."""
-    loop = CpuStep(fleet)
-    for rows, sizes in zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True):
-        loop.advance(rows, sizes)
-    return loop.state
-
-
-def predict_on_cpu(fleet: Fleet, state: FleetState) -> FloatArray:
-    """Logits (model, record) of every model on all records, as standardised for its split."""
-    table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
-    room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
-    logits = np.empty((len(fleet.slots), fleet.n_records), dtype=table.dtype)
-    for slot, weights, out in zip(fleet.slots.tolist(), state.weights, logits, strict=True):
-        kernels.predict(table, slot * fleet.n_records, net, weights.numpy(), room, out)
-    return logits

@@ -1,6 +1,6 @@
 """The arithmetic of a model on a CPU, compiled: forward, back, clip, sum, update.
 
-The same as ``dpsgd``, which these kernels agree with to rounding. One model is taken at a time, so
+The same as ``step``, which these kernels agree with to rounding. One model is taken at a time, so
 that all it touches stays in the cache of a core, and nothing depends on its company. Units are
 rows and records are columns: every loop over records is a loop over neighbours, and no batch is
 padded. Products go to scipy's BLAS.

@@ -8,21 +8,50 @@ Import this only where there is a CUDA device: torch's CUDA builds bring triton,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 import triton
 from torch import Tensor
-from torch import device as Device
 
 from pcer.errors import InputError
+from pcer.train.config import Sampling
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
-from pcer.train.engine import Fleet, batch_sum, step
-from pcer.train.schedule import Drawer, Words, fill_rows
+from pcer.train.engine import Fleet, batch_sum, fill_plainly, predict_plainly, step
+from pcer.train.fleet import Float32Array
+from pcer.train.schedule import Draw, Drawer, Words, fill_rows
 from pcer.train.step import FleetState
 
 WARM_UP_STEPS = 3
 """Steps run before the capture, so that libraries allocate what they need outside of it."""
+
+
+@dataclass(frozen=True)
+class CudaDevice:
+    """One GPU: an ``engine.Device``."""
+
+    place: torch.device
+
+    def room(self, n_rows: int, width: int) -> Tensor:
+        """Zeros for the table of records."""
+        return torch.zeros(n_rows, width, device=self.place)
+
+    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+        """Write a split's records into its part of the table."""
+        fill_plainly(features, labels, train, part)
+
+    def drawer(self, sampling: Sampling) -> Draw:
+        """What draws one model's samples."""
+        return partial(draw_on_cuda, Drawer.on(self.place, sampling))
+
+    def fit(self, fleet: Fleet) -> FleetState:
+        """Train the block to the last step."""
+        return fit_on_cuda(fleet)
+
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
+        """Logits (model, record) of every model on all records."""
+        return predict_plainly(fleet, state)
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
@@ -46,7 +75,7 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
 
 
-def first_words(bits: np.random.Philox, device: Device) -> Words:
+def first_words(bits: np.random.Philox, device: torch.device) -> Words:
     """The words of a stream that nobody has drawn from, computed on the device."""
     keys = philox_keys([bits]).to(device)
     start = torch.zeros(1, dtype=torch.int64, device=device)

@@ -1,6 +1,6 @@
 """One step of a block of networks with two hidden layers, in three kernels and two products.
 
-The same arithmetic as ``dpsgd``, fused: what a record needs between the first layer's product and
+The same arithmetic as ``step``, fused: what a record needs between the first layer's product and
 its gradient stays in registers, and noise, momentum and weights are one pass over the parameters.
 Other networks take the plain path. Import this only where there is a CUDA device.
 """

@@ -1,7 +1,8 @@
-"""The training loop for a block of models that step together.
+"""A block of models that step together: its tensors, and what a device does with them.
 
-Every tensor of a block is made once, from the data, the models and their streams; then the loop
-reads rows, clipped sum, noise, momentum. Nothing depends on where in a block a model stands.
+Every tensor of a block is made once, from the data, the models and their streams; then the device
+loops over rows, clipped sum, noise, momentum. Nothing depends on where in a block a model stands.
+The device is passed in: this file knows none.
 """
 
 from __future__ import annotations
@@ -9,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
+from typing import Protocol
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
-from torch import device as Device
 
 from pcer.errors import InputError
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.fleet import FloatArray, Model, TrainingData
-from pcer.train.schedule import Draw, Drawer, Schedule, Widths
+from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
+from pcer.train.schedule import Draw, Schedule, Widths
 from pcer.train.step import (
     LANES,
     Batch,
@@ -42,6 +41,10 @@ CHUNK = 8192
 
 EXTRA_COLUMNS = 3
 """What the table of records holds besides the features: a 1, the squared norm, the label."""
+
+LARGEST_SQUARE = 1e30
+"""Largest squared norm of a record: its products with weights and signals must fit float32 too,
+whose largest number is 3.4e38."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +77,53 @@ class Fleet:
         return (len(self.table) - 1) // (int(self.slots.max()) + 1)
 
 
+class Device(Protocol):
+    """Where a block trains, and how; all draw the same, and their weights agree to rounding."""
+
+    @property
+    def place(self) -> torch.device:
+        """Where the tensors lie."""
+
+    def room(self, n_rows: int, width: int) -> Tensor:
+        """Zeros (n_rows, width) for the table of records."""
+
+    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+        """Write a split's records into its part of the table, standardised if ``train`` is given.
+
+        A row is the features, a 1, their squared norm with the 1, and the label.
+        """
+
+    def drawer(self, sampling: Sampling) -> Draw:
+        """What draws one model's samples."""
+
+    def fit(self, fleet: Fleet) -> FleetState:
+        """Train the block to the last step."""
+
+    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
+        """Logits (model, record) of every model on all records, as standardised for its split."""
+
+
 def train_block(
     data: TrainingData,
     models: Sequence[Model],
     config: TrainConfig,
     *,
-    device: str = "cpu",
+    device: Device,
     secret: bytes = b"",
-) -> FloatArray:
-    """Train a block of models together and give their logits (model, record) on all records."""
+) -> Float32Array:
+    """Train a block of models together and give their logits (model, record) on all records.
+
+    Raises:
+        InputError: features are too large, or the training of a model diverged.
+    """
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
     with torch.no_grad(), one_thread():
-        fleet = assemble(data, company, config, device=Device(device), secret=secret)
-        logits = predict(fleet, fit(fleet))
+        fleet = assemble(data, company, config, device=device, secret=secret)
+        state = device.fit(fleet)
+        logits = device.predict(fleet, state)
+        sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
+    require_sound(company, sound, config)
     return logits[np.argsort(order)]
 
 
@@ -107,12 +143,12 @@ def assemble(
     slots = [seeds.index(model.seed) for model in models]
     return Fleet(
         layout=layout,
-        start=initial_state(layout, models, device, secret),
-        rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device),
-        std=torch.tensor(std, device=device).view(-1, 1),
+        start=initial_state(layout, models, device.place, secret),
+        rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device.place),
+        std=torch.tensor(std, device=device.place).view(-1, 1),
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
-        slots=torch.tensor(slots, device=device),
+        slots=torch.tensor(slots, device=device.place),
         noise=[_stream(model, Purpose.NOISE, secret) for model in private],
     )
 
@@ -125,21 +161,36 @@ def record_table(
         raise InputError("Missing features need config.standardise, which fills them in.")
     n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
-    table = _zeros(len(seeds) * n_records + 1, width, device)
-    given, labels = (torch.from_numpy(x).to(device) for x in (data.features, data.labels))
+    table, place = device.room(len(seeds) * n_records + 1, width), device.place
+    given, labels = (torch.from_numpy(x).to(place) for x in (data.features, data.labels))
     for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
-        train = torch.from_numpy(data.train_rows[seed]).to(device) if config.standardise else None
-        _fill_part(given, labels, train, part)
+        train = torch.from_numpy(data.train_rows[seed]).to(place) if config.standardise else None
+        device.fill(given, labels, train, part)
+    _require_small(table[:-1, n + 1], seeds, config)
     return table
 
 
-def _fill_part(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
-    """Write a split's records into its part of the table, standardised if ``train`` is given."""
-    if not part.is_cuda:
-        from pcer.train.cpu import fill_on_cpu
-
-        fill_on_cpu(features, labels, train, part)
+def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -> None:
+    """Raise InputError if a record's squared norm, or its products, would overflow."""
+    if bool((squares <= LARGEST_SQUARE).all()):  # the CPU waits for the device
         return
+    large = ~(squares <= LARGEST_SQUARE).view(len(seeds), -1).cpu().numpy()
+    split = int(large.any(axis=1).argmax())
+    remedy = (
+        "a feature that is constant among the training records is only shifted: drop it, or those "
+        "records"
+        if config.standardise
+        else "scale the features, or set config.standardise"
+    )
+    raise InputError(
+        f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but those "
+        f"of {large[split].sum()} records in the split of seed {seeds[split]} are not (the first "
+        f"is record {large[split].argmax()}); {remedy}."
+    )
+
+
+def fill_plainly(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+    """``Device.fill`` in torch, wherever the tensors lie."""
     n = features.shape[1]
     found = features if train is None else standardised(features, train)
     part[:, :n] = found
@@ -164,7 +215,7 @@ def standardised(features: Tensor, train: Tensor) -> Tensor:
 
 
 def initial_state(
-    layout: Layout, models: Sequence[Model], device: Device, secret: bytes
+    layout: Layout, models: Sequence[Model], place: torch.device, secret: bytes
 ) -> FleetState:
     """Each model's initial weights from its own stream, and no momentum."""
     weights = torch.zeros(len(models), layout.width)
@@ -173,16 +224,16 @@ def initial_state(
         matrices = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
         for layer, matrix in zip(layers, matrices, strict=True):
             layer.matrix[index].copy_(torch.from_numpy(matrix))
-    weights = weights.to(device)
+    weights = weights.to(place)
     return FleetState(weights, torch.zeros_like(weights))
 
 
 def step_rule(
-    models: Sequence[Model], config: TrainConfig, expected_batch: int, device: Device
+    models: Sequence[Model], config: TrainConfig, expected_batch: int, place: torch.device
 ) -> StepRule:
     """Clip and SGD settings; without privacy the clip is infinite."""
     clips = [config.clip_norm if model.is_private else float("inf") for model in models]
-    clip = torch.tensor(clips, device=device).view(-1, 1, 1)
+    clip = torch.tensor(clips, device=place).view(-1, 1, 1)
     return StepRule(clip, config.learning_rate, config.momentum, expected_batch)
 
 
@@ -195,28 +246,17 @@ def draw_schedule(
     secret: bytes,
 ) -> Schedule:
     """Draw every model's Poisson samples; the same on every device."""
-    sampling = config.sampling(data.n_train)
+    sampling, place = config.sampling(data.n_train), device.place
     widths = Widths.of(sampling)
     padding = (max(slots) + 1) * data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
-    rows = torch.full(shape, padding, dtype=torch.int32, device=device)
-    draw, sizes = _draw_with(device, sampling), []
-    records = {s: torch.from_numpy(r).to(device, torch.int32) for s, r in data.train_rows.items()}
+    rows = torch.full(shape, padding, dtype=torch.int32, device=place)
+    draw, sizes = device.drawer(sampling), []
+    records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
         own = records[model.seed] + slots[index] * data.n_records
         sizes.append(draw(_stream(model, Purpose.SAMPLING, secret), own, rows[:, index]))
     return Schedule(rows, torch.stack(sizes, dim=1), widths)
-
-
-def _draw_with(device: Device, sampling: Sampling) -> Draw:
-    """How one model's samples are drawn on a device; all draw the same."""
-    if device.type == "cpu":
-        from pcer.train.cpu import draw_on_cpu
-
-        return partial(draw_on_cpu, sampling)
-    from pcer.train.cuda import draw_on_cuda
-
-    return partial(draw_on_cuda, Drawer.on(device, sampling))
 
 
 def gather(fleet: Fleet, rows: Tensor) -> Batch:
@@ -238,23 +278,8 @@ def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor) -> Tensor:
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), fleet.rule.clip)
 
 
-def fit(fleet: Fleet) -> FleetState:
-    """Train the block to the last step."""
-    if fleet.table.is_cuda:
-        from pcer.train.cuda import fit_on_cuda
-
-        return fit_on_cuda(fleet)
-    from pcer.train.cpu import fit_on_cpu
-
-    return fit_on_cpu(fleet)
-
-
-def predict(fleet: Fleet, state: FleetState) -> FloatArray:
-    """Logits (model, record) of every model on all records, as standardised for its split."""
-    if not fleet.table.is_cuda:
-        from pcer.train.cpu import predict_on_cpu
-
-        return predict_on_cpu(fleet, state)
+def predict_plainly(fleet: Fleet, state: FleetState) -> Float32Array:
+    """``Device.predict`` in torch, wherever the tensors lie."""
     layers = fleet.layout.layers(state.weights)
     records = torch.arange(fleet.n_records, device=fleet.table.device)
     logits = []
@@ -262,18 +287,6 @@ def predict(fleet: Fleet, state: FleetState) -> FloatArray:
         rows = fleet.slots[:, None] * fleet.n_records + part
         logits.append(activations(layers, gather(fleet, rows).inputs)[-1][..., 0])
     return torch.cat(logits, dim=1).cpu().numpy()
-
-
-def require_device(device: str) -> None:
-    """Raise InputError unless the device can be used here."""
-    if device == "cpu" and find_spec("numba") is None:
-        raise InputError(
-            'Training on a CPU needs numba, which is not installed; pip install "pcer[train]".'
-        )
-    if device != "cpu" and not torch.cuda.is_available():
-        raise InputError(
-            f"device {device!r} was asked for, but no CUDA device can be used here; use 'cpu'."
-        )
 
 
 @contextmanager
@@ -286,13 +299,6 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _zeros(n_rows: int, width: int, device: Device) -> Tensor:
-    """On a CPU from numpy, which asks for huge pages: rows are read at random."""
-    if device.type == "cpu":
-        return torch.from_numpy(np.zeros((n_rows, width), dtype=np.float32))
-    return torch.zeros(n_rows, width, device=device)
 
 
 def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:

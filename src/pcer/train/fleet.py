@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.train.accounting import Budget
-from pcer.train.config import NO_DP
+from pcer.train.config import NO_DP, TrainConfig
 
-FloatArray = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,8 @@ class TrainingData:
         train_rows: for each seed the rows of its training records, ascending; equally many each.
     """
 
-    features: FloatArray
-    labels: FloatArray
+    features: Float32Array
+    labels: Float32Array
     train_rows: Mapping[int, IntArray]
 
     @classmethod
@@ -49,9 +49,11 @@ class TrainingData:
             allow_missing: take NaN for a missing value, which standardising sets to the training
                 mean; otherwise NaN is refused.
         """
-        table = np.array(features, dtype=np.float32, order="C")
+        with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+            table = np.array(features, dtype=np.float32, order="C")
         target = np.asarray(labels)
-        _check_table(np.nan_to_num(table, posinf=np.inf) if allow_missing else table, target)
+        _check_table(table, target)
+        _check_numbers(table, allow_missing=allow_missing)
         rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
         _check_rows(rows, len(table))
         return cls(features=table, labels=target.astype(np.float32), train_rows=rows)
@@ -104,7 +106,7 @@ class BlockResult:
     """The models of one block and their logits (model, record) on all records."""
 
     models: tuple[Model, ...]
-    logits: FloatArray
+    logits: Float32Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ class Predictions:
 
     budgets: tuple[Budget, ...]
     seeds: tuple[int, ...]
-    logits: FloatArray
+    logits: Float32Array
     member: BoolArray
 
     @property
@@ -129,45 +131,81 @@ class Predictions:
         return self.logits >= 0
 
 
-def plan_blocks(
-    budgets: Sequence[Budget], seeds: Sequence[int], *, block_size: int
-) -> tuple[tuple[Model, ...], ...]:
-    """All models, seed by seed so that a block holds few splits, cut into equal blocks."""
-    models = [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+def plan_models(budgets: Sequence[Budget], seeds: Sequence[int]) -> list[Model]:
+    """One model for each budget and seed; seed by seed, so that a block holds few splits."""
+    return [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+
+
+def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model, ...], ...]:
+    """Models in their order, cut into as few blocks as the size allows, all about equal."""
     n_blocks = -(-len(models) // block_size)
-    cuts = [len(models) * i // n_blocks for i in range(n_blocks + 1)]
+    cuts = [len(models) * i // max(1, n_blocks) for i in range(n_blocks + 1)]
     return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
 
 
+def require_sound(models: Sequence[Model], sound: BoolArray, config: TrainConfig) -> None:
+    """Raise InputError, naming a model, unless all have finite weights and logits.
+
+    Args:
+        models: the models that were trained.
+        sound: (model,), whether all its numbers are finite.
+        config: how they were trained.
+    """
+    if sound.all():
+        return
+    diverged = [model for model, is_sound in zip(models, sound, strict=True) if not is_sound]
+    first, others = diverged[0], f" and {len(diverged) - 1} more" * (len(diverged) > 1)
+    budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
+    raise InputError(
+        f"The training of seed {first.seed} {budget}{others} diverged: weights or predictions are "
+        f"no longer finite numbers, and none are kept; lower learning_rate (now "
+        f"{config.learning_rate:g}), or scale the features."
+    )
+
+
 def gather_predictions(
-    data: TrainingData, budgets: Sequence[Budget], results: Iterable[BlockResult]
+    results: Iterable[BlockResult],
+    *,
+    budgets: Sequence[Budget],
+    seeds: Sequence[int],
+    member: BoolArray,
 ) -> Predictions:
-    """Put the logits of all blocks in their places; blocks may come in any order."""
+    """Put the logits of all blocks in their places; blocks may come in any order.
+
+    A model that no block holds has NaN for logits.
+    """
     place = {b.epsilon: i for i, b in enumerate(budgets)}
-    row = {seed: i for i, seed in enumerate(data.seeds)}
-    logits = np.empty((len(budgets), len(data.seeds), data.n_records), dtype=np.float32)
+    row = {seed: i for i, seed in enumerate(seeds)}
+    logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
     for result in results:
         for model, values in zip(result.models, result.logits, strict=True):
             logits[place[model.epsilon], row[model.seed]] = values
-    return Predictions(budgets=tuple(budgets), seeds=data.seeds, logits=logits, member=data.member)
+    return Predictions(budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member)
 
 
-def _check_table(features: FloatArray, labels: NDArray[np.generic]) -> None:
+def _check_table(features: Float32Array, labels: NDArray[np.generic]) -> None:
     if features.ndim != 2 or not features.size:
         raise InputError(
             f"features must be a table (record, feature), but its shape is {features.shape}."
-        )
-    broken = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if broken.size:
-        raise InputError(
-            f"features must be finite, but {broken.size} records are not (the first is record "
-            f"{broken[0]}); drop these records or fill the values in."
         )
     if labels.shape != (len(features),) or not np.isin(labels, (0, 1)).all():
         raise InputError(
             f"labels must hold one 0 or 1 for each of the {len(features)} records, but its shape "
             f"is {labels.shape} and its values start with {labels.ravel()[:5].tolist()}."
         )
+
+
+def _check_numbers(features: Float32Array, *, allow_missing: bool) -> None:
+    broken = np.isinf(features) if allow_missing else ~np.isfinite(features)
+    if not broken.any():
+        return
+    rows, columns = (np.flatnonzero(broken.any(axis=axis)) for axis in (1, 0))
+    allowed = ", or NaN for a missing value" if allow_missing else ""
+    raise InputError(
+        f"features must be finite and fit float32{allowed}, but {rows.size} records are not (the "
+        f"first is record {rows[0]}), in {columns.size} columns (the first is column "
+        f"{columns[0]}); drop these records or fill the values in."
+    )
 
 
 def _check_rows(train_rows: Mapping[int, IntArray], n_records: int) -> None:

@@ -16,15 +16,17 @@ from torch import Tensor, nn
 from pcer.errors import InputError
 from pcer.train.accounting import calibrate
 from pcer.train.config import Sampling, TrainConfig
+from pcer.train.cpu import CpuDevice
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
     BlockResult,
-    FloatArray,
+    Float32Array,
     Model,
     Predictions,
     TrainingData,
     gather_predictions,
-    plan_blocks,
+    plan_models,
+    require_sound,
 )
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
@@ -60,14 +62,13 @@ def train_modules(
     """
     config = config or TrainConfig()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    (models,) = plan_blocks(calibrated, data.seeds, block_size=len(budgets) * len(data.seeds))
 
     def results() -> Iterator[BlockResult]:
-        for model in models:
+        for model in plan_models(calibrated, data.seeds):
             logits = train_module(factory, data, model, config, secret=secret)
             yield BlockResult((model,), logits[None])
 
-    return gather_predictions(data, calibrated, results())
+    return gather_predictions(results(), budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
 def train_module(
@@ -77,9 +78,9 @@ def train_module(
     config: TrainConfig,
     *,
     secret: bytes = b"",
-) -> FloatArray:
+) -> Float32Array:
     """Train one module and give its logits (record,) on all records."""
-    table = record_table(data, [model.seed], config, torch.device("cpu"))[:-1]
+    table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n = data.features.shape[1]
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)
@@ -89,7 +90,9 @@ def train_module(
         optimizer = private_optimizer(module, model, config, sampling, secret)
         batches = (train[rows] for rows in batch_rows(model, sampling, secret))
         fit_module(module, optimizer, features, labels, batches)
-        return predict_module(module, features)
+        logits = predict_module(module, features)
+    require_sound([model], np.array([np.isfinite(logits).all()]), config)
+    return logits
 
 
 def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: bytes) -> nn.Module:
@@ -153,12 +156,12 @@ def private_optimizer(
     )
 
 
-def predict_module(module: nn.Module, features: Tensor) -> FloatArray:
+def predict_module(module: nn.Module, features: Tensor) -> Float32Array:
     """Logits (record,) on all records."""
     module.eval()
     with torch.no_grad():
         parts = [_logits(module, part) for part in torch.split(features, CHUNK)]
-    logits: FloatArray = torch.cat(parts).numpy().astype(np.float32)
+    logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     return logits
 
 

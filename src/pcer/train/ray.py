@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -28,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from pcer._version import __version__
 from pcer.errors import InputError, PcerError
-from pcer.train.config import EngineFlags, TrainConfig
+from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import BlockResult, Model, TrainingData
+from pcer.train.versions import ARITHMETIC, installed_versions
 
 MAX_RETRIES = 3
 """How often a block is started again after its process or node died."""
@@ -105,12 +104,13 @@ def train_task(work: Work, block: Block) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
-    from pcer.train.engine import require_device, train_block
+    from pcer.train.device import choose_device
+    from pcer.train.engine import train_block
 
     _require_alike(work.versions)
-    require_device(work.device)
+    device = choose_device(work.device)
     data = _writable(work.data, {model.seed for model in block})
-    logits = train_block(data, block, work.config, device=work.device, secret=work.secret)
+    logits = train_block(data, block, work.config, device=device, secret=work.secret)
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return BlockResult(block, logits)
@@ -242,7 +242,7 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
     ):
         yield {
             "address": LOCAL,
-            "num_cpus": flags.jobs or _cores(),
+            "num_cpus": flags.jobs or usable_cores(),
             "include_dashboard": False,
             "object_store_memory": max(LEAST_STORE, store_bytes),
             "_temp_dir": folder,
@@ -328,15 +328,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
-    names = ("numba", "numpy", "scipy", "torch")
-    return (("pcer", __version__), *((name, _version(name)) for name in names))
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package).partition("+")[0]
-    except PackageNotFoundError:  # numba is for CPUs only
-        return "(not installed)"
+    return tuple(installed_versions(ARITHMETIC).items())
 
 
 def _require_alike(wanted: tuple[tuple[str, str], ...]) -> None:
@@ -359,10 +351,6 @@ def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
 def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
     """Room for the records twice and for every result in flight: nothing goes to the disk."""
     rows = sum(rows.nbytes for rows in data.train_rows.values())
-    in_flight = min(len(blocks), 2 * _cores()) * max(map(len, blocks), default=0)
+    in_flight = min(len(blocks), 2 * usable_cores()) * max(map(len, blocks), default=0)
     result = data.n_records * np.float32().nbytes
     return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

@@ -11,8 +11,9 @@ from pcer.train.fleet import (
     Model,
     Predictions,
     TrainingData,
+    cut_blocks,
     gather_predictions,
-    plan_blocks,
+    plan_models,
 )
 
 
@@ -40,10 +41,10 @@ def train_seeds(
     """
     config, flags = config or TrainConfig(), flags or EngineFlags()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    size = flags.models_per_block(len(calibrated) * len(data.seeds))
-    blocks = plan_blocks(calibrated, data.seeds, block_size=size)
+    models = plan_models(calibrated, data.seeds)
+    blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
-    return gather_predictions(data, calibrated, results)
+    return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
 def run_blocks(
@@ -93,7 +94,7 @@ def require_engine(flags: EngineFlags) -> None:
 
         require_ray(flags)
         return
-    from pcer.train.engine import require_device
+    from pcer.train.device import require_device
 
     require_device(flags.device)
 
@@ -101,6 +102,8 @@ def require_engine(flags: EngineFlags) -> None:
 def _train_task(
     data: TrainingData, block: tuple[Model, ...], config: TrainConfig, device: str, secret: bytes
 ) -> BlockResult:
+    from pcer.train.device import choose_device
     from pcer.train.engine import train_block
 
-    return BlockResult(block, train_block(data, block, config, device=device, secret=secret))
+    logits = train_block(data, block, config, device=choose_device(device), secret=secret)
+    return BlockResult(block, logits)

@@ -18,7 +18,7 @@ from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
-from pcer.train import EngineFlags, TrainConfig
+from pcer.train import ADDED_SETTINGS, EngineFlags, TrainConfig
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, DATASETS, FLOORS, SEEDS, TRAINING
 from pcer_studies.results import STUDY_FILE
 
@@ -213,6 +213,8 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
     found = read_json(path)
     require_format(found, file=str(path), name=FORMAT, version=VERSION)
     before = found.get("protocol")
+    if isinstance(before, Mapping) and isinstance(before.get("training"), Mapping):
+        before = {**before, "training": {**ADDED_SETTINGS, **before["training"]}}
     for name, value in plan.protocol.items():
         if not isinstance(before, Mapping) or before.get(name) != value:
             had = before.get(name) if isinstance(before, Mapping) else before
