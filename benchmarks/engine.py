@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from pcer.cli import peak_memory
 from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, plan_blocks, run_blocks
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer_studies.memory import peak_memory
 
 SHAPES = {
     "adult": (46_033, 19),

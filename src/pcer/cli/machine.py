@@ -1,13 +1,27 @@
-"""How much memory a command has taken, over all its processes."""
+"""What a command ran on: the kind of processor, and how much memory all its processes took."""
 
 from __future__ import annotations
 
 import os
-import resource
+import platform
 import sys
 from pathlib import Path
 
 MIB = 2**20
+
+
+def processor() -> str:
+    """The kind of processor.
+
+    >>> bool(processor())
+    True
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
 
 
 def peak_memory() -> float:
@@ -16,6 +30,8 @@ def peak_memory() -> float:
     An upper bound, since peaks need not coincide. Where the system lists no children, those
     that have ended count with the largest of them.
     """
+    import resource
+
     unit = 1024 if sys.platform != "darwin" else 1
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     alive = sum(_peak_of(pid) for pid in _children(os.getpid()))
