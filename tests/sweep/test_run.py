@@ -354,6 +354,36 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     assert command("audit", out).returncode == 0
 
 
+def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path):
+    """Each refusal names an argument; the option that is called like it takes the refusal away."""
+    path, rng = tmp_path / "own.csv", np.random.default_rng(2)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["age", "code", "job", "sex", "ok"])
+        for row in range(240):
+            age = "unknown" if row % 9 == 0 else int(rng.integers(20, 70))
+            ok = rng.choice(["yes", "no"])
+            writer.writerow(
+                [age, f"{row % 7}" if row % 5 else "x", f"j{row % 60}", "fm"[row % 2], ok]
+            )
+    said = ("--label", "ok", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
+    quick = ("--budgets", "none", "--seeds", 2, "--epochs", 1, "--batch", 64, "-o", tmp_path / "o")
+    remedies = {
+        "column 'age' mixes .*(missing)": ("--missing", "unknown"),
+        "column 'code' mixes .*(categories)": ("--category", "code"),
+        "'job' has 60 categories, more than 50; .*max_categories": ("--max-categories", 60),
+    }
+    options: tuple[object, ...] = ()
+    for sentence, remedy in remedies.items():
+        refused = command("train", path, *said, *quick, *options)
+        assert refused.returncode == 2
+        assert re.search(sentence, refused.stderr), refused.stderr
+        options += remedy
+    done = command("train", path, *said, *quick, *options)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"age\s+number\s+\d+\s+27 ", done.stderr)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -365,6 +395,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
         (("compas", "--device", "tpu"), "device must be"),
         (("compas", "--clip-norm", "0"), "clip_norm must be"),
         (("compas", "--hidden", "a"), "--hidden must be whole numbers"),
+        (("compas", "--budgets", "1,1"), "budgets must name each one once"),
         (("nowhere.csv",), "neither a dataset"),
     ],
 )

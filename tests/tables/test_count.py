@@ -227,9 +227,9 @@ def test_labels_may_be_numbers_booleans_or_text():
     ("changes", "sentence"),
     [
         ({"y_true": [0, 1, 2, 1] * 4}, "column 'y_true' must have two values, but has more"),
-        ({"y_pred": np.linspace(0, 1, 16)}, "name a column of probabilities with --score"),
+        ({"y_pred": np.linspace(0, 1, 16)}, "name a column of probabilities (y_score)"),
         ({"y_pred": [5, 1, 1, 5] * 4}, "two values between them, but have 3 ('0', '1', '5')"),
-        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, "say with --positive which"),
+        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, "say which of the labels"),
         ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, "column 'y_pred' is missing in 4 records"),
         ({"split": ["train", "valid"] * 8}, "must hold 'train' or 'test', but holds 'valid'"),
         ({"split": ["train"] * 16}, "holds only 'train', and the privacy cost needs both"),
@@ -265,7 +265,7 @@ def test_bad_requests_are_explained(tmp_path):
         PredictionColumns(attributes=("sex",), y_score="p")
     with pytest.raises(InputError, match="either a membership score or a loss"):
         PredictionColumns(attributes=("sex",), membership_score="p", loss="l")
-    with pytest.raises(InputError, match="at least one column with --attribute"):
+    with pytest.raises(InputError, match="at least one column in attributes"):
         PredictionColumns(attributes=())
     with pytest.raises(InputError, match="split_kind must be 'random' or 'other', not 'maybe'"):
         replace(FACTS, split_kind="maybe")

@@ -92,6 +92,17 @@ def train(
     drop: Annotated[
         list[str] | None, typer.Option(help="Own table: column to leave out; repeatable.")
     ] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option("--category", help="Own table: column of numbers that are names; repeatable."),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(help="Own table: one more text for a missing value; repeatable."),
+    ] = None,
+    max_categories: Annotated[
+        int | None, typer.Option(help="Own table: most values of a column of names.")
+    ] = None,
 ) -> None:
     """Train budgets x seeds and write one release per attribute; killed, it resumes."""
     said = locals()
@@ -201,8 +212,10 @@ def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:
             raise InputError(f"{source}: say with --{option} what the model is to predict.")
     if said["outcome"] is None:
         raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
+    marks = (*TablePlan.missing, *(said["missing"] or ()))
+    plan = from_options(TablePlan, said, missing=marks)
     with working("Reading"):
-        own = read_table(source, from_options(TablePlan, said))
+        own = read_table(source, plan)
     Console(stderr=True, width=WIDTH).print(to_rich(account_table(own)))
     return own.dataset
 

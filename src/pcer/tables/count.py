@@ -123,7 +123,7 @@ def _too_many(name: str, bound: int, file: str) -> str:
     if bound == 2:
         return (
             f"{file}: column {name!r} must have two values, but has more; give predicted labels, "
-            "or name a column of probabilities with --score."
+            "or name a column of probabilities (y_score)."
         )
     return f"{file}: attribute {name!r} has more than {bound} values; join them into groups first."
 
@@ -181,7 +181,7 @@ def positive_name(values: list[str], positive: Any, file: str) -> str:
     for zero, one in (("0", "1"), ("False", "True")):
         if set(values) <= {zero, one}:
             return one
-    raise InputError(f"{file}: say with --positive which of the labels {values} is positive.")
+    raise InputError(f"{file}: say which of the labels {values} is positive (positive_label).")
 
 
 def _known_positive(values: list[str], name: str, file: str) -> str:

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch import device as Device
 
-from pcer.errors import InputError
+from pcer.errors import InputError, not_installed
 from pcer.train.config import Sampling, TrainConfig
 from pcer.train.fleet import FloatArray, Model, TrainingData
 from pcer.train.schedule import Draw, Drawer, Schedule, Widths
@@ -267,9 +267,7 @@ def predict(fleet: Fleet, state: FleetState) -> FloatArray:
 def require_device(device: str) -> None:
     """Raise InputError unless the device can be used here."""
     if device == "cpu" and find_spec("numba") is None:
-        raise InputError(
-            'Training on a CPU needs numba, which is not installed; pip install "pcer[train]".'
-        )
+        raise not_installed("numba", extra="train", needed_by="training on a CPU")
     if device != "cpu" and not torch.cuda.is_available():
         raise InputError(
             f"device {device!r} was asked for, but no CUDA device can be used here; use 'cpu'."
