@@ -7,8 +7,9 @@ import sys
 import typer
 
 from pcer.cli import audit, tables, train
-from pcer.cli.parts import PASSED, UNUSABLE
+from pcer.cli.parts import UNUSABLE
 from pcer.cli.plugins import VerbGroup
+from pcer.cli.streams import steady
 from pcer.errors import PcerError
 
 app = typer.Typer(
@@ -26,11 +27,9 @@ for family in (audit, tables, train):
 
 def main() -> None:
     """Run the command line; anything pcer refuses is one sentence and exit code 2."""
+    sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
     try:
         app()
     except PcerError as error:
         typer.echo(f"pcer: {error}", err=True)
         sys.exit(UNUSABLE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(PASSED)

@@ -26,6 +26,7 @@ from pcer.cli.parts import (
     parse_list,
     working,
 )
+from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import MAX_BYTES, canonical_json
 from pcer.release import Release, read_release, release_schema
@@ -148,7 +149,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a file format."""
     tree = release_schema() if which == "release" else audit_schema()
-    typer.echo(json.dumps(tree, indent=2, ensure_ascii=False))
+    give({STDOUT: json.dumps(tree, indent=2, ensure_ascii=False) + "\n"})
 
 
 def version() -> None:
@@ -191,7 +192,9 @@ class Outputs:
         return STDOUT in self.paths.values()
 
     def check(self, inputs: Iterable[Path]) -> None:
-        """Refuse to write two results to one place, or over an input."""
+        """Refuse to write two results to one place, over an input, or to a closed stdout."""
+        if self.uses_stdout:
+            require_stdout()
         given = self.paths.values()
         targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
         for name, target in zip(self.paths, targets, strict=True):

@@ -26,6 +26,7 @@ from typer.core import TyperCommand
 
 from pcer._version import __version__
 from pcer.cli.machine import peak_memory, processor
+from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, not_installed
 from pcer.files import make_folder, write_files
 
@@ -96,10 +97,13 @@ def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: st
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:
-    """Write all files or none, by path; what goes to stdout stands there alone."""
+    """Write all files or none, by path; what goes to stdout stands there alone, as UTF-8."""
+    if STDOUT in contents:
+        require_stdout()
     write_files({path: content for path, content in contents.items() if path != STDOUT})
     if STDOUT in contents:
-        typer.echo(contents[STDOUT], nl=False)
+        content = contents[STDOUT]
+        typer.echo(content.encode() if isinstance(content, str) else content, nl=False)
 
 
 @contextmanager
