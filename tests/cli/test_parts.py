@@ -84,6 +84,19 @@ def test_one_line_a_run_in_the_log(tmp_path):
     )
 
 
+def test_a_log_that_cannot_be_written_is_said_and_no_more(tmp_path, capsys):
+    (tmp_path / "run.log").mkdir()
+    with display("models", console=Console(file=io.StringIO())) as shown:
+        shown.tell("training", "x", done=6, total=6)
+    log_run(tmp_path, "train x", shown, EngineFlags(jobs=1))
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == (
+        f"pcer: {tmp_path / 'run.log'} cannot be written (Is a directory), so time and machine are "
+        "not noted; the results are complete.\n"
+    )
+
+
 def test_memory_is_a_number_of_this_process():
     assert 20 < peak_memory() < 100_000
 

@@ -271,7 +271,10 @@ def _minutes(seconds: float) -> str:
 
 
 def log_run(folder: Path, what: str, shown: Display, flags: EngineFlags) -> None:
-    """Add a line to ``run.log``: time, memory and machine go there, never into a result."""
+    """Add a line to ``run.log``: time, memory and machine go there, never into a result.
+
+    Where it cannot be written a sentence says so; what was trained is there all the same.
+    """
     import torch
 
     line = (
@@ -282,5 +285,12 @@ def log_run(folder: Path, what: str, shown: Display, flags: EngineFlags) -> None
         f"{platform.machine()}, python {platform.python_version()}, torch {torch.__version__}, "
         f"pcer {__version__}\n"
     )
-    with (folder / LOG).open("a", encoding="utf-8") as stream:
-        stream.write(line)
+    try:
+        with (folder / LOG).open("a", encoding="utf-8") as stream:
+            stream.write(line)
+    except OSError as error:
+        typer.echo(
+            f"pcer: {folder / LOG} cannot be written ({error.strerror}), so time and machine are "
+            "not noted; the results are complete.",
+            err=True,
+        )
