@@ -170,14 +170,14 @@ class Display:
         found: of it, what was there before.
         total: what there is to do.
         seconds: by kind of work.
-        memory: MiB, the largest seen.
+        memory: MiB, the largest seen; None where the system does not tell.
     """
 
     def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
         self.began = time.time()
         self.done = self.found = self.total = 0
         self.seconds: dict[str, float] = {}
-        self.memory = 0.0
+        self.memory = peak_memory()
         self._progress, self._clock = progress, clock
         self._task = progress.add_task("starting", total=None, rate="", left="?")
         self._what, self._since = "", 0.0
@@ -248,7 +248,7 @@ class Display:
         if self._what:
             self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
         self._what, self._since = what, now
-        self.memory = max(self.memory, peak_memory())
+        self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
 
     def _speed(self, work: float | None, now: float) -> tuple[str, str]:
         """Rate and time left, from what this run did itself; a question mark until it did some."""
@@ -275,22 +275,38 @@ def log_run(folder: Path, what: str, shown: Display, flags: EngineFlags) -> None
 
     Where it cannot be written a sentence says so; what was trained is there all the same.
     """
-    import torch
-
-    line = (
-        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(shown.began))}Z {what}: {shown.total} "
-        f"models, {shown.found} of them found trained, in {shown}; memory at most "
-        f"{shown.memory:,.0f} MiB over all processes; {flags.engine}, {flags.device}, "
-        f"{flags.n_processes} processes, {processor()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, python {platform.python_version()}, torch {torch.__version__}, "
-        f"pcer {__version__}\n"
-    )
     try:
         with (folder / LOG).open("a", encoding="utf-8") as stream:
-            stream.write(line)
+            stream.write(f"{_when(shown.began)} {what}: {_work(shown)}; {_machine(flags)}\n")
     except OSError as error:
         typer.echo(
             f"pcer: {folder / LOG} cannot be written ({error.strerror}), so time and machine are "
             "not noted; the results are complete.",
             err=True,
         )
+
+
+def _when(seconds: float) -> str:
+    """A moment in UTC.
+
+    >>> _when(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _work(shown: Display) -> str:
+    done = f"{shown.total} models, {shown.found} of them found trained, in {shown}"
+    if shown.memory is None:
+        return done
+    return f"{done}; memory at most {shown.memory:,.0f} MiB over all processes"
+
+
+def _machine(flags: EngineFlags) -> str:
+    import torch
+
+    return (
+        f"{flags.engine}, {flags.device}, {flags.n_processes} processes, {processor()}, "
+        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
+        f"torch {torch.__version__}, pcer {__version__}"
+    )
