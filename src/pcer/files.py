@@ -134,13 +134,18 @@ def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
             one.clean_up()
 
 
-def make_folder(path: str | os.PathLike[str]) -> bool:
-    """Make sure that a folder is there to write into; True if it is new."""
+def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
+    """Make sure that a folder is there to write into; True if it is new.
+
+    Args:
+        path: the folder.
+        parents: whether to make the folders above it, too.
+    """
     folder = Path(path)
     if folder.is_dir():
         return False
     try:
-        folder.mkdir()
+        folder.mkdir(parents=parents)
     except OSError as error:
         _cannot_write(folder, error)
     return True

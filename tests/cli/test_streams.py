@@ -77,6 +77,20 @@ def test_nothing_is_written_where_stdout_is_closed_and_asked_for(tmp_path, optio
     assert list(tmp_path.iterdir()) == []
 
 
+def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
+    """Even where stderr is a terminal, and the progress is drawn over and over."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-m", "pcer", "audit", GOOD, GOOD, "--json", "-"]
+    env = {**os.environ, "TERM": "xterm-256color"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, env=env, check=True)
+    os.close(slave)
+    assert [one["format"] for one in json.loads(done.stdout)] == ["pcer-audit"] * 2
+    shown = os.read(master, 100_000).decode()
+    assert "auditing counts.release.json" in shown
+    assert "releases" in shown
+    assert "Rendering" in shown
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("options", ["", "--json -"])
 def test_a_full_disk_is_one_sentence(options):

@@ -113,6 +113,15 @@ def test_stdout_holds_the_release_alone(run, tmp_path):
     assert json.loads(out)["subject"]["groups"] == ["M", "F"]
 
 
+def test_a_folder_that_cannot_be_made_is_one_sentence(run, tmp_path):
+    people().to_parquet(tmp_path / "p.parquet")
+    (tmp_path / "file").touch()
+    code, out, err = run("release", tmp_path / "p.parquet", *REQUEST, "--out", tmp_path / "file/x")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"pcer: {tmp_path / 'file' / 'x'} cannot be written (Not a directory); ")
+    assert err.count("\n") == 1
+
+
 BAD = {
     "empty": ("", (), "is empty; a table needs a header"),
     "header": ("y_true,y_pred,split,sex\n", (), "has no records"),

@@ -107,12 +107,17 @@ def give(contents: Mapping[str, str | bytes]) -> None:
 
 
 @contextmanager
-def folder_for(path: str | None) -> Iterator[str]:
-    """A folder to write into; a new one does not outlive a failure."""
+def folder_for(path: str | None, *, parents: bool = False) -> Iterator[str]:
+    """A folder to write into; a new one does not outlive a failure.
+
+    Args:
+        path: the folder; None where none is wanted.
+        parents: whether to make the folders above it, too.
+    """
     if path is None:
         yield ""
         return
-    new = make_folder(path)
+    new = make_folder(path, parents=parents)
     try:
         yield path
     except BaseException:

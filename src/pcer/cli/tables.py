@@ -17,6 +17,7 @@ from pcer.cli.parts import (
     STDOUT,
     TABLES,
     WIDTH,
+    folder_for,
     from_options,
     give,
     require_packages,
@@ -157,14 +158,15 @@ def _stem(table: str) -> str:
 
 
 def _write(made: Mapping[str, Release], out: str) -> None:
-    if out == STDOUT or out.endswith(".json"):
-        if len(made) > 1:
-            raise InputError("several attributes make several releases; give --out a folder.")
-        paths = dict.fromkeys(made, out)
-    else:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        paths = {name: str(Path(out) / _file_name(one)) for name, one in made.items()}
-    give({paths[name]: one.to_json() for name, one in made.items()})
+    """Write all releases or none, and say on stderr what is in them."""
+    is_file = out == STDOUT or out.endswith(".json")
+    if is_file and len(made) > 1:
+        raise InputError("several attributes make several releases; give --out a folder.")
+    paths = {
+        name: out if is_file else str(Path(out, _file_name(one))) for name, one in made.items()
+    }
+    with folder_for(None if is_file else out, parents=True):
+        give({paths[name]: one.to_json() for name, one in made.items()})
     for name, path in paths.items():
         if path != STDOUT:
             typer.echo(f"{path}: {_summary(made[name])}.", err=True)
