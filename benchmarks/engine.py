@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from pcer.cli import peak_memory
 from pcer.train import (
     Budget,
     EngineFlags,
@@ -39,7 +40,6 @@ from pcer.train import (
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
-from pcer_studies.memory import peak_memory
 
 SHAPES = {
     "adult": (46_033, 19),

@@ -28,6 +28,18 @@ class OutputError(PcerError):
     """A result could not be written; nothing was left behind half-written."""
 
 
+def not_installed(name: str, *, extra: str, needed_by: str) -> InputError:
+    """One sentence with the command to type where a package of an extra is missing.
+
+    >>> str(not_installed("torch", extra="train", needed_by="training"))
+    'training needs torch, which is not installed; in a clone of pcer run: pip install ".[train]"'
+    """
+    return InputError(
+        f"{needed_by} needs {name}, which is not installed; in a clone of pcer run: "
+        f'pip install ".[{extra}]"'
+    )
+
+
 def require_positive(**arguments: float) -> None:
     """Raise ValueError unless every named argument is a finite number above 0."""
     for name, value in arguments.items():

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
@@ -178,29 +180,41 @@ def canonical_json(tree: Any) -> str:
 
 
 def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
-    """Write every file or none: all are staged beside their targets, then renamed into place.
+    """Write every file or none, in as far as the file system allows.
 
-    Text is written as UTF-8 with the line ends it has.
+    All are staged beside their targets and renamed into place. Should a rename fail, what was
+    replaced before it gets its old content back, and what is new goes. Text is written as UTF-8
+    with the line ends it has.
+
+    Raises:
+        OutputError: nothing was changed; or, where even going back failed, which files were, and
+            where their old content lies.
     """
-    staged: list[tuple[Path, Path]] = []
+    staged: list[_Staged] = []
     try:
         for path, content in contents.items():
             data = content.encode() if isinstance(content, str) else content
-            staged.append((_stage(Path(path), data), Path(path)))
-        for temporary, target in staged:
-            _publish(temporary, target)
+            staged.append(_Staged(Path(path), _stage(Path(path), data)))
+        for one in staged[:-1]:
+            one.keep_old()
+        _publish(staged)
     finally:
-        for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
+        for one in staged:
+            one.clean_up()
 
 
-def make_folder(path: str | os.PathLike[str]) -> bool:
-    """Make sure that a folder is there to write into; True if it is new."""
+def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
+    """Make sure that a folder is there to write into; True if it is new.
+
+    Args:
+        path: the folder.
+        parents: whether to make the folders above it, too.
+    """
     folder = Path(path)
     if folder.is_dir():
         return False
     try:
-        folder.mkdir()
+        folder.mkdir(parents=parents)
     except OSError as error:
         _cannot_write(folder, error)
     return True
@@ -225,18 +239,77 @@ def _stage(target: Path, data: bytes) -> Path:
     return Path(name)
 
 
-def _publish(temporary: Path, target: Path) -> None:
+class _Staged:
+    """A file that is written beside its target and waits to take its place."""
+
+    def __init__(self, target: Path, new: Path) -> None:
+        self.target, self.new = target, new
+        self.old = new.with_name(f"{new.name}.old")
+        self.is_stuck = False
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it has taken its place."""
+        return not self.new.exists()
+
+    def keep_old(self) -> None:
+        """Give what the target holds a second name: a link, or a copy where there are no links."""
+        if not os.path.lexists(self.target):
+            return
+        try:
+            os.link(self.target, self.old, follow_symlinks=False)
+        except (OSError, NotImplementedError):
+            self._copy_old()
+
+    def _copy_old(self) -> None:
+        try:
+            shutil.copy2(self.target, self.old, follow_symlinks=False)
+        except OSError as error:
+            _cannot_write(self.target, error)
+
+    def put_back(self) -> None:
+        """The old content again, or nothing where there was none."""
+        try:
+            if os.path.lexists(self.old):
+                os.replace(self.old, self.target)
+            else:
+                self.target.unlink(missing_ok=True)
+        except OSError:
+            self.is_stuck = True
+
+    def clean_up(self) -> None:
+        """Leave nothing beside the target, but the old content if it could not be put back."""
+        with suppress(OSError):
+            self.new.unlink(missing_ok=True)
+            if not self.is_stuck:
+                self.old.unlink(missing_ok=True)
+
+
+def _publish(staged: list[_Staged]) -> None:
+    """Rename all into place, or put everything back."""
     try:
-        temporary.replace(target)
-    except OSError as error:
-        _cannot_write(target, error)
+        for one in staged:
+            os.replace(one.new, one.target)
+    except BaseException as error:
+        waiting = [one for one in staged if not one.is_published]
+        for one in staged if waiting else ():
+            if one.is_published:
+                one.put_back()
+        if isinstance(error, OSError):
+            _cannot_write(waiting[0].target, error, [one for one in staged if one.is_stuck])
+        raise
 
 
-def _cannot_write(target: Path, error: OSError) -> NoReturn:
+def _cannot_write(target: Path, error: OSError, stuck: Sequence[_Staged] = ()) -> NoReturn:
     reason = error.strerror or str(error)
+    changed = "".join(
+        f"; {one.target} was replaced all the same"
+        + (f", its old content is in {one.old}" if one.old.exists() else "")
+        for one in stuck
+    )
     raise OutputError(
         f"{target} cannot be written ({reason}); choose a path in a folder that exists and that "
-        "you may write to."
+        f"you may write to{changed}."
     ) from None
 
 

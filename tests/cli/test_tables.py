@@ -10,7 +10,7 @@ import pytest
 
 from pcer import read_release
 from pcer.cli import app as cli
-from pcer.cli import tables as cli_data
+from pcer.cli import train as cli_train
 from pcer.data import TablePlan, compas, listing, load, read_table, split, standardise
 from pcer.data.fetch import DataFile
 
@@ -113,6 +113,15 @@ def test_stdout_holds_the_release_alone(run, tmp_path):
     assert json.loads(out)["subject"]["groups"] == ["M", "F"]
 
 
+def test_a_folder_that_cannot_be_made_is_one_sentence(run, tmp_path):
+    people().to_parquet(tmp_path / "p.parquet")
+    (tmp_path / "file").touch()
+    code, out, err = run("release", tmp_path / "p.parquet", *REQUEST, "--out", tmp_path / "file/x")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"pcer: {tmp_path / 'file' / 'x'} cannot be written (Not a directory); ")
+    assert err.count("\n") == 1
+
+
 BAD = {
     "empty": ("", (), "is empty; a table needs a header"),
     "header": ("y_true,y_pred,split,sex\n", (), "has no records"),
@@ -173,13 +182,16 @@ def test_without_the_trainers_packages_one_sentence_says_what_to_install(run, mo
     for verb in (("datasets",), ("release", "p.parquet", *REQUEST)):
         code, _, err = run(*verb)
         assert code == 2
-        assert 'ibis is not installed; pip install "pcer[train]".' in err
+        assert err == (
+            "pcer: this verb needs ibis, which is not installed; in a clone of pcer run: "
+            'pip install ".[train]"\n'
+        )
 
 
 def test_an_own_table_is_shown_column_by_column():
     frame = people().drop(columns="split").assign(x=np.arange(400) % 7, where="here")
     plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="benefit")
-    table = cli_data.account_table(read_table(frame, plan, name="mine"))
+    table = cli_train.account_table(read_table(frame, plan, name="mine"))
     assert table.title == "Columns of mine"
     assert table.rows == (
         ("y_true", "label", "2", "0", "positive is 1"),

@@ -151,7 +151,7 @@ def test_an_identifier_is_pointed_out(tmp_path):
         ({"race": ["blue"] * 12}, "attribute 'race' has one group only (blue)"),
         ({"race": [None] * 12}, "attribute 'race' has one group only;"),
         ({"approved": ["yes", "no", "maybe"] * 4}, "has 3 (maybe, no, yes); keep the records"),
-        ({"approved": ["y", "n"] * 6}, "never has the value 'yes'; give --positive one of 'n'"),
+        ({"approved": ["y", "n"] * 6}, "never has the value 'yes'; positive must be 'n' or 'y'"),
         ({"approved": ["yes"] * 12}, "label 'approved' must have two values, but has 1 (yes)"),
         ({"age": ["12", "old", "x"] * 4}, "column 'age' mixes 4 numbers and 8 other values"),
         ({"age": ["1,5", "2,5"] * 6}, "column 'age' holds numbers with decimal commas"),
@@ -235,9 +235,14 @@ def test_a_table_without_features_is_refused(tmp_path):
 
 
 def test_plans_are_checked_when_made():
-    with pytest.raises(InputError, match="at least one column with --attribute"):
+    with pytest.raises(InputError, match="at least one column in attributes"):
         plan(attributes=())
     with pytest.raises(InputError, match="cannot be both label and attribute"):
         plan(attributes=("approved",))
+    for used in ({"label": "approved"}, {"attributes": ("approved",)}, {"categories": ("job",)}):
+        column = next(iter(used.values()))
+        left_out = (column,) if isinstance(column, str) else column
+        with pytest.raises(InputError, match=f"column '{left_out[0]}' cannot be left out and used"):
+            plan(**{"label": "passed", **used}, drop=left_out)
     with pytest.raises(ValueError, match="max_categories"):
         plan(max_categories=1)

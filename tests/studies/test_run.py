@@ -12,13 +12,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import pcer
+from pcer.cli import display
 from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
-from pcer_studies.memory import peak_memory
 from pcer_studies.protocol import DATASETS, SEEDS, TRAINING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
 
@@ -220,26 +220,13 @@ def test_a_wrong_device_is_one_sentence(tmp_path):
     assert "device must be 'cpu', 'cuda' or 'cuda:N'" in str(run.exception)
 
 
-def test_the_display_shows_models_rate_and_time_left(monkeypatch):
-    text = io.StringIO()
-    shown = Console(file=text, width=140, force_terminal=True)
-    monkeypatch.setattr(cli_study, "Console", lambda **options: shown)
-    times = iter([0.0, 10.0])
-    monkeypatch.setattr(cli_study._Clock, "now", lambda self: next(times), raising=True)
-    meter = cli_study._Meter()
-    with cli_study._display(meter) as tell:
-        tell(Progress(what="reading acs", done=0, found=0, total=1_200))
-        tell(Progress(what="training acs", done=300, found=300, total=1_200, work=0.0))
-        tell(Progress(what="training acs", done=350, found=300, total=1_200, work=0.1))
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
-    assert "350/1200 models, 5.0 a second" in plain
-    assert "1:30 left" in plain
-    assert list(meter.seconds) == ["reading", "training"]
-    assert re.fullmatch(r"\d+\.\d s \(reading \d+\.\d s, training \d+\.\d s\)", str(meter))
-
-
-def test_memory_is_a_number_of_this_process():
-    assert 20 < peak_memory() < 100_000
+def test_the_display_is_told_what_the_study_does_and_to_which_dataset():
+    with display("models", console=Console(file=io.StringIO())) as shown:
+        tell = cli_study._teller(shown)
+        tell(Progress(what="attacking and counting acs", done=9, found=5, total=12, work=0.5))
+        tell(Progress(what="starting", done=9, found=5, total=12))
+    assert list(shown.seconds) == ["attacking and counting", "starting"]
+    assert (shown.done, shown.found, shown.total) == (9, 5, 12)
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import functools
-import io
 import json
 import math
 import os
@@ -18,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
-from rich.progress import Progress
+from typer.testing import CliRunner, Result
 
 import pcer
-from pcer.cli import train as cli_train
+from pcer.cli.app import app
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
 from pcer.store import owned
@@ -427,8 +424,56 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     release = pcer.read_release(out / "loans.sex.release.json")
     assert release.training.config["noise_from_secret"] is True
     assert len(release.runs) == 4
-    assert "loans 2x2 models" in (out / "run.log").read_text()
+    log = (out / "run.log").read_text()
+    assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s \(cal", log)
+    assert re.search(r"; memory at most [\d,]+ MiB over all processes; local, cpu, \d+ proc", log)
     assert command("audit", out).returncode == 0
+
+
+def invoke(*arguments: object) -> Result:
+    """The same without a process of its own."""
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def test_a_sweep_is_not_lost_for_its_log(tmp_path):
+    """The release is written and named, the exit code is that of the training."""
+    (tmp_path / "run.log").mkdir()
+    quick = ("--budgets", "none", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", tmp_path)
+    done = invoke("train", "compas", "--attribute", "race", *quick)
+    assert done.exit_code == 0, done.exception
+    assert "run.log cannot be written (Is a directory)" in done.stderr.splitlines()[-1]
+    assert f"wrote {tmp_path / 'compas.race.release.json'}" in done.stdout
+    assert len(pcer.read_release(tmp_path / "compas.race.release.json").runs) == 1
+
+
+def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path):
+    """Each refusal names an argument; the option that is called like it takes the refusal away."""
+    path, rng = tmp_path / "own.csv", np.random.default_rng(2)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["age", "code", "job", "sex", "ok"])
+        for row in range(240):
+            age = "unknown" if row % 9 == 0 else int(rng.integers(20, 70))
+            ok = rng.choice(["yes", "no"])
+            writer.writerow(
+                [age, f"{row % 7}" if row % 5 else "x", f"j{row % 60}", "fm"[row % 2], ok]
+            )
+    said = ("--label", "ok", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
+    quick = ("--budgets", "none", "--seeds", 2, "--epochs", 1, "--batch", 64, "--jobs", 1)
+    remedies = {
+        "column 'age' mixes .*(missing)": ("--missing", "unknown"),
+        "column 'code' mixes .*(categories)": ("--category", "code"),
+        "'job' has 60 categories, more than 50; .*max_categories": ("--max-categories", 60),
+    }
+    options: tuple[object, ...] = ()
+    for sentence, remedy in remedies.items():
+        refused = invoke("train", path, *said, *quick, *options, "-o", tmp_path / "out")
+        assert isinstance(refused.exception, InputError)
+        assert re.search(sentence, str(refused.exception)), refused.exception
+        options += remedy
+    done = invoke("train", path, *said, *quick, *options, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.exception
+    assert re.search(r"age\s+number\s+\d+\s+27 ", done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -442,6 +487,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
         (("compas", "--device", "tpu"), "device must be"),
         (("compas", "--clip-norm", "0"), "clip_norm must be"),
         (("compas", "--hidden", "a"), "--hidden must be whole numbers"),
+        (("compas", "--budgets", "1,1"), "budgets must name each one once"),
         (("nowhere.csv",), "neither a dataset"),
     ],
 )
@@ -450,19 +496,3 @@ def test_bad_training_input(tmp_path, arguments, message):
     assert done.returncode == 2
     assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
     assert not list((tmp_path).rglob("*.release.json"))
-
-
-def test_the_bar_shows_models_rate_and_time_left(monkeypatch):
-    text, clock = io.StringIO(), iter(range(0, 10_000, 5))
-    shown = Console(file=text, width=120, force_terminal=True)
-    monkeypatch.setattr(cli_train, "Console", lambda **options: shown)
-    timed = functools.partial(Progress, get_time=lambda: next(clock))
-    monkeypatch.setattr(cli_train, "Progress", timed)
-    with cli_train.progress_bar("Training") as advance:
-        for done in (100, 150, 200):  # 100 were found trained
-            advance(done, 300)
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.getvalue())
-    assert "200/300 models" in plain
-    rate, left = re.findall(r"([\d.]+) a second .* left 0:(\d\d:\d\d)", plain)[-1]
-    assert 0 < float(rate) <= 10
-    assert left != "00:00"

@@ -298,7 +298,7 @@ def test_labels_may_be_numbers_booleans_or_text():
     ("changes", "sentence"),
     [
         ({"y_true": [0, 1, 2, 1] * 4}, "column 'y_true' must have two values, but has more"),
-        ({"y_pred": np.linspace(0, 1, 16)}, "name a column of probabilities with --score"),
+        ({"y_pred": np.linspace(0, 1, 16)}, "name a column of probabilities (y_score)"),
         ({"y_pred": [5, 1, 1, 5] * 4}, "two values between them, but have 3 ('0', '1', '5')"),
         (
             {"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8},
@@ -339,7 +339,7 @@ def test_bad_requests_are_explained(tmp_path):
         PredictionColumns(attributes=("sex",), y_score="p")
     with pytest.raises(InputError, match="either a membership score or a loss"):
         PredictionColumns(attributes=("sex",), membership_score="p", loss="l")
-    with pytest.raises(InputError, match="at least one column with --attribute"):
+    with pytest.raises(InputError, match="at least one column in attributes"):
         PredictionColumns(attributes=())
     with pytest.raises(InputError, match="split_kind must be 'random' or 'other', not 'maybe'"):
         replace(FACTS, split_kind="maybe")

@@ -199,7 +199,7 @@ def test_bad_tables_are_explained(frame, change, sentence):
 
 def test_bad_requests_are_explained(frame, monkeypatch):
     for wrong in ({"y_pred": "y_pred", "y_score": None}, {"threshold": 0.3}):
-        with pytest.raises(InputError, match=r"needs probabilities \(--score\), cut at a"):
+        with pytest.raises(InputError, match=r"needs probabilities \(y_score\), cut at a"):
             replace(COLUMNS, **wrong)
     monkeypatch.setattr(records, "MOST_ROWS", 100)
     with pytest.raises(InputError, match=r"epsilon 1 has 2,160 rows, .* take fewer seeds"):

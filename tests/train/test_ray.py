@@ -271,11 +271,7 @@ def cli(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "before", "sentence"),
     [
-        (
-            ["--engine", "ray"],
-            "sys.modules['ray'] = None",
-            'pip install "pcer[ray]"',
-        ),
+        (["--engine", "ray"], "sys.modules['ray'] = None", 'pip install ".[ray]"'),
         (["--engine", "ray", "--address", "127.0.0.1:1"], "", "No Ray cluster can be reached"),
         (["--address", "auto"], "", "address is for engine 'ray' only, but 'auto' was given"),
         (["--engine", "ray", "--device", "cuda:1"], "", "device must be 'cuda', but 'cuda:1'"),

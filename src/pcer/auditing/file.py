@@ -372,7 +372,7 @@ def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTE
         require_format(audit, file=str(path), name=FORMAT, version=VERSION)
         parse_plan(audit.get("plan"), file=f"{path}: plan")
     if not audits:
-        raise InputError(f"{path} holds no audit; write it again with pcer audit --json.")
+        raise InputError(f"{path} holds no audit; write it again with pcer audit.")
     return audits
 
 

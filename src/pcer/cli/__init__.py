@@ -1,8 +1,28 @@
-"""The command line."""
+"""The command line, and the parts of it that other distributions' verbs share."""
 
 from __future__ import annotations
 
 from pcer.cli.app import main
-from pcer.cli.train import require_training
+from pcer.cli.machine import peak_memory, processor
+from pcer.cli.parts import (
+    TRAINING,
+    Display,
+    display,
+    from_options,
+    log_run,
+    require_packages,
+    working,
+)
 
-__all__ = ["main", "require_training"]
+__all__ = [
+    "TRAINING",
+    "Display",
+    "display",
+    "from_options",
+    "log_run",
+    "main",
+    "peak_memory",
+    "processor",
+    "require_packages",
+    "working",
+]

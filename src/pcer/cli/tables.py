@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
+from pcer.cli.parts import (
+    STDOUT,
+    TABLES,
+    WIDTH,
+    folder_for,
+    from_options,
+    give,
+    require_packages,
+    with_defaults,
+    working,
+)
 from pcer.errors import InputError
-from pcer.files import write_files
 from pcer.report import Table, to_rich
 
 if TYPE_CHECKING:
-    from pcer.data import OwnTable
     from pcer.release import Release
-
-NEEDED = ("duckdb", "ibis", "pooch", "pyarrow")
-STDOUT = "-"
-WIDTH = 100
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
+    example = "pcer release predictions.parquet --attribute sex --outcome benefit"
     app.command(
-        epilog="Example: pcer release predictions.parquet --attribute sex --outcome benefit "
-        "--split-kind random"
+        epilog=f"Example: {example} --split-kind random", cls=with_defaults(_release_settings)
     )(release)
     app.command(epilog="Example: pcer datasets")(datasets)
 
 
 def release(
     table: Annotated[str, typer.Argument(help="CSV or Parquet file, or a pattern in quotes.")],
-    attribute: Annotated[
-        list[str] | None, typer.Option(help="Column of a protected attribute; repeatable.")
+    attributes: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", help="Column of a protected attribute; repeatable."),
     ] = None,
     outcome: Annotated[
         str | None, typer.Option(help="A positive prediction is a benefit or a harm.")
@@ -44,16 +52,24 @@ def release(
     split_kind: Annotated[
         str | None, typer.Option(help="random if train and test were drawn at random, else other.")
     ] = None,
-    label: Annotated[str, typer.Option(help="Column of the true labels.")] = "y_true",
-    prediction: Annotated[str, typer.Option(help="Column of the predicted labels.")] = "y_pred",
-    score: Annotated[
-        str | None, typer.Option(help="Column of probabilities, instead of predicted labels.")
+    y_true: Annotated[
+        str | None, typer.Option("--label", help="Column of the true labels.")
     ] = None,
-    threshold: Annotated[float, typer.Option(help="Positive from here on, with --score.")] = 0.5,
-    positive: Annotated[
-        str | None, typer.Option(help="The positive label, unless labels are 0 and 1.")
+    y_pred: Annotated[
+        str | None, typer.Option("--prediction", help="Column of the predicted labels.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Column that says train or test.")] = "split",
+    y_score: Annotated[
+        str | None,
+        typer.Option("--score", help="Column of probabilities, instead of predicted labels."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Positive from here on, with --score.")
+    ] = None,
+    positive_label: Annotated[
+        str | None,
+        typer.Option("--positive", help="The positive label, unless labels are 0 and 1."),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Column that says train or test.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Column of the budget (epsilon).")] = None,
     seed: Annotated[str | None, typer.Option(help="Column of the seed (seed).")] = None,
     split_id: Annotated[
@@ -71,10 +87,11 @@ def release(
         str | None, typer.Option(help="Order of the groups, with commas between.")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Name of the data; the file's name.")] = None,
-    mechanism: Annotated[str, typer.Option(help="How the models were trained.")] = "unknown",
+    mechanism: Annotated[str | None, typer.Option(help="How the models were trained.")] = None,
     dp_delta: Annotated[float | None, typer.Option(help="Delta of models with a budget.")] = None,
-    note: Annotated[
-        list[str] | None, typer.Option(help="Sentence that travels with the release; repeatable.")
+    notes: Annotated[
+        list[str] | None,
+        typer.Option("--note", help="Sentence that travels with the release; repeatable."),
     ] = None,
     backend: Annotated[
         str | None, typer.Option(help="duckdb, pyspark, or an Ibis address with ://.")
@@ -82,36 +99,15 @@ def release(
     out: Annotated[str, typer.Option(help="Folder, or a .json file; - is stdout.")] = ".",
 ) -> None:
     """Count a table of predictions, of any size, into a release per protected attribute."""
-    require_trainers_half()
+    said = _complete(locals())
+    require_packages(TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
-    columns = PredictionColumns(
-        attributes=tuple(attribute or ()),
-        y_true=label,
-        y_pred=None if score else prediction,
-        y_score=score,
-        threshold=threshold,
-        split=split,
-        epsilon=epsilon,
-        seed=seed,
-        split_id=split_id,
-        membership_score=membership_score,
-        loss=loss,
-        record_id=record_id,
-    )
-    facts: Any = {
-        "dataset": dataset or _stem(table),
-        "outcome": _said(outcome, "--outcome", "benefit", "harm", "what a positive prediction is"),
-        "split_kind": _said(
-            split_kind, "--split-kind", "random", "other", "how train and test were divided"
-        ),
-        "positive_label": positive,
-        "groups": None if groups is None else groups.split(","),
-        "mechanism": mechanism,
-        "dp_delta": dp_delta,
-        "notes": tuple(note or ()),
-    }
-    made = releases_from_table(table, columns, ReleaseFacts(**facts), backend=backend)
+    labels = {} if y_score is None else {"y_pred": None}
+    columns = from_options(PredictionColumns, said, **labels)
+    facts = from_options(ReleaseFacts, said)
+    with working("Counting"):
+        made = releases_from_table(table, columns, facts, backend=backend)
     _write(made, out)
 
 
@@ -121,42 +117,37 @@ def datasets(
     ] = None,
 ) -> None:
     """List the benchmark datasets: sizes, licences, what is at hand, and what the data is."""
-    require_trainers_half()
+    require_packages(TABLES)
     from pcer.data import describe_datasets
 
     rows = describe_datasets()
     if json_path is not None:
-        text = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-        _give({json_path: text})
-        return
-    _print_datasets(rows)
+        give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
+    else:
+        _print_datasets(rows)
 
 
-def account_table(own: OwnTable) -> Table:
-    """What became of every column of a person's own table, to be shown before training."""
-    rows = tuple(
-        (line.column, line.role, f"{line.n_values:,}", f"{line.n_missing:,}", line.remark)
-        for line in own.account
-    )
-    heads = ("column", "taken as", "values", "missing", "remark")
-    return Table(f"Columns of {own.dataset.name}", heads, rows, n_labels=2)
+def _release_settings() -> Iterable[type[Any]]:
+    from pcer.tables import PredictionColumns, ReleaseFacts
+
+    return PredictionColumns, ReleaseFacts
 
 
-def require_trainers_half() -> None:
-    """Raise InputError, with the command to type, unless the trainer's packages are installed."""
-    for name in NEEDED:
-        if importlib.util.find_spec(name) is None:
-            raise InputError(
-                f"this verb belongs to the trainer's half, and {name} is not installed; "
-                'pip install "pcer[train]".'
-            )
+def _complete(said: dict[str, Any]) -> dict[str, Any]:
+    """The options with what they leave to the table's name, and nothing left unsaid."""
+    _require_said(said["outcome"], "--outcome", "benefit", "harm", "what a positive prediction is")
+    kind, how = said["split_kind"], "how train and test were divided"
+    _require_said(kind, "--split-kind", "random", "other", how)
+    if not said["attributes"]:
+        raise InputError("name at least one column with --attribute.")
+    groups = said["groups"] and said["groups"].split(",")
+    return {**said, "dataset": said["dataset"] or _stem(said["table"]), "groups": groups}
 
 
-def _said(value: str | None, option: str, first: str, second: str, what: str) -> str:
-    if value in (first, second):
-        return str(value)
-    given = "was not said" if value is None else f"cannot be {value!r}"
-    raise InputError(f"{what} {given}; add {option} {first} or {option} {second}.")
+def _require_said(value: str | None, option: str, first: str, second: str, what: str) -> None:
+    if value not in (first, second):
+        given = "was not said" if value is None else f"cannot be {value!r}"
+        raise InputError(f"{what} {given}; add {option} {first} or {option} {second}.")
 
 
 def _stem(table: str) -> str:
@@ -167,24 +158,18 @@ def _stem(table: str) -> str:
 
 
 def _write(made: Mapping[str, Release], out: str) -> None:
-    if out == STDOUT or out.endswith(".json"):
-        if len(made) > 1:
-            raise InputError("several attributes make several releases; give --out a folder.")
-        paths = dict.fromkeys(made, out)
-    else:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        paths = {name: str(Path(out) / _file_name(one)) for name, one in made.items()}
-    _give({paths[name]: one.to_json() for name, one in made.items()})
+    """Write all releases or none, and say on stderr what is in them."""
+    is_file = out == STDOUT or out.endswith(".json")
+    if is_file and len(made) > 1:
+        raise InputError("several attributes make several releases; give --out a folder.")
+    paths = {
+        name: out if is_file else str(Path(out, _file_name(one))) for name, one in made.items()
+    }
+    with folder_for(None if is_file else out, parents=True):
+        give({paths[name]: one.to_json() for name, one in made.items()})
     for name, path in paths.items():
         if path != STDOUT:
             typer.echo(f"{path}: {_summary(made[name])}.", err=True)
-
-
-def _give(texts: dict[str, str]) -> None:
-    write_files({path: text for path, text in texts.items() if path != STDOUT})
-    for path, text in texts.items():
-        if path == STDOUT:
-            typer.echo(text, nl=False)
 
 
 def _file_name(one: Release) -> str:
@@ -206,10 +191,6 @@ def _ordered(budgets: set[float | None]) -> list[float | None]:
 
 
 def _print_datasets(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
     console = Console(width=WIDTH)
     cells = tuple(
         (

@@ -39,7 +39,7 @@ def typed(
         values = _finite(column.cast(kind), where)
         return _plain_text(values) if as_text else values
     if not _is_text(kind):
-        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (--drop).")
+        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (drop).")
     text = _marked(column.cast(pa.string()), missing)
     return _texts(text) if as_text else _numbers_or_text(text, where)
 
@@ -57,8 +57,8 @@ def _numbers_or_text(text: pa.ChunkedArray, where: str) -> Column:
     if n_numbers:
         raise InputError(
             f"{where} mixes {n_numbers:,} numbers and {len(known) - n_numbers:,} other values; "
-            "name what stands for a missing value (--missing), take all of them as categories "
-            "(--category), or leave the column out (--drop)."
+            "name what stands for a missing value (missing), take all of them as categories "
+            "(categories), or leave the column out (drop)."
         )
     return _texts(text)
 

@@ -57,9 +57,12 @@ class TablePlan:
     def __post_init__(self) -> None:
         require_at_least(2, max_categories=self.max_categories)
         if not self.attributes:
-            raise InputError("name at least one column with --attribute.")
+            raise InputError("name at least one column in attributes.")
         if self.label in self.attributes:
             raise InputError(f"column {self.label!r} cannot be both label and attribute.")
+        for name in self.drop:
+            if name in self.texts:
+                raise InputError(f"column {name!r} cannot be left out and used; take it from drop.")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -156,8 +159,8 @@ def _labels(values: Column, plan: TablePlan, file: str) -> npt.NDArray[np.int64]
         )
     if plan.positive not in found:
         raise InputError(
-            f"{file}: label {plan.label!r} never has the value {plan.positive!r}; give --positive "
-            f"one of {found[0]!r} and {found[1]!r}."
+            f"{file}: label {plan.label!r} never has the value {plan.positive!r}; positive must "
+            f"be {found[0]!r} or {found[1]!r}."
         )
     return np.asarray(values == plan.positive, dtype=np.int64)
 
@@ -172,7 +175,7 @@ def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> Protect
     if len(found) > plan.max_categories:
         raise InputError(
             f"{file}: attribute {name!r} has {len(found):,} different values, more than "
-            f"{plan.max_categories}; join them into groups first, or raise --max-categories."
+            f"{plan.max_categories}; join them into groups first, or raise max_categories."
         )
     return divide(
         name, GroupRule(name, tuple((value, (value,)) for value in found)), {name: values}
@@ -191,8 +194,8 @@ def _describe(
         if role == "category" and n_values > plan.max_categories:
             raise InputError(
                 f"{file}: column {name!r} has {n_values:,} categories, more than "
-                f"{plan.max_categories}; leave it out with --drop {name}, join values, or raise "
-                "--max-categories."
+                f"{plan.max_categories}; leave it out (drop), join values, or raise "
+                "max_categories."
             )
         n_missing = int((codes < 0).sum())
         remark = remark or _missing_remark(role, n_missing)

@@ -109,7 +109,7 @@ def _too_many(name: str, bound: int, file: str) -> str:
     if bound == 2:
         return (
             f"{file}: column {name!r} must have two values, but has more; give predicted labels, "
-            "or name a column of probabilities with --score."
+            "or name a column of probabilities (y_score)."
         )
     return f"{file}: attribute {name!r} has more than {bound} values; join them into groups first."
 

@@ -115,7 +115,7 @@ def _ids(found: Any, columns: PredictionColumns, runs: list[RunKey], file: str) 
     if strangers := int((codes != codes[0]).any(axis=0).sum()):
         raise InputError(
             f"{file}: models of {_budget_name(runs[0].epsilon)} differ in {strangers:,} of their "
-            f"records by column {name!r}; let all score the same records, or leave --record-id out."
+            f"records by column {name!r}; let all score the same records, or leave record_id out."
         )
     return Coded(ids.names, codes[0])
 
@@ -152,13 +152,13 @@ def _require_alike(epsilon: float | None, rows: Sequence[int], file: str) -> Non
     if sum(rows) > MOST_ROWS:
         raise InputError(
             f"{file}: {name} has {sum(rows):,} rows, and records can be compared in up to "
-            f"{MOST_ROWS:,}; take fewer seeds, or leave --record-id out."
+            f"{MOST_ROWS:,}; take fewer seeds, or leave record_id out."
         )
     if len(set(rows)) > 1:
         raise InputError(
             f"{file}: every model of a budget must have scored the same records, but models of "
             f"{name} have {min(rows):,} to {max(rows):,} rows; leave out records that not all "
-            "have, or leave --record-id out."
+            "have, or leave record_id out."
         )
 
 

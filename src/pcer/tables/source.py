@@ -64,15 +64,15 @@ class PredictionColumns:
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise InputError("name at least one column with --attribute.")
+            raise InputError("name at least one column in attributes.")
         if (self.y_pred is None) == (self.y_score is None):
             raise InputError("give either predicted labels or a score column, not both.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
         if self.record_id is not None and (self.y_score is None or self.threshold != EVEN):
             raise InputError(
-                "comparing records with --record-id needs probabilities (--score), cut at a "
-                f"--threshold of {EVEN}; give these, or leave --record-id out."
+                "comparing records (record_id) needs probabilities (y_score), cut at a threshold "
+                f"of {EVEN}; give these, or leave record_id out."
             )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
@@ -135,7 +135,7 @@ def connect(backend: Any) -> Any:
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
             f"the backend {name!r} cannot be used here; install it with "
-            f'pip install "ibis-framework[{name}]"{needs}, or leave --backend out.'
+            f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.'
         ) from None
 
 

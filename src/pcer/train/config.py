@@ -244,7 +244,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
     """
     budgets = tuple(_budget(word.strip()) for word in text.split(","))
     if len(set(budgets)) < len(budgets):
-        raise InputError(f"--budgets names a budget twice in {text!r}; name each one once.")
+        raise InputError(f"budgets must name each one once, but {text!r} names one twice.")
     return budgets
 
 

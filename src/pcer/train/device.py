@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import torch
 
-from pcer.errors import InputError
+from pcer.errors import InputError, not_installed
 from pcer.train.engine import Device
 
 
@@ -25,10 +25,7 @@ def choose_device(name: str) -> Device:
 def require_device(name: str) -> None:
     """Raise InputError unless the device can be used here."""
     if name == "cpu" and find_spec("numba") is None:
-        raise InputError(
-            "Training on a CPU needs numba, which is not installed; in a clone of pcer run "
-            'pip install ".[train]".'
-        )
+        raise not_installed("numba", extra="train", needed_by="training on a CPU")
     if name != "cpu" and not torch.cuda.is_available():
         raise InputError(
             f"device {name!r} was asked for, but no CUDA device can be used here; use 'cpu'."

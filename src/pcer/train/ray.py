@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.errors import InputError, PcerError
+from pcer.errors import InputError, PcerError, not_installed
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import BlockResult, Model, TrainingData
 from pcer.train.versions import ARITHMETIC, installed_versions
@@ -93,9 +93,7 @@ def train_on_ray(
 def require_ray(flags: EngineFlags) -> None:
     """Raise InputError, with the remedy, unless Ray is installed and the address answers."""
     if find_spec("ray") is None:
-        raise InputError(
-            "engine 'ray' was asked for, but ray is not installed; pip install \"pcer[ray]\"."
-        )
+        raise not_installed("ray", extra="ray", needed_by="engine 'ray'")
     if flags.address is not None:
         _knock(flags.address)
 
@@ -158,14 +156,14 @@ def _failure(error: Exception) -> Exception:
     if missing := re.search(r"No module named '([\w.]+)'", str(cause)):
         return InputError(
             f"a worker of the Ray cluster has no module {missing[1]!r}; install the same pcer "
-            'there, with pip install "pcer[ray]".'
+            'there: in a clone, pip install ".[ray]"'
         )
     if not isinstance(cause, RayError):
         return cause
     return PcerError(
         f"a block of models was given up after {MAX_RETRIES + 1} attempts "
         f"({type(cause).__name__}: its process or its node died, or ran out of memory); finished "
-        "blocks are kept, so run the same command again, perhaps with a smaller --block-size."
+        "blocks are kept, so run the same command again, perhaps with a smaller block_size."
     )
 
 
@@ -217,7 +215,7 @@ def _start(options: Mapping[str, Any]) -> None:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
-            f"Ray cannot be started or joined ({reason}); try --engine local."
+            f"Ray cannot be started or joined ({reason}); try engine 'local'."
         ) from error
     if options["address"] != LOCAL:
         return
@@ -276,7 +274,7 @@ def _knock(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InputError(
-            f"--address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
+            f"address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
             f"{address!r} was given."
         )
     try:

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from pcer.cli import working
 from pcer.errors import InputError, PcerError
 from pcer.files import make_folder, write_files
 from pcer_studies.claims import COMMAND, write_claims
@@ -28,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
         if len(arguments) != 2:
             raise InputError(f"name the study's folder and where to write, as in {COMMAND}.")
         source, target = map(Path, arguments)
-        with Console(stderr=True).status("Auditing by every cost and judging every claim"):
+        with working("Auditing by every cost and judging every claim"):
             pages = study_pages(Study.read(source))
         make_folder(target)
         make_folder(target / FIGURES)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
-from pcer._version import __version__
-from pcer.cli import require_training
-from pcer.errors import InputError, OutputError
+from pcer.cli import (
+    TRAINING,
+    Display,
+    display,
+    from_options,
+    log_run,
+    require_packages,
+    working,
+)
+from pcer.errors import InputError
 from pcer.files import write_files
-from pcer_studies.memory import peak_memory
 
 if TYPE_CHECKING:
-    from pcer.train import EngineFlags
-    from pcer_studies.run import Progress as Standing
+    from collections.abc import Callable
 
-LOG = "run.log"
+    from pcer.train import EngineFlags
+    from pcer_studies.run import Progress
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +76,7 @@ def reproduce(
 
 
 def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: int | None) -> None:
-    require_training()
+    require_packages(TRAINING)
     from pcer_studies.protocol import DATASETS
     from pcer_studies.run import StudyPlan, require_ready, train_study
 
@@ -93,10 +85,9 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     unknown = tuple(name for name in datasets if name not in DATASETS)
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
-    meter = _Meter()
-    with _display(meter) as tell:
-        ended = train_study(plan, out, flags=flags, on_progress=tell)
-    _log(out, plan.datasets, ended, flags, meter)
+    with display("models") as shown:
+        train_study(plan, out, flags=flags, on_progress=_teller(shown))
+    log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
 
 def _sensitivity(
@@ -108,13 +99,13 @@ def _sensitivity(
             "--sensitivity trains its own variants of Adult and COMPAS; leave --dataset and "
             "--tables-only out."
         )
-    require_training()
+    require_packages(TRAINING)
     from pcer_studies.sensitivity_run import run_sensitivity
 
-    flags, meter = _flags(device, jobs), _Meter()
-    with _display(meter) as tell:
-        found, ended = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=tell)
-    _log(out, ("--sensitivity",), ended, flags, meter)
+    flags = _flags(device, jobs)
+    with display("models") as shown:
+        found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
+    log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:
         typer.echo(f"not trained: {one.reason}", err=True)
     for name in ("sensitivity.json", "sensitivity.md"):
@@ -124,10 +115,7 @@ def _sensitivity(
 def _flags(device: str, jobs: int | None) -> EngineFlags:
     from pcer.train import EngineFlags
 
-    try:
-        return EngineFlags(device=device, jobs=jobs)
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    return from_options(EngineFlags, {"device": device, "jobs": jobs})
 
 
 def _write_files(out: Path, *, report: bool) -> None:
@@ -136,7 +124,7 @@ def _write_files(out: Path, *, report: bool) -> None:
     from pcer_studies.results import Study
 
     study = Study.read(out)
-    with Console(stderr=True).status("Auditing, and writing tables, figure and report"):
+    with working("Auditing, and writing tables, figure and report"):
         files = study_files(study, report=report)
         write_files({out / name: content for name, content in files.items()})
     for name in files:
@@ -144,114 +132,12 @@ def _write_files(out: Path, *, report: bool) -> None:
     typer.echo(f"start with {out / 'README.md'}")
 
 
-@contextmanager
-def _display(meter: _Meter) -> Iterator[Callable[[Standing], None]]:
-    """One line for the whole study: models done, rate, time spent and left."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("models, {task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]} left"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task("starting", total=None, rate="", left="?")
-        clock = _Clock()
+def _teller(shown: Display) -> Callable[[Progress], None]:
+    """What a study calls; the last word of what it does is the dataset."""
 
-        def tell(now: Standing) -> None:
-            meter.look(now.what)
-            rate, left = clock.read(now)
-            shown.update(
-                task,
-                description=now.what,
-                completed=now.done,
-                total=now.total,
-                rate=rate,
-                left=left,
-            )
+    def tell(now: Progress) -> None:
+        doing, _, name = now.what.rpartition(" ")
+        what, of = (doing, name) if doing else (name, "")
+        shown.tell(what, of, done=now.done, total=now.total, found=now.found, work=now.work)
 
-        yield tell
-        meter.look("end")
-
-
-class _Meter:
-    """Seconds of each kind of work, and the largest memory seen."""
-
-    def __init__(self) -> None:
-        self.memory = 0.0
-        self.seconds: dict[str, float] = {}
-        self._what, self._since = "", time.monotonic()
-
-    def look(self, what: str) -> None:
-        """Note that from now on this is done; the dataset, the last word, does not count."""
-        now = time.monotonic()
-        if self._what:
-            self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
-        self._what, self._since = what.rpartition(" ")[0] or what, now
-        self.memory = max(self.memory, peak_memory())
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
-        return f"{sum(self.seconds.values()):.1f} s ({parts})"
-
-
-class _Clock:
-    """Rate and time left, from the models that this run trained itself."""
-
-    def __init__(self) -> None:
-        self.began: float | None = None
-
-    def now(self) -> float:
-        """Seconds since some fixed moment."""
-        return time.monotonic()
-
-    def read(self, now: Standing) -> tuple[str, str]:
-        """As text; a question mark until a model is trained."""
-        if now.work is None:
-            return "", "?"
-        at = self.now()
-        self.began = at if self.began is None else self.began
-        spent, own = at - self.began, now.done - now.found
-        if not own or not now.work or not spent:
-            return "", "?"
-        return f"{own / spent:.1f} a second", _minutes(spent * (1 / now.work - 1))
-
-
-def _minutes(seconds: float) -> str:
-    """Whole minutes and seconds.
-
-    >>> _minutes(125.2)
-    '2:05'
-    """
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-def _log(
-    out: Path,
-    datasets: tuple[str, ...],
-    ended: Standing,
-    flags: EngineFlags,
-    meter: _Meter,
-) -> None:
-    """Time, memory and machine go here, never into a result."""
-    import torch
-
-    from pcer_studies.run import processor
-
-    line = (
-        f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime())}Z reproduce "
-        f"{' '.join(datasets)}: {ended.total} models, {ended.found} of them found trained, in "
-        f"{meter}; memory at most {meter.memory:,.0f} MiB over all "
-        f"processes; {flags.device}, {flags.n_processes} processes, {processor()}, "
-        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
-        f"torch {torch.__version__}, pcer {__version__}\n"
-    )
-    try:
-        with (out / LOG).open("a", encoding="utf-8") as stream:
-            stream.write(line)
-    except OSError as error:
-        raise OutputError(
-            f"{out / LOG} cannot be written ({error.strerror}); make room and run it again."
-        ) from None
+    return tell

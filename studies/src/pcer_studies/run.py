@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pcer._version import __version__
+from pcer.cli import processor
 from pcer.data import GroupedDataset, load, task_at_hand
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
@@ -181,20 +182,6 @@ def environment(flags: EngineFlags) -> dict[str, Any]:
         "device": _device(flags.device),
         "processor": processor(),
     }
-
-
-def processor() -> str:
-    """The kind of processor.
-
-    >>> bool(processor())
-    True
-    """
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def _device(device: str) -> str:

@@ -1,21 +1,39 @@
-"""How much memory a command has taken, over all its processes."""
+"""What a command ran on: the kind of processor, and how much memory all its processes took."""
 
 from __future__ import annotations
 
 import os
-import resource
+import platform
 import sys
 from pathlib import Path
 
 MIB = 2**20
 
 
-def peak_memory() -> float:
+def processor() -> str:
+    """The kind of processor.
+
+    >>> bool(processor())
+    True
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def peak_memory() -> float | None:
     """MiB: the sum of the peaks of this process and of its children, alive or gone.
 
     An upper bound, since peaks need not coincide. Where the system lists no children, those
-    that have ended count with the largest of them.
+    that have ended count with the largest of them. None where the system does not tell (Windows).
     """
+    try:
+        import resource
+    except ImportError:
+        return None
     unit = 1024 if sys.platform != "darwin" else 1
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     alive = sum(_peak_of(pid) for pid in _children(os.getpid()))
@@ -26,7 +44,9 @@ def peak_memory() -> float:
 def _children(pid: int) -> list[int]:
     """Processes below this one, on Linux."""
     try:
-        text = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+        text = " ".join(
+            path.read_text("ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")
+        )
     except OSError:
         return []
     direct = [int(word) for word in text.split()]
@@ -36,7 +56,7 @@ def _children(pid: int) -> list[int]:
 def _peak_of(pid: int) -> int:
     """Bytes; 0 for a process that is gone."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

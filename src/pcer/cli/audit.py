@@ -1,0 +1,318 @@
+"""The auditor's verbs: ``pcer audit``, ``verify``, ``schema`` and ``version``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from pcer._version import __version__
+from pcer.auditing import Audit, Benefit, FailOn, Plan, audit_schema, parse_plan, read_audit
+from pcer.auditing import audit as run_audit
+from pcer.cli.parts import (
+    MET,
+    STDOUT,
+    WIDTH,
+    display,
+    folder_for,
+    give,
+    parse_list,
+    working,
+)
+from pcer.cli.streams import require_stdout
+from pcer.errors import InputError, OutputError, PcerError
+from pcer.files import MAX_BYTES, canonical_json
+from pcer.release import Release, read_release, release_schema
+from pcer.report import (
+    draw_figures,
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    to_rich,
+    verify_report,
+)
+from pcer.report import tables as summary
+from pcer.report import verify_audit as find_difference
+
+FIGURES = "figures"
+PLAN = {name: field.default for name, field in Plan.model_fields.items()}
+"""The plan's defaults, to be shown as the options'."""
+FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
+AUDIT_AGREES = "number agrees with a fresh computation from the release"
+PAGE_AGREES = "byte agrees with a fresh report from the release in it"
+FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    example = "pcer audit compas.release.json --json - --fail-on disparity_shown"
+    app.command(epilog=f"Example: {example}")(audit)
+    app.command(epilog="Example: pcer verify compas.audit.json compas.release.json")(verify)
+    app.command(epilog="Example: pcer schema release > release.schema.json")(schema)
+    app.command(epilog="Example: pcer version")(version)
+
+
+def audit(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
+        ),
+    ],
+    json_path: Annotated[
+        str | None,
+        typer.Option("--json", metavar="PATH", help="Audit file; several: an array. - is stdout."),
+    ] = None,
+    markdown: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Tables and account. - is stdout.")
+    ] = None,
+    latex: Annotated[
+        str | None, typer.Option(metavar="PATH", help="booktabs tables. - is stdout.")
+    ] = None,
+    junit: Annotated[
+        str | None, typer.Option(metavar="PATH", help="JUnit XML for CI. - is stdout.")
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="PATH", help="One self-contained page. - is stdout.")
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Every chart as SVG, PNG and PDF.")
+    ] = None,
+    fail_on: Annotated[
+        list[FailOn] | None,
+        typer.Option(metavar="VERDICT", help=FAIL_ON_HELP),
+    ] = None,
+    benefit: Annotated[Benefit, typer.Option(help="What a group receives.")] = PLAN["benefit"],
+    cost: Annotated[
+        str, typer.Option(help="What it pays: overfitting_gap, or a proxy in the release.")
+    ] = PLAN["cost"],
+    floor: Annotated[float, typer.Option(help="Smallest cost that counts.")] = PLAN["floor"],
+    floors: Annotated[str, typer.Option(help="Grid of Algorithm 1, comma-separated.")] = FLOORS,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = PLAN["resamples"],
+    reference_group: Annotated[
+        str | None, typer.Option("--reference", help="Group that others are compared with.")
+    ] = PLAN["reference_group"],
+    rng: Annotated[int, typer.Option(help="Seed of bootstrap and null draws.")] = PLAN["rng"],
+    allow_large: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Read this file even if over 64 MB; repeatable."),
+    ] = None,
+) -> None:
+    """Audit released statistics: print the verdict, the tables and the account."""
+    plan, files = _plan(locals()), _release_files(releases)
+    outputs = Outputs(
+        json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
+    )
+    outputs.check(files)
+    done = audit_all(files, plan, allow_large or [])
+    wanted = [choice.value for choice in fail_on or []]
+    outputs.write(done, wanted)
+    if not outputs.uses_stdout:
+        print_audits(done.audits)
+        outputs.print_places()
+    _exit_if_met(done.audits, wanted)
+
+
+def verify(
+    audit_file: Annotated[
+        Path, typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit.")
+    ],
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it."),
+    ] = None,
+) -> None:
+    """Recompute an audit from its release; exit 1 and name the first number that differs."""
+    is_page = audit_file.suffix in (".html", ".htm")
+    if not is_page and not releases:
+        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+    known = [read_release(path) for path in _release_files(releases or [])]
+    with working("Recomputing"):
+        found = verify_report(audit_file, known) if is_page else _difference(audit_file, known)
+    if found:
+        typer.echo(f"{audit_file} differs {found}.")
+        raise typer.Exit(MET)
+    agrees = PAGE_AGREES if is_page else AUDIT_AGREES
+    typer.echo(f"{audit_file}: every {agrees}.")
+
+
+def schema(
+    which: Annotated[Literal["release", "audit"], typer.Argument(help="The file format.")],
+) -> None:
+    """Print the JSON Schema of a file format."""
+    tree = release_schema() if which == "release" else audit_schema()
+    give({STDOUT: json.dumps(tree, indent=2, ensure_ascii=False) + "\n"})
+
+
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"pcer {__version__}")
+
+
+class Audited(NamedTuple):
+    """What was audited, and the results, in one order."""
+
+    audits: list[Audit]
+    releases: list[Release]
+
+
+def audit_all(files: list[Path], plan: Plan, allow_large: Sequence[Path] = ()) -> Audited:
+    """Read everything first, so that a bad file costs no waiting; then audit."""
+    large = {path.resolve() for path in allow_large}
+    read = [
+        read_release(path, max_bytes=None if path.resolve() in large else MAX_BYTES)
+        for path in files
+    ]
+    audits: list[Audit] = []
+    with display("releases", lasting=False) as shown:
+        for path, release in zip(files, read, strict=True):
+            n, total = len(audits), len(files)
+            shown.tell("auditing", path.name, done=n, total=total, work=n / total)
+            audits.append(_audit_named(path, release, plan))
+    return Audited(audits, read)
+
+
+class Outputs:
+    """Where results go: files that are written together, and at most one on stdout."""
+
+    def __init__(self, **paths: str | None) -> None:
+        self.paths = {name: path for name, path in paths.items() if path is not None}
+
+    @property
+    def uses_stdout(self) -> bool:
+        """Whether stdout must hold nothing but one result."""
+        return STDOUT in self.paths.values()
+
+    def check(self, inputs: Iterable[Path]) -> None:
+        """Refuse to write two results to one place, over an input, or to a closed stdout."""
+        if self.uses_stdout:
+            require_stdout()
+        given = self.paths.values()
+        targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
+        for name, target in zip(self.paths, targets, strict=True):
+            if targets.count(target) > 1:
+                raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
+            if name == FIGURES and target == STDOUT:
+                raise OutputError("--figures needs a folder; stdout can hold one file only.")
+            if target in {str(path.resolve()) for path in inputs}:
+                raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
+
+    def write(self, done: Audited, wanted: list[str]) -> None:
+        """Render everything, then write everything or nothing."""
+        with folder_for(self.paths.get(FIGURES)) as folder:
+            with working("Rendering"):
+                files: dict[str, str | bytes] = {
+                    path: _render(name, done, wanted)
+                    for name, path in self.paths.items()
+                    if name != FIGURES
+                }
+                drawn = draw_figures(done.audits, done.releases) if folder else {}
+            give({**files, **{str(Path(folder, name)): data for name, data in drawn.items()}})
+
+    def print_places(self) -> None:
+        """Name what a person would open next."""
+        for name, what in (("html", "Report"), (FIGURES, "Figures")):
+            if name in self.paths:
+                typer.echo(f"{what}: {self.paths[name]}")
+
+
+def print_audits(audits: list[Audit]) -> None:
+    """The finding, the account and every table, for a terminal."""
+    console = Console(width=min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH)
+    for one in audits:
+        console.rule(Text(summary.subject_name(one)), align="left")
+        console.print(Text(f"VERDICT  {one.verdict.words}", style="bold"))
+        _print_lines(console, "Advice", summary.advice(one))
+        _print_lines(console, "In plain words", one.account)
+        _print_lines(console, "What was audited", summary.facts(one))
+        console.print()
+        for table in summary.tables(one):
+            console.print(to_rich(table))
+            console.print()
+    if len(audits) > 1:
+        console.rule()
+        console.print(to_rich(summary.summary_table(audits)))
+
+
+def print_sharper(release: Release, path: Path, cost: str) -> None:
+    """The same models with a cost that the gap's noise does not hide."""
+    sharper = run_audit(release, Plan(cost=cost))
+    console = Console(width=WIDTH)
+    console.rule(Text("The same models, measured more sharply"), align="left")
+    console.print(Text(f"VERDICT  {sharper.verdict.words}  (cost: {cost.replace('_', ' ')})"))
+    console.print()
+    console.print(to_rich(summary.resolution_table(sharper)))
+    console.print(f"\nIn full: pcer audit {path} --cost {cost}\n", markup=False)
+
+
+def _plan(said: Mapping[str, Any]) -> Plan:
+    """The plan of the options that are called like its fields."""
+    grid = parse_list(said["floors"], float, option="--floors", what="numbers with commas between")
+    options = {name: said[name] for name in Plan.model_fields if name in said}
+    return parse_plan({**options, "floors": grid}, file="the options")
+
+
+def _difference(audit_file: Path, known: list[Release]) -> str:
+    """Where the first audit that differs does; nothing where all agree."""
+    found = read_audit(audit_file)
+    for index, one in enumerate(found):
+        if difference := find_difference(one, known):
+            return f"at {f'[{index}].' if len(found) > 1 else ''}{difference}"
+    return ""
+
+
+def _release_files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
+        if not found:
+            raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")
+        files += found
+    return files
+
+
+def _audit_named(path: Path, release: Release, plan: Plan) -> Audit:
+    try:
+        return run_audit(release, plan)
+    except PcerError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _render(name: str, done: Audited, wanted: list[str]) -> str:
+    audits = done.audits
+    if name == "html":
+        return to_report(audits, done.releases)
+    if name == "json":
+        trees: list[Any] = [audit.to_tree() for audit in audits]
+        return canonical_json(trees[0] if len(trees) == 1 else trees)
+    if name == "junit":
+        return to_junit(audits, wanted)
+    render = to_markdown_page if name == "markdown" else to_latex_tables
+    return render(audits)
+
+
+def _print_lines(console: Console, title: str, lines: list[str]) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
+    met = [
+        f"{summary.subject_name(one)}: {name}"
+        for one in audits
+        for name in wanted
+        if name in one.outcomes()
+    ]
+    if met:
+        typer.echo("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
+        raise typer.Exit(MET)

@@ -1,0 +1,96 @@
+"""Whoever is told to use an option can use it: every flag in any sentence exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from pcer.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+LIBRARY, STUDY = ROOT / "src" / "pcer", ROOT / "studies" / "src" / "pcer_studies"
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+COMMAND = re.compile(r"\bpcer ([a-z]+)\b([^`\n]*)")
+CSS = re.compile(r"var\(--[^)]*\)")
+ALONE = re.compile(r"--[\w=-]*")
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """Every string of a file but docstrings; what is filled in later is a gap."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            skipped.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            yield "".join(
+                part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+            )
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in skipped
+        ):
+            yield node.value
+
+
+def flags(text: str) -> set[str]:
+    """Flags of a command line in a text; colours of a style sheet are none."""
+    return set(FLAG.findall(CSS.sub("", text)))
+
+
+def options() -> dict[str, set[str]]:
+    """The options of every verb, the study's among them."""
+    group = typer.main.get_command(app)
+    context = typer.Context(group)
+    verbs = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {
+        name: {"--help", *(flag for one in verb.params for flag in one.opts + one.secondary_opts)}
+        for name, verb in verbs.items()
+    }
+
+
+def test_flags_are_found_in_sentences_and_nowhere_else(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(
+        '"""Docstring with --none."""\n'
+        'raise E(f"{x}: leave it out (--drop) or "\n  "--join-all.", "var(--ink)", "a--b")\n'
+    )
+    found = [flags(text) for text in sentences(path)]
+    assert [one for one in found if one] == [{"--drop", "--join-all"}]
+
+
+@pytest.mark.parametrize("room", sorted({path.parent for path in LIBRARY.rglob("*.py")}))
+def test_library_errors_do_not_speak_command_line(room):
+    """A string that is nothing but a flag is an argument for another program."""
+    if room.name == "cli":
+        return
+    for path in room.glob("*.py"):
+        told = [text for text in sentences(path) if flags(text) and not ALONE.fullmatch(text)]
+        assert not told, path
+
+
+@pytest.mark.parametrize("folder", [LIBRARY / "cli", STUDY], ids=lambda folder: folder.name)
+def test_every_flag_in_a_sentence_exists(folder):
+    every = set().union(*options().values())
+    for path in folder.rglob("*.py"):
+        for text in sentences(path):
+            assert flags(text) <= every, path
+
+
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *LIBRARY.rglob("*.py"), *STUDY.rglob("*.py")])
+def test_every_command_that_is_shown_has_its_flags(page):
+    known = options()
+    texts = sentences(page) if page.suffix == ".py" else [page.read_text(encoding="utf-8")]
+    for text in texts:
+        for verb, rest in COMMAND.findall(text):
+            assert flags(rest) <= known.get(verb, set()), (verb, rest)

@@ -1,0 +1,132 @@
+"""Pipes that close early, streams that are closed, full disks, narrow encodings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pcer
+from pcer.report import to_report
+
+GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
+PCER = f'"{sys.executable}" -m pcer'
+MET = "--fail-on not_resolved"
+
+
+def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A command of a shell that fails where any part of a pipe does, as CI is set up."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (f"audit '{GOOD}' | true", 0),
+        (f"audit '{GOOD}' {MET} | true", 1),
+        (f"audit '{GOOD}' --json - | true", 0),
+        (f"audit '{GOOD}' --html - {MET} | head -c 1", 1),
+        (f"audit '{GOOD}' {MET} 2>&1 | true", 1),
+        ("audit nowhere.release.json 2>&1 | true", 2),
+        ("schema audit | true", 0),
+        ("--help | true", 0),
+        (f"audit '{GOOD}' >&-", 0),
+        (f"audit '{GOOD}' {MET} >&-", 1),
+        (f"audit '{GOOD}' >&- 2>&-", 0),
+        (f"audit '{GOOD}' {MET} >&- 2>&-", 1),
+        ("audit nowhere.release.json >&- 2>&-", 2),
+    ],
+)
+def test_nobody_listening_is_not_a_failed_guard(command, code):
+    done = shell(f"{PCER} {command}")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_met_guard_is_said_though_nobody_reads_the_verdict():
+    done = shell(f"{PCER} audit '{GOOD}' {MET} | true")
+    assert done.stderr == "pcer: --fail-on is met: toy (letter): not_resolved.\n"
+
+
+def test_files_are_written_whoever_reads(tmp_path):
+    out = tmp_path / "a.json"
+    for reader in ("| true", ">&-"):
+        done = shell(f"{PCER} audit '{GOOD}' --json '{out}' {reader}")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(out.read_text(encoding="utf-8"))["format"] == "pcer-audit"
+        out.unlink()
+
+
+@pytest.mark.parametrize("options", ["schema audit", f"audit '{GOOD}' --json - --latex a.tex"])
+def test_nothing_is_written_where_stdout_is_closed_and_asked_for(tmp_path, options):
+    done = shell(f"cd '{tmp_path}'; {PCER} {options} >&-")
+    assert done.returncode == 2
+    assert done.stderr == "pcer: standard output is closed; name a file instead of -.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
+    """Even where stderr is a terminal, and the progress is drawn over and over."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-m", "pcer", "audit", GOOD, GOOD, "--json", "-"]
+    env = {**os.environ, "TERM": "xterm-256color"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, env=env, check=True)
+    os.close(slave)
+    assert [one["format"] for one in json.loads(done.stdout)] == ["pcer-audit"] * 2
+    shown = os.read(master, 100_000).decode()
+    assert "auditing counts.release.json" in shown
+    assert "releases" in shown
+    assert "Rendering" in shown
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("options", ["", "--json -"])
+def test_a_full_disk_is_one_sentence(options):
+    done = shell(f"{PCER} audit '{GOOD}' {options} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "pcer: standard output cannot be written (No space left on device); name a file on a disk "
+        "with room.\n"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+def test_a_narrow_encoding_keeps_every_digit_and_sign(encoding):
+    """The same words and numbers, with - for the minus sign and e for epsilon; lines differ."""
+    whole = spelt(audit_in("utf-8").decode())
+    plain = spelt(audit_in(encoding).decode(encoding))
+    assert plain == whole
+    assert any(word.startswith("-") for word in whole)
+
+
+def spelt(text: str) -> list[str]:
+    """Its words in plain letters, without the lines of tables."""
+    signs = {"−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "─": "-", "|": " "}
+    words = "".join(signs.get(letter, letter) for letter in text).split()
+    return [word for word in words if set(word) - set("+-")]
+
+
+def test_results_are_utf_8_whatever_the_encoding():
+    release = pcer.read_release(GOOD)
+    page = audit_in("ascii", "--html", "-")
+    assert page == to_report([pcer.audit(release)], [release]).encode()
+
+
+def audit_in(encoding: str, *options: str) -> bytes:
+    command = [sys.executable, "-m", "pcer", "audit", GOOD, *options]
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, env=env, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout

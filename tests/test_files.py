@@ -1,0 +1,158 @@
+"""Writing: every file or none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from pcer.errors import OutputError
+from pcer.files import write_files
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def failing(call, *, at: int, error: int = errno.EIO):
+    """A system call that fails the ``at``-th time, counted from 1, and from then on."""
+    count = iter(range(1, 1_000))
+
+    def wrapped(*arguments, **options):
+        if next(count) >= at:
+            raise OSError(error, os.strerror(error))
+        return call(*arguments, **options)
+
+    return wrapped
+
+
+def once(call, *, at: int):
+    """The same, but only that one time."""
+    count = iter(range(1, 1_000))
+
+    def wrapped(*arguments, **options):
+        if next(count) == at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return call(*arguments, **options)
+
+    return wrapped
+
+
+@pytest.fixture
+def three(tmp_path) -> dict[Path, str]:
+    """Two files that are there, one that is not, and what they are to hold."""
+    (tmp_path / "a").write_text("old a")
+    (tmp_path / "c").write_text("old c")
+    return {tmp_path / name: f"new {name}" for name in "abc"}
+
+
+def test_every_file_is_written(tmp_path, three):
+    write_files(three)
+    assert contents(tmp_path) == {"a": b"new a", "b": b"new b", "c": b"new c"}
+    write_files({tmp_path / "d": b"\x00", tmp_path / "a": "ε\n"})
+    assert contents(tmp_path)["a"] == "ε\n".encode()
+    assert contents(tmp_path)["d"] == b"\x00"
+    write_files({})
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_failing_rename_leaves_everything_as_it_was(tmp_path, three, monkeypatch, at):
+    monkeypatch.setattr(os, "replace", once(os.replace, at=at))
+    with pytest.raises(OutputError, match=rf"{'abc'[at - 1]} cannot be written \(Input/output"):
+        write_files(three)
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_also_where_the_file_system_has_no_links(tmp_path, three, monkeypatch, at):
+    monkeypatch.setattr(os, "link", failing(os.link, at=1, error=errno.EPERM))
+    monkeypatch.setattr(os, "replace", once(os.replace, at=at))
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_files(three)
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+def test_an_interruption_is_passed_on_and_leaves_everything_as_it_was(tmp_path, three, monkeypatch):
+    whole = os.replace
+
+    def interrupted(source, target):
+        if Path(target).name == "b" and Path(target).parent == tmp_path:
+            raise KeyboardInterrupt
+        whole(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_files(three)
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+def test_what_cannot_be_put_back_is_named_with_its_old_content(tmp_path, three, monkeypatch):
+    """From the second rename on none works: a is replaced, and stays so."""
+    monkeypatch.setattr(os, "replace", failing(os.replace, at=2))
+    with pytest.raises(OutputError) as caught:
+        write_files(three)
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 'b'} cannot be written")
+    kept = Path(said.partition("its old content is in ")[2].rstrip("."))
+    assert kept.read_text() == "old a"
+    assert contents(tmp_path) == {"a": b"new a", "c": b"old c", kept.name: b"old a"}
+
+
+def test_a_link_to_a_file_is_put_back_as_a_link(tmp_path, monkeypatch):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "a").symlink_to("real")
+    monkeypatch.setattr(os, "replace", once(os.replace, at=2))
+    with pytest.raises(OutputError):
+        write_files({tmp_path / "a": "new", tmp_path / "b": "new"})
+    assert (tmp_path / "a").is_symlink()
+    assert contents(tmp_path) == {"a": b"old", "real": b"old"}
+
+
+def test_a_folder_in_the_way(tmp_path, three):
+    (tmp_path / "d").mkdir()
+    with pytest.raises(OutputError, match=r"d cannot be written \(it is a folder\)"):
+        write_files({**three, tmp_path / "d": "new"})
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+def test_a_folder_that_comes_in_the_way_at_the_last_moment(tmp_path, three, monkeypatch):
+    whole = os.replace
+
+    def late(source, target):
+        if Path(target).name == "b" and not Path(target).exists():
+            Path(target).mkdir()
+        whole(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    with pytest.raises(OutputError, match="b cannot be written"):
+        write_files(three)
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path, three):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    if os.access(locked, os.W_OK):  # who may do everything is still kept out of here
+        locked = Path("/sys")
+    with pytest.raises(OutputError, match=r"x\.json cannot be written \(.*ermi.*\); choose a path"):
+        write_files({**three, locked / "x.json": "new"})
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+def test_one_file_needs_no_second_name(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("old")
+    monkeypatch.setattr(os, "link", failing(os.link, at=1))
+    monkeypatch.setattr("shutil.copy2", failing(None, at=1))
+    write_files({tmp_path / "a": "new"})
+    assert contents(tmp_path) == {"a": b"new"}
+
+
+def test_what_cannot_be_kept_is_not_replaced(tmp_path, three, monkeypatch):
+    monkeypatch.setattr(os, "link", failing(os.link, at=1))
+    monkeypatch.setattr("shutil.copy2", failing(None, at=1, error=errno.EACCES))
+    with pytest.raises(OutputError, match=r"a cannot be written \(Permission denied\)"):
+        write_files(three)
+    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
