@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import pcer
+import pcer_studies
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "pcer"
@@ -26,6 +27,10 @@ def test_the_study_has_the_librarys_version_and_asks_for_it():
     project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
     assert project["version"] == pcer.__version__
     assert project["dependencies"] == [f"pcer[train]=={pcer.__version__}"]
+
+
+def test_the_front_exports_what_it_names():
+    assert all(getattr(pcer_studies, name) is not None for name in pcer_studies.__all__)
 
 
 def test_the_librarys_code_names_no_study():
