@@ -22,7 +22,9 @@ from pcer.attacks.exposure import (
     run_exposures,
 )
 from pcer.errors import InputError
+from pcer.release import PROXIES
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
+from pcer.release.proxies import Basis
 from pcer.report.charts import charts
 from pcer.report.rows import datasets
 from pcer.report.tables import resolution_table
@@ -177,6 +179,14 @@ def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
             assert ticks == [None, None]
             assert "noise" not in drawn.title
             assert "the lira advantage" in drawn.caption
+
+
+def test_what_is_measured_is_what_the_registry_lists():
+    found = release_of({math.inf: sweep(n_models=8, n_records=70_000)})
+    per_run = {name for cell in found.runs[0].groups.values() for name in cell.exposure}
+    pooled = {row.proxy for row in found.pooled_exposure}
+    assert per_run == {name for name, one in PROXIES.items() if one.basis is Basis.MODEL}
+    assert pooled == {name for name, one in PROXIES.items() if one.is_pooled}
 
 
 def test_a_release_with_exposures_survives_writing(scores, tmp_path):

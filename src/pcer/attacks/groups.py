@@ -42,12 +42,10 @@ from pcer.attacks.single import (
     true_label_logit,
 )
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release import proxies
 
-SMALL_RATES = {"tpr_excess_at_1_percent": 0.01, "tpr_excess_at_0.1_percent": 0.001}
+SMALL_RATES = {proxies.TPR_AT_1_PERCENT.name: 0.01, proxies.TPR_AT_01_PERCENT.name: 0.001}
 """Proxies of the low end of the ROC curve, by false positive rate."""
-
-LIRA, OFFLINE, RMIA = "lira_advantage", "lira_offline_advantage", "rmia_advantage"
-PAIRED = ("paired_gap", "paired_confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +121,8 @@ def single_model_attacks(views: Views) -> list[list[list[Found]]]:
 
 def _of_model(ranked: Ranked, loss: FloatArray) -> Found:
     found: dict[str, Advantage | None] = {
-        "attack_advantage": ranked_loss_threshold(ranked, loss),
-        "auc_advantage": ranked_auc_advantage(ranked),
+        proxies.THRESHOLD.name: ranked_loss_threshold(ranked, loss),
+        proxies.AUC_ADVANTAGE.name: ranked_auc_advantage(ranked),
         **{name: ranked_tpr_excess(ranked, fpr=fpr) for name, fpr in SMALL_RATES.items()},
     }
     return {name: one for name, one in found.items() if one is not None}
@@ -173,7 +171,9 @@ class _AboutRecords(NamedTuple):
 def _about_records(views: Views) -> _AboutRecords:
     """One pass over the records, a few at a time."""
     shape = views.member.shape
-    paired = {name: np.empty(shape[1]) for name in PAIRED}
+    paired = {
+        one.name: np.empty(shape[1]) for one in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE)
+    }
     calibrated = None
     if len(views.member) >= LEAST_MODELS:
         parts = (np.empty(shape) for _ in Evidence._fields)
@@ -182,8 +182,8 @@ def _about_records(views: Views) -> _AboutRecords:
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
         correct = (logits >= 0) == (views.labels[block] == 1)
-        paired["paired_gap"][block] = paired_differences(correct, member)
-        paired["paired_confidence"][block] = paired_differences(confidence, member)
+        paired[proxies.PAIRED_GAP.name][block] = paired_differences(correct, member)
+        paired[proxies.PAIRED_CONFIDENCE.name][block] = paired_differences(confidence, member)
         if calibrated is not None:
             others = other_models(logit, member)
             for whole, part in zip(calibrated.evidence, evidence_of(logit, others), strict=True):
@@ -209,12 +209,15 @@ def _paired_costs(
 def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[AucPool]]:
     surplus = surplus_of(scores.evidence)
     pools = {
-        LIRA: [
+        proxies.LIRA.name: [
             _lira_pool(views, scores.evidence, surplus, *division) for division in _divisions(views)
         ]
     }
     ranker = views.ranker()
-    for name, shared in ((OFFLINE, scores.offline), (RMIA, scores.rmia)):
+    for name, shared in (
+        (proxies.LIRA_OFFLINE.name, scores.offline),
+        (proxies.RMIA.name, scores.rmia),
+    ):
         pools[name] = [AucPool(group, n_groups=n) for group, n in _divisions(views)]
         for score, member in zip(shared, views.member, strict=True):
             for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):

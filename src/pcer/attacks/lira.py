@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.metrics import BoolArray, FloatArray
+from pcer.release import proxies
 
-LEAST_MODELS = 8
-"""With fewer models too many records have nobody in, or nobody out, among the others."""
+LEAST_MODELS = proxies.LIRA.least_models
 
 BLOCK = 2048
 """Records scored at a time: memory does not grow with their number."""

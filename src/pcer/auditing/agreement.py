@@ -16,12 +16,8 @@ from pcer.auditing.comparison import pearson
 from pcer.auditing.file import Agreement, BoundCheck, Plan, ProxyAgreement
 from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.metrics import FloatArray
-from pcer.release import Panel
+from pcer.release import GAP, Panel, carried_costs, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
-
-GAP = "overfitting_gap"
-ADVANTAGE = "_advantage"
-"""How proxies end that are on the scale of the paper's bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +34,11 @@ class _Story:
 
 def agreement(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan) -> Agreement | None:
     """Every proxy that the release carries beside the plan's cost; None if it carries no other."""
-    carried = {name for panel in panels for name in (*panel.exposure, *panel.pooled)}
-    proxies = sorted({GAP, *carried} - {plan.cost})
+    carried = carried_costs(panels)
+    proxies = sorted({GAP.name, *carried} - {plan.cost})
     if not carried or not proxies:
         return None
-    stories = {name: _story(panels, pairs, plan, name) for name in {GAP, plan.cost, *proxies}}
+    stories = {name: _story(panels, pairs, plan, name) for name in {GAP.name, plan.cost, *proxies}}
     return Agreement(
         baseline=plan.cost,
         proxies=[
@@ -64,7 +60,7 @@ def _story(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan, proxy: 
 
 
 def _published_cost(one: Measured, proxy: str) -> FloatArray:
-    return np.maximum(one.cost, 0.0) if proxy == GAP else one.cost
+    return np.maximum(one.cost, 0.0) if proxy == GAP.name else one.cost
 
 
 def _error(one: Measured) -> FloatArray:
@@ -110,9 +106,9 @@ def _bound(panels: Sequence[Panel], stories: Mapping[str, _Story], name: str) ->
     A cell refutes the bound if its mean advantage exceeds its mean gap beyond the errors of
     both, one-sided, Holm-adjusted over cells.
     """
-    if not name.endswith(ADVANTAGE):
+    if not proxy_named(name).scale.is_advantage:
         return None
-    attack, gap = stories[name], stories[GAP]
+    attack, gap = stories[name], stories[GAP.name]
     excess = attack.cost - gap.cost
     p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
     runs = np.concatenate([_excess_of_runs(panel, name) for panel in panels])

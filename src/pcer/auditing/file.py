@@ -25,7 +25,7 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
-from pcer.release import Name, Outcome, SplitKind
+from pcer.release import GAP, Name, Outcome, Proxy, SplitKind, proxy_named
 
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 1
@@ -72,13 +72,18 @@ class Plan(Record):
     null_draws: Draws = 2_000
     rng: Annotated[int, Field(ge=0, lt=2**63)] = 0
     benefit: Benefit = "positive_rate"
-    cost: Name = "overfitting_gap"
+    cost: Name = GAP.name
     reference_group: Name | None = None
 
     @field_validator("floors")
     @classmethod
     def _sorted_once(cls, floors: list[float]) -> list[float]:
         return sorted(set(floors))
+
+    @property
+    def proxy(self) -> Proxy:
+        """What is known of the plan's cost."""
+        return proxy_named(self.cost)
 
     @property
     def sha256(self) -> str:

@@ -14,7 +14,7 @@ from pcer.auditing.file import NullPicture, Plan, Summary
 from pcer.auditing.null import SplitLuck, draw_differences, split_luck, split_luck_of_rates
 from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel
+from pcer.release import GAP, PROXIES, Panel, carried_costs
 from pcer.statistics import bootstrap_sums, generator, percentile_interval
 
 Key = TypeVar("Key", bound=Hashable)
@@ -86,11 +86,11 @@ def measure_panel(panel: Panel, plan: Plan) -> Measured:
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
     """Raise PlanError where the release does not carry what the plan names."""
     first = panels[0]
-    carried = {name for panel in panels for name in (*panel.exposure, *panel.pooled)}
-    costs = sorted({"overfitting_gap", *carried})
+    costs = sorted({GAP.name, *carried_costs(panels)})
     if plan.cost not in costs:
+        needs = f"; {plan.cost} needs {PROXIES[plan.cost].needs}" if plan.cost in PROXIES else ""
         raise PlanError(
-            f"cost {plan.cost!r} is not in this release; it carries {', '.join(costs)}."
+            f"cost {plan.cost!r} is not in this release; it carries {', '.join(costs)}{needs}."
         )
     if plan.benefit != "positive_rate" and first.test is None:
         raise PlanError(
@@ -192,10 +192,11 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
     """Draw what the gap and the disparity would be without memorisation, rates as observed.
 
     Runs of one split share its draw, so that many runs of one split are not taken for many
-    splits. Only the overfitting gap has such a picture.
+    splits. Only a cost from counts has such a picture.
     """
     panel, luck = measured.panel, measured.luck
-    if luck is None or plan.cost != "overfitting_gap" or not np.isfinite(measured.benefit).all():
+    known = plan.proxy.is_from_counts and np.isfinite(measured.benefit).all()
+    if luck is None or not known:
         return None
     rng = generator(plan.rng, purpose=NULL, epsilon=panel.epsilon)
     n_groups = len(panel.group_names)
@@ -237,7 +238,7 @@ def _benefit(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray]:
 
 def _signed_cost(panel: Panel, plan: Plan) -> FloatArray:
     shape = panel.train_accuracy.shape
-    if plan.cost == "overfitting_gap":
+    if plan.proxy.is_from_counts:
         return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
     if plan.cost in panel.exposure:
         return panel.exposure[plan.cost].value
@@ -252,7 +253,7 @@ def _split_means(
     """Per-split means for the tests, or why there are none."""
     if luck is None:
         return None, "group sizes (n) are not in the release"
-    if plan.cost == "overfitting_gap":
+    if plan.proxy.is_from_counts:
         difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
         return _averaged(panel, difference - luck.mean, luck.variance, benefit), None
     if plan.cost in panel.pooled:

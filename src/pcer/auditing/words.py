@@ -151,50 +151,25 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
     ]
     unclear = "; for the other groups this could not be told"
     return (
-        f"At {budget_name(budget.epsilon)}, {_cost_words(plan, _listed(found))}"
+        f"At {budget_name(budget.epsilon)}, {_told(plan, _listed(found))}"
         f"{unclear if len(found) < len(budget.groups) else ''}."
     )
 
 
-def _cost_words(plan: Plan, found: str) -> str:
-    if plan.cost in ("overfitting_gap", "paired_gap"):
-        return (
-            "having been in the training data makes the model right for about this many more "
-            f"people out of 100: {found}"
-        )
-    if plan.cost == "paired_confidence":
-        return (
-            "having been in the training data raises the model's confidence in a person's true "
-            f"label by about this many hundredths: {found}"
-        )
-    if question := _question(plan):
-        return (
-            f"an attacker who is asked {question} is right this often out of 100 times, where "
-            f"guessing gives 50: {found}"
-        )
-    return f"the privacy cost measured as {plan.cost.replace('_', ' ')} is, in hundredths, {found}"
+def _told(plan: Plan, found: str) -> str:
+    """What was found, in the words of the cost."""
+    return plan.proxy.scale.told.format(label=plan.proxy.label, found=found)
 
 
 def _unseen(plan: Plan, limit: float) -> str:
     """An effect too small for this release to show, in the words of the cost."""
-    if question := _question(plan):
-        return f"an attacker who told {question} fewer than {_amount(plan, limit)} times in 100"
-    if plan.cost in ("overfitting_gap", "paired_gap"):
-        return f"an effect on fewer than about {_hundredths(limit)} people in 100"
-    return f"an effect of less than about {_hundredths(limit)} hundredths"
-
-
-def _question(plan: Plan) -> str | None:
-    """What an attacker has to tell, if the cost is an advantage over guessing."""
-    if plan.cost == "attack_advantage":
-        return "whether a person was in the training data"
-    if plan.cost.endswith("_advantage"):
-        return "which of two people was in the training data"
-    return None
+    return plan.proxy.scale.unseen.format(amount=_amount(plan, limit))
 
 
 def _amount(plan: Plan, cost: float) -> str:
-    return f"{50 + 100 * cost:.1f}" if _question(plan) else _hundredths(cost)
+    """A cost in hundredths; of an attacker, how often out of 100 he is right."""
+    guesses = plan.proxy.scale.is_advantage
+    return f"{50 + 100 * cost:.1f}" if guesses else f"{100 * cost:.2g}"
 
 
 def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: AuditSubject) -> str:
@@ -239,10 +214,6 @@ def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
         return "an unknown number"
     low, high = min(counts), max(counts)
     return f"{low}" if low == high else f"{low} to {high}"
-
-
-def _hundredths(value: float) -> str:
-    return f"{100 * value:.2g}"
 
 
 def _listed(parts: Sequence[str]) -> str:

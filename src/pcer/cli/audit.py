@@ -29,7 +29,7 @@ from pcer.cli.parts import (
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import MAX_BYTES, canonical_json
-from pcer.release import Release, read_release, release_schema
+from pcer.release import Proxy, Release, read_release, release_schema
 from pcer.report import (
     draw_figures,
     to_junit,
@@ -242,15 +242,15 @@ def print_audits(audits: list[Audit]) -> None:
         console.print(to_rich(summary.summary_table(audits)))
 
 
-def print_sharper(release: Release, path: Path, cost: str) -> None:
+def print_sharper(release: Release, path: Path, cost: Proxy) -> None:
     """The same models with a cost that the gap's noise does not hide."""
-    sharper = run_audit(release, Plan(cost=cost))
+    sharper = run_audit(release, Plan(cost=cost.name))
     console = Console(width=WIDTH)
     console.rule(Text("The same models, measured more sharply"), align="left")
-    console.print(Text(f"VERDICT  {sharper.verdict.words}  (cost: {cost.replace('_', ' ')})"))
+    console.print(Text(f"VERDICT  {sharper.verdict.words}  (cost: {cost.label})"))
     console.print()
     console.print(to_rich(summary.resolution_table(sharper)))
-    console.print(f"\nIn full: pcer audit {path} --cost {cost}\n", markup=False)
+    console.print(f"\nIn full: pcer audit {path} --cost {cost.name}\n", markup=False)
 
 
 def _plan(said: Mapping[str, Any]) -> Plan:

@@ -25,7 +25,7 @@ from pcer.cli.parts import (
     working,
 )
 from pcer.errors import InputError, OutputError
-from pcer.release import Outcome
+from pcer.release import Outcome, proxies
 from pcer.report import Table, to_rich
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pcer.train import EngineFlags
 
 PAPER_BUDGETS, PAPER_SEEDS = "none,0.1,0.5,1,5,10", 50
-SHARPER = "paired_confidence"
+SHARPER = proxies.PAIRED_CONFIDENCE
 """The cost that the demo shows beside the gap: free in every sweep."""
 
 

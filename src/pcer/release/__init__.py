@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcer.release import proxies
 from pcer.release.build import (
     CELLS,
     Counted,
@@ -50,12 +51,15 @@ from pcer.release.format import (
     release_schema,
     write_release,
 )
-from pcer.release.panel import Panel, panels
+from pcer.release.panel import Panel, carried_costs, panels
 from pcer.release.provenance import SourceState, source_state
+from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 
 __all__ = [
     "CELLS",
     "CROSSING",
+    "GAP",
+    "PROXIES",
     "SPLITS",
     "Coded",
     "Confusion",
@@ -69,6 +73,7 @@ __all__ = [
     "Panel",
     "PooledExposure",
     "Provenance",
+    "Proxy",
     "Release",
     "ReleaseFacts",
     "Run",
@@ -79,6 +84,7 @@ __all__ = [
     "Training",
     "attribute_views",
     "build_release",
+    "carried_costs",
     "column_of",
     "count_entries",
     "cross",
@@ -87,6 +93,8 @@ __all__ = [
     "panels",
     "parse_release",
     "positive_name",
+    "proxies",
+    "proxy_named",
     "read_release",
     "recode",
     "release_schema",

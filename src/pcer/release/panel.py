@@ -74,6 +74,11 @@ def panels(release: Release) -> tuple[Panel, ...]:
     )
 
 
+def carried_costs(panels: Iterable[Panel]) -> list[str]:
+    """Names of the costs that a release carries besides the gap, which is in its counts."""
+    return sorted({name for panel in panels for name in (*panel.exposure, *panel.pooled)})
+
+
 def _panel(release: Release, runs: list[Run]) -> Panel:
     names = tuple(release.subject.groups)
     cells = [[run.groups[name] for name in names] for run in runs]

@@ -28,7 +28,7 @@ from pcer.auditing import (
     rounded,
     short_budget,
 )
-from pcer.release import Release, panels
+from pcer.release import GAP, Release, panels, proxy_named
 
 Row = dict[str, Any]
 
@@ -243,7 +243,7 @@ def _groups(audit: Audit) -> list[Row]:
 
 def _group(group: GroupResult, plan: Plan) -> Row:
     null = group.null_gap
-    noise = group.noise_level if plan.cost == "overfitting_gap" else None  # drawn beside the gap
+    noise = group.noise_level if plan.proxy.is_from_counts else None  # drawn beside the gap
     error = group.cost.standard_error
     return {
         **_interval("gap_", group.overfitting_gap.mean, group.overfitting_gap.ci),
@@ -257,13 +257,13 @@ def _group(group: GroupResult, plan: Plan) -> Row:
 
 def _proxies(audit: Audit, release: Release) -> list[Row]:
     """Cost estimates of every proxy that the release carries, not only of the plan's."""
-    names = dict.fromkeys(["overfitting_gap", *proxies_of(release)])
+    names = dict.fromkeys([GAP.name, *proxies_of(release)])
     rows = []
     for label, panel in zip(budget_labels(audit), panels(release), strict=True):
         for proxy in names:
             estimate = measure_panel(panel, audit.plan.model_copy(update={"cost": proxy})).estimate
             if estimate is not None:
-                of_budget = {"budget": label, "proxy": isolated(proxy.replace("_", " "))}
+                of_budget = {"budget": label, "proxy": isolated(proxy_named(proxy).label)}
                 rows += [{**of_budget, **row} for row in _proxy(audit, estimate)]
     return rows
 

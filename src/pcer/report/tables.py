@@ -28,6 +28,7 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
+from pcer.release import proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
 
 MOST_GAP_COLUMNS = 2
@@ -162,7 +163,7 @@ def resolution_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=2,
         note=(
-            f"Cost: {(cost := audit.plan.cost.replace('_', ' '))}, centred on chance. Noise level: "
+            f"Cost: {(cost := audit.plan.proxy.label)}, centred on chance. Noise level: "
             f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted."
         ),
     )
@@ -380,7 +381,7 @@ def agreement_table(found: Agreement) -> Table:
     """Each proxy beside the plan's cost."""
     rows = [
         (
-            row.proxy.replace("_", " "),
+            proxy_named(row.proxy).label,
             decimals(row.correlation, 2),
             f"{row.n_same_sign}/{row.n_settings}",
             f"{row.n_larger_disparity}/{row.n_settings}",
@@ -390,7 +391,7 @@ def agreement_table(found: Agreement) -> Table:
         for row in found.proxies
     ]
     return Table(
-        f"Do the proxies agree? Each beside {found.baseline.replace('_', ' ')}",
+        f"Do the proxies agree? Each beside {proxy_named(found.baseline).label}",
         (
             "proxy",
             "r of\ncosts",

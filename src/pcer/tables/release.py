@@ -27,6 +27,7 @@ from pcer.release import (
     build_release,
     count_entries,
     cross,
+    proxies,
     recode,
 )
 from pcer.tables.auc import Auc, auc_from_counts
@@ -35,7 +36,7 @@ from pcer.tables.membership import EXACT_ROWS, Groups, RunScores, membership_sco
 from pcer.tables.records import BudgetRecords, records_by_budget
 from pcer.tables.source import PredictionColumns, open_predictions
 
-PROXY = "auc_advantage"
+PROXY = proxies.AUC_ADVANTAGE.name
 
 
 def releases_from_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pcer.auditing import TIE_TOLERANCE, decimals, pearson, signed
+from pcer.release import proxies
 from pcer_studies.judgement import LuckTest, Remark, Reply, Support, Test
 from pcer_studies.numbers import side
 from pcer_studies.protocol import (
@@ -33,9 +34,7 @@ STRONGEST = 0.1
 """The smallest budget, which the paper calls floor-dominated."""
 
 SHARPER = {
-    "paired_gap": "paired gap",
-    "paired_confidence": "paired confidence",
-    "lira_advantage": "LiRA",
+    cost.name: cost.short for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
 }
 """Costs of the same sweep that see more than the gap does, as they are called in print."""
 

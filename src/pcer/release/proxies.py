@@ -1,0 +1,135 @@
+"""Every privacy cost once: its name, its scale, what it needs, and its words for people.
+
+A new cost is a row here and the function that measures it (``docs/attacks.md`` tells what each
+is). A release may carry any other, from any tool: it is audited alike and told in general words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """The unit of a cost, and how amounts of it are told to people.
+
+    Args:
+        unit: what a cost of 1 would be one of.
+        told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
+        unseen: an effect too small to be seen; ``{amount}`` is the smallest that would be.
+        is_advantage: whether it is an attacker's lead over guessing, which is right half the
+            time: told as right answers out of 100, and held against the gap (Proposition 1).
+    """
+
+    unit: str
+    told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
+    unseen: str = "an effect of less than about {amount} hundredths"
+    is_advantage: bool = False
+
+
+def _advantage(unit: str, question: str) -> Scale:
+    return Scale(
+        unit=unit,
+        told=f"an attacker who is asked {question} is right this often out of 100 times, where "
+        "guessing gives 50: {found}",
+        unseen=f"an attacker who told {question} fewer than {{amount}} times in 100",
+        is_advantage=True,
+    )
+
+
+ACCURACY = Scale(
+    unit="difference of accuracies",
+    told="having been in the training data makes the model right for about this many more people "
+    "out of 100: {found}",
+    unseen="an effect on fewer than about {amount} people in 100",
+)
+PROBABILITY = Scale(
+    unit="difference of probabilities",
+    told="having been in the training data raises the model's confidence in a person's true label "
+    "by about this many hundredths: {found}",
+)
+BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
+AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
+RATE = Scale(unit="difference of true positive rates")
+UNKNOWN = Scale(unit="not known")
+
+
+class Basis(StrEnum):
+    """What a cost is measured from."""
+
+    COUNTS = "the counts, or the rates and sizes, that every release holds"
+    MODEL = "every record's score by each model"
+    MODELS = "every record's score by at least {n} models of a budget, each with its own split"
+    ELSEWHERE = "a release whose trainer measured it"
+
+
+PAIR, SHADOWS = 2, 8
+"""Models of one budget that paired costs need, and attacks whose models calibrate each other: with
+fewer too many records have nobody in, or nobody out, among the others."""
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """One way to measure what a group pays: signed, 0 at chance.
+
+    Args:
+        name: in files and on the command line.
+        short: in tables that have little room.
+        scale: its unit.
+        basis: what it is measured from.
+        least_models: models of one budget that it needs.
+    """
+
+    name: str
+    short: str
+    scale: Scale
+    basis: Basis
+    least_models: int = 1
+
+    @property
+    def label(self) -> str:
+        """The name as it is printed."""
+        return self.name.replace("_", " ")
+
+    @property
+    def needs(self) -> str:
+        """What must be at hand to measure it."""
+        return self.basis.format(n=self.least_models)
+
+    @property
+    def is_from_counts(self) -> bool:
+        """Whether every release has it, and the luck of the split is known for it."""
+        return self.basis is Basis.COUNTS
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it is one number over all models of a budget, not one for each."""
+        return self.basis is Basis.MODELS
+
+
+GAP = Proxy("overfitting_gap", "gap", ACCURACY, Basis.COUNTS)
+THRESHOLD = Proxy("attack_advantage", "threshold attack", BALANCED, Basis.MODEL)
+AUC_ADVANTAGE = Proxy("auc_advantage", "AUC", AUC, Basis.MODEL)
+TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1 % FPR", RATE, Basis.MODEL)
+TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1 % FPR", RATE, Basis.MODEL)
+PAIRED_GAP = Proxy("paired_gap", "paired gap", ACCURACY, Basis.MODELS, PAIR)
+PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
+LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
+LIRA_OFFLINE = Proxy("lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS)
+RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
+
+PROXIES: dict[str, Proxy] = {
+    one.name: one for one in tuple(globals().values()) if isinstance(one, Proxy)
+}
+"""Every row above, by name."""
+
+
+def proxy_named(name: str) -> Proxy:
+    """The cost of that name; for one that pcer does not measure, what can be said of any.
+
+    >>> proxy_named("lira_advantage").short, proxy_named("their_attack").label
+    ('LiRA', 'their attack')
+    """
+    other = Proxy(name, name.replace("_", " "), UNKNOWN, Basis.ELSEWHERE)
+    return PROXIES.get(name, other)

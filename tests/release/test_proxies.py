@@ -1,0 +1,90 @@
+"""The registry of costs: complete, documented, and no name means anything by its spelling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pcer
+from pcer.errors import PlanError
+from pcer.release import PROXIES, Release, parse_release, proxies, proxy_named
+from pcer.release.proxies import Basis
+from tests.simulate import World, simulate
+
+ROOT = Path(__file__).parents[2]
+QUICK = {"resamples": 20, "null_draws": 20}
+
+
+def release_carrying(name: str, *, error: float = 0.001) -> Release:
+    """Two groups, one budget, five runs, each with an exposure of that name."""
+    world = World(
+        sizes=(4_000, 3_000),
+        label_shares=(0.5, 0.3),
+        right=[(0.9, 0.7)] * 2,
+        gaps=(0.0, 0.0),
+        n_seeds=5,
+        budgets=(1.0,),
+    )
+    tree = json.loads(simulate(world, np.random.default_rng(0)).to_json())
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            tables["exposure"] = {name: {"value": 0.25, "standard_error": error}}
+    return parse_release(tree, file="made")
+
+
+def test_a_row_is_all_that_a_cost_needs():
+    rows = [one for one in vars(proxies).values() if isinstance(one, proxies.Proxy)]
+    assert list(PROXIES.values()) == rows
+    assert len({one.short for one in rows}) == len(rows) == len(PROXIES)
+    assert {one.basis for one in rows} == set(Basis) - {Basis.ELSEWHERE}
+    assert all((one.least_models > 1) == one.is_pooled for one in rows)
+
+
+@pytest.mark.parametrize("proxy", PROXIES.values(), ids=PROXIES)
+def test_every_cost_stands_in_the_docs_with_its_scale(proxy):
+    table = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
+    line = next(one for one in table.splitlines() if one.startswith(f"| `{proxy.name}`"))
+    place = "pooled" if proxy.is_pooled else "counts" if proxy.is_from_counts else "per model"
+    unit = proxy.scale.unit.replace("1/2", "½")
+    assert line.split(" | ")[1:3] == [place, unit]
+
+
+def test_the_gap_is_what_a_plan_asks_for_by_default():
+    assert pcer.Plan().proxy is PROXIES[pcer.Plan().cost] is proxies.GAP
+
+
+def test_a_name_means_nothing_by_its_ending():
+    """Somebody else's cost is told in general words, whatever it is called."""
+    audit = pcer.audit(
+        release_carrying("their_advantage"), pcer.Plan(cost="their_advantage", **QUICK)
+    )
+    assert "the privacy cost measured as their advantage is, in hundredths, 25" in audit.account[1]
+    beside = pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)).agreement
+    assert [row.bound for row in beside.proxies] == [None]
+    ours = pcer.audit(release_carrying("auc_advantage"), pcer.Plan(**QUICK)).agreement
+    assert [row.bound.n_cells_exceeding for row in ours.proxies] == [2]
+
+
+def test_an_unknown_cost_that_is_not_seen_is_told_in_hundredths():
+    plan = pcer.Plan(cost="their_attack", **QUICK)
+    audit = pcer.audit(release_carrying("their_attack", error=10.0), plan)
+    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+    assert "an effect of less than about" in audit.account[1]
+
+
+def test_a_cost_that_is_not_there_says_what_it_needs():
+    release = release_carrying("their_attack")
+    with pytest.raises(PlanError, match="lira_advantage needs every record's score by at least 8"):
+        pcer.audit(release, pcer.Plan(cost="lira_advantage"))
+    with pytest.raises(PlanError, match=r"overfitting_gap, their_attack\.$"):
+        pcer.audit(release, pcer.Plan(cost="another"))
+
+
+def test_what_is_said_of_any_cost():
+    other = proxy_named("their_attack")
+    assert (other.label, other.short, other.is_pooled) == ("their attack", "their attack", False)
+    assert not other.scale.is_advantage
+    assert not other.is_from_counts
