@@ -14,6 +14,7 @@ asked" is not "nobody was accepted". fairlearn returns 0 there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -28,6 +29,12 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 DEFAULT_FLOOR = 1e-3
 FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
+NO_DP = math.inf
+"""The budget of a model trained without differential privacy; null in files."""
+DEFAULT_BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""The paper's, in the order of its rows."""
+DEFAULT_SEEDS = 50
+"""The paper's number of splits, and of models per budget."""
 
 
 class Counts(NamedTuple):

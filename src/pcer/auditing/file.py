@@ -7,7 +7,6 @@ more than any reader needs and few enough that another machine's rounding does n
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from typing import Annotated, Any, Final, Literal
 
@@ -24,7 +23,7 @@ from pcer.files import (
     require_format,
     write_files,
 )
-from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
+from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID, NO_DP
 from pcer.release import GAP, Name, Outcome, Proxy, SplitKind, proxy_named
 
 FORMAT: Final = "pcer-audit"
@@ -201,7 +200,7 @@ class BudgetResult(Record):
     @property
     def budget(self) -> float:
         """The privacy budget; infinite without differential privacy."""
-        return math.inf if self.epsilon is None else self.epsilon
+        return NO_DP if self.epsilon is None else self.epsilon
 
 
 class EquitableBudget(Record):

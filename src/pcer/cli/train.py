@@ -25,6 +25,7 @@ from pcer.cli.parts import (
     working,
 )
 from pcer.errors import InputError, OutputError
+from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
 from pcer.release import Outcome, proxies
 from pcer.report import Table, to_rich
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pcer.sweep import Sweep
     from pcer.train import EngineFlags
 
-PAPER_BUDGETS, PAPER_SEEDS = "none,0.1,0.5,1,5,10", 50
+BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS)
 SHARPER = proxies.PAIRED_CONFIDENCE
 """The cost that the demo shows beside the gap: free in every sweep."""
 
@@ -51,8 +52,10 @@ def train(
         list[str], typer.Option("--attribute", help="Protected attribute; repeatable.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the releases.")],
-    budgets: Annotated[str, typer.Option(help="Epsilons; none is no privacy.")] = PAPER_BUDGETS,
-    seeds: Annotated[int, typer.Option(min=1, help="Splits, and models per budget.")] = PAPER_SEEDS,
+    budgets: Annotated[str, typer.Option(help="Epsilons; none is no privacy.")] = BUDGETS,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Splits, and models per budget.")
+    ] = DEFAULT_SEEDS,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     expected_batch: Annotated[
         int | None, typer.Option("--batch", help="Expected batch size.")
@@ -119,7 +122,9 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
         "pcer-demo"
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="Splits, and models per budget.")] = PAPER_SEEDS,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Splits, and models per budget.")
+    ] = DEFAULT_SEEDS,
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     require_packages(TRAINING)
@@ -172,12 +177,12 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
 def _demo_sweep(n_seeds: int) -> Sweep:
     from pcer.data import load
     from pcer.sweep import Sweep
-    from pcer.train import TrainConfig, parse_budgets
+    from pcer.train import TrainConfig
 
     return Sweep(
         dataset=load("compas"),
         attributes=("race",),
-        budgets=parse_budgets(PAPER_BUDGETS),
+        budgets=DEFAULT_BUDGETS,
         seeds=tuple(range(n_seeds)),
         config=TrainConfig(),
     )

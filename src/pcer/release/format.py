@@ -8,7 +8,6 @@ person. ``docs/format.md`` describes it in one page; ``pcer schema release`` pri
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
@@ -24,6 +23,7 @@ from pcer.files import (
     require_format,
     write_files,
 )
+from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 1
@@ -132,7 +132,7 @@ class Run(Record):
     @property
     def budget(self) -> float:
         """The privacy budget; infinite without differential privacy."""
-        return math.inf if self.epsilon is None else self.epsilon
+        return NO_DP if self.epsilon is None else self.epsilon
 
 
 class PooledExposure(Record):

@@ -14,9 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
-
-NO_DP = math.inf
-"""The budget of a model trained without differential privacy."""
+from pcer.metrics import NO_DP as NO_DP
 
 _NO_DP_WORDS = ("none", "no-dp", "inf")
 

@@ -6,19 +6,18 @@ Differentially Private Machine Learning". Sections are named by their titles or 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from pcer.auditing import short_budget
+from pcer.metrics import DEFAULT_FLOOR as DEFAULT_FLOOR
+from pcer.metrics import NO_DP as NO_DP
 from pcer.release import Outcome
 
 PAPER = (
     "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "
     "Private Machine Learning"
 )
-NO_DP = math.inf
-"""The budget of a model trained without differential privacy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +122,6 @@ BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
 
 SEEDS = tuple(range(50))
 FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)
-DEFAULT_FLOOR = 1e-3
 N_MODELS = len(DATASETS) * len(BUDGETS) * len(SEEDS)
 
 TRAINING: dict[str, Any] = {
