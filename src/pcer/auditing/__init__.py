@@ -24,7 +24,7 @@ from pcer.auditing.file import (
 from pcer.auditing.measure import Estimate, measure_panel
 from pcer.auditing.null import split_luck, split_luck_of_rates
 from pcer.auditing.settings import audit
-from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
+from pcer.auditing.verdict import BUDGET_VERDICTS, DOUBLE_DISADVANTAGE, FailOn, Verdict
 from pcer.auditing.words import (
     NOTHING,
     bounds,
@@ -43,6 +43,7 @@ from pcer.auditing.words import (
 
 __all__ = [
     "BUDGET_VERDICTS",
+    "DOUBLE_DISADVANTAGE",
     "NOTHING",
     "SIGNIFICANT_DIGITS",
     "TIE_TOLERANCE",

@@ -18,13 +18,12 @@ from pcer.auditing.file import (
     DirectionDisagreement,
     EqualGapClaim,
     EquitableBudget,
-    GridVerdict,
     NormChoice,
     PairResult,
     Plan,
     Ranking,
 )
-from pcer.auditing.verdict import Verdict
+from pcer.auditing.verdict import GridVerdict, Verdict
 from pcer.release import Outcome
 
 TIE_TOLERANCE = 1e-12

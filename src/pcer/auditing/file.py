@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from pcer.auditing.verdict import Verdict
+from pcer.auditing.verdict import DOUBLE_DISADVANTAGE, BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
 from pcer.files import (
     MAX_BYTES,
@@ -33,14 +33,6 @@ SIGNIFICANT_DIGITS = 12
 Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
 Floor = Annotated[float, Field(gt=0, le=1)]
 Draws = Annotated[int, Field(ge=1, le=100_000)]
-BudgetVerdict = Literal[
-    Verdict.DISPARITY_SHOWN,
-    Verdict.NO_DISPARITY_SHOWN,
-    Verdict.FLOOR_DOMINATED,
-    Verdict.NOT_RESOLVED,
-    Verdict.INSUFFICIENT_DATA,
-]
-GridVerdict = Literal[Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE]
 
 
 class Plan(Record):
@@ -348,12 +340,12 @@ class Audit(Record):
         return canonical_json(self.to_tree())
 
     def outcomes(self) -> set[str]:
-        """Everything that ``--fail-on`` can meet: verdicts of all budgets and two flags."""
+        """Everything that a guard can meet: verdicts of all budgets and two flags."""
         found = {budget.verdict.value for budget in self.budgets}
         if any(budget.double_disadvantage for budget in self.budgets):
-            found.add("double_disadvantage")
+            found.add(DOUBLE_DISADVANTAGE)
         if self.algorithm1.verdict is Verdict.FLOOR_SENSITIVE:
-            found.add("floor_sensitive")
+            found.add(Verdict.FLOOR_SENSITIVE.value)
         return found
 
 

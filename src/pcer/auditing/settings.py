@@ -15,7 +15,6 @@ from pcer.auditing.file import (
     Audit,
     AuditSubject,
     BudgetResult,
-    BudgetVerdict,
     CostValue,
     CrossProduct,
     Disparity,
@@ -41,7 +40,7 @@ from pcer.auditing.measure import (
     summarise,
 )
 from pcer.auditing.null import noise_level
-from pcer.auditing.verdict import Verdict, strongest
+from pcer.auditing.verdict import BudgetVerdict, Verdict, strongest
 from pcer.auditing.words import account
 from pcer.metrics import FloatArray
 from pcer.release import Release, panels

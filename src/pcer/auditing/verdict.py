@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 
 class Verdict(StrEnum):
-    """What one budget's numbers show, and Algorithm 1's two answers over the floor grid."""
+    """What one budget's numbers show, strongest first; last Algorithm 1's over the floor grid."""
 
-    INSUFFICIENT_DATA = "insufficient_data"
-    NOT_RESOLVED = "not_resolved"
-    FLOOR_DOMINATED = "floor_dominated"
     DISPARITY_SHOWN = "disparity_shown"
     NO_DISPARITY_SHOWN = "no_disparity_shown"
+    FLOOR_DOMINATED = "floor_dominated"
+    NOT_RESOLVED = "not_resolved"
+    INSUFFICIENT_DATA = "insufficient_data"
     FLOOR_ROBUST = "floor_robust"
     FLOOR_SENSITIVE = "floor_sensitive"
 
@@ -27,43 +27,30 @@ class Verdict(StrEnum):
         """The verdict as it is printed."""
         return self.value.replace("_", " ")
 
+    @property
+    def voids(self) -> bool:
+        """Whether a budget's disparity must not be read as one: never shown without this label."""
+        weakest_told = BUDGET_VERDICTS.index(Verdict.NO_DISPARITY_SHOWN)
+        return self in BUDGET_VERDICTS[weakest_told + 1 :]
 
-BUDGET_VERDICTS = (
-    Verdict.DISPARITY_SHOWN,
-    Verdict.NO_DISPARITY_SHOWN,
-    Verdict.FLOOR_DOMINATED,
-    Verdict.NOT_RESOLVED,
-    Verdict.INSUFFICIENT_DATA,
-)
+
+GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)
+"""What Algorithm 1 can say over the floor grid."""
+BUDGET_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
 """What a budget can get, strongest first."""
+DOUBLE_DISADVANTAGE = "double_disadvantage"
+GUARDED = (*BUDGET_VERDICTS, DOUBLE_DISADVANTAGE, Verdict.FLOOR_SENSITIVE)
+"""What a guard can fail on: every budget's verdict, and two flags."""
 
-
-class FailOn(StrEnum):
-    """What ``--fail-on`` accepts: every budget's verdict, and two flags."""
-
-    DISPARITY_SHOWN = "disparity_shown"
-    NO_DISPARITY_SHOWN = "no_disparity_shown"
-    FLOOR_DOMINATED = "floor_dominated"
-    NOT_RESOLVED = "not_resolved"
-    INSUFFICIENT_DATA = "insufficient_data"
-    DOUBLE_DISADVANTAGE = "double_disadvantage"
-    FLOOR_SENSITIVE = "floor_sensitive"
-
+if TYPE_CHECKING:  # a checker cannot follow the lists
+    BudgetVerdict: TypeAlias = Verdict
+    GridVerdict: TypeAlias = Verdict
+    FailOn: TypeAlias = StrEnum
+else:
+    BudgetVerdict, GridVerdict = Literal[BUDGET_VERDICTS], Literal[GRID_VERDICTS]
+    FailOn = StrEnum("FailOn", [(str(one).upper(), str(one)) for one in GUARDED])
 
 _ADVICE = {
-    Verdict.INSUFFICIENT_DATA: (
-        "The release lacks what is needed to tell signal from the luck of the split; ask the "
-        "trainer for confusion counts, or at least for group sizes."
-    ),
-    Verdict.NOT_RESOLVED: (
-        "No group's privacy cost can be told from the luck of the split, so no ratio of {outcome} "
-        "to cost is evidence here; use more splits, more records or a sharper cost, and compare "
-        "the detectable cost with what would matter."
-    ),
-    Verdict.FLOOR_DOMINATED: (
-        "Costs are real but all below the floor, so the ratio only repeats the positive rates; "
-        "read the demographic parity gap, or plan a lower floor before looking again."
-    ),
     Verdict.DISPARITY_SHOWN: (
         "The groups receive unequal {outcome} in proportion to their privacy cost, beyond what "
         "split luck explains; look at which group has the lower ratio, below which floor the "
@@ -72,6 +59,19 @@ _ADVICE = {
     Verdict.NO_DISPARITY_SHOWN: (
         "A privacy cost is resolved but unequal ratios are not shown; this is not proof of "
         "equality, so compare the detectable cost with what would matter."
+    ),
+    Verdict.FLOOR_DOMINATED: (
+        "Costs are real but all below the floor, so the ratio only repeats the positive rates; "
+        "read the demographic parity gap, or plan a lower floor before looking again."
+    ),
+    Verdict.NOT_RESOLVED: (
+        "No group's privacy cost can be told from the luck of the split, so no ratio of {outcome} "
+        "to cost is evidence here; use more splits, more records or a sharper cost, and compare "
+        "the detectable cost with what would matter."
+    ),
+    Verdict.INSUFFICIENT_DATA: (
+        "The release lacks what is needed to tell signal from the luck of the split; ask the "
+        "trainer for confusion counts, or at least for group sizes."
     ),
     Verdict.FLOOR_ROBUST: (
         "One budget has the smallest disparity at every floor of the grid; it is the paper's "
@@ -84,10 +84,7 @@ _ADVICE = {
 }
 
 
-AnyVerdict = TypeVar("AnyVerdict", bound=Verdict)
-
-
-def strongest(verdicts: Iterable[AnyVerdict]) -> AnyVerdict:
+def strongest(verdicts: Iterable[Verdict]) -> Verdict:
     """The overall verdict: the strongest over budgets.
 
     >>> strongest([Verdict.NOT_RESOLVED, Verdict.FLOOR_DOMINATED]).value

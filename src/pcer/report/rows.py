@@ -21,7 +21,6 @@ from pcer.auditing import (
     PairResult,
     Plan,
     Summary,
-    Verdict,
     budget_name,
     measure_panel,
     rate_difference,
@@ -35,7 +34,6 @@ Row = dict[str, Any]
 MOST_PAIRS = 5
 """More would not be told apart in a chart; the tables show all."""
 
-UNTRUSTED = (Verdict.FLOOR_DOMINATED, Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 STEPS_BETWEEN_FLOORS = 9
@@ -118,7 +116,7 @@ def pair_name(groups: Sequence[str]) -> str:
 
 def status(budget: BudgetResult) -> str:
     """The label without which a budget's disparity must not be shown; empty if it needs none."""
-    return budget.verdict.words if budget.verdict in UNTRUSTED else ""
+    return budget.verdict.words if budget.verdict.voids else ""
 
 
 def with_status(budget: BudgetResult) -> str:

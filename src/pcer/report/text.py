@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from pcer.auditing import Audit, BudgetResult, Verdict, budget_name
+from pcer.auditing import DOUBLE_DISADVANTAGE, Audit, BudgetResult, Verdict, budget_name
 from pcer.report.table import latex_text, markdown_text, to_latex, to_markdown
 from pcer.report.tables import advice, facts, floors_table, headline, subject_name, tables
 
@@ -42,7 +42,7 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
 
     Args:
         audits: what was audited.
-        fail_on: outcomes that count as a failure, as for ``--fail-on``.
+        fail_on: outcomes that count as a failure, of ``FailOn``.
     """
     root = Xml.Element("testsuites")
     for audit in audits:
@@ -53,8 +53,8 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
 
 def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
     failures = [_budget_failure(budget, fail_on) for budget in audit.budgets]
-    sensitive = audit.algorithm1.verdict is Verdict.FLOOR_SENSITIVE
-    grid = "floor_sensitive" if sensitive and "floor_sensitive" in fail_on else None
+    found = audit.algorithm1.verdict
+    grid = found.value if found is Verdict.FLOOR_SENSITIVE and found in fail_on else None
     failed = sum(name is not None for name in (*failures, grid))
     name = f"pcer {subject_name(audit)}"
     counts = {"tests": str(len(failures) + 1), "failures": str(failed), "errors": "0"}
@@ -81,5 +81,5 @@ def _case(suite: Xml.Element, suite_name: str, name: str, failure: str | None, t
 def _budget_failure(budget: BudgetResult, fail_on: Sequence[str]) -> str | None:
     if budget.verdict.value in fail_on:
         return budget.verdict.value
-    doubled = budget.double_disadvantage and "double_disadvantage" in fail_on
-    return "double_disadvantage" if doubled else None
+    doubled = budget.double_disadvantage and DOUBLE_DISADVANTAGE in fail_on
+    return DOUBLE_DISADVANTAGE if doubled else None

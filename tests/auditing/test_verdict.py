@@ -1,0 +1,57 @@
+"""One list of verdicts: what is derived from it, and that nothing lacks a verdict's words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import pcer
+from pcer.auditing import BUDGET_VERDICTS, FailOn, Verdict, audit_schema
+from pcer.auditing.verdict import GRID_VERDICTS, strongest
+from pcer.report.answers import answers, verdict_sentence
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_verdict_is_of_a_budget_or_of_the_grid():
+    assert {*BUDGET_VERDICTS, *GRID_VERDICTS} == set(Verdict)
+    assert not {*BUDGET_VERDICTS} & {*GRID_VERDICTS}
+
+
+def test_the_docs_name_the_order_of_strength():
+    page = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
+
+
+def test_the_strongest_is_the_first_of_the_list():
+    for k, verdict in enumerate(BUDGET_VERDICTS):
+        assert strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
+
+
+def test_what_a_guard_can_fail_on():
+    flags = ["double_disadvantage", "floor_sensitive"]
+    assert [choice.value for choice in FailOn] == [*BUDGET_VERDICTS, *flags]
+
+
+def test_files_hold_the_verdicts_of_the_list():
+    tree = audit_schema()
+    assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
+    assert tree["$defs"]["Algorithm1"]["properties"]["verdict"]["enum"] == list(GRID_VERDICTS)
+
+
+def test_a_disparity_is_read_without_a_label_only_where_a_cost_was_seen():
+    read = {verdict for verdict in BUDGET_VERDICTS if not verdict.voids}
+    assert read == {Verdict.DISPARITY_SHOWN, Verdict.NO_DISPARITY_SHOWN}
+    assert not any(verdict.voids for verdict in GRID_VERDICTS)
+
+
+@pytest.mark.parametrize("verdict", BUDGET_VERDICTS)
+def test_every_verdict_has_its_words_everywhere(verdict):
+    release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
+    audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
+    budgets = [one.model_copy(update={"verdict": verdict}) for one in audit.budgets]
+    audit = audit.model_copy(update={"verdict": verdict, "budgets": budgets})
+    assert verdict_sentence(audit).endswith(".")
+    assert all(answer.short and answer.long for answer in answers(audit))
+    assert verdict.advice("benefit").endswith(".")
