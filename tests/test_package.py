@@ -203,6 +203,31 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     assert "| compas |" in (tmp_path / "study" / "cells.md").read_text(encoding="utf-8")
 
 
+def kinds(path: Path) -> list[str]:
+    """Names of classes, aliases and type variables that a file defines at its top."""
+    names = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found = [one.id for target in targets for one in ast.walk(target) if is_name(one)]
+            names += [name for name in found if name[0].isupper() and not name.isupper()]
+    return names
+
+
+def is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name)
+
+
+def test_a_class_or_alias_has_a_name_of_its_own():
+    places: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for name in kinds(path):
+            places.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_published_schemas_are_current():
     path = ROOT / "docs" / "schemas" / "audit.schema.json"
     assert json.loads(path.read_text()) == audit_schema()

@@ -26,7 +26,7 @@ from pcer.release import PROXIES
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
 from pcer.release.proxies import Basis
 from pcer.report.charts import charts
-from pcer.report.rows import datasets
+from pcer.report.rows import chart_data
 from pcer.report.tables import resolution_table
 from tests.simulate_sweep import scaled_logits, splits
 
@@ -169,7 +169,7 @@ def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
     for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "lira advant")):
         audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
         assert f"Noise level: the {words}" in resolution_table(audit).note
-        rows = datasets(audit, release)
+        rows = chart_data(audit, release)
         ticks = [row["noise"] for row in rows["groups"]]
         (drawn,) = (chart for chart in charts(audit, rows) if chart.name == "gaps")
         if cost == "overfitting_gap":  # the chart of the gap shows the gap's noise and no other

@@ -15,7 +15,7 @@ from pcer.report.rows import (
     MOST_PAIRS,
     audit_floors,
     budget_labels,
-    datasets,
+    chart_data,
     isolated,
     shown_pairs,
     slider_floors,
@@ -32,7 +32,7 @@ def case():
 
 def test_runs_give_the_audits_means_at_every_floor(case):
     audit, release = case
-    runs = datasets(audit, release)["runs"]
+    runs = chart_data(audit, release)["runs"]
     assert len(runs) == len(release.runs)
     for label, budget in zip(budget_labels(audit), audit.budgets, strict=True):
         rows = [row for row in runs if row["budget"] == label]
@@ -46,7 +46,7 @@ def test_runs_give_the_audits_means_at_every_floor(case):
 
 def test_intervals_are_the_audits(case):
     audit, release = case
-    rows = datasets(audit, release)
+    rows = chart_data(audit, release)
     first = audit.budgets[0]
     found = next(row for row in rows["pairs"] if row["floor"] == 0.01)
     assert (found["low"], found["high"]) == pytest.approx(first.pairs[0].floors[2].ci)
@@ -57,10 +57,10 @@ def test_intervals_are_the_audits(case):
 
 def test_untrusted_budgets_are_labelled(case):
     audit, release = case
-    labels = {row["budget"]: row["status"] for row in datasets(audit, release)["budgets"]}
+    labels = {row["budget"]: row["status"] for row in chart_data(audit, release)["budgets"]}
     assert labels["0.1"] == "not resolved"
     assert labels["no-DP"] == ""
-    lines = {row["line"] for row in datasets(audit, release)["pairs"]}
+    lines = {row["line"] for row in chart_data(audit, release)["pairs"]}
     assert "ε = 0.1 (not resolved)" in lines
 
 
@@ -78,7 +78,7 @@ def test_every_specification_is_valid_and_compiles(case):
 
 def test_every_chart_has_words(case):
     audit, release = case
-    drawn = charts(audit, datasets(audit, release))
+    drawn = charts(audit, chart_data(audit, release))
     assert [chart.name for chart in drawn] == [
         "disparity",
         "outcomes",
@@ -106,13 +106,13 @@ def test_svg_and_png_have_stable_bytes(case):
 def test_every_proxy_gets_a_panel():
     release = with_attacks(mixed_release(n_seeds=2))
     audit = pcer.audit(release, QUICK)
-    rows = datasets(audit, release)["proxies"]
+    rows = chart_data(audit, release)["proxies"]
     assert {row["proxy"] for row in rows} == {
         "overfitting gap",
         "attack advantage",
         "lira advantage",
     }
-    costs = next(c for c in charts(audit, datasets(audit, release)) if c.name == "costs")
+    costs = next(c for c in charts(audit, chart_data(audit, release)) if c.name == "costs")
     assert costs.spec["facet"]["sort"] == ["overfitting gap", "attack advantage", "lira advantage"]
 
 
@@ -120,7 +120,7 @@ def test_charts_of_many_groups_show_some_and_say_so():
     release = many_groups([f"group {g}" for g in range(MOST_PAIRS + 3)])
     audit = pcer.audit(release, QUICK)
     assert len(shown_pairs(audit)) == MOST_PAIRS
-    drawn = charts(audit, datasets(audit, release))
+    drawn = charts(audit, chart_data(audit, release))
     assert "2 further pairs are in the tables" in drawn[0].caption
 
 
@@ -174,4 +174,4 @@ def test_nearly_equal_budgets_keep_their_own_place(plain_release):
 
 def test_rows_hold_no_nan(case):
     audit, release = case
-    json.dumps(datasets(audit, release), allow_nan=False)
+    json.dumps(chart_data(audit, release), allow_nan=False)

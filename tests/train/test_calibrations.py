@@ -13,7 +13,7 @@ from pcer.errors import InputError
 from pcer.files import cache_folder
 from pcer.train import accounting, calibrate
 from pcer.train.accounting import Budget
-from pcer.train.calibrations import Answer, keep_answer, kept_answer
+from pcer.train.calibrations import Calibration, keep_answer, kept_answer
 from pcer.train.config import Accountant, TrainConfig
 
 N_TRAIN = 2_000
@@ -86,7 +86,7 @@ def test_noise_that_breaks_the_budget_is_not_used_whatever_the_file_says(account
     kept = {accountant: 0.2, str(accounting._SECOND[Accountant(accountant)]): 0.2}
 
     def is_used(noise):
-        answer = Answer(noise, kept)
+        answer = Calibration(noise, kept)
         return accounting._keeps_budget(answer, mechanism, 0.2, Accountant(accountant))
 
     assert is_used(1.927)  # PLD, to the nearest thousandth
@@ -171,10 +171,10 @@ def test_the_answer_to_another_question_is_not_used(cache, searches):
 @pytest.mark.parametrize(
     "wrong",
     [
-        Answer(1.0, {"rdp": 2.0, "pld": 2.0}),
-        Answer(1.5, {"rdp": 2.5, "pld": 2.0}),
-        Answer(1.5, {"pld": 2.0, "rdp": 2.0}),
-        Answer(1.5, {"rdp": 2.0}),
+        Calibration(1.0, {"rdp": 2.0, "pld": 2.0}),
+        Calibration(1.5, {"rdp": 2.5, "pld": 2.0}),
+        Calibration(1.5, {"pld": 2.0, "rdp": 2.0}),
+        Calibration(1.5, {"rdp": 2.0}),
     ],
 )
 def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, wrong):

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from pcer.attacks.epsilon import Guesses, count_guesses, total, yardstick
 from pcer.attacks.lira import (
     LEAST_MODELS,
-    Evidence,
+    RatioParts,
     blocks,
-    evidence_of,
     offline_ratio,
     other_models,
+    ratio_parts,
     rmia_ratio,
     shrunk_ratio,
     surplus_of,
@@ -157,7 +157,7 @@ def count_all_guesses(views: Views) -> list[list[Guesses]]:
 class _Calibrated(NamedTuple):
     """Scores (model, record) that the models give each other; LiRA's before its last step."""
 
-    evidence: Evidence
+    evidence: RatioParts
     offline: FloatArray
     rmia: FloatArray
 
@@ -176,8 +176,8 @@ def _about_records(views: Views) -> _AboutRecords:
     }
     calibrated = None
     if len(views.member) >= LEAST_MODELS:
-        parts = (np.empty(shape) for _ in Evidence._fields)
-        calibrated = _Calibrated(Evidence(*parts), np.empty(shape), np.empty(shape))
+        parts = (np.empty(shape) for _ in RatioParts._fields)
+        calibrated = _Calibrated(RatioParts(*parts), np.empty(shape), np.empty(shape))
     for block, logits, member in blocks(views.logits, views.member):
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
@@ -186,7 +186,7 @@ def _about_records(views: Views) -> _AboutRecords:
         paired[proxies.PAIRED_CONFIDENCE.name][block] = paired_differences(confidence, member)
         if calibrated is not None:
             others = other_models(logit, member)
-            for whole, part in zip(calibrated.evidence, evidence_of(logit, others), strict=True):
+            for whole, part in zip(calibrated.evidence, ratio_parts(logit, others), strict=True):
                 whole[:, block] = part
             calibrated.offline[:, block] = offline_ratio(logit, others)
             calibrated.rmia[:, block] = rmia_ratio(confidence, member)
@@ -226,14 +226,14 @@ def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[AucPo
 
 
 def _lira_pool(
-    views: Views, evidence: Evidence, surplus: FloatArray, group: IntArray, n_groups: int
+    views: Views, evidence: RatioParts, surplus: FloatArray, group: IntArray, n_groups: int
 ) -> AucPool:
     sizes = np.zeros((views.n_models, n_groups + 1))  # the last is for records of no group
     for k in range(n_groups):
         sizes[:, k] = typical_difference([surplus[:, np.flatnonzero(group == k)]])
     ranker, pool = Ranker([group], [n_groups]), AucPool(group, n_groups=n_groups)
     for model, member in enumerate(views.member):
-        score = shrunk_ratio(Evidence(*(part[model] for part in evidence)), sizes[model][group])
+        score = shrunk_ratio(RatioParts(*(part[model] for part in evidence)), sizes[model][group])
         pool.add(score, ranker.rank(score, member)[0])
     return pool
 

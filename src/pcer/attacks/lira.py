@@ -172,7 +172,7 @@ def _mean_without_own(
     return n, _quotient(own.sum(axis=0) - own, n), own
 
 
-class Evidence(NamedTuple):
+class RatioParts(NamedTuple):
     """What the shrunk ratio is made of; arrays (target, record)."""
 
     standing: FloatArray
@@ -185,12 +185,12 @@ class Evidence(NamedTuple):
     """One half minus the share of the others that had the record in."""
 
 
-def evidence_of(values: FloatArray, others: Others) -> Evidence:
+def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
     """Bring what the other models say into standard deviations."""
     n = others.n_in + others.n_out
     deviation = others.deviation
     centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
-    return Evidence(
+    return RatioParts(
         standing=(values - centre) / deviation,
         difference=(others.mean_in - others.mean_out) / deviation,
         noise=_quotient(np.ones(1), others.n_in) + _quotient(np.ones(1), others.n_out),
@@ -198,7 +198,7 @@ def evidence_of(values: FloatArray, others: Others) -> Evidence:
     )
 
 
-def surplus_of(evidence: Evidence) -> FloatArray:
+def surplus_of(evidence: RatioParts) -> FloatArray:
     """(target, record) squared difference of in and out beyond what noise explains."""
     # A difference over an estimated deviation is Student's: its variance is larger by this.
     freedom = len(evidence.noise) - 3
@@ -217,7 +217,7 @@ def typical_difference(surpluses: Iterable[FloatArray]) -> FloatArray:
     return np.sqrt(np.maximum(total / np.maximum(n, 1), 0.0))
 
 
-def shrunk_ratio(evidence: Evidence, size: FloatArray) -> FloatArray:
+def shrunk_ratio(evidence: RatioParts, size: FloatArray) -> FloatArray:
     """Log likelihood ratio over ``size``, the typical difference, which may vary by record."""
     weight = size * evidence.difference
     weight += evidence.noise
@@ -233,9 +233,9 @@ def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     """How one form scores a block; what it shares over all records is taken beforehand."""
     if form is Form.SHRUNK:
         every = blocks(values, member)
-        found = (evidence_of(part, other_models(part, inside)) for _, part, inside in every)
+        found = (ratio_parts(part, other_models(part, inside)) for _, part, inside in every)
         size = typical_difference(map(surplus_of, found))[:, None]
-        return lambda part, others: shrunk_ratio(evidence_of(part, others), size)
+        return lambda part, others: shrunk_ratio(ratio_parts(part, others), size)
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)
         return partial(_fixed_ratio, spread_in=spread_in, spread_out=spread_out)

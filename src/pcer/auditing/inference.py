@@ -41,7 +41,7 @@ class Evidence:
         )
 
 
-def weigh(
+def make_tests(
     measured: Sequence[Measured], pairs: tuple[Pair, ...], *, outcome: Outcome, random: bool
 ) -> Evidence:
     """Make every test of the audit, over all budgets at once.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +16,11 @@ from pcer.metrics import Counts, FloatArray
 from pcer.release import GAP, PROXIES, Panel, carried_costs
 from pcer.statistics import bootstrap_sums, generator, percentile_interval
 
-Key = TypeVar("Key", bound=Hashable)
+ColumnKey = tuple[object, ...]
+"""What is summarised over seeds: a quantity's name, and the group, pair or floor it is of."""
 Pair = tuple[int, int]
 
-SEEDS, SPLITS, NULL = range(3)
+OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
 """What a stream of random numbers is for."""
 
 
@@ -118,8 +118,8 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
 
 
 def summarise(
-    columns: Mapping[Key, FloatArray], plan: Plan, *, epsilon: float
-) -> dict[Key, Summary]:
+    columns: Mapping[ColumnKey, FloatArray], plan: Plan, *, epsilon: float
+) -> dict[ColumnKey, Summary]:
     """Mean, standard deviation and bootstrap interval of every column over seeds.
 
     One resampling serves all columns. A column with a NaN has no summary; one seed no interval.
@@ -129,7 +129,7 @@ def summarise(
     mean, std, ci = values.mean(axis=0), None, None
     if n_seeds > 1:
         std = values.std(axis=0, ddof=1)
-        rng = generator(plan.rng, purpose=SEEDS, epsilon=epsilon)
+        rng = generator(plan.rng, purpose=OVER_SEEDS, epsilon=epsilon)
         draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ci = percentile_interval(draws, confidence_level=plan.confidence_level)
     return {
@@ -165,7 +165,7 @@ def pooled_disparity(
     value = number(disparity(parts.sum(axis=0)))
     if n_splits < 2:
         return value, None
-    rng = generator(plan.rng, purpose=SPLITS, epsilon=measured.panel.epsilon)
+    rng = generator(plan.rng, purpose=OVER_SPLITS, epsilon=measured.panel.epsilon)
     draws = disparity(bootstrap_sums(parts, resamples=plan.resamples, rng=rng))
     return value, interval(percentile_interval(draws, confidence_level=plan.confidence_level))
 
@@ -198,7 +198,7 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
     known = plan.proxy.is_from_counts and np.isfinite(measured.benefit).all()
     if luck is None or not known:
         return None
-    rng = generator(plan.rng, purpose=NULL, epsilon=panel.epsilon)
+    rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon)
     n_groups = len(panel.group_names)
     luck_of_split: dict[int, FloatArray] = {}
     gap = np.zeros((plan.null_draws, n_groups))

@@ -26,8 +26,9 @@ from pcer.auditing.file import (
     PooledDisparity,
     Summary,
 )
-from pcer.auditing.inference import Evidence, weigh
+from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.measure import (
+    ColumnKey,
     Measured,
     NullDraws,
     Pair,
@@ -47,8 +48,6 @@ from pcer.release import Release, panels
 from pcer.statistics import SIGNIFICANCE, detectable, sign_test
 
 NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
-
-Key = tuple[object, ...]
 
 
 def audit(release: Release, plan: Plan | None = None) -> Audit:
@@ -70,7 +69,7 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
     pairs = pairs_of(by_budget, plan)
     measured = [measure_panel(panel, plan) for panel in by_budget]
     random = release.training.split_kind == "random"
-    evidence = weigh(measured, pairs, outcome=release.subject.outcome, random=random)
+    evidence = make_tests(measured, pairs, outcome=release.subject.outcome, random=random)
     budgets = [
         _budget(one, pairs, plan, evidence.of_budget(k), release) for k, one in enumerate(measured)
     ]
@@ -99,7 +98,7 @@ class _Context:
     pairs: tuple[Pair, ...]
     plan: Plan
     evidence: Evidence
-    summaries: dict[Key, Summary]
+    summaries: dict[ColumnKey, Summary]
     null: NullDraws | None
 
 
@@ -139,13 +138,13 @@ def _budget(
     )
 
 
-def _columns(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[Key, FloatArray]:
+def _columns(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
     """Every quantity that is summarised over seeds, by name."""
     panel = one.panel
     ratio = metrics.pcer(one.benefit, one.cost, floor=plan.floor)
     gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
     difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    columns: dict[Key, FloatArray] = {
+    columns: dict[ColumnKey, FloatArray] = {
         ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
         ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
         ("odds",): _odds_gap(one),

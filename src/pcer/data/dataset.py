@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
 from pcer.metrics import IntArray
+from pcer.release import Outcome
 
-Outcome = Literal["benefit", "harm"]
 Features = npt.NDArray[np.float32]
 
 UNKNOWN_GROUP = -1

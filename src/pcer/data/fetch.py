@@ -47,7 +47,7 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
     for place in _places(folder, cache):
         path = place / file.name
         if path.is_file():
-            verify(file, path)
+            require_digest(file, path)
             return path
     return None
 
@@ -68,7 +68,7 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
     return target
 
 
-def verify(file: DataFile, path: Path) -> None:
+def require_digest(file: DataFile, path: Path) -> None:
     """Raise InputError unless the file has its digest, where one is known."""
     if file.sha256 is not None and _sha256(path) != file.sha256:
         raise InputError(
@@ -112,7 +112,7 @@ def _accept(file: DataFile, path: Path) -> None:
     if start.startswith(_WEB_PAGE_STARTS):
         raise _failure(file, "the server answered with a web page")
     try:
-        verify(file, path)
+        require_digest(file, path)
         if file.check is not None:
             file.check(path)
     except InputError as error:

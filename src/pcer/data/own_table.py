@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pcer.data.dataset import GroupedDataset, Outcome, ProtectedAttribute
+from pcer.data.dataset import GroupedDataset, ProtectedAttribute
 from pcer.data.infer import MISSING_MARKS, typed
 from pcer.data.table_file import open_table, require_columns
 from pcer.data.task import (
@@ -24,6 +24,7 @@ from pcer.data.task import (
     is_missing,
 )
 from pcer.errors import InputError, require_at_least
+from pcer.release import Outcome
 
 Role = Literal["number", "category", "label", "protected attribute", "left out"]
 

@@ -13,13 +13,13 @@ from pcer.data.dataset import (
     UNKNOWN_GROUP,
     Features,
     GroupedDataset,
-    Outcome,
     ProtectedAttribute,
     draw,
 )
 from pcer.data.fetch import DataFile
 from pcer.errors import InputError
 from pcer.metrics import IntArray
+from pcer.release import Outcome
 
 Column = npt.NDArray[Any]
 Columns = Mapping[str, Column]

@@ -20,7 +20,7 @@ from pcer.release.format import (
     TrainRates,
 )
 
-Cell = TypeVar("Cell")
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ def _positive_rate(table: Confusion | TestRates) -> float:
     return (table.tp + table.fp) / table.n if isinstance(table, Confusion) else table.positive_rate
 
 
-def _array(cells: Sequence[Sequence[Cell]], value: Callable[[Cell], float | None]) -> FloatArray:
+def _array(cells: Sequence[Sequence[Entry]], value: Callable[[Entry], float | None]) -> FloatArray:
     return np.stack([_floats(value(cell) for cell in row) for row in cells])
 
 

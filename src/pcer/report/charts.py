@@ -15,6 +15,7 @@ from pcer.auditing import Audit
 from pcer.report.marks import (
     Spec,
     budget_axis,
+    facets,
     finish,
     group_colour,
     group_names,
@@ -22,14 +23,13 @@ from pcer.report.marks import (
     line_colour,
     pair_names,
     pair_style,
-    panels,
     resolved_shape,
     series,
     sign_shape,
     source,
 )
 from pcer.report.rows import (
-    Row,
+    Datum,
     audit_floors,
     budget_labels,
     pair_name,
@@ -65,8 +65,8 @@ class Chart:
     spec: Spec
 
 
-def charts(audit: Audit, rows: Mapping[str, list[Row]]) -> list[Chart]:
-    """Every chart of an audit, in reading order. ``rows`` are its ``chart_data.datasets``."""
+def charts(audit: Audit, rows: Mapping[str, list[Datum]]) -> list[Chart]:
+    """Every chart of an audit, in reading order. ``rows`` are its ``chart_data``."""
     proxies = list(dict.fromkeys(row["proxy"] for row in rows["proxies"]))
     return [
         disparity_chart(audit),
@@ -204,7 +204,7 @@ def cost_chart(audit: Audit, proxies: list[str]) -> Chart:
         .encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), color=colour),
         data=alt.NamedData("proxies"),
     )
-    shown = panels(layers, "proxy", proxies)
+    shown = facets(layers, "proxy", proxies)
     if len(proxies) > 1:
         shown = shown.resolve_scale(y="independent")
     return Chart(
@@ -247,7 +247,7 @@ def floor_chart(audit: Audit) -> Chart:
         .encode(x=alt.X("chosen:Q")),
         data=alt.NamedData("pairs"),
     )
-    shown = panels(layers, "pair", pair_names(audit))
+    shown = facets(layers, "pair", pair_names(audit))
     return Chart(
         "floors",
         "Disparity against floor",
@@ -285,7 +285,7 @@ def balance_chart(audit: Audit) -> Chart:
         ),
         data=alt.NamedData("runs"),
     )
-    shown = panels(layers, "panel", [with_status(budget) for budget in audit.budgets])
+    shown = facets(layers, "panel", [with_status(budget) for budget in audit.budgets])
     shown = (
         shown.transform_fold([f"c{g}" for g in shown_groups(audit)], as_=["key", "cost"])
         .transform_calculate(benefit="datum['b' + substring(datum.key, 1)]")

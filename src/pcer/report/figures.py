@@ -11,7 +11,7 @@ from pcer.auditing import Audit
 from pcer.release import Release
 from pcer.report.charts import charts
 from pcer.report.marks import PALETTE, Spec, config
-from pcer.report.rows import datasets
+from pcer.report.rows import chart_data
 
 VEGA_LITE = "6.4"
 """The Vega-Lite that specifications are written for, in vl-convert's spelling."""
@@ -34,7 +34,7 @@ def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[s
 
 def figure_specs(audit: Audit, release: Release) -> dict[str, Spec]:
     """Complete specifications by name; the first two charts stand side by side as one figure."""
-    rows = datasets(audit, release)
+    rows = chart_data(audit, release)
     single = {chart.name: _sized(chart.spec) for chart in charts(audit, rows)}
     params = single["disparity"].pop("params")
     apart = {"scale": {"color": "independent", "shape": "independent", "xOffset": "independent"}}

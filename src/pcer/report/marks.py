@@ -57,7 +57,7 @@ def budget_axis(audit: Audit) -> alt.X:
     return alt.X("budget:N", title="privacy budget ε", sort=budget_labels(audit), axis=axis)
 
 
-def panels(
+def facets(
     layers: alt.LayerChart | alt.FacetChart, field: str, names: Sequence[str]
 ) -> alt.LayerChart | alt.FacetChart:
     """One panel that fills its place, or one per name."""

@@ -25,9 +25,9 @@ from pcer.report import tables as summary
 from pcer.report.answers import Answer, answers, verdict_sentence
 from pcer.report.charts import Chart, charts
 from pcer.report.rows import (
-    Row,
+    Datum,
     budget_labels,
-    datasets,
+    chart_data,
     isolated,
     pair_name,
     proxies_of,
@@ -65,7 +65,7 @@ class Section:
     budgets: Table
     signal: list[Table]
     charts: list[Chart]
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[Datum]]
     live: list[LiveRow]
     floors: list[Table]
     comparison: list[Table]
@@ -76,7 +76,7 @@ class Section:
 
 def section(audit: Audit, release: Release, number: int) -> Section:
     """Describe one release."""
-    rows = datasets(audit, release)
+    rows = chart_data(audit, release)
     return Section(
         id=f"release-{number}",
         audit=audit,
@@ -143,7 +143,7 @@ def budget_table(audit: Audit) -> Table:
     return Table("As published, and resolved", columns, tuple(rows), 2 + several, note)
 
 
-def live_rows(audit: Audit, rows: dict[str, list[Row]]) -> list[LiveRow]:
+def live_rows(audit: Audit, rows: dict[str, list[Datum]]) -> list[LiveRow]:
     """The disparities at the plan's floor, as the slider table starts."""
     return [
         LiveRow(
@@ -196,9 +196,9 @@ def double_table(audit: Audit) -> Table:
     )
 
 
-def proxies_table(audit: Audit, rows: dict[str, list[Row]]) -> Table:
+def proxies_table(audit: Audit, rows: dict[str, list[Datum]]) -> Table:
     """Which group each proxy finds to pay more, at every budget."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    found: dict[tuple[str, str], list[Datum]] = {}
     for row in rows["proxies"]:
         found.setdefault((row["budget"], row["proxy"]), []).append(row)
     lines = [
@@ -271,7 +271,7 @@ def _rate(found: Summary, digits: int) -> str:
     return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
 
-def _floored(audit: Audit, runs: list[Row], label: str, k: int) -> str:
+def _floored(audit: Audit, runs: list[Datum], label: str, k: int) -> str:
     """Share of a budget's seeds in which both costs of a pair are below the plan's floor."""
     costs = [
         [row[f"c{g}"] for g in shown_pairs(audit)[k]] for row in runs if row["budget"] == label
@@ -299,14 +299,14 @@ def _benefit(budget: BudgetResult, name: str) -> str:
     return f"{decimals(found.mean, 3)}\n{rate_bounds(found.ci, 3)}"
 
 
-def _proxy_cost(row: Row) -> str:
+def _proxy_cost(row: Datum) -> str:
     ends = (
         f"[{decimals(row['low'], 4)}, {decimals(row['high'], 4)}]" if row["low"] is not None else ""
     )
     return f"{row['group']}: {decimals(row['mean'], 4)} {ends}"
 
 
-def _highest(group: list[Row]) -> str:
+def _highest(group: list[Datum]) -> str:
     known = [row for row in group if row["low"] is not None]
     if len(known) < 2:
         return NOTHING

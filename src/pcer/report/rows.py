@@ -29,7 +29,7 @@ from pcer.auditing import (
 )
 from pcer.release import GAP, Release, panels, proxy_named
 
-Row = dict[str, Any]
+Datum = dict[str, Any]
 
 MOST_PAIRS = 5
 """More would not be told apart in a chart; the tables show all."""
@@ -39,7 +39,7 @@ FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 STEPS_BETWEEN_FLOORS = 9
 
 
-def datasets(audit: Audit, release: Release) -> dict[str, list[Row]]:
+def chart_data(audit: Audit, release: Release) -> dict[str, list[Datum]]:
     """Everything the charts draw, by name. Numbers have the digits of the audit file."""
     names = {
         "runs": _runs(audit, release),
@@ -133,14 +133,14 @@ def proxies_of(release: Release) -> list[str]:
     return sorted(per_run | {row.proxy for row in release.pooled_exposure})
 
 
-def _runs(audit: Audit, release: Release) -> list[Row]:
+def _runs(audit: Audit, release: Release) -> list[Datum]:
     """One row per model: benefit b and signed cost c of every shown group, by position."""
     groups = shown_groups(audit)
     rows = []
     for label, panel in zip(budget_labels(audit), panels(release), strict=True):
         one = measure_panel(panel, audit.plan)
         for k, seed in enumerate(panel.seeds):
-            row: Row = {"budget": label, "seed": seed}
+            row: Datum = {"budget": label, "seed": seed}
             for g in groups:
                 row[f"b{g}"] = _finite(one.benefit[k, g])
                 row[f"c{g}"] = _finite(one.cost[k, g])
@@ -148,7 +148,7 @@ def _runs(audit: Audit, release: Release) -> list[Row]:
     return rows
 
 
-def _keys(audit: Audit) -> list[Row]:
+def _keys(audit: Audit) -> list[Datum]:
     """Names of pairs and groups by the short keys that transforms use."""
     names = [isolated(name) for name in audit.subject.groups]
     pairs = [
@@ -158,7 +158,7 @@ def _keys(audit: Audit) -> list[Row]:
     return [*pairs, *({"key": f"c{g}", "name": names[g]} for g in shown_groups(audit))]
 
 
-def _pairs(audit: Audit) -> list[Row]:
+def _pairs(audit: Audit) -> list[Datum]:
     """One row per budget, pair and audited floor: the disparity and its interval."""
     return [
         _pair(audit, (label, budget), (pair, floor, found))
@@ -170,7 +170,7 @@ def _pairs(audit: Audit) -> list[Row]:
 
 def _pair(
     audit: Audit, at: tuple[str, BudgetResult], row: tuple[PairResult, float, Summary]
-) -> Row:
+) -> Datum:
     (label, budget), (pair, floor, found) = at, row
     rate = rate_difference(budget, pair)
     explains = floor == audit.plan.floor and status(budget)
@@ -188,7 +188,7 @@ def _pair(
     }
 
 
-def _sizes(found: Summary) -> Row:
+def _sizes(found: Summary) -> Datum:
     """The interval on a logarithmic axis: without sign; one that holds 0 has no lower end."""
     mean, ci = found.mean, found.ci
     low, high = sorted(map(abs, ci)) if ci else (None, None)
@@ -207,12 +207,12 @@ def _at_floors(plan: Plan, pair: PairResult) -> list[tuple[float, Summary]]:
     return sorted(rows.items())
 
 
-def _budget(audit: Audit, budget: BudgetResult) -> Row:
+def _budget(audit: Audit, budget: BudgetResult) -> Datum:
     label = budget_labels(audit)[audit.budgets.index(budget)]
     return {"budget": label, "status": status(budget)}
 
 
-def _outcomes(audit: Audit) -> list[Row]:
+def _outcomes(audit: Audit) -> list[Datum]:
     measures = ("demographic_parity_gap", "equalized_odds_gap")
     rows = []
     for label, budget in zip(budget_labels(audit), audit.budgets, strict=True):
@@ -223,7 +223,7 @@ def _outcomes(audit: Audit) -> list[Row]:
     return rows
 
 
-def _groups(audit: Audit) -> list[Row]:
+def _groups(audit: Audit) -> list[Datum]:
     """One row per budget and group: gap, null band, cost estimate and benefit with intervals."""
     return [
         {
@@ -239,7 +239,7 @@ def _groups(audit: Audit) -> list[Row]:
     ]
 
 
-def _group(group: GroupResult, plan: Plan) -> Row:
+def _group(group: GroupResult, plan: Plan) -> Datum:
     null = group.null_gap
     noise = group.noise_level if plan.proxy.is_from_counts else None  # drawn beside the gap
     error = group.cost.standard_error
@@ -253,7 +253,7 @@ def _group(group: GroupResult, plan: Plan) -> Row:
     }
 
 
-def _proxies(audit: Audit, release: Release) -> list[Row]:
+def _proxies(audit: Audit, release: Release) -> list[Datum]:
     """Cost estimates of every proxy that the release carries, not only of the plan's."""
     names = dict.fromkeys([GAP.name, *proxies_of(release)])
     rows = []
@@ -266,7 +266,7 @@ def _proxies(audit: Audit, release: Release) -> list[Row]:
     return rows
 
 
-def _proxy(audit: Audit, estimate: Estimate) -> list[Row]:
+def _proxy(audit: Audit, estimate: Estimate) -> list[Datum]:
     return [
         {
             "group": isolated(audit.subject.groups[g]),
@@ -278,12 +278,12 @@ def _proxy(audit: Audit, estimate: Estimate) -> list[Row]:
     ]
 
 
-def _ratios(audit: Audit) -> list[Row]:
+def _ratios(audit: Audit) -> list[Datum]:
     """End points of the lines of equal ratio, at round ratios that cross the picture."""
     costs = [g.cost.value or 0.0 for b in audit.budgets for g in b.groups.values()]
     benefits = [g.benefit.mean or 0.0 for b in audit.budgets for g in b.groups.values()]
     right, top = 1.5 * max(*costs, audit.plan.floor), 1.15 * max(*benefits, 0.01)
-    rows: list[Row] = []
+    rows: list[Datum] = []
     for power in range(-2, 6):
         for ratio in (10.0**power, 3 * 10.0**power):
             if 0.25 < ratio * right / top < 25:
@@ -293,12 +293,12 @@ def _ratios(audit: Audit) -> list[Row]:
     return rows
 
 
-def _interval(prefix: str, mean: float | None, ci: tuple[float, float] | None) -> Row:
+def _interval(prefix: str, mean: float | None, ci: tuple[float, float] | None) -> Datum:
     low, high = ci or (None, None)
     return {f"{prefix}mean": mean, f"{prefix}low": low, f"{prefix}high": high}
 
 
-def _estimate(prefix: str, value: float | None, error: float | None, plan: Plan) -> Row:
+def _estimate(prefix: str, value: float | None, error: float | None, plan: Plan) -> Datum:
     """A normal interval at the plan's confidence level."""
     if value is None or error is None:
         return _interval(prefix, value, None)

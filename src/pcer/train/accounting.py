@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from pcer.errors import InputError
-from pcer.train.calibrations import Answer, keep_answer, kept_answer
+from pcer.train.calibrations import Calibration, keep_answer, kept_answer
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 PLD_INTERVAL = 1e-4
@@ -124,14 +124,14 @@ class _Mechanism:
 
 
 @lru_cache(maxsize=1024)
-def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Answer:
+def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Calibration:
     question = _question(mechanism, epsilon, accountant)
     kept = kept_answer(question)
     if kept is not None and _keeps_budget(kept, mechanism, epsilon, accountant):
         return kept
     noise = _least_noise(mechanism, epsilon, accountant)
     both = (accountant, _SECOND[accountant])
-    answer = Answer(noise, {str(who): _spent(mechanism, noise, epsilon, who) for who in both})
+    answer = Calibration(noise, {str(who): _spent(mechanism, noise, epsilon, who) for who in both})
     keep_answer(question, answer)
     return answer
 
@@ -149,7 +149,7 @@ def _question(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> 
 
 
 def _keeps_budget(
-    kept: Answer, mechanism: _Mechanism, epsilon: float, accountant: Accountant
+    kept: Calibration, mechanism: _Mechanism, epsilon: float, accountant: Accountant
 ) -> bool:
     """Compute once more that the noise of a kept answer keeps the budget.
 

@@ -22,23 +22,23 @@ FORMAT, VERSION = "pcer-calibration", 1
 MAX_BYTES = 10_000
 FOLDER = "calibrations"
 
-Question = Mapping[str, Any]
+CalibrationKey = Mapping[str, Any]
 """All that an answer depends on, as plain JSON values."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Calibration:
     """A noise multiplier and the epsilon that it spends, by accountant."""
 
     noise_multiplier: float
     epsilon_by_accountant: Mapping[str, float]
 
 
-def kept_answer(question: Question) -> Answer | None:
+def kept_answer(question: CalibrationKey) -> Calibration | None:
     """The answer on disk; None unless it is whole and of exactly this question."""
     try:
         found = read_json(_path(question), max_bytes=MAX_BYTES)
-        answer = Answer(found["answer"]["noise_multiplier"], found["answer"]["epsilon"])
+        answer = Calibration(found["answer"]["noise_multiplier"], found["answer"]["epsilon"])
     except (InputError, KeyError, TypeError):
         return None
     if not _is_sound(answer) or found != _record(question, answer):
@@ -46,7 +46,7 @@ def kept_answer(question: Question) -> Answer | None:
     return answer
 
 
-def keep_answer(question: Question, answer: Answer) -> None:
+def keep_answer(question: CalibrationKey, answer: Calibration) -> None:
     """Write the answer whole, or not at all where that is not possible."""
     path = _path(question)
     with suppress(OSError, OutputError):
@@ -54,7 +54,7 @@ def keep_answer(question: Question, answer: Answer) -> None:
         write_files({path: canonical_json(_record(question, answer))})
 
 
-def _record(question: Question, answer: Answer) -> dict[str, Any]:
+def _record(question: CalibrationKey, answer: Calibration) -> dict[str, Any]:
     content = {
         "question": dict(question),
         "answer": {
@@ -65,7 +65,7 @@ def _record(question: Question, answer: Answer) -> dict[str, Any]:
     return {"format": FORMAT, "version": VERSION, **content, "digest": _digest(content)}
 
 
-def _is_sound(answer: Answer) -> bool:
+def _is_sound(answer: Calibration) -> bool:
     spent = answer.epsilon_by_accountant
     if not isinstance(spent, dict) or not spent:
         return False
@@ -73,7 +73,7 @@ def _is_sound(answer: Answer) -> bool:
     return all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
 
 
-def _path(question: Question) -> Path:
+def _path(question: CalibrationKey) -> Path:
     return cache_folder() / FOLDER / f"{_digest(question)[:32]}.json"
 
 
