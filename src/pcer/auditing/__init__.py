@@ -21,7 +21,7 @@ from pcer.auditing.file import (
     rounded,
     write_audit,
 )
-from pcer.auditing.measure import Estimate, measure_panel
+from pcer.auditing.measure import Estimate, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
 from pcer.auditing.settings import audit
 from pcer.auditing.verdict import BUDGET_VERDICTS, DOUBLE_DISADVANTAGE, FailOn, Verdict
@@ -56,6 +56,7 @@ __all__ = [
     "FailOn",
     "FloorRow",
     "GroupResult",
+    "Measured",
     "PairResult",
     "Plan",
     "Summary",
@@ -66,7 +67,7 @@ __all__ = [
     "budget_list",
     "budget_name",
     "decimals",
-    "measure_panel",
+    "measure_costs",
     "number_range",
     "p_value",
     "parse_plan",

@@ -14,9 +14,9 @@ import numpy as np
 from pcer import metrics
 from pcer.auditing.comparison import pearson
 from pcer.auditing.file import Agreement, BoundCheck, Plan, ProxyAgreement
-from pcer.auditing.measure import Measured, Pair, measure_panel
+from pcer.auditing.measure import Measured, Pair
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Panel, carried_costs, proxy_named
+from pcer.release import GAP, Panel, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 
@@ -32,13 +32,15 @@ class _Story:
     """(budget, pair) mean over seeds at the plan's floor."""
 
 
-def agreement(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan) -> Agreement | None:
-    """Every proxy that the release carries beside the plan's cost; None if it carries no other."""
-    carried = carried_costs(panels)
-    proxies = sorted({GAP.name, *carried} - {plan.cost})
-    if not carried or not proxies:
+def agreement(
+    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan
+) -> Agreement | None:
+    """Every cost that the release has beside the plan's; None if it has no other."""
+    proxies = sorted(by_cost.keys() - {plan.cost})
+    if not proxies:
         return None
-    stories = {name: _story(panels, pairs, plan, name) for name in {GAP.name, plan.cost, *proxies}}
+    stories = {name: _story(measured, pairs, plan, name) for name, measured in by_cost.items()}
+    panels = [one.panel for one in by_cost[plan.cost]]
     return Agreement(
         baseline=plan.cost,
         proxies=[
@@ -50,8 +52,7 @@ def agreement(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan) -> A
     )
 
 
-def _story(panels: Sequence[Panel], pairs: tuple[Pair, ...], plan: Plan, proxy: str) -> _Story:
-    measured = [measure_panel(panel, plan.model_copy(update={"cost": proxy})) for panel in panels]
+def _story(measured: Sequence[Measured], pairs: tuple[Pair, ...], plan: Plan, proxy: str) -> _Story:
     return _Story(
         cost=np.stack([_published_cost(one, proxy).mean(axis=0) for one in measured]),
         error=np.stack([_error(one) for one in measured]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,13 @@ def measure_panel(panel: Panel, plan: Plan) -> Measured:
         estimate=None if means is None else cost_estimate(means),
         reason=reason,
     )
+
+
+def measure_costs(panels: Sequence[Panel], plan: Plan) -> dict[str, list[Measured]]:
+    """The same for every cost that the release has, by name: all other things equal."""
+    costs = dict.fromkeys([GAP.name, *carried_costs(panels)])
+    plans = {cost: plan.model_copy(update={"cost": cost}) for cost in costs}
+    return {cost: [measure_panel(panel, one) for panel in panels] for cost, one in plans.items()}
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:

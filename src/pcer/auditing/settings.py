@@ -33,7 +33,7 @@ from pcer.auditing.measure import (
     NullDraws,
     Pair,
     draw_null,
-    measure_panel,
+    measure_costs,
     number,
     pairs_of,
     pooled_disparity,
@@ -67,7 +67,8 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
     by_budget = panels(release)
     require_available(by_budget, plan)
     pairs = pairs_of(by_budget, plan)
-    measured = [measure_panel(panel, plan) for panel in by_budget]
+    by_cost = measure_costs(by_budget, plan)
+    measured = by_cost[plan.cost]
     random = release.training.split_kind == "random"
     evidence = make_tests(measured, pairs, outcome=release.subject.outcome, random=random)
     budgets = [
@@ -84,7 +85,7 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
         comparison=compare(
             budgets, _claims(measured, pairs, evidence), plan, release.subject.outcome
         ),
-        agreement=agreement(by_budget, pairs, plan),
+        agreement=agreement(by_cost, pairs, plan),
         verdict=strongest(budget.verdict for budget in budgets),
         account=account(budgets, subject, plan),
     )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
@@ -27,6 +28,8 @@ from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 1
+
+Made = TypeVar("Made")
 
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
@@ -215,15 +218,36 @@ class Release(Record):
 
     @property
     def sha256(self) -> str:
-        """Digest of the release in the form that ``write_release`` gives it."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """Digest of the release in the form that ``write_release`` gives it; made once."""
+        return self.kept(_digest)
 
-    def to_json(self) -> str:
-        """The release as canonical text: same release, same bytes. Absent fields are left out."""
-        tree = _plain(self)
+    def kept(self, make: Callable[[Release], Made]) -> Made:
+        """What ``make`` makes of this release: made once, and left behind by copies."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        made: Made = self._kept[make]
+        return made
+
+    @cached_property
+    def _kept(self) -> dict[Callable[[Release], Any], Any]:
+        return {}
+
+    def to_tree(self) -> dict[str, Any]:
+        """The release as plain objects, in the order of the format; absent fields are left out."""
+        tree: dict[str, Any] = _plain(self)
         for run in tree["runs"]:
             run["groups"] = {name: run["groups"][name] for name in self.subject.groups}
-        return canonical_json(tree)
+        return tree
+
+    def to_json(self) -> str:
+        """The release as canonical text: same release, same bytes."""
+        return canonical_json(self.to_tree())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
+        """A copy with other fields, without what was made of the old ones."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("_kept", None)
+        return copy
 
 
 def read_release(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Release:
@@ -258,6 +282,10 @@ def release_schema() -> dict[str, Any]:
         "title": "pcer release, version 1",
         "required": ["format", "version", "subject", "runs"],
     }
+
+
+def _digest(release: Release) -> str:
+    return hashlib.sha256(release.to_json().encode()).hexdigest()
 
 
 def _check_runs(release: Release) -> None:

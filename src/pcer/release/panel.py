@@ -23,7 +23,7 @@ from pcer.release.format import (
 Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Exposures:
     """One proxy's cost: signed values and their standard errors, NaN where not released."""
 
@@ -31,7 +31,7 @@ class Exposures:
     standard_error: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Panel:
     """All models of one budget. Arrays are (seed, group) unless said otherwise."""
 
@@ -63,10 +63,14 @@ class Panel:
 
 
 def panels(release: Release) -> tuple[Panel, ...]:
-    """Split a release into its budgets, ascending, no differential privacy last.
+    """Split a release into its budgets, ascending, no differential privacy last; made once.
 
     Runs are ordered by seed, so that their order in the file changes nothing.
     """
+    return release.kept(_panels)
+
+
+def _panels(release: Release) -> tuple[Panel, ...]:
     ordered = sorted(release.runs, key=lambda run: (run.budget, run.seed))
     budgets = sorted({run.budget for run in ordered})
     return tuple(
@@ -147,7 +151,9 @@ def _positive_rate(table: Confusion | TestRates) -> float:
 
 
 def _array(cells: Sequence[Sequence[Entry]], value: Callable[[Entry], float | None]) -> FloatArray:
-    return np.stack([_floats(value(cell) for cell in row) for row in cells])
+    array = np.stack([_floats(value(cell) for cell in row) for row in cells])
+    array.flags.writeable = False  # every audit of the release sees the same
+    return array
 
 
 def _floats(values: Iterable[float | None]) -> FloatArray:

@@ -159,7 +159,7 @@ def _payload(plan: Plan, releases: Sequence[Release]) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "plan": plan.model_dump(),
-        "releases": [json.loads(release.to_json()) for release in releases],
+        "releases": [release.to_tree() for release in releases],
     }
 
 

@@ -20,7 +20,7 @@ from pcer.auditing import (
     short_budget,
 )
 from pcer.auditing import p_value as printed_p
-from pcer.release import Release
+from pcer.release import Release, carried_costs, panels
 from pcer.report import tables as summary
 from pcer.report.answers import Answer, answers, verdict_sentence
 from pcer.report.charts import Chart, charts
@@ -30,7 +30,6 @@ from pcer.report.rows import (
     chart_data,
     isolated,
     pair_name,
-    proxies_of,
     shown_pairs,
 )
 from pcer.report.table import Table
@@ -99,7 +98,7 @@ def section(audit: Audit, release: Release, number: int) -> Section:
         ],
         comparison=[summary.rankings_table(audit), summary.norms_table(audit)],
         double=double_table(audit),
-        proxies=proxies_table(audit, rows) if proxies_of(release) else None,
+        proxies=proxies_table(audit, rows) if carried_costs(panels(release)) else None,
         agreement=agreement_table(audit.agreement) if audit.agreement else None,
     )
 

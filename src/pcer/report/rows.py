@@ -6,7 +6,7 @@ A page carries them once per release; every chart names the rows it draws.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
@@ -18,16 +18,17 @@ from pcer.auditing import (
     BudgetResult,
     Estimate,
     GroupResult,
+    Measured,
     PairResult,
     Plan,
     Summary,
     budget_name,
-    measure_panel,
+    measure_costs,
     rate_difference,
     rounded,
     short_budget,
 )
-from pcer.release import GAP, Release, panels, proxy_named
+from pcer.release import Release, panels, proxy_named
 
 Datum = dict[str, Any]
 
@@ -41,14 +42,15 @@ STEPS_BETWEEN_FLOORS = 9
 
 def chart_data(audit: Audit, release: Release) -> dict[str, list[Datum]]:
     """Everything the charts draw, by name. Numbers have the digits of the audit file."""
+    measured = measure_costs(panels(release), audit.plan)
     names = {
-        "runs": _runs(audit, release),
+        "runs": _runs(audit, measured[audit.plan.cost]),
         "keys": _keys(audit),
         "pairs": _pairs(audit),
         "budgets": [_budget(audit, budget) for budget in audit.budgets],
         "outcomes": _outcomes(audit),
         "groups": _groups(audit),
-        "proxies": _proxies(audit, release),
+        "proxies": _proxies(audit, measured),
         "ratios": _ratios(audit),
     }
     return {name: rounded(rows) for name, rows in names.items()}
@@ -125,21 +127,12 @@ def with_status(budget: BudgetResult) -> str:
     return budget_name(budget.epsilon) + (f" ({label})" if label else "")
 
 
-def proxies_of(release: Release) -> list[str]:
-    """The costs that a release carries besides the overfitting gap."""
-    per_run = {
-        name for run in release.runs for cell in run.groups.values() for name in cell.exposure
-    }
-    return sorted(per_run | {row.proxy for row in release.pooled_exposure})
-
-
-def _runs(audit: Audit, release: Release) -> list[Datum]:
+def _runs(audit: Audit, measured: Sequence[Measured]) -> list[Datum]:
     """One row per model: benefit b and signed cost c of every shown group, by position."""
     groups = shown_groups(audit)
     rows = []
-    for label, panel in zip(budget_labels(audit), panels(release), strict=True):
-        one = measure_panel(panel, audit.plan)
-        for k, seed in enumerate(panel.seeds):
+    for label, one in zip(budget_labels(audit), measured, strict=True):
+        for k, seed in enumerate(one.panel.seeds):
             row: Datum = {"budget": label, "seed": seed}
             for g in groups:
                 row[f"b{g}"] = _finite(one.benefit[k, g])
@@ -253,14 +246,12 @@ def _group(group: GroupResult, plan: Plan) -> Datum:
     }
 
 
-def _proxies(audit: Audit, release: Release) -> list[Datum]:
+def _proxies(audit: Audit, measured: Mapping[str, Sequence[Measured]]) -> list[Datum]:
     """Cost estimates of every proxy that the release carries, not only of the plan's."""
-    names = dict.fromkeys([GAP.name, *proxies_of(release)])
     rows = []
-    for label, panel in zip(budget_labels(audit), panels(release), strict=True):
-        for proxy in names:
-            estimate = measure_panel(panel, audit.plan.model_copy(update={"cost": proxy})).estimate
-            if estimate is not None:
+    for k, label in enumerate(budget_labels(audit)):
+        for proxy, by_budget in measured.items():
+            if (estimate := by_budget[k].estimate) is not None:
                 of_budget = {"budget": label, "proxy": isolated(proxy_named(proxy).label)}
                 rows += [{**of_budget, **row} for row in _proxy(audit, estimate)]
     return rows

@@ -102,10 +102,7 @@ class Study:
 
     def panel(self, dataset: str, attribute: str, epsilon: float) -> Panel:
         """All models of one budget as arrays; infinity is no differential privacy."""
-        found = self.keep(
-            ("panels", dataset, attribute), lambda: panels(self.release(dataset, attribute))
-        )
-        for panel in found:
+        for panel in panels(self.release(dataset, attribute)):
             if panel.epsilon == epsilon:
                 return panel
         raise self._without_models(dataset, attribute, epsilon)

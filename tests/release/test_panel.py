@@ -1,0 +1,75 @@
+"""A release as arrays: made once, never altered, and never those of another release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pcer
+from pcer.release import carried_costs, panels
+from pcer.release import panel as panel_file
+from pcer.report import to_report
+
+ROOT = Path(__file__).parents[2]
+QUICK = pcer.Plan(resamples=10, null_draws=10)
+
+
+@pytest.fixture
+def release():
+    return pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+
+
+def test_an_audit_and_its_report_make_the_arrays_once(release, monkeypatch):
+    made = []
+    build = panel_file._panel
+    monkeypatch.setattr(panel_file, "_panel", lambda *args: made.append(1) or build(*args))
+    to_report([pcer.audit(release, QUICK)], [release])
+    assert len(made) == len({run.epsilon for run in release.runs}) == len(panels(release))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_with_other_runs_has_arrays_and_a_digest_of_its_own(release, deep):
+    before = panels(release), release.sha256
+    part = release.model_copy(update={"runs": release.runs[:2], "pooled_exposure": []}, deep=deep)
+    assert [panel.seeds for panel in panels(part)] == [(0, 1)]
+    assert part.sha256 != release.sha256
+    assert part.sha256 == pcer.Release.model_validate(part.to_tree()).sha256
+    assert (panels(release), release.sha256) == before
+    assert release.model_copy() == release
+
+
+def test_what_was_made_of_a_release_is_no_part_of_it(release):
+    other = pcer.Release.model_validate(release.to_tree())
+    text = other.to_json()
+    for one in (release, other):
+        assert len(panels(one)) == 6
+        assert one.sha256
+    assert release == other
+    assert [name for name, _ in other] == list(pcer.Release.model_fields)
+    assert other.to_json() == text
+
+
+def test_nobody_alters_what_all_share(release):
+    for array in (panels(release)[0].train_accuracy, panels(release)[0].test.tp):
+        with pytest.raises(ValueError, match="read-only"):
+            array += 1
+
+
+def test_arrays_by_hand():
+    release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
+    (first, *_), run = panels(release), release.runs[0]
+    tables = [run.groups[name] for name in release.subject.groups]
+    row = first.seeds.index(run.seed)
+    assert first.epsilon == run.budget
+    assert first.n_train[row].tolist() == [table.train.n for table in tables]
+    right = [(table.test.tp + table.test.tn) / table.test.n for table in tables]
+    assert np.array_equal(first.test_accuracy[row], right)
+
+
+def test_costs_that_a_release_carries(release):
+    per_run = {name for run in release.runs for g in run.groups.values() for name in g.exposure}
+    pooled = {row.proxy for row in release.pooled_exposure}
+    assert carried_costs(panels(release)) == sorted(per_run | pooled)
+    assert "overfitting_gap" not in carried_costs(panels(release))
