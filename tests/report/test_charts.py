@@ -20,6 +20,7 @@ from pcer.report.rows import (
     shown_pairs,
     slider_floors,
 )
+from pcer.report.tables import floors_table
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
 
 
@@ -135,6 +136,27 @@ def test_rates_without_sizes_can_be_drawn(plain_release):
     names = draw_figures([audit], [release])
     assert "compas-race-gaps.svg" in names
     assert "compas-race-costs.svg" not in names
+
+
+def test_no_line_of_equal_ratio_stands_for_costs_that_are_not_known(plain_release):
+    known = pcer.release.parse_release(plain_release, file="counts")
+    assert chart_data(pcer.audit(known, QUICK), known)["ratios"]
+    for run in plain_release["runs"]:
+        for tables in run["groups"].values():
+            tables["train"] = {"accuracy": 0.8}
+            tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
+    release = pcer.release.parse_release(plain_release, file="rates")
+    assert chart_data(pcer.audit(release, QUICK), release)["ratios"] == []
+
+
+def test_a_disparity_that_is_not_known_has_no_sign_and_no_seeds_above_0(plain_release):
+    plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
+    plain_release["runs"][0]["split"] = "its own"
+    release = pcer.release.parse_release(plain_release, file="undefined precision")
+    audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
+    unknown = [row for row in chart_data(audit, release)["pairs"] if row["budget"] == "no-DP"]
+    assert [(row["mean"], row["sign"]) for row in unknown] == [(None, None)] * len(unknown)
+    assert floors_table(audit).rows[-1][1] == "–\n[no interval]\n–; 0 %"
 
 
 def test_hostile_names_are_text_in_figures():

@@ -156,7 +156,8 @@ def _directions(budgets: Budgets) -> list[DirectionDisagreement]:
         for budget in budgets
         for pair in budget.pairs
         if (rate := rate_difference(budget, pair)) is not None
-        and (pair.pcer_disparity.mean or 0.0) * rate < 0
+        and (mean := pair.pcer_disparity.mean) is not None
+        and mean * rate < 0
     ]
 
 

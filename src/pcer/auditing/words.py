@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 
 from pcer.auditing.file import AuditSubject, BudgetResult, Plan, Summary
@@ -54,19 +56,23 @@ def rate_bounds(ci: tuple[float, float] | None, digits: int) -> str:
 
 
 def decimals(value: float | None, digits: int) -> str:
-    """A number with fixed decimals and a true minus sign."""
-    return NOTHING if value is None else f"{value:.{digits}f}".replace("-", "−")
+    """A number with fixed decimals and a true minus sign; what rounds to 0 has none.
+
+    >>> decimals(-0.01234, 3), decimals(-0.0000123, 4)
+    ('−0.012', '0.0000')
+    """
+    return NOTHING if value is None else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None) -> str:
     """A number with its sign and about three significant digits.
 
-    >>> signed(-169.2), signed(0.0234), signed(None)
-    ('−169', '+0.0234', '–')
+    >>> signed(-169.2), signed(0.0234), signed(-0.0), signed(None)
+    ('−169', '+0.0234', '+0', '–')
     """
     if value is None:
         return NOTHING
-    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+z.3g}"
     return text.replace("-", "−")
 
 
@@ -78,7 +84,7 @@ def p_value(value: float | None) -> str:
 
 
 def _no_zero(value: float, digits: int) -> str:
-    return decimals(value, digits).replace("0.", ".", 1)
+    return re.sub(r"^(−?)0\.", r"\1.", decimals(value, digits))
 
 
 def short_budget(epsilon: float | None) -> str:
@@ -137,17 +143,15 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
         )
     if budget.reason is not None:
         return f"Whether the model remembers anyone's record cannot be told: {budget.reason}."
-    limits = [group.detectable_cost or 0.0 for group in budget.groups.values()]
     if verdict is Verdict.NOT_RESOLVED:
         return (
             "Whether the model remembers anyone's record cannot be told: what was seen is no more "
-            f"than the luck of who was put into training gives, and {_unseen(plan, max(limits))} "
-            "would probably have gone unseen."
+            f"than the luck of who was put into training gives, and {_unseen(budget, plan)}."
         )
     found = [
-        f"{_amount(plan, group.cost.value or 0.0)} in {name}"
+        f"{_amount(plan, group.cost.value)} in {name}"
         for name, group in budget.groups.items()
-        if group.resolved
+        if group.resolved and group.cost.value is not None
     ]
     unclear = "; for the other groups this could not be told"
     return (
@@ -161,15 +165,20 @@ def _told(plan: Plan, found: str) -> str:
     return plan.proxy.scale.told.format(label=plan.proxy.label, found=found)
 
 
-def _unseen(plan: Plan, limit: float) -> str:
+def _unseen(budget: BudgetResult, plan: Plan) -> str:
     """An effect too small for this release to show, in the words of the cost."""
-    return plan.proxy.scale.unseen.format(amount=_amount(plan, limit))
+    limits = [group.detectable_cost for group in budget.groups.values()]
+    known = [limit for limit in limits if limit is not None]
+    if len(known) < len(limits):
+        return "how small an effect would have gone unseen is not known"
+    effect = plan.proxy.scale.unseen.format(amount=_amount(plan, max(known)))
+    return f"{effect} would probably have gone unseen"
 
 
 def _amount(plan: Plan, cost: float) -> str:
     """A cost in hundredths; of an attacker, how often out of 100 he is right."""
     guesses = plan.proxy.scale.is_advantage
-    return f"{50 + 100 * cost:.1f}" if guesses else f"{100 * cost:.2g}"
+    return f"{50 + 100 * cost:z.1f}" if guesses else f"{100 * cost:z.2g}"
 
 
 def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: AuditSubject) -> str:
@@ -200,7 +209,8 @@ def _not_measured(subject: AuditSubject) -> str:
 
 
 def _largest_cost(budget: BudgetResult) -> float:
-    return max((group.cost.value or 0.0) for group in budget.groups.values())
+    costs = [group.cost.value for group in budget.groups.values()]
+    return max((cost for cost in costs if cost is not None), default=-math.inf)
 
 
 def _named(groups: list[str]) -> list[str]:

@@ -188,7 +188,7 @@ def _sizes(found: Summary) -> Datum:
     holds_zero = bool(ci and ci[0] <= 0 <= ci[1])
     return {
         "size": abs(mean) if mean else None,
-        "sign": "below 0" if mean and mean < 0 else "above 0",
+        "sign": ("below 0" if mean < 0 else "above 0") if mean else None,
         "size_low": None if holds_zero else low,
         "size_high": high,
     }
@@ -270,9 +270,15 @@ def _proxy(audit: Audit, estimate: Estimate) -> list[Datum]:
 
 
 def _ratios(audit: Audit) -> list[Datum]:
-    """End points of the lines of equal ratio, at round ratios that cross the picture."""
-    costs = [g.cost.value or 0.0 for b in audit.budgets for g in b.groups.values()]
-    benefits = [g.benefit.mean or 0.0 for b in audit.budgets for g in b.groups.values()]
+    """End points of the lines of equal ratio, at round ratios that cross the picture.
+
+    Where no cost or no benefit is known there are none: nothing says how far they should reach.
+    """
+    groups = [group for budget in audit.budgets for group in budget.groups.values()]
+    costs = [group.cost.value for group in groups if group.cost.value is not None]
+    benefits = [group.benefit.mean for group in groups if group.benefit.mean is not None]
+    if not costs or not benefits:
+        return []
     right, top = 1.5 * max(*costs, audit.plan.floor), 1.15 * max(*benefits, 0.01)
     rows: list[Datum] = []
     for power in range(-2, 6):

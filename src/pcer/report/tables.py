@@ -343,7 +343,8 @@ def _pooled(pair: PairResult) -> str:
 def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
     share = row.floor_dominated_share
     floored = NOTHING if share is None else f"{100 * share:.0f} %"
-    counts = f"{row.n_positive_seeds}/{budget.n_seeds}; {floored}"
+    above = NOTHING if row.mean is None else f"{row.n_positive_seeds}/{budget.n_seeds}"
+    counts = f"{above}; {floored}"
     return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
 
 
@@ -363,7 +364,7 @@ def _correlations(audit: Audit) -> str:
     known = [row for row in audit.comparison.correlations if row.r is not None]
     if not known:
         return ""
-    told = ", ".join(f"{row.r:+.2f} ({' − '.join(row.groups)})" for row in known)
+    told = ", ".join(f"{row.r:+z.2f} ({' − '.join(row.groups)})" for row in known)
     return f"Correlation of disparity and rate difference over budgets, descriptive only: {told}."
 
 

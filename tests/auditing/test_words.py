@@ -1,0 +1,118 @@
+"""How numbers are written: by hand, and never a negative zero."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import pcer
+from pcer.auditing import (
+    Audit,
+    BudgetResult,
+    Summary,
+    Verdict,
+    bounds,
+    decimals,
+    plus_minus,
+    rate_bounds,
+    rate_plus_minus,
+    signed,
+)
+from pcer.auditing.words import account
+from pcer.report.tables import rankings_table
+
+ROOT = Path(__file__).parents[2]
+
+NUMBER = re.compile(r"[−-](\d[\d,]*\.?\d*|\.\d+)(e[−+-]?\d+)?")
+
+numbers = st.floats(-1.5, 1.5) | st.floats(-1e9, 1e9) | st.sampled_from([0.0, -0.0, -1e-300])
+digits = st.integers(0, 6)
+
+
+def negatives(text: str) -> list[float]:
+    """Every number in a text that is written with a minus."""
+    plain = [match[0].replace("−", "-").replace(",", "") for match in NUMBER.finditer(text)]
+    return [float(number) for number in plain]
+
+
+def test_the_check_sees_a_negative_zero():
+    assert negatives("[−.000, +.100] ± −0.0; −1.50 and -2e-05, −1,234") == [
+        0,
+        0,
+        -1.5,
+        -2e-05,
+        -1234,
+    ]
+
+
+@given(numbers, numbers, digits)
+@example(-0.00001, -0.0, 4)
+def test_no_number_is_written_as_a_negative_zero(value, other, places):
+    ci = (min(value, other), max(value, other))
+    summary = Summary(mean=value, std=abs(other), ci=ci)
+    texts = [
+        decimals(value, places),
+        signed(value),
+        bounds(ci),
+        rate_bounds(ci, places),
+        plus_minus(summary),
+        rate_plus_minus(summary, places),
+    ]
+    assert all(number < 0 for text in texts for number in negatives(text))
+
+
+@given(numbers, digits)
+def test_what_is_written_is_the_rounded_number(value, places):
+    text = decimals(value, places).replace("−", "-")
+    assert float(text) == round(value, places)
+    near = float(signed(value).replace("−", "-").replace(",", ""))
+    assert near == pytest.approx(value, rel=0.005, abs=1e-300)
+
+
+def budget_with(audit: Audit, values: dict[str, float | None]) -> BudgetResult:
+    """The first budget, not resolved, with one cost and detectable cost in every group."""
+    groups = {
+        name: group.model_copy(
+            update={
+                "cost": group.cost.model_copy(update={"value": values["cost"]}),
+                "detectable_cost": values["detectable"],
+            }
+        )
+        for name, group in audit.budgets[0].groups.items()
+    }
+    verdict = {"verdict": Verdict.NOT_RESOLVED, "reason": None}
+    return audit.budgets[0].model_copy(update={**verdict, "groups": groups})
+
+
+def test_an_unknown_cost_is_not_told_as_0():
+    release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
+    audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
+    known = budget_with(audit, {"cost": -0.01, "detectable": 0.03})
+    unknown = budget_with(audit, {"cost": None, "detectable": None})
+    alone = account([unknown], audit.subject, audit.plan)[1]
+    assert alone.endswith("how small an effect would have gone unseen is not known.")
+    both = account([unknown, known], audit.subject, audit.plan)[1]
+    assert "an effect on fewer than about 3 people in 100 would probably have gone unseen." in both
+
+
+def test_a_correlation_of_nearly_0_has_no_minus():
+    release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+    audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
+    (row,) = audit.comparison.correlations
+    nearly = audit.comparison.model_copy(
+        update={"correlations": [row.model_copy(update={"r": -0.001})]}
+    )
+    note = rankings_table(audit.model_copy(update={"comparison": nearly})).note
+    assert "+0.00 (Other − African-American)" in note
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, ".50"), (-0.5, "−.50"), (10.5, "10.50"), (-0.001, ".00"), (1.0, "1.00")],
+)
+def test_rates_lose_only_the_zero_before_the_point(value, text):
+    assert rate_plus_minus(Summary(mean=value, std=None, ci=None), 2) == text
