@@ -7,13 +7,10 @@ import pytest
 from scipy import stats
 
 from pcer import statistics as resampling
-from pcer.metrics import Counts
 from pcer.statistics import (
     bootstrap_sums,
-    gap_intervals,
     generator,
     percentile_interval,
-    resample_tables,
     sign_test,
 )
 
@@ -56,35 +53,6 @@ def test_sign_test_is_the_exact_binomial_test(positive, negative):
 def test_the_papers_sign_test_is_not_what_it_prints():
     """28 of 50 has p = 0.480; the paper says 0.82."""
     assert round(sign_test(28, 22), 3) == 0.480
-
-
-def test_resampled_tables_are_the_bootstrap_of_records():
-    counts = Counts(*(np.array(cells, float) for cells in ([30, 5], [10, 5], [40, 20], [20, 10])))
-    tables = resample_tables(counts, resamples=20_000, rng=np.random.default_rng(3))
-    assert (sum(tables).sum(axis=1) == 140).all()
-    for cell, original in zip(tables, counts, strict=True):
-        share = original / 140
-        assert cell.mean(axis=0) == pytest.approx(original, abs=0.2)
-        assert cell.var(axis=0) == pytest.approx(140 * share * (1 - share), rel=0.05)
-
-
-def test_gap_intervals_agree_with_resampling_rows():
-    """The fast way (cells) and the obvious way (rows) give the same interval."""
-    rng = np.random.default_rng(4)
-    group, truth, guess = rng.integers(0, 2, (3, 3_000))
-    guess = np.where(rng.random(3_000) < 0.2 * group, 1, guess)
-    cells = [
-        [np.sum((group == g) & (truth == t) & (guess == p)) for g in (0, 1)]
-        for t, p in ((1, 1), (0, 1), (0, 0), (1, 0))
-    ]
-    counts = Counts(*(np.array(cell, float) for cell in cells))
-    ours, _ = gap_intervals(counts, resamples=4_000, rng=rng)
-    slow = []
-    for _ in range(2_000):
-        rows = rng.integers(0, 3_000, 3_000)
-        rates = [guess[rows][group[rows] == g].mean() for g in (0, 1)]
-        slow.append(abs(rates[0] - rates[1]))
-    assert ours == pytest.approx(np.quantile(slow, [0.025, 0.975]), abs=0.004)
 
 
 def test_streams_are_keyed_by_budget_and_purpose():

@@ -10,15 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import require_at_least, require_open_unit
-from pcer.metrics import (
-    Counts,
-    FloatArray,
-    demographic_parity_gap,
-    equalized_odds_gap,
-    false_positive_rate,
-    positive_rate,
-    true_positive_rate,
-)
+from pcer.metrics import FloatArray
 
 BLOCK_ENTRIES = 2_000_000
 """Entries of the (resample, unit) matrix that are held at once."""
@@ -66,39 +58,6 @@ def sign_test(n_positive: int, n_negative: int) -> float:
 
     n = n_positive + n_negative
     return min(1.0, 2.0 * float(bdtr(min(n_positive, n_negative), n, 0.5))) if n else 1.0
-
-
-def resample_tables(counts: Counts, *, resamples: int, rng: np.random.Generator) -> Counts:
-    """Bootstrap one model's records: resampled confusion tables, (resample, group).
-
-    Drawing n records with replacement only changes how many fall into each cell of
-    (group x confusion table), and those are multinomial: no record is touched.
-
-    Args:
-        counts: whole-number counts of one model, arrays over the group.
-    """
-    require_at_least(1, resamples=resamples)
-    cells = np.stack(counts)
-    total = cells.sum()
-    draws = rng.multinomial(int(total), (cells / total).ravel(), size=resamples)
-    return Counts(*np.moveaxis(draws.reshape(resamples, *cells.shape).astype(np.float64), 1, 0))
-
-
-def gap_intervals(
-    counts: Counts,
-    *,
-    resamples: int,
-    rng: np.random.Generator,
-    confidence_level: float = 0.95,
-) -> tuple[FloatArray, FloatArray]:
-    """Percentile intervals of the demographic parity and equalized odds gap of one model."""
-    tables = resample_tables(counts, resamples=resamples, rng=rng)
-    parity = demographic_parity_gap(positive_rate(tables))
-    odds = equalized_odds_gap(true_positive_rate(tables), false_positive_rate(tables))
-    return (
-        percentile_interval(parity, confidence_level=confidence_level),
-        percentile_interval(odds, confidence_level=confidence_level),
-    )
 
 
 def generator(seed: int, *, purpose: int, epsilon: float) -> np.random.Generator:

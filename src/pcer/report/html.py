@@ -20,7 +20,6 @@ from pcer.auditing import BUDGET_VERDICTS, Audit, Plan, Verdict, parse_plan, sig
 from pcer.errors import InputError
 from pcer.files import parse_json, require_format
 from pcer.release import Release, parse_release
-from pcer.report.figures import VEGA_LITE
 from pcer.report.marks import CELL, PALETTE, config
 from pcer.report.page import Section, plan_table, provenance_table, section, with_isolated_names
 from pcer.report.rows import audit_floors, budget_labels, shown_pairs, slider_floors
@@ -34,10 +33,6 @@ VERSION: Final = 1
 GENERATOR = f"pcer {__version__}"
 PAYLOAD = {"format", "version", "plan", "releases"}
 """What a page carries, by name."""
-VEGA_NOTICE = (
-    "/* Vega, Vega-Lite and Vega-Embed. Copyright University of Washington Interactive Data Lab. "
-    "BSD-3-Clause: https://github.com/vega/vega/blob/main/LICENSE */"
-)
 MOST_DRAWN_AT_ONCE = 3
 """Releases whose charts are all drawn after opening; with more, a chart is drawn when near."""
 
@@ -134,14 +129,6 @@ def read_payload(text: str, *, file: str) -> Payload:
     return Payload(plan, releases)
 
 
-def make_bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, made by vl-convert."""
-    import vl_convert
-
-    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    return f"{VEGA_NOTICE}\n{code}"
-
-
 def script_json(tree: Any) -> str:
     r"""JSON that is safe inside a script element: no character of it can end the element.
 
@@ -218,7 +205,7 @@ def _resource(name: str) -> str:
 
 
 def _bundle() -> str:
-    """The script as the package keeps it.
+    """Vega, Vega-Lite and Vega-Embed as one script, as the package keeps it.
 
     Making it anew takes seconds, and another vl-convert would give another page.
     """
