@@ -132,7 +132,7 @@ def _outcomes(budgets: Sequence[BudgetResult], subject: AuditSubject, plan: Plan
     parts = [f"{_out_of_100(budgets, name)} in {name}" for name in _named(subject.groups)]
     more = len(subject.groups) - MOST_GROUPS_IN_A_SENTENCE
     rest = f" (and {more} further groups)" if more > 0 else ""
-    return f"Out of 100 people, about {_listed(parts)}{rest} {what} (here {weight})."
+    return f"Out of 100 people, about {listed(parts)}{rest} {what} (here {weight})."
 
 
 def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
@@ -155,7 +155,7 @@ def _privacy(budget: BudgetResult, verdict: Verdict, plan: Plan) -> str:
     ]
     unclear = "; for the other groups this could not be told"
     return (
-        f"At {budget_name(budget.epsilon)}, {_told(plan, _listed(found))}"
+        f"At {budget_name(budget.epsilon)}, {_told(plan, listed(found))}"
         f"{unclear if len(found) < len(budget.groups) else ''}."
     )
 
@@ -186,14 +186,14 @@ def _balance(budgets: Sequence[BudgetResult], budget: BudgetResult, subject: Aud
     good = "benefit" if subject.outcome == "benefit" else "positive predictions"
     if not lower:
         return f"It is not shown that {good} and this cost stand in unequal proportion."
-    text = f"In proportion to their privacy cost, {_listed(lower)} {_verb(lower)} "
+    text = f"In proportion to their privacy cost, {listed(lower)} {_verb(lower)} "
     text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
     if subject.outcome == "harm":
         text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
     doubled = sorted({name for one in budgets for name in one.double_disadvantage})
     if doubled:
         worse = "fewer positive" if subject.outcome == "benefit" else "more harmful"
-        text += f"; {_listed(doubled)} {_verb(doubled, 'bears', 'bear')} both a higher cost and "
+        text += f"; {listed(doubled)} {_verb(doubled, 'bears', 'bear')} both a higher cost and "
         text += f"{worse} predictions"
     return text + "."
 
@@ -226,7 +226,8 @@ def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
+    """Names or amounts as a sentence lists them; at least one."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

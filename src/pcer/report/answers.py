@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pcer.auditing import BUDGET_VERDICTS, Audit, BudgetResult, Verdict, budget_name, decimals
+from pcer.auditing import (
+    BUDGET_VERDICTS,
+    Audit,
+    BudgetResult,
+    Verdict,
+    budget_name,
+    decimals,
+    listed,
+)
 
 MOST_BUDGETS_NAMED = 6
 
@@ -58,18 +66,18 @@ def _for_whom(audit: Audit) -> Answer:
     doubled = _names(name for b in audit.budgets for name in b.double_disadvantage)
     helps = audit.subject.outcome == "benefit"
     worse = "fewer positive" if helps else "more harmful"
-    ratio = f"In proportion to privacy cost, {_listed(lower)}: " if lower else ""
+    ratio = f"In proportion to privacy cost, {listed(lower)}: " if lower else ""
     ratio += ("less benefit." if helps else "fewer positive predictions.") if lower else ""
     if doubled:
         told = f"A higher privacy cost and also {worse} predictions, both beyond chance."
-        return Answer(question, _listed(doubled), f"{told} {ratio}".strip())
+        return Answer(question, listed(doubled), f"{told} {ratio}".strip())
     none = f"No group is shown to have both a higher cost and {worse} predictions."
     if lower:
         alone = (
             "" if helps else " Here a positive harms, so a lower ratio alone is no disadvantage."
         )
-        return Answer(question, _listed(lower), f"{ratio} {none}{alone}")
-    return Answer(question, "No group can be named", f"Compared: {_listed(audit.subject.groups)}.")
+        return Answer(question, listed(lower), f"{ratio} {none}{alone}")
+    return Answer(question, "No group can be named", f"Compared: {listed(audit.subject.groups)}.")
 
 
 def _can_it_be_trusted(audit: Audit) -> Answer:
@@ -109,15 +117,11 @@ def _having(budgets: Sequence[BudgetResult], verdict: Verdict) -> str:
         return f"all {len(names)} budgets"
     if len(names) > MOST_BUDGETS_NAMED:
         return f"{len(names)} of {len(budgets)} budgets"
-    return _listed(names)
+    return listed(names)
 
 
 def _names(names: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _sentence(text: str) -> str:

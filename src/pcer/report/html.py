@@ -24,6 +24,7 @@ from pcer.report.marks import CELL, PALETTE, config
 from pcer.report.page import Section, plan_table, provenance_table, section, with_isolated_names
 from pcer.report.rows import audit_floors, budget_labels, shown_pairs, slider_floors
 from pcer.report.table import Table, to_html
+from pcer.report.tables import headline
 
 if TYPE_CHECKING:
     import jinja2
@@ -220,8 +221,7 @@ def _csp_hash(text: str) -> str:
 def _title(audits: Sequence[Audit]) -> str:
     if len(audits) > 1:
         return f"Privacy cost and benefit: {len(audits)} releases"
-    subject = audits[0].subject
-    return f"{subject.dataset} ({subject.attribute}): {audits[0].verdict.words}"
+    return headline(audits[0])
 
 
 def _overall(audits: Sequence[Audit]) -> str:

@@ -10,7 +10,6 @@ from pcer.auditing import (
     NOTHING,
     Audit,
     BudgetResult,
-    PairResult,
     Summary,
     bounds,
     decimals,
@@ -33,7 +32,6 @@ from pcer.report.rows import (
     shown_pairs,
 )
 from pcer.report.table import Table
-from pcer.report.tables import agreement_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +97,7 @@ def section(audit: Audit, release: Release, number: int) -> Section:
         comparison=[summary.rankings_table(audit), summary.norms_table(audit)],
         double=double_table(audit),
         proxies=proxies_table(audit, rows) if carried_costs(panels(release)) else None,
-        agreement=agreement_table(audit.agreement) if audit.agreement else None,
+        agreement=summary.agreement_table(audit.agreement) if audit.agreement else None,
     )
 
 
@@ -121,7 +119,7 @@ def budget_table(audit: Audit) -> Table:
             f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
             _resolved(budget),
         )
-        for budget, pair in budget_pairs(audit)
+        for budget, pair in summary.budget_pairs(audit)
     ]
     columns = (
         "ε",
@@ -173,7 +171,7 @@ def double_table(audit: Audit) -> Table:
             printed_p(pair.double_disadvantage_p),
             pair.double_disadvantage or "not shown",
         )
-        for budget, pair in budget_pairs(audit)
+        for budget, pair in summary.budget_pairs(audit)
     ]
     worse = "lower" if audit.subject.outcome == "benefit" else "higher"
     return Table(
@@ -214,11 +212,6 @@ def proxies_table(audit: Audit, rows: dict[str, list[Datum]]) -> Table:
     )
 
 
-def budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
-    """Every budget with each of its pairs, in the order of the tables."""
-    return [(budget, pair) for budget in audit.budgets for pair in budget.pairs]
-
-
 def plan_table(audit: Audit) -> Table:
     """What was fixed before looking."""
     values: dict[str, Any] = audit.plan.model_dump()
@@ -255,7 +248,7 @@ def with_isolated_names(text: str, audit: Audit) -> str:
 def _with_verdicts(table: Table, audit: Audit) -> Table:
     """Put each budget's verdict before its numbers: no disparity without its label."""
     n = table.n_labels
-    rows = zip(table.rows, budget_pairs(audit), strict=True)
+    rows = zip(table.rows, summary.budget_pairs(audit), strict=True)
     labelled = tuple((*row[:n], budget.verdict.words, *row[n:]) for row, (budget, _) in rows)
     columns = (*table.columns[:n], _verdict_header(audit), *table.columns[n:])
     return replace(table, columns=columns, rows=labelled, n_labels=n + 1)
@@ -287,10 +280,8 @@ def _resolved(budget: BudgetResult) -> str:
 
 def _cost(budget: BudgetResult, name: str) -> str:
     group = budget.groups[name]
-    if group.cost.value is None:
-        return NOTHING
-    label = "" if group.resolved else " (n.r.)"
-    return f"{decimals(group.cost.value, 4)} ± {decimals(group.cost.standard_error, 4)}{label}"
+    label = "" if group.resolved or group.cost.value is None else " (n.r.)"
+    return summary.with_error(group) + label
 
 
 def _benefit(budget: BudgetResult, name: str) -> str:

@@ -107,7 +107,7 @@ def published_table(audit: Audit) -> Table:
             f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
             budget.verdict.words,
         )
-        for budget, pair in _budget_pairs(audit)
+        for budget, pair in budget_pairs(audit)
     ]
     level = f"{100 * audit.plan.confidence_level:g}"
     return Table(
@@ -139,7 +139,7 @@ def resolution_table(audit: Audit) -> Table:
             decimals(group.benefit.mean, 3),
             decimals(group.overfitting_gap.mean, 4),
             decimals(group.noise_level, 4),
-            _with_error(group),
+            with_error(group),
             decimals(group.detectable_cost, 4),
             p_value(group.p_value),
             "yes" if group.resolved else "no",
@@ -182,7 +182,7 @@ def pairs_table(audit: Audit) -> Table:
             bounds(pair.pcer_disparity.null_interval),
             decimals(pair.sign_holds_below_floor, 4),
         )
-        for budget, pair in _budget_pairs(audit)
+        for budget, pair in budget_pairs(audit)
     ]
     return Table(
         "Is there a disparity?",
@@ -213,7 +213,7 @@ def floors_table(audit: Audit) -> Table:
             *(_floor_cell(row, budget) for row in pair.floors),
             decimals(pair.floor_slope, 2),
         )
-        for budget, pair in _budget_pairs(audit)
+        for budget, pair in budget_pairs(audit)
     ]
     return Table(
         "Floor sensitivity",
@@ -315,7 +315,8 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     )
 
 
-def _budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
+def budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
+    """Every budget with each of its pairs, in the order of the tables."""
     return [(budget, pair) for budget in audit.budgets for pair in budget.pairs]
 
 
@@ -348,7 +349,8 @@ def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
     return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
 
 
-def _with_error(group: GroupResult) -> str:
+def with_error(group: GroupResult) -> str:
+    """A group's cost estimate and its standard error."""
     if group.cost.value is None:
         return NOTHING
     return f"{decimals(group.cost.value, 4)} ± {decimals(group.cost.standard_error, 4)}"
