@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.lira_scores import Form, lira_scores, rmia_scores
 from benchmarks.sweeps import (
     FOLDER,
     Arrays,
@@ -36,7 +37,7 @@ from benchmarks.sweeps import (
     read,
     splits_of,
 )
-from pcer.attacks.lira import Form, Others, lira_scores, other_models, rmia_scores
+from pcer.attacks.lira import Others, other_models
 from pcer.attacks.single import clustered_auc, confidence_of, true_label_logit
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from benchmarks.lira_scores import Form, lira_scores, rmia_scores
 
 from pcer.attacks import lira
 from pcer.attacks.epsilon import audit_guesses
@@ -18,7 +19,6 @@ from pcer.attacks.groups import (
     pooled_attacks,
     single_model_attacks,
 )
-from pcer.attacks.lira import Form, lira_scores, rmia_scores
 from pcer.attacks.single import (
     auc_advantage,
     clustered_auc,

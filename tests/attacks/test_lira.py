@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.lira_scores import Form, lira_scores, rmia_scores
 from scipy.stats import norm
 
 from pcer.attacks import lira
-from pcer.attacks.lira import Form, lira_scores, rmia_scores
 from pcer.attacks.single import clustered_auc, confidence_of
 from tests import reference_attacks as slow
 from tests.simulate_sweep import scaled_logits, splits
