@@ -29,6 +29,7 @@ from pcer.report.marks import (
     source,
 )
 from pcer.report.rows import (
+    OUTCOME_MEASURES,
     Datum,
     audit_floors,
     budget_labels,
@@ -120,8 +121,7 @@ def outcome_chart(audit: Audit) -> Chart:
     import altair as alt
 
     x = budget_axis(audit)
-    measures = ["demographic parity", "equalized odds"]
-    colour = alt.Color("measure:N", title=None, scale=series(measures), legend=legend())
+    colour = alt.Color("measure:N", title=None, scale=series(OUTCOME_MEASURES), legend=legend())
     offset = alt.XOffset("measure:N")
     shape = alt.Shape("measure:N", title=None, legend=None)
     base = source("outcomes").transform_filter("isValid(datum.mean)")

@@ -38,6 +38,8 @@ MOST_PAIRS = 5
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 STEPS_BETWEEN_FLOORS = 9
+OUTCOME_MEASURES = ("demographic parity", "equalized odds")
+"""What outcome-only audits look at, as charts call it."""
 
 
 def chart_data(audit: Audit, release: Release) -> dict[str, list[Datum]]:
@@ -206,12 +208,10 @@ def _budget(audit: Audit, budget: BudgetResult) -> Datum:
 
 
 def _outcomes(audit: Audit) -> list[Datum]:
-    measures = ("demographic_parity_gap", "equalized_odds_gap")
     rows = []
     for label, budget in zip(budget_labels(audit), audit.budgets, strict=True):
-        for measured in measures:
-            found: Summary = getattr(budget, measured)
-            name = measured.removesuffix("_gap").replace("_", " ")
+        gaps = (budget.demographic_parity_gap, budget.equalized_odds_gap)
+        for name, found in zip(OUTCOME_MEASURES, gaps, strict=True):
             rows.append({"budget": label, "measure": name, **_interval("", found.mean, found.ci)})
     return rows
 
