@@ -222,9 +222,9 @@ def is_name(node: ast.AST) -> bool:
 
 def test_a_class_or_alias_has_a_name_of_its_own():
     places: dict[str, list[str]] = {}
-    for path in SOURCE.rglob("*.py"):
+    for path in (*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py")):
         for name in kinds(path):
-            places.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+            places.setdefault(name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 

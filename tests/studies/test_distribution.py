@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,22 +76,3 @@ def test_the_studys_wheel_carries_code_and_published_figures_and_no_results(whee
 
 def named(content: bytes) -> list[bytes]:
     return [word for word in OF_THE_STUDY if word in content]
-
-
-def test_no_class_or_alias_of_the_study_has_a_name_that_is_taken():
-    """A name means one thing, in the study and in the library."""
-    names = Counter(name for path in STUDIES.glob("*.py") for name in named_types(path))
-    taken = {name for path in LIBRARY.rglob("*.py") for name in named_types(path)}
-    assert not [name for name, n in names.items() if n > 1 or name in taken]
-
-
-def named_types(path: Path) -> list[str]:
-    """Classes, and what a module assigns to a name written like one."""
-    names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ClassDef):
-            names.append(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names += [one.id for one in targets if isinstance(one, ast.Name)]
-    return [name for name in names if re.fullmatch(r"[A-Z]+[a-z]\w*", name)]

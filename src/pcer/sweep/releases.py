@@ -60,14 +60,14 @@ class Trained(Protocol):
         """What was mixed into the streams."""
 
 
-Table = tuple[IntArray, dict[str, dict[str, Exposure]]]
+ModelTable = tuple[IntArray, dict[str, dict[str, Exposure]]]
 """Of one model: counts (split, group, cell), and what attacks found by group and proxy."""
 
 
 class Attacked(NamedTuple):
     """What the models of one budget give one attribute's release."""
 
-    tables: list[Table]
+    tables: list[ModelTable]
     """By seed."""
     pooled: list[PooledExposure]
     bounds: list[EpsilonBound]
@@ -205,7 +205,7 @@ def _bounds(
     return epsilon_bounds_of(views, epsilon=epsilon, dp_delta=dp_delta)
 
 
-def _run(budget: Budget, seed: int, split_id: str, table: Table) -> CountedRun:
+def _run(budget: Budget, seed: int, split_id: str, table: ModelTable) -> CountedRun:
     private = not math.isinf(budget.epsilon)
     return CountedRun(
         key=RunKey(budget.epsilon if private else None, seed, split_id),
@@ -216,7 +216,7 @@ def _run(budget: Budget, seed: int, split_id: str, table: Table) -> CountedRun:
     )
 
 
-def _tables(views: Sequence[BudgetScores]) -> list[list[Table]]:
+def _tables(views: Sequence[BudgetScores]) -> list[list[ModelTable]]:
     """For every attribute and seed, counts and exposures."""
     return [
         list(zip(_counts(one), models, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from pcer.release import proxies
 from pcer_studies.judgement import Claim, Reply
 from pcer_studies.protocol import CONFIGURATIONS
 from pcer_studies.results import AUC, GAP
@@ -12,7 +13,7 @@ from pcer_studies.views import OurRun, Paper, View, known
 
 WEAK = 0.01
 """A mean advantage below this is hardly better than guessing."""
-LIRA = "lira_advantage"
+LIRA = proxies.LIRA.name
 HUNDREDS = 100
 OF_CELL, OF_MEAN = 0.0005, 0.0001
 """What rounding to three decimals can do to one AUC, and to the mean of 72."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
+from pcer.release import proxies
 from pcer.report import Spec, complete, drawn, legend, series
 from pcer_studies.evidence_table import COSTS, CostRow, GapRow, standing_out_from
 from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD
@@ -31,7 +32,7 @@ VERDICT_COLOURS = {
     Verdict.INSUFFICIENT_DATA: "white",
 }
 GROUPS = list(dict.fromkeys(name for one in CONFIGURATIONS for name in one.groups))
-EXPOSURE_COST = "paired_confidence"
+EXPOSURE_COST = proxies.PAIRED_CONFIDENCE.name
 
 
 def finding_figures(gaps: Sequence[GapRow], costs: Sequence[CostRow]) -> dict[str, bytes]:

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from pcer.auditing import Audit, BudgetResult, Plan, audit
 from pcer.errors import InputError
 from pcer.files import read_json
-from pcer.release import Panel, Release, panels, read_release
+from pcer.release import Panel, Release, panels, proxies, read_release
 from pcer_studies.protocol import CONFIGURATIONS, NOT_THE_PAPERS_DATA, PAPER_RECORDS, Configuration
 
 STUDY_FILE = "study.json"
 NEARLY = 0.01
 """A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
 
-GAP, AUC = "overfitting_gap", "auc_advantage"
+GAP, AUC = proxies.GAP.name, proxies.AUC_ADVANTAGE.name
 """The paper's two costs: the gap, and what its threshold attack finds."""
 
 Kept = TypeVar("Kept")
