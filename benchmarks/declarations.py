@@ -1,0 +1,87 @@
+"""How often are declarations contradicted, true ones and false ones? Simulated splits.
+
+    python -m benchmarks.declarations [releases] [seed]
+
+True: groups of 50 to 50,000, 1 to 20 splits, or 1 to 3 cross-validations. False: one split under
+several names; the positive rate of one of two groups of 10,000 drifts by 5 points between the
+parts; people with several records are kept together and nobody says so. "Capped" is the share of
+releases with a contradiction that caps the verdict; the others are shares with that finding.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from tests.simulate_splits import (
+    drifting_claims,
+    fold_claims,
+    person_claims,
+    repeated_claims,
+    true_claims,
+)
+
+from pcer.auditing.claims import Claims
+from pcer.auditing.declarations import check_declarations
+
+World = Callable[[np.random.Generator], Claims]
+
+TRUE: dict[str, World] = {
+    "random, said so": partial(true_claims, strata="nothing", declared=True),
+    "random, nothing said": partial(true_claims, strata="nothing", declared=False),
+    "by label, said so": partial(true_claims, strata="label", declared=True),
+    "by label, nothing said": partial(true_claims, strata="label", declared=False),
+    "by group, said so": partial(true_claims, strata="group", declared=True),
+    "by group, nothing said": partial(true_claims, strata="group", declared=False),
+    "by both, said so": partial(true_claims, strata="both", declared=True),
+    "folds, said so": partial(fold_claims, strata="nothing", declared=True),
+    "folds by label, said so": partial(fold_claims, strata="label", declared=True),
+    "folds by label, nothing said": partial(fold_claims, strata="label", declared=False),
+    "by person, said so, 1 split": partial(person_claims, declared=True, n_splits=1),
+    "by person, said so, 10 splits": partial(person_claims, declared=True, n_splits=10),
+}
+FALSE: dict[str, World] = {
+    "one random split, 2 names": partial(repeated_claims, strata="nothing", n_names=2),
+    "one random split, 5 names": partial(repeated_claims, strata="nothing", n_names=5),
+    "one split by label, 2 names": partial(repeated_claims, strata="label", n_names=2),
+    "one split by label, 3 names": partial(repeated_claims, strata="label", n_names=3),
+    "drift from .2, 1 split": partial(drifting_claims, rate=0.2, drift=0.05, n_splits=1),
+    "drift from .475, 1 split": partial(drifting_claims, rate=0.475, drift=0.05, n_splits=1),
+    "drift from .475, 2 splits": partial(drifting_claims, rate=0.475, drift=0.05, n_splits=2),
+    "drift from .475, 80/20, 1 split": partial(
+        drifting_claims, rate=0.475, drift=0.05, n_splits=1, train_share=0.8
+    ),
+    "by person, not said, 1 split": partial(person_claims, declared=False, n_splits=1),
+    "by person, not said, 10 splits": partial(person_claims, declared=False, n_splits=10),
+}
+
+
+def shares(world: World, n: int, rng: np.random.Generator) -> dict[str, float]:
+    found: dict[str, int] = {"capped": 0}
+    for _ in range(n):
+        findings = check_declarations(world(rng))
+        found["capped"] += any(finding.caps_verdict for finding in findings)
+        for check in {finding.check for finding in findings}:
+            found[check] = found.get(check, 0) + 1
+    return {check: count / n for check, count in sorted(found.items())}
+
+
+def main(n: int = 2_000, seed: int = 1) -> None:
+    results = {}
+    for title, worlds in (("true", TRUE), ("false", FALSE)):
+        print(f"{title} declarations, {n:,} releases each")
+        for k, (name, world) in enumerate(worlds.items()):
+            results[name] = shares(world, n, np.random.default_rng([seed, title == "true", k]))
+            parts = [f"{check} {share:.2%}" for check, share in results[name].items()]
+            print(f"  {name:<34} {', '.join(parts)}", flush=True)
+    out = Path(__file__).parent / "results" / "declarations.json"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""Is the planner right? Its predicted power beside that of simulated studies, world by world.
+
+Worlds are drawn: two groups of 200 to 50,000 people, accuracies of 0.6 to 0.97 (by label in every
+other world), a train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the planner
+names the exposure and the difference that it says would be found with a power between 0.5 and
+0.9; as many people are then memorised, and the audit's tests count how often it is found.
+
+    python -m benchmarks.planner [studies per world] [seed]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import brentq
+from tests.simulate_power import planted, resolved_share, shown_share
+
+from pcer.auditing.planner import (
+    CountsError,
+    DifferenceBetween,
+    ExposureOf,
+    Question,
+    Study,
+    power_shown,
+)
+
+N_WORLDS = 20
+
+
+def draw(rng: np.random.Generator, *, by_label: bool) -> Study:
+    shape = (2, 2) if by_label else (2,)
+    positive = rng.uniform(0.2, 0.6, 2)
+    n_settings = int(rng.choice([1, 2, 6]))
+    return Study(
+        group_names=("first", "second"),
+        people=np.rint(10 ** rng.uniform(np.log10(200), np.log10(50_000), 2)),
+        n_splits=int(rng.choice([1, 2, 5, 20, 50])),
+        n_cost_tests=2 * n_settings,
+        n_pair_tests=n_settings,
+        error=CountsError(
+            accuracy=rng.uniform(0.6, 0.97, shape),
+            train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9])),
+            label_share=np.stack([1 - positive, positive], axis=1) if by_label else None,
+        ),
+    )
+
+
+def amount(study: Study, question: Question, power: float) -> float | None:
+    """What the planner says is found with that power; None if nothing is."""
+    largest = question.largest(study)
+    if question.power(study, largest) < power:
+        return None
+    return float(brentq(lambda c: question.power(study, c) - power, 0.0, largest))
+
+
+def exposure(study: Study, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+    question = ExposureOf(group=0)
+    if (cost := amount(study, question, power)) is None:
+        return None
+    cost = planted(study, 0, cost)
+    found = resolved_share(study, 0, cost, n=n, rng=rng)
+    return cost, question.power(study, cost), found
+
+
+def difference(study: Study, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+    base = float(rng.choice([0.0, 0.01]))
+    question = DifferenceBetween(lower=0, higher=1, base=base)
+    if (cost := amount(study, question, power)) is None:
+        return None
+    costs = (base, base + cost)
+    return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
+
+
+def main(n: int = 2_000, seed: int = 1) -> None:
+    rows = []
+    print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
+    for world in range(N_WORLDS):
+        rng = np.random.default_rng([seed, world])
+        study, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
+        for name, ask in (("exposure", exposure), ("difference", difference)):
+            answer = ask(study, power, n, rng)
+            if answer is None:
+                continue
+            people = [int(one) for one in study.people]
+            rows.append([people, study.n_splits, study.n_cost_tests, name, *answer])
+            print(
+                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_cost_tests:>5}  "
+                f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
+                flush=True,
+            )
+    misses = np.array([abs(row[-2] - row[-1]) for row in rows])
+    print(f"largest miss {misses.max():.1%}, mean {misses.mean():.1%}, of {len(rows)} answers")
+    out = Path(__file__).parent / "results" / "planner.json"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

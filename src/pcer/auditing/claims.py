@@ -1,0 +1,255 @@
+"""What a release declares about its splits, and the counts beside it, as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pcer.auditing.composition import Composition, StratifiedBy
+from pcer.auditing.null import SplitLuck, split_luck, split_luck_of_rates
+from pcer.auditing.words import budget_name
+from pcer.metrics import Counts, FloatArray, accuracy_difference
+from pcer.release import Panel, Release, panels
+
+SplitName: TypeAlias = str | int | None
+"""As the file has it: 1 and "1" are two names, None is no name."""
+RECORD = "record"
+"""The unit of split that needs no correction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintedRates:
+    """A rate of one setting with the number of records it is of: arrays (run, group)."""
+
+    setting: str
+    what: str
+    value: FloatArray
+    n: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSpread:
+    """Accuracy differences of one setting over its splits: arrays (split, group).
+
+    Attributes:
+        setting: its name.
+        difference: train minus test, less what the mix of labels explains.
+        variance: the most that a random split of records gives it.
+        hits_variance: variance of the correct training records if nothing was memorised.
+    """
+
+    setting: str
+    difference: FloatArray
+    variance: FloatArray
+    hits_variance: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What a release declares, and the counts that may contradict it.
+
+    Attributes:
+        random: whether the split is declared random; else only logic is checked.
+        stratified_by: what it was balanced on; None where the release does not say.
+        unit_of_split: what was put into one part as a whole: "record", "person", ...
+        effective_units: (group,) Kish's effective number of units; None where not given.
+        is_complete: whether every record is known to be in some group's table.
+        group_names: the groups.
+        split_names: of every run; None where the run names none.
+        runs: records of every run by group and label, NaN where labels are not released.
+        sizes: the same by group alone (one label); None where sizes are not released.
+        rates: what should be whole when multiplied by the number of records.
+        spreads: accuracy differences of every setting over its splits.
+    """
+
+    random: bool
+    stratified_by: StratifiedBy | None
+    unit_of_split: str
+    effective_units: FloatArray | None
+    is_complete: bool
+    group_names: tuple[str, ...]
+    split_names: tuple[SplitName, ...]
+    runs: Composition | None
+    sizes: Composition | None
+    rates: tuple[PrintedRates, ...]
+    spreads: tuple[SplitSpread, ...]
+
+    @property
+    def records(self) -> FloatArray | None:
+        """Records of each group, as the first run counts them; None without sizes."""
+        return None if self.sizes is None else np.asarray(self.sizes.total[0].sum(axis=1))
+
+    @property
+    def inflation(self) -> FloatArray | None:
+        """By how much clumps multiply the variance of each group's split: N / effective units.
+
+        None where units are not records and their effective number is not given.
+        """
+        if self.unit_of_split == RECORD:
+            return np.ones(len(self.group_names))
+        if self.effective_units is None or self.records is None:
+            return None
+        return np.maximum(1.0, self.records / self.effective_units)
+
+
+def claims_of(
+    release: Release,
+    *,
+    stratified_by: StratifiedBy | None = None,
+    unit_of_split: str | None = None,
+    effective_units: Mapping[str, float] | None = None,
+) -> Claims:
+    """Read a release's declarations and counts.
+
+    Args:
+        release: checked statistics.
+        stratified_by: what a random split was balanced on, where known.
+        unit_of_split: what was split; None means records.
+        effective_units: Kish's effective number of units of every group.
+    """
+    by_budget = panels(release)
+    names = tuple(release.subject.groups)
+    sizes = _sizes(by_budget)
+    return Claims(
+        random=release.training.split_kind == "random",
+        stratified_by=stratified_by,
+        unit_of_split=unit_of_split or RECORD,
+        effective_units=_per_group(effective_units, names),
+        is_complete=_is_complete(release, sizes),
+        group_names=names,
+        split_names=_split_names(release, by_budget),
+        runs=_labelled(by_budget),
+        sizes=sizes,
+        rates=tuple(rates for panel in by_budget for rates in _rates(panel)),
+        spreads=tuple(_spread(panel) for panel in by_budget if panel.has_sizes),
+    )
+
+
+def kish(unit_sizes: FloatArray) -> float:
+    """Effective number of units that hold so many records each: (sum m)^2 / sum m^2.
+
+    One of two records beside two of one: 16/6 instead of 3.
+
+    >>> round(kish(np.array([1.0, 1.0, 2.0])), 3)
+    2.667
+    """
+    return float(unit_sizes.sum() ** 2 / (unit_sizes**2).sum())
+
+
+def distinct_splits(claims: Claims) -> tuple[tuple[SplitName, ...], Composition] | None:
+    """Every split once, by name; runs without a name count as one split. None without sizes.
+
+    By group and label if some run of each split gives its labels, else by group alone.
+    """
+    names = tuple(dict.fromkeys(claims.split_names))
+    if claims.runs is not None:
+        train, test = (
+            np.stack([_first_known(table, claims.split_names, name) for name in names])
+            for table in (claims.runs.train, claims.runs.test)
+        )
+        if np.isfinite(train).all() and np.isfinite(test).all():
+            return names, Composition(train=train, test=test)
+    if claims.sizes is None:
+        return None
+    return names, claims.sizes.only([claims.split_names.index(name) for name in names])
+
+
+def _first_known(table: FloatArray, names: tuple[SplitName, ...], name: SplitName) -> FloatArray:
+    """(group, label) of a split: per group from its first run that gives labels."""
+    runs = table[[other == name for other in names]]
+    first = np.isfinite(runs).all(axis=2).argmax(axis=0)
+    return np.asarray(runs[first, np.arange(runs.shape[1])])
+
+
+def _per_group(values: Mapping[str, float] | None, names: tuple[str, ...]) -> FloatArray | None:
+    if values is None or any(name not in values for name in names):
+        return None
+    return np.array([values[name] for name in names], dtype=np.float64)
+
+
+def _is_complete(release: Release, sizes: Composition | None) -> bool:
+    subject = release.subject
+    if subject.n_missing_group is not None:
+        return subject.n_missing_group == 0
+    return sizes is not None and subject.n_records == sizes.total[0].sum()
+
+
+def _split_names(release: Release, by_budget: tuple[Panel, ...]) -> tuple[SplitName, ...]:
+    """Of every run, in the order of the panels."""
+    named = {(run.budget, run.seed): run.split for run in release.runs}
+    return tuple(named[panel.epsilon, seed] for panel in by_budget for seed in panel.seeds)
+
+
+def _sizes(by_budget: tuple[Panel, ...]) -> Composition | None:
+    if not all(panel.has_sizes for panel in by_budget):
+        return None
+    train, test = (
+        np.concatenate([getattr(panel, part)[:, :, None] for panel in by_budget])
+        for part in ("n_train", "n_test")
+    )
+    return Composition(train=train, test=test)
+
+
+def _labelled(by_budget: tuple[Panel, ...]) -> Composition | None:
+    if any(panel.train is None or panel.test is None for panel in by_budget):
+        return None
+    train, test = (
+        np.concatenate([_labels(getattr(panel, part)) for panel in by_budget])
+        for part in ("train", "test")
+    )
+    return Composition(train=train, test=test)
+
+
+def _labels(counts: Counts) -> FloatArray:
+    """(run, group, label), negative first."""
+    return np.stack([counts.tn + counts.fp, counts.tp + counts.fn], axis=2)
+
+
+def _rates(panel: Panel) -> tuple[PrintedRates, ...]:
+    columns = (
+        ("training accuracy", panel.train_accuracy, panel.n_train),
+        ("test accuracy", panel.test_accuracy, panel.n_test),
+        ("positive rate", panel.positive_rate, panel.n_test),
+    )
+    if panel.train is not None:
+        return ()
+    setting = _setting(panel)
+    return tuple(
+        PrintedRates(setting=setting, what=what, value=value, n=n) for what, value, n in columns
+    )
+
+
+def _spread(panel: Panel) -> SplitSpread:
+    """The lowest-numbered seed speaks for its split: runs of one split share its luck."""
+    first = np.unique(panel.split, return_index=True)[1]
+    luck, u = _luck(panel), _sampling_variance(panel)
+    difference = accuracy_difference(panel.train_accuracy, panel.test_accuracy) - luck.mean
+    scale = 1 / panel.n_train + 1 / panel.n_test
+    return SplitSpread(
+        setting=_setting(panel),
+        difference=difference[first],
+        variance=np.maximum(luck.variance, u)[first],
+        hits_variance=(luck.variance / scale**2)[first],
+    )
+
+
+def _luck(panel: Panel) -> SplitLuck:
+    if panel.train is not None and panel.test is not None:
+        return split_luck(panel.train, panel.test)
+    return split_luck_of_rates(
+        panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
+    )
+
+
+def _sampling_variance(panel: Panel) -> FloatArray:
+    """Variance of the accuracy difference whatever was memorised: two independent shares."""
+    train, test = panel.train_accuracy, panel.test_accuracy
+    return train * (1 - train) / panel.n_train + test * (1 - test) / panel.n_test
+
+
+def _setting(panel: Panel) -> str:
+    return budget_name(None if math.isinf(panel.epsilon) else panel.epsilon)

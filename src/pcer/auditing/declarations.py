@@ -1,0 +1,517 @@
+"""What a release declares about its splits, checked against its own counts.
+
+Every test of an audit rests on what the trainer says: the split was random, records were what was
+split, these names are different splits. Counts can contradict it. Contradictions in logic need no
+chance; all others share one level per release, so that a true release is rarely accused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.auditing.claims import RECORD, Claims, SplitName, distinct_splits
+from pcer.auditing.composition import (
+    Composition,
+    StratifiedBy,
+    chance_of_repeats,
+    chance_rounded,
+    combine,
+    first_alike,
+    group_chances,
+    is_rounded,
+    label_chances,
+    misses,
+    n_fold_sets,
+    n_repeats,
+)
+from pcer.metrics import FloatArray
+from pcer.statistics import holm
+
+Check = Literal[
+    "split_names",
+    "label_mix",
+    "group_mix",
+    "stratified_by",
+    "unit_of_split",
+    "whole_numbers",
+    "dispersion",
+]
+
+LEVEL: Final = 0.01
+"""Chance that a release whose declarations are true is contradicted, over all checks."""
+LEVELS_OF_ONE_SPLIT: Final = {
+    "label_mix": 0.9 * LEVEL,
+    "group_mix": 0.05 * LEVEL,
+    "stratified_by": 0.05 * LEVEL,
+}
+"""Most goes to the drift of a group's labels, of which one split gives the least evidence."""
+LEVELS_OF_SEVERAL: Final = {
+    "label_mix": 0.4 * LEVEL,
+    "group_mix": 0.05 * LEVEL,
+    "stratified_by": 0.05 * LEVEL,
+    "split_names": 0.4 * LEVEL,
+    "dispersion": 0.1 * LEVEL,
+}
+"""Drift is plain from two splits on; two names for one split of small groups are not."""
+FINEST_DECIMALS: Final = 7
+SINGLE_PRECISION: Final = 1e-7
+"""What a rate may have lost where it was computed in single precision."""
+DOUBLE_PRECISION: Final = 1e-12
+"""The same in double precision."""
+SMALLEST_P: Final = 1e-12
+"""No chance is given below this one, which is to be read as "at most"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A declaration that the counts contradict, or that they call for.
+
+    Attributes:
+        check: which check found it.
+        declared: what the release says.
+        found: what the counts say.
+        remedy: what to change.
+        p_value: chance of counts like these if the declaration is true, adjusted within the
+            check; None where logic decides.
+        caps_verdict: whether it leaves the audit's tests without ground.
+    """
+
+    check: Check
+    declared: str
+    found: str
+    remedy: str
+    p_value: float | None
+    caps_verdict: bool
+
+    @property
+    def sentence(self) -> str:
+        """The finding for a reader."""
+        return f"{self.declared[0].upper()}{self.declared[1:]}, but {self.found}; {self.remedy}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Splits:
+    """The distinct splits of a release and what is said of them."""
+
+    claims: Claims
+    names: tuple[SplitName, ...]
+    cuts: Composition
+    inflation: FloatArray
+
+    def once(self) -> _Splits:
+        """Every cut once: names that are one split are not to count as several."""
+        kept = sorted(set(first_alike(self.cuts)))
+        names = tuple(self.names[s] for s in kept)
+        return replace(self, names=names, cuts=self.cuts.only(kept))
+
+    def level(self, check: Check) -> float:
+        """The check's part of the level of all."""
+        one = self.cuts.n_splits == 1
+        return (LEVELS_OF_ONE_SPLIT if one else LEVELS_OF_SEVERAL)[check]
+
+    @property
+    def may_be_free(self) -> bool:
+        """Whether nothing is declared to be balanced."""
+        return self.claims.stratified_by in (None, "nothing")
+
+    @property
+    def over(self) -> str:
+        return "" if self.cuts.n_splits == 1 else f" over {self.cuts.n_splits} splits"
+
+
+def check_declarations(claims: Claims) -> tuple[Finding, ...]:
+    """Everything the counts say against what is declared; nothing for most releases.
+
+    Logic is always checked. Chance is only where the split is declared random, sizes are
+    released, and the effective number of units is known; all of it at ``LEVEL`` together.
+    """
+    findings = [*_conflicting_names(claims), *_broken_numbers(claims)]
+    if not claims.random:
+        return tuple(findings)
+    findings += _unit(claims)
+    found, inflation = distinct_splits(claims), claims.inflation
+    if found is None or inflation is None:
+        return tuple(findings)
+    splits = _Splits(claims=claims, names=found[0], cuts=found[1], inflation=inflation)
+    if repeated := list(_repeated(splits)):
+        findings, splits = findings + repeated, splits.once()
+    for check in (_balance, _label_mix, _group_mix, _dispersion):
+        findings += check(splits)
+    return tuple(findings)
+
+
+def assumed_strata(claims: Claims, cuts: Composition) -> StratifiedBy:
+    """What repeats are judged within: as declared, else what is balanced but for rounding.
+
+    Given its numbers in the strata a random split is random within them, so this is always fair.
+    """
+    if claims.stratified_by not in (None, "nothing"):
+        return claims.stratified_by
+    if cuts.has_labels and is_rounded(cuts, "label"):
+        return "label"
+    return "group" if cuts.has_labels and is_rounded(cuts, "group") else "nothing"
+
+
+def not_whole(value: FloatArray, n: FloatArray) -> npt.NDArray[np.bool_]:
+    """Where a rate, as finely as it is printed, is no whole number out of n.
+
+    A rate that is not given, or not of a known number, is never at fault.
+
+    >>> not_whole(np.array([0.67, 0.66, 0.6667]), np.array([3.0, 3.0, 4.0])).tolist()
+    [False, True, True]
+    """
+    known = np.isfinite(value) & np.isfinite(n) & (n > 0)
+    value, n = np.where(known, value, 0.0), np.where(known, n, 1.0)
+    nearest = np.rint(value * n) / n
+    return np.asarray(known & (np.abs(value - nearest) > _half_unit(value)))
+
+
+def _half_unit(value: FloatArray) -> FloatArray:
+    """Half a unit in the last decimal that is printed, or what single precision loses."""
+    half = np.full(value.shape, SINGLE_PRECISION)
+    for decimals in range(FINEST_DECIMALS, 0, -1):
+        is_rounded_here = np.abs(value - np.round(value, decimals)) < DOUBLE_PRECISION
+        half[is_rounded_here] = 0.5 * 10.0**-decimals + DOUBLE_PRECISION
+    return np.asarray(np.maximum(half, SINGLE_PRECISION))
+
+
+def dispersion_p(
+    difference: FloatArray, variance: FloatArray, hits_variance: FloatArray
+) -> FloatArray:
+    """Chance of so large a spread over splits (first axis), per group; NaN if nothing can vary.
+
+    Chi-square of the squares around the weighted mean. Few errors make it wider: a sum of
+    yes-or-no draws has no fourth cumulant above its variance, so that much is allowed for.
+    """
+    from scipy.special import gammaincc
+
+    weight = _over(1.0, variance)
+    share = _over(weight, weight.sum(axis=0))
+    statistic = (weight * (difference - (share * difference).sum(axis=0)) ** 2).sum(axis=0)
+    degrees = np.maximum((variance > 0).sum(axis=0) - 1.0, 0.0)
+    extra = ((1 - share) ** 2 * _over(1.0, hits_variance)).sum(axis=0)
+    stretch = 1 + _over(extra, 2 * degrees)
+    p = gammaincc(np.maximum(degrees, 1) / stretch / 2, statistic / stretch / 2)
+    return np.where(degrees >= 1, p, np.nan)
+
+
+def _conflicting_names(claims: Claims) -> Iterator[Finding]:
+    """One name, two cuts: the same split cannot have both."""
+    tables = [table for table in (claims.runs, claims.sizes) if table is not None]
+    for name in dict.fromkeys(claims.split_names):
+        runs = [run for run, other in enumerate(claims.split_names) if other == name]
+        n_cuts = max((_n_cuts(table, runs) for table in tables), default=1)
+        if n_cuts > 1:
+            yield _two_cuts(name, len(runs), n_cuts)
+
+
+def _n_cuts(table: Composition, runs: list[int]) -> int:
+    """Different tables among runs; one that does not give every number is left out."""
+    parts = np.stack([table.train[runs], table.test[runs]], axis=1).reshape(len(runs), -1)
+    return len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0))
+
+
+def _two_cuts(name: SplitName, n_runs: int, n_cuts: int) -> Finding:
+    if name is None:
+        return Finding(
+            check="split_names",
+            declared=f"{n_runs} runs name no split and count as one",
+            found=f"they cut the groups in {n_cuts} different ways",
+            remedy="name the split of every run (runs[].split), so that each counts",
+            p_value=None,
+            caps_verdict=False,
+        )
+    return Finding(
+        check="split_names",
+        declared=f"{n_runs} runs name split {name!r}",
+        found=f"they cut the groups in {n_cuts} different ways, and one split has one",
+        remedy="give every split a name of its own",
+        p_value=None,
+        caps_verdict=True,
+    )
+
+
+def _broken_numbers(claims: Claims) -> Iterator[Finding]:
+    """A share of n people is a whole number out of n."""
+    for rates in claims.rates:
+        broken = not_whole(rates.value, rates.n)
+        if not broken.any():
+            continue
+        run, group = np.argwhere(broken)[0]
+        value, n = rates.value[run, group], rates.n[run, group]
+        yield Finding(
+            check="whole_numbers",
+            declared=(
+                f"at {rates.setting} the {rates.what} of group {claims.group_names[group]!r} is "
+                f"{value:.12g} of {n:,.0f} records"
+            ),
+            found=(
+                f"that is {value * n:.6g} records, no whole number within rounding (so for "
+                f"{int(broken.sum())} of {broken.size} such rates)"
+            ),
+            remedy="give every run its own rates, and the number of records they are of",
+            p_value=None,
+            caps_verdict=True,
+        )
+
+
+def _unit(claims: Claims) -> Iterator[Finding]:
+    """Units that are not records need their effective number in every group."""
+    unit, records = claims.unit_of_split, claims.records
+    if unit == RECORD or records is None:
+        return
+    if claims.effective_units is None:
+        yield Finding(
+            check="unit_of_split",
+            declared=f"the unit of the split is the {unit}",
+            found="the release does not say how many of them each group's records come from",
+            remedy=(
+                "give each group's effective number (training.effective_units): (Σm)²/Σm² over "
+                "its units of m records"
+            ),
+            p_value=None,
+            caps_verdict=True,
+        )
+        return
+    for g in np.flatnonzero(claims.effective_units > records * (1 + SINGLE_PRECISION)):
+        yield Finding(
+            check="unit_of_split",
+            declared=(
+                f"group {claims.group_names[g]!r} is said to be worth "
+                f"{claims.effective_units[g]:,.6g} units ({unit})"
+            ),
+            found=f"it has only {records[g]:,.0f} records",
+            remedy="give Kish's effective number, (Σm)²/Σm² over units of m records",
+            p_value=None,
+            caps_verdict=True,
+        )
+
+
+def _repeated(splits: _Splits) -> Iterator[Finding]:
+    """Different random splits rarely cut every group and label alike."""
+    if splits.cuts.n_splits == 1:
+        return
+    strata = assumed_strata(splits.claims, splits.cuts)
+    p = max(SMALLEST_P, chance_of_repeats(splits.cuts, strata, inflation=splits.inflation))
+    if p > splits.level("split_names"):
+        return
+    n_names, first = len(splits.names), first_alike(splits.cuts)
+    n_ways = n_names - n_repeats(splits.cuts)
+    again = next(s for s, earlier in enumerate(first) if earlier != s)
+    yield Finding(
+        check="split_names",
+        declared=f"the release names {n_names} different random splits",
+        found=(
+            f"they cut the groups and labels in only {n_ways} way{'s' if n_ways > 1 else ''} "
+            f"({splits.names[first[again]]!r} and {splits.names[again]!r} alike), which has "
+            f"chance {_chance(p)}"
+        ),
+        remedy=(
+            "give one split one name, or declare training.stratified_by if groups and labels "
+            "were balanced"
+        ),
+        p_value=p,
+        caps_verdict=True,
+    )
+
+
+def _balance(splits: _Splits) -> Iterator[Finding]:
+    """Declared strata must be balanced, and others may not be so in every split.
+
+    Units of several records cannot be divided to the last one, so of those nothing is asked.
+    """
+    claims, cuts = splits.claims, splits.cuts
+    if claims.unit_of_split != RECORD:
+        return
+    if splits.may_be_free:
+        yield from _undeclared(splits)
+    elif claims.stratified_by != "label" or (claims.is_complete and cuts.has_labels):
+        yield from _unbalanced(splits)
+
+
+def _undeclared(splits: _Splits) -> Iterator[Finding]:
+    claims, cuts = splits.claims, splits.cuts
+    possible: tuple[StratifiedBy, ...] = ("label", "group") if cuts.has_labels else ("group",)
+    p_values = {
+        strata: min(1.0, len(possible) * chance_rounded(cuts, strata))
+        for strata in possible
+        if is_rounded(cuts, strata)
+    }
+    balanced = [strata for strata, p in p_values.items() if p <= splits.level("stratified_by")]
+    if not balanced:
+        return
+    p = max(SMALLEST_P, *(p_values[strata] for strata in balanced))
+    said = claims.stratified_by is not None
+    yield Finding(
+        check="stratified_by",
+        declared=(
+            "the split is said to be balanced on nothing"
+            if said
+            else "the release does not say what its random splits were balanced on"
+        ),
+        found=(
+            f"all {cuts.n_splits} are balanced by {' and '.join(balanced)} to the last record, "
+            f"which has chance {_chance(p)}"
+        ),
+        remedy=f'declare training.stratified_by "{balanced[0] if len(balanced) == 1 else "both"}"',
+        p_value=p,
+        caps_verdict=said,
+    )
+
+
+def _unbalanced(splits: _Splits) -> Iterator[Finding]:
+    strata = splits.claims.stratified_by
+    if strata is None:
+        return
+    missed, allowed = misses(splits.cuts, strata)
+    if (missed <= allowed).all():
+        return
+    s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
+    yield Finding(
+        check="stratified_by",
+        declared=(
+            f"the split is said to be balanced by "
+            f"{'label and group' if strata == 'both' else strata}"
+        ),
+        found=(
+            f"{_split_words(splits.names[s])} misses the training share of "
+            f"{_stratum_words(splits, strata, int(stratum))} by {missed[s, stratum]:,.0f} records, "
+            "which rounding cannot"
+        ),
+        remedy="declare what the split was balanced on",
+        p_value=None,
+        caps_verdict=True,
+    )
+
+
+def _label_mix(splits: _Splits) -> Iterator[Finding]:
+    """Random parts have the same mix of labels in every group, but for luck."""
+    cuts, strata = splits.cuts, splits.claims.stratified_by or "nothing"
+    if not cuts.has_labels or strata == "both":
+        return
+    chances = label_chances(cuts, strata, inflation=splits.inflation)
+    for g, p in _unlikely(cuts, chances, splits.level("label_mix")):
+        s = int(chances[g].argmin()) * cuts.n_splits // len(chances[g])
+        train, test = cuts.train[s, g], cuts.test[s, g]
+        found = (
+            f"{_percent(train[-1], train.sum())} of the training records of group "
+            f"{splits.claims.group_names[g]!r} have a positive label in "
+            f"{_split_words(splits.names[s])} and {_percent(test[-1], test.sum())} of its test "
+            f"records, which has chance {_chance(p)}{splits.over}"
+        )
+        yield _mix_finding("label_mix", found, p)
+
+
+def _group_mix(splits: _Splits) -> Iterator[Finding]:
+    """Random parts take the same share of every group, but for luck.
+
+    Balanced by label, groups are part of the label mix, unless labels are not released.
+    """
+    unlabelled = splits.claims.stratified_by == "label" and not splits.cuts.has_labels
+    if not (splits.may_be_free or unlabelled):
+        return
+    cuts = splits.cuts
+    chances = group_chances(cuts, inflation=float(splits.inflation.max()))
+    for g, p in _unlikely(cuts, chances, splits.level("group_mix")):
+        s = int(chances[g].argmin())
+        train, test = cuts.train[s].sum(axis=1), cuts.test[s].sum(axis=1)
+        found = (
+            f"group {splits.claims.group_names[g]!r} is {_percent(train[g], train.sum())} of the "
+            f"training records in {_split_words(splits.names[s])} and "
+            f"{_percent(test[g], test.sum())} of the test records, which has chance "
+            f"{_chance(p)}{splits.over}"
+        )
+        yield _mix_finding("group_mix", found, p)
+
+
+def _unlikely(
+    cuts: Composition, chances: list[FloatArray], level: float
+) -> Iterator[tuple[int, float]]:
+    """Groups whose splits are less likely than the level, with Holm-adjusted p-values."""
+    independent = n_fold_sets(cuts) == 0
+    adjusted = holm(np.array([combine(one, independent=independent) for one in chances]))
+    for g in np.flatnonzero(adjusted <= level):
+        yield int(g), max(SMALLEST_P, float(adjusted[g]))
+
+
+def _mix_finding(check: Check, found: str, p: float) -> Finding:
+    return Finding(
+        check=check,
+        declared="the split is said to be random",
+        found=found,
+        remedy=(
+            'declare training.split_kind "other" if the parts differ by time or place, or '
+            "training.unit_of_split if records of one person were kept together"
+        ),
+        p_value=p,
+        caps_verdict=True,
+    )
+
+
+def _dispersion(splits: _Splits) -> Iterator[Finding]:
+    """Accuracy differences that vary more over splits than random splits of such units do."""
+    spreads = [one for one in splits.claims.spreads if len(one.difference) > 1]
+    if not spreads:
+        return
+    wider = splits.inflation * _fold_factor(splits.cuts)
+    p_values = holm(
+        np.stack([dispersion_p(s.difference, s.variance * wider, s.hits_variance) for s in spreads])
+    )
+    for k, g in np.argwhere(p_values <= LEVELS_OF_SEVERAL["dispersion"]):
+        p = max(SMALLEST_P, float(p_values[k, g]))
+        yield Finding(
+            check="dispersion",
+            declared=f"the unit of the split is said to be the {splits.claims.unit_of_split}",
+            found=(
+                f"at {spreads[k].setting} the accuracy difference of group "
+                f"{splits.claims.group_names[g]!r} varies more over {len(spreads[k].difference)} "
+                f"splits than such splits allow (chance {_chance(p)})"
+            ),
+            remedy=(
+                "declare training.unit_of_split and training.effective_units if records of one "
+                "person, household or place were kept together"
+            ),
+            p_value=p,
+            caps_verdict=True,
+        )
+
+
+def _fold_factor(cuts: Composition) -> float:
+    """Folds of one set repel each other: K of them spread K / (K - 1) times as much."""
+    sets = n_fold_sets(cuts)
+    return cuts.n_splits / (cuts.n_splits - sets) if sets else 1.0
+
+
+def _stratum_words(splits: _Splits, strata: StratifiedBy, stratum: int) -> str:
+    n_labels = splits.cuts.train.shape[2]
+    labels = ("the negative label", "the positive label")
+    if strata == "label":
+        return labels[stratum]
+    group, label = (stratum, None) if strata == "group" else divmod(stratum, n_labels)
+    name = f"group {splits.claims.group_names[group]!r}"
+    return name if label is None or n_labels == 1 else f"{name} with {labels[label]}"
+
+
+def _split_words(name: SplitName) -> str:
+    return "the unnamed split" if name is None else f"split {name!r}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+def _chance(p: float) -> str:
+    return f"below {SMALLEST_P:g}" if p <= SMALLEST_P else f"{p:.2g}"
+
+
+def _over(numerator: float | FloatArray, denominator: FloatArray) -> FloatArray:
+    """Quotient, 0 where the denominator is 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), denominator.shape)
+    out = np.zeros(shape)
+    np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator > 0, shape))
+    return out

@@ -1,0 +1,429 @@
+"""What could be shown: the smallest exposure and difference, and what a smaller one would take.
+
+Two questions, two errors, as in the audit. "Is anything memorised about these records?" meets split
+error alone where the cost comes from counts, and that falls with every further split. "Do the
+groups differ?" is about people like these: who they happen to be adds an error that only more
+people lower. Power is that of the audit's own tests, at the first step of Holm over its family.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from pcer.errors import require_at_least, require_open_unit, require_positive
+from pcer.metrics import FloatArray
+from pcer.statistics import SIGNIFICANCE
+
+POWER: Final = 0.8
+MOST_SPLITS: Final = 10_000
+"""Nobody trains more."""
+MOST_GROWTH: Final = 1e9
+"""Times as many people: nobody has more."""
+N_SPREADS: Final = 24
+"""Values, equally likely, that stand for the spread that splits may happen to show."""
+REPETITIONS: Final = 12
+"""Steps to a threshold; each leaves at most half of what is missing."""
+HALVINGS: Final = 50
+"""Steps of a search by halves; 2^-50 of the range is left."""
+
+Scale = Literal["difference", "auc"]
+"""What a cost measures: a difference of two rates in [0, 1], or an AUC less a half."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsError:
+    """Error of the overfitting gap from confusion counts; arrays over the group.
+
+    Attributes:
+        accuracy: (group,) or (group, label), for people the model was not trained on.
+        train_share: of the records.
+        label_share: (group, label), where accuracy is by label.
+    """
+
+    accuracy: FloatArray
+    train_share: float
+    label_share: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        require_open_unit(train_share=self.train_share)
+        if (self.label_share is None) != (self.accuracy.ndim == 1):
+            raise ValueError("accuracy by label needs label_share of the same shape, and only it.")
+
+    @property
+    def largest(self) -> FloatArray:
+        """Largest cost: everybody whom the model gets wrong is memorised."""
+        return np.asarray(1 - (self._shares * self._by_label).sum(axis=1))
+
+    def null(self, cost: FloatArray) -> FloatArray:
+        """Variance of one split's gap for one person as if nothing was memorised: v."""
+        f = self.train_share
+        right = self._grown(f * cost)
+        return np.asarray((self._shares * right * (1 - right)).sum(axis=1) / (f * (1 - f)))
+
+    def actual(self, cost: FloatArray) -> FloatArray:
+        """The same with so much memorised, whoever it is about: u, within labels."""
+        f, test, train = self.train_share, self._by_label, self._grown(cost)
+        parts = train * (1 - train) / f + test * (1 - test) / (1 - f)
+        return np.asarray((self._shares * parts).sum(axis=1))
+
+    def people(self, cost: FloatArray) -> FloatArray:
+        """The most that people can differ in what is memorised about them."""
+        return cost * (1 - cost)
+
+    def skewness(self) -> FloatArray:
+        """Skewness of the correct training records of one person in one split."""
+        f, p = self.train_share, self._by_label
+        second = (self._shares * p * (1 - p)).sum(axis=1) * f * (1 - f)
+        third = (self._shares * p * (1 - p) * (1 - 2 * p)).sum(axis=1)
+        return _over(third * f * (1 - f) * (1 - 2 * f), second**1.5)
+
+    @property
+    def _by_label(self) -> FloatArray:
+        return self.accuracy if self.accuracy.ndim == 2 else self.accuracy[:, None]
+
+    @property
+    def _shares(self) -> FloatArray:
+        return np.ones((len(self.accuracy), 1)) if self.label_share is None else self.label_share
+
+    def _grown(self, cost: FloatArray) -> FloatArray:
+        """Accuracy (group, label) with so many more right, the same share of each label's wrong."""
+        memorised = np.minimum(1.0, _over(cost, self.largest))
+        return np.asarray(self._by_label + (1 - self._by_label) * memorised[:, None])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredError:
+    """Error of a pooled cost (paired, LiRA) from an earlier release; arrays over the group.
+
+    A standard error does not say which part of it more splits would lower. So the people's part
+    is taken as large as it can be where splits are added, and as 0 where some are taken away.
+
+    Attributes:
+        standard_error: as released.
+        cost: as released.
+        n_people: records of each group in that release.
+        n_splits: splits of that release.
+        scale: what the cost measures.
+    """
+
+    standard_error: FloatArray
+    cost: FloatArray
+    n_people: FloatArray
+    n_splits: int
+    scale: Scale = "difference"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_splits=self.n_splits)
+
+    @property
+    def largest(self) -> FloatArray:
+        """Largest cost there can be."""
+        return np.full(len(self.cost), 1.0 if self.scale == "difference" else 0.5)
+
+    def people(self, cost: FloatArray) -> FloatArray:
+        """The most that people can differ in what is memorised about them."""
+        return cost * (1 - cost) if self.scale == "difference" else 2 * cost * (1 - 2 * cost)
+
+    def variance(self, cost: FloatArray, n_splits: float) -> FloatArray:
+        """At most the variance for one person with so many splits."""
+        then, ratio = self.n_people * self.standard_error**2, self.n_splits / n_splits
+        lasting = np.minimum(then, self.people(np.maximum(self.cost, 0.0)))
+        now = ratio * (then - lasting) + self.people(cost)
+        return np.asarray(np.maximum(now, ratio * then) if ratio > 1 else now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is to be audited.
+
+    Attributes:
+        group_names: the groups.
+        people: (group,) records, training and test together.
+        n_splits: distinct splits; infinite for as many as one likes.
+        n_cost_tests: settings times groups, the family of "is anything memorised?".
+        n_pair_tests: settings times pairs, the family of "do the groups differ?".
+        error: of the cost.
+    """
+
+    group_names: tuple[str, ...]
+    people: FloatArray
+    n_splits: float
+    n_cost_tests: int
+    n_pair_tests: int
+    error: CountsError | MeasuredError
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_cost_tests=self.n_cost_tests, n_pair_tests=self.n_pair_tests)
+        if not self.n_splits >= 1:
+            raise ValueError(f"n_splits must be at least 1, but {self.n_splits!r} was given.")
+        for name, people in zip(self.group_names, self.people, strict=True):
+            require_positive(**{f"people[{name!r}]": float(people)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureOf:
+    """Would an exposure of one group be resolved?"""
+
+    group: int
+
+    def largest(self, study: Study) -> float:
+        """Largest exposure there can be."""
+        return float(study.error.largest[self.group])
+
+    def power(self, study: Study, exposure: float) -> float:
+        """Chance that so large an exposure is resolved."""
+        return float(power_resolved(study, np.full(len(study.people), exposure))[self.group])
+
+    def words(self, study: Study, amount: float) -> str:
+        """The exposure as a sentence names it."""
+        return f"an exposure of {_in_100(amount)} in {study.group_names[self.group]}"
+
+    def smallest_group(self, study: Study) -> int:
+        """Whose people a sentence counts."""
+        return self.group
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceBetween:
+    """Would a difference between two groups be shown? ``base`` is the exposure of the lower."""
+
+    lower: int
+    higher: int
+    base: float = 0.0
+
+    def largest(self, study: Study) -> float:
+        """Largest difference there can be."""
+        return float(study.error.largest[self.higher]) - self.base
+
+    def power(self, study: Study, difference: float) -> float:
+        """Chance that so large a difference is shown."""
+        costs = (self.base, self.base + difference)
+        return power_shown(study, (self.lower, self.higher), costs)
+
+    def words(self, study: Study, amount: float) -> str:
+        """The difference as a sentence names it."""
+        first, second = study.group_names[self.lower], study.group_names[self.higher]
+        return f"a difference of {_in_100(amount)} between {first} and {second}"
+
+    def smallest_group(self, study: Study) -> int:
+        """Whose people a sentence counts."""
+        return min(self.lower, self.higher, key=lambda g: float(study.people[g]))
+
+
+Question = ExposureOf | DifferenceBetween
+
+
+def power_resolved(study: Study, cost: FloatArray) -> FloatArray:
+    """Chance (group,) that exposures of so much are resolved.
+
+    From counts it is the exact test: its own variance, skewness and whole numbers.
+    """
+    from scipy.special import ndtr, ndtri
+
+    z, error = float(-ndtri(SIGNIFICANCE / study.n_cost_tests)), study.error
+    if isinstance(error, MeasuredError):
+        deviation = np.sqrt(error.variance(cost, study.n_splits) / study.people)
+        return np.asarray(ndtr(_quotient(cost, deviation) - z))
+    trials = study.people * study.n_splits
+    z_skew = z + error.skewness() / np.sqrt(trials) * (z**2 - 1) / 6
+    half_a_count = 0.5 / (trials * error.train_share * (1 - error.train_share))
+    threshold = z_skew * np.sqrt(error.null(cost) / trials) + half_a_count
+    return np.asarray(ndtr(_quotient(cost - threshold, np.sqrt(error.actual(cost) / trials))))
+
+
+def power_shown(study: Study, pair: tuple[int, int], costs: tuple[float, float]) -> float:
+    """Chance that two groups' exposures are told apart, where the second one's is larger.
+
+    The benefits are taken as equal and known; then the cross product asks the same.
+    """
+    from scipy.special import ndtr
+
+    cost = np.zeros(len(study.people))
+    cost[list(pair)] = costs
+    deviation = np.sqrt(_variance(study, cost)[list(pair)].sum())
+    beyond = costs[1] - costs[0] - _thresholds(study, pair, cost)
+    return float(ndtr(_quotient(beyond, deviation)).mean())
+
+
+def _thresholds(study: Study, pair: tuple[int, int], cost: FloatArray) -> FloatArray:
+    """Differences from which on the test would show one, (spread, spread).
+
+    The test takes the people's part at the costs it sees, so at its threshold the difference
+    seen is the threshold itself: found by repetition.
+    """
+    from scipy.special import ndtri
+
+    z = float(-ndtri(SIGNIFICANCE / (2 * study.n_pair_tests)))
+    lower, higher = pair
+    seen = cost.copy()
+    for _ in range(REPETITIONS):
+        pooled = float(np.average(seen[list(pair)], weights=study.people[list(pair)]))
+        tested = _tested_variances(study, cost, np.maximum(seen, pooled))
+        thresholds = z * np.sqrt(np.add.outer(tested[lower], tested[higher]))
+        seen[higher] = min(cost[lower] + thresholds.mean(), study.error.largest[higher])
+    return np.asarray(thresholds)
+
+
+def _variance(study: Study, cost: FloatArray) -> FloatArray:
+    """Variance (group,) of an estimate about people like these."""
+    error, n_splits = study.error, study.n_splits
+    if isinstance(error, MeasuredError):
+        return np.asarray(error.variance(cost, n_splits) / study.people)
+    lasting = (1 - 1 / n_splits) * error.people(cost)
+    return np.asarray((error.actual(cost) / n_splits + lasting) / study.people)
+
+
+def _tested_variances(study: Study, cost: FloatArray, assumed: FloatArray) -> FloatArray:
+    """Variances (group, spread) that the test may take, as splits happen to spread.
+
+    The audit takes the closed form or the spread over splits with all of the people's part,
+    whichever is larger; ``assumed`` is the cost at which it takes that part.
+    """
+    error, n_splits = study.error, study.n_splits
+    if isinstance(error, MeasuredError):
+        return np.asarray(error.variance(assumed, n_splits) / study.people)[:, None]
+    people = error.people(assumed)
+    closed = np.maximum(error.null(cost), error.actual(cost)) / n_splits
+    closed = closed + (1 - 1 / n_splits) * people
+    given_people = np.maximum(error.actual(cost) - error.people(cost), 0.0) / n_splits
+    shown = given_people[:, None] * _spreads(n_splits) + people[:, None]
+    return np.asarray(np.maximum(closed[:, None], shown) / study.people[:, None])
+
+
+def _spreads(n_splits: float) -> FloatArray:
+    """Sample variance over true variance at equal steps of probability; none from one split."""
+    from scipy.special import gammaincinv
+
+    if n_splits < 2 or math.isinf(n_splits):
+        return np.array([0.0 if n_splits < 2 else 1.0])
+    steps = (np.arange(N_SPREADS) + 0.5) / N_SPREADS
+    half = (n_splits - 1) / 2
+    return np.asarray(gammaincinv(half, steps) / half)
+
+
+def smallest(study: Study, question: Question) -> float:
+    """Smallest exposure or difference that would show in 80 % of such studies; NaN if none.
+
+    >>> error = CountsError(accuracy=np.array([0.8, 0.8]), train_share=0.7)
+    >>> study = Study(
+    ...     group_names=("a", "b"), people=np.array([10_000.0, 10_000.0]), n_splits=1,
+    ...     n_cost_tests=2, n_pair_tests=1, error=error,
+    ... )
+    >>> round(smallest(study, ExposureOf(group=0)), 4)
+    0.0241
+    """
+    largest = question.largest(study)
+    if not largest > 0 or question.power(study, largest) < POWER:
+        return math.nan
+    return _least(lambda amount: question.power(study, amount), 0.0, largest)
+
+
+def splits_for(study: Study, question: Question, target: float) -> int | None:
+    """Fewest splits that would show the target; None where no number of splits would."""
+
+    def power(n_splits: float) -> float:
+        return question.power(replace(study, n_splits=n_splits), target)
+
+    if power(MOST_SPLITS) < POWER:
+        return None
+    low, high = 0, MOST_SPLITS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    return high
+
+
+def people_for(study: Study, question: Question, target: float) -> FloatArray | None:
+    """People (group,) who would show the target with these splits, all groups growing alike.
+
+    None where even MOST_GROWTH times as many would not.
+    """
+
+    def power(growth: float) -> float:
+        return question.power(replace(study, people=study.people * math.exp(growth)), target)
+
+    if power(math.log(MOST_GROWTH)) < POWER:
+        return None
+    low = -math.log(MOST_GROWTH)
+    return np.ceil(study.people * math.exp(_least(power, low, math.log(MOST_GROWTH))))
+
+
+def advice(study: Study, question: Question, *, target: float | None = None) -> str:
+    """One sentence: what it would take to show the target.
+
+    Says so where splits cannot help, and how many people could.
+
+    Args:
+        study: what was audited.
+        question: whose exposure, or between whom a difference.
+        target: amount that should show; by default half of what would show now.
+    """
+    now = smallest(study, question)
+    if math.isnan(now) and target is None:
+        largest = question.words(study, question.largest(study))
+        return f"Not even {largest}, the largest there can be, would show; {_SHARPER}."
+    wanted = now / 2 if target is None else target
+    what = question.words(study, wanted)
+    if wanted >= now:
+        return f"{what[0].upper()}{what[1:]} would show already, 4 times in 5."
+    n_splits = splits_for(study, question, wanted)
+    if n_splits is not None:
+        more = n_splits - study.n_splits
+        return f"{more:,.0f} more split{'s' if more > 1 else ''} would show {what}{_now(now)}."
+    return _more_people(study, question, wanted, now)
+
+
+_SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
+
+
+def _more_people(study: Study, question: Question, wanted: float, now: float) -> str:
+    """Where splits cannot help: how far they reach, and how many people would do."""
+    what = question.words(study, wanted)
+    limit = smallest(replace(study, n_splits=math.inf), question)
+    reach = "" if math.isnan(limit) else f" (their limit is {_in_100(limit)})"
+    people = people_for(study, question, wanted)
+    if people is None:
+        return f"No number of splits would show {what}{reach}; {_SHARPER}."
+    g = question.smallest_group(study)
+    return (
+        f"No number of splits would show {what}{reach}; about {_rounded(people[g])} people in "
+        f"{study.group_names[g]} would (now {study.people[g]:,.0f})."
+    )
+
+
+def _least(power: Callable[[float], float], low: float, high: float) -> float:
+    """Where power reaches POWER between low, where it does not, and high, where it does."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    return high
+
+
+def _now(now: float) -> str:
+    return "" if math.isnan(now) else f" (now {_in_100(now)})"
+
+
+def _in_100(amount: float) -> str:
+    return f"{100 * amount:.2g} in 100"
+
+
+def _rounded(people: float) -> str:
+    """Two significant digits, upwards."""
+    unit = 10.0 ** max(0, math.floor(math.log10(people)) - 1)
+    return f"{math.ceil(people / unit) * unit:,.0f}"
+
+
+def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Quotient, 0 where the denominator is 0."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def _quotient(numerator: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Numerator in deviations; without any, certain to be above 0 or not."""
+    certain = np.where(numerator > 0, np.inf, -np.inf)
+    return np.divide(numerator, deviation, out=certain, where=deviation > 0)
