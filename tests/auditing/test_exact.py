@@ -254,6 +254,7 @@ def test_a_constant_answer_hides_by_label():
 def test_without_a_test_part_anything_can_hide():
     assert hidden_cost_limit(one_group([(50, 50, 40, 40)])).tolist() == [1.0]
     assert hidden_cost_limit(one_group([(50, 0, 40, 0)])).tolist() == [1.0]
+    assert hidden_cost_limit(one_group([(0, 0, 0, 0)])).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("cost", [0.02, 0.05])

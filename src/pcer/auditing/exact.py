@@ -178,7 +178,7 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
     share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
     n = np.full(share.shape, np.inf)
     np.divide(unseen_among, share, out=n, where=share > 0)
-    n = n.min(axis=(0, 1))
+    n = np.where(strata.total.any(axis=(0, 1)), n.min(axis=(0, 1)), 0.0)
     per_person = np.divide(1.0, n, out=np.full(n.shape, np.inf), where=n > 0)
     limit = 1 - (1 - confidence_level) ** per_person
     return np.where(strata.variance.sum(axis=(0, 1)) > 0, np.nan, limit)
