@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from scipy import stats
@@ -95,3 +97,90 @@ def exact_law(correct: int, total: int, trained: int) -> dict[int, float]:
         hits = sum(record < correct for record in split)
         counts[hits] = counts.get(hits, 0) + 1
     return {hits: count / len(splits) for hits, count in counts.items()}
+
+
+Stratum = tuple[int, int, int, int]
+"""Total, trained, correct, and both trained and correct."""
+
+
+def exact_tail(strata: list[Stratum]) -> Fraction:
+    """P(U >= u) of summed hypergeometrics in fractions: every way to choose the trained ones."""
+    law = {0: Fraction(1)}
+    for total, trained, correct, _ in strata:
+        ways = {
+            hits: comb(correct, hits) * comb(total - correct, trained - hits)
+            for hits in range(min(trained, correct) + 1)
+            if trained - hits <= total - correct
+        }
+        summed: dict[int, Fraction] = {}
+        for before, chance in law.items():
+            for hits, count in ways.items():
+                step = chance * Fraction(count, comb(total, trained))
+                summed[before + hits] = summed.get(before + hits, Fraction(0)) + step
+        law = summed
+    seen = sum(hits for *_, hits in strata)
+    return sum((chance for hits, chance in law.items() if hits >= seen), Fraction(0))
+
+
+def convolved_tail(strata: list[Stratum]) -> float:
+    """The same from scipy's probabilities, one convolution after the other."""
+    law, lowest = np.ones(1), 0
+    for total, trained, correct, _ in strata:
+        low, high = max(0, trained + correct - total), min(trained, correct)
+        law = np.convolve(
+            law, stats.hypergeom.pmf(np.arange(low, high + 1), total, correct, trained)
+        )
+        lowest += low
+    return float(law[sum(hits for *_, hits in strata) - lowest :].sum())
+
+
+def dispersion(splits: list[list[Stratum]]) -> tuple[float, float]:
+    """Statistic and p-value of the spread over splits, split by split."""
+    xs, lucks, bounds, fourths = [], [], [], []
+    for strata in splits:
+        n_train = sum(trained for _, trained, _, _ in strata)
+        n_test = sum(total for total, *_ in strata) - n_train
+        scale = 1 / n_train + 1 / n_test
+        x = luck = bound = 0.0
+        for total, trained, correct, hits in strata:
+            rest = total - trained
+            x += (hits - trained * correct / total) * scale
+            luck += stats.hypergeom.var(total, correct, trained) * scale**2
+            weight = trained * rest / total * scale
+            for right, n in ((hits, trained), (correct - hits, rest)):
+                share = right / n
+                bound += weight**2 * share * (1 - share) / (n - 1)
+        xs.append(x)
+        lucks.append(luck)
+        bounds.append(bound)
+        fourths.append(luck * scale**2)
+    s = len(xs)
+    statistic = sample_variance(xs) * (s - 1) / max(mean(lucks), mean(bounds))
+    spread = 2 * ((1 - 2 / s) * sum(v * v for v in lucks) + mean(lucks) ** 2)
+    spread = (spread + (1 - 1 / s) ** 2 * sum(fourths)) / mean(lucks) ** 2
+    stretch = spread / (2 * (s - 1))
+    return statistic, float(stats.chi2.sf(statistic / stretch, (s - 1) / stretch))
+
+
+def rate_variance(rate: float, n: float) -> float:
+    """Variance of a rate after two people with and two without were added."""
+    rate = min(1.0, max(0.0, rate))
+    p = (rate * n + 2) / (n + 4)
+    return p * (1 - p) / n
+
+
+def cost_variance(xs: list[float], one_split: float, people: float) -> float:
+    """Split part and people part of a mean over splits: the larger of two forms."""
+    s = len(xs)
+    closed = one_split / s + (1 - 1 / s) * people
+    return closed if s == 1 else max(closed, sample_variance(xs) / s + people)
+
+
+def cross_variance(first: dict[str, float], second: dict[str, float]) -> float:
+    """Gradient of R_i c_j - R_j c_i through the covariance of (R_i, c_i, R_j, c_j)."""
+    gradient = [second["cost"], -second["benefit"], -first["cost"], first["benefit"]]
+    matrix = np.zeros((4, 4))
+    for k, side in ((0, first), (2, second)):
+        matrix[k, k], matrix[k + 1, k + 1] = side["benefit_variance"], side["cost_variance"]
+        matrix[k, k + 1] = matrix[k + 1, k] = side["covariance"]
+    return float(gradient @ matrix @ gradient)

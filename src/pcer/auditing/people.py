@@ -1,0 +1,239 @@
+"""Do the groups differ? The errors of costs and benefits for people like these.
+
+About other people of the same kind, not about these records alone: the error has the part that
+random splits cause, which goes to 0 with more splits, and the part of the people, which does not.
+Arrays are over the group or over pairs; ``per_split`` has the splits on its first axis.
+
+Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and two wrong
+people added (Agresti and Coull): the plain formula has error 0 where nobody was wrong, and its
+intervals then cover next to nothing. `python -m benchmarks.coverage` has the figures.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.errors import require_at_least, require_open_unit, require_positive
+from pcer.metrics import Counts, FloatArray, accuracy, positive_rate
+from pcer.statistics import upper_p
+
+ADDED = 2.0
+"""People added on either side of a rate before its variance is taken."""
+
+
+class Side(NamedTuple):
+    """One group of a pair: estimates and their variances; arrays over the pairs."""
+
+    benefit: FloatArray
+    cost: FloatArray
+    benefit_variance: FloatArray
+    cost_variance: FloatArray
+    covariance: FloatArray
+    """Of benefit and cost; NaN where unknown: then the worst possible one counts."""
+
+
+def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
+    """Variance p(1-p)/n of a rate of n people, two added on either side before p is taken.
+
+    >>> rate_variance(np.array([0.5, 1.0]), np.array([96.0, 96.0])).round(7)
+    array([0.0026042, 0.0002042])
+    """
+    held = (np.clip(rate, 0.0, 1.0) * n + ADDED) / (n + 2 * ADDED)
+    return np.asarray(held * (1 - held) / n)
+
+
+def people_part(cost: FloatArray, n: FloatArray) -> FloatArray:
+    """P = c (1 - c) / N: at most so much do the people add to the variance of a gap.
+
+    A bound. It holds where no record's expected memorisation is negative, and is reached where
+    each person is memorised wholly or not at all. A cost below 0 counts as 0.
+    """
+    return rate_variance(cost, n)
+
+
+def auc_people_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
+    """P = 2a (1 - 2a) / N for a = AUC - 1/2 of an attack on each run.
+
+    A record counts twice in an AUC, once among members and once among the others.
+    """
+    return rate_variance(2 * np.asarray(advantage), n)
+
+
+def balanced_people_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
+    """P = a (1 - 2a) / (2N) for a balanced advantage a, which is half a difference of rates."""
+    return rate_variance(2 * np.asarray(advantage), n) / 4
+
+
+def record_variance(
+    train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
+) -> FloatArray:
+    """One split of people drawn anew: u = p_tr (1 - p_tr) / n_tr + p_te (1 - p_te) / n_te."""
+    return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
+
+
+def pooled_cost(
+    first: FloatArray, second: FloatArray, n_first: FloatArray, n_second: FloatArray
+) -> FloatArray:
+    """Mean cost of a pair, by records.
+
+    >>> pooled_cost(np.array([0.1]), np.array([0.4]), np.array([200.0]), np.array([100.0]))
+    array([0.2])
+    """
+    return np.asarray((first * n_first + second * n_second) / (n_first + n_second))
+
+
+def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
+    """The cost whose people part a test takes: the largest of own, the pair's pooled, and 0.
+
+    Where two groups are alike, the one whose cost came out low must not have the smaller error.
+    """
+    return np.maximum(np.maximum(own, pooled), 0.0)
+
+
+def cost_variance(
+    per_split: FloatArray, *, one_split: FloatArray, people: FloatArray
+) -> FloatArray:
+    """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean cost over S splits.
+
+    The first is what independent records give: one split holds the people's part already. The
+    second holds what the records of one model share. One split: w alone.
+
+    Args:
+        per_split: (split, ...) cost of each split; s^2 is its sample variance.
+        one_split: w, variance of one split's cost: max(v, u) of counts, the squared error of a
+            per-run attack.
+        people: P, the part of the people.
+    """
+    n_splits = len(per_split)
+    closed = one_split / n_splits + (1 - 1 / n_splits) * people
+    return at_least_spread(closed, per_split, people)
+
+
+def benefit_variance(
+    benefit: FloatArray, *, n: FloatArray, n_test: FloatArray, n_splits: int
+) -> FloatArray:
+    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate over S test parts.
+
+    Args:
+        benefit: R.
+        n: N, people in its denominator: the group, its qualified, or its accepted.
+        n_test: those of them in one test part.
+        n_splits: S.
+    """
+    require_at_least(1, n_splits=n_splits)
+    return rate_variance(benefit, 1 / (1 / n + (1 / n_test - 1 / n) / n_splits))
+
+
+def at_least_spread(closed: FloatArray, per_split: FloatArray, people: FloatArray) -> FloatArray:
+    """The closed form, or s^2/S + people where that is larger and there are splits to tell."""
+    if len(per_split) < 2:
+        return np.asarray(closed)
+    spread = per_split.var(axis=0, ddof=1) / len(per_split)
+    return np.asarray(np.maximum(closed, spread + people))
+
+
+def rate_covariance(test: Counts) -> FloatArray:
+    """Cov(R, c) = -(tp/n - R acc)/n_test of positive rate and gap in one split.
+
+    Both are means over one test part, and accuracy enters the gap with a minus.
+    """
+    joint = test.tp / test.n - positive_rate(test) * accuracy(test)
+    return np.asarray(-joint / test.n)
+
+
+def subset_covariance(benefit: FloatArray, n_test: FloatArray) -> FloatArray:
+    """Cov(R, c) = -R (1 - R)/n_test where R is the accuracy among some of the test part.
+
+    The true positive rate is (among the qualified), and precision (among the accepted).
+
+    Args:
+        benefit: R.
+        n_test: records of the group in the test part, all of them.
+    """
+    return np.asarray(-benefit * (1 - benefit) / n_test)
+
+
+def people_covariance(benefit: FloatArray, cost: FloatArray, n: FloatArray) -> FloatArray:
+    """Lowest covariance -R c / N that people can cause between benefit and cost.
+
+    It is reached where only those are memorised who lack the benefit. A bound: both are at least 0
+    for everybody, so their product has a mean of at least 0.
+    """
+    return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
+
+
+def covariance_over_splits(
+    one_split: FloatArray, people: FloatArray, *, n_splits: int
+) -> FloatArray:
+    """Cov(R, c) of means over S splits: Cov_1/S + (1 - 1/S) Cov_people."""
+    require_at_least(1, n_splits=n_splits)
+    return np.asarray(one_split / n_splits + (1 - 1 / n_splits) * people)
+
+
+def cross_product(first: Side, second: Side) -> FloatArray:
+    """L = R_i c_j - R_j c_i; positive where the second group has the lower ratio."""
+    return np.asarray(first.benefit * second.cost - second.benefit * first.cost)
+
+
+def cross_variance(first: Side, second: Side) -> FloatArray:
+    """Variance of L to first order, its groups being independent.
+
+    R_i^2 V(c_j) + R_j^2 V(c_i) + c_j^2 V(R_i) + c_i^2 V(R_j)
+    - 2 c_j R_j Cov(R_i, c_i) - 2 R_i c_i Cov(R_j, c_j).
+
+    With the parts of the people alone as variances and covariance it is the people's part of L,
+    which ``at_least_spread`` adds to the spread of L over splits.
+    """
+    return _own_part(first, second) + _own_part(second, first)
+
+
+def _own_part(own: Side, other: Side) -> FloatArray:
+    """What one group's benefit and cost add to the variance of L."""
+    worst = np.sqrt(own.benefit_variance * own.cost_variance)
+    weight = other.cost * other.benefit
+    mixed = np.where(
+        np.isnan(own.covariance), np.abs(weight) * worst, -weight * np.nan_to_num(own.covariance)
+    )
+    plain = other.benefit**2 * own.cost_variance + other.cost**2 * own.benefit_variance
+    return np.asarray(plain + 2 * mixed)
+
+
+def double_p(cost_p: FloatArray, benefit_p: FloatArray) -> FloatArray:
+    """Double disadvantage needs both differences: the larger of their two p-values."""
+    return np.maximum(cost_p, benefit_p)
+
+
+def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
+    """Quantile z of one-sided limits that hold together with this confidence (Bonferroni).
+
+    >>> round(limit_quantile(), 3), round(limit_quantile(n_limits=12), 3)
+    (1.645, 2.638)
+    """
+    from scipy.special import ndtri
+
+    require_at_least(1, n_limits=n_limits)
+    require_open_unit(confidence_level=confidence_level)
+    return float(-ndtri((1 - confidence_level) / n_limits))
+
+
+def cost_limit(cost: FloatArray, standard_error: FloatArray, *, z: float) -> FloatArray:
+    """Largest cost that the data allow: max(c, 0) + z se."""
+    return np.asarray(np.maximum(cost, 0.0) + z * standard_error)
+
+
+def difference_limit(difference: FloatArray, standard_error: FloatArray, *, z: float) -> FloatArray:
+    """Largest difference that the data allow, either way: |d| + z se."""
+    return np.asarray(np.abs(difference) + z * standard_error)
+
+
+def equivalence_p(
+    difference: FloatArray, standard_error: FloatArray, *, margin: float
+) -> FloatArray:
+    """The p-value of "equal within the margin": the larger of two one-sided tests.
+
+    1 where the error is 0: nothing varied, so nothing was shown.
+    """
+    require_positive(margin=margin)
+    return upper_p(margin - np.abs(difference), standard_error)

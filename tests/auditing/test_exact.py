@@ -1,0 +1,334 @@
+"""The exact test: by hand, in fractions, against scipy and R, and under simulated nulls."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pcer.auditing import exact
+from pcer.auditing.exact import (
+    SMALLEST_P,
+    Strata,
+    dispersion,
+    hidden_cost_limit,
+    lowest_seeds,
+    memorised,
+    strata_of_counts,
+    strata_of_rates,
+)
+from pcer.auditing.null import split_luck
+from pcer.metrics import Counts
+from tests import reference
+from tests.reference import Stratum
+from tests.simulate_people import (
+    Population,
+    Tables,
+    certain,
+    draw_people,
+    draw_tables,
+    soft,
+)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(14)
+
+
+def one_group(rows: list[Stratum]) -> Strata:
+    """Each row is a split of its own, one label, one group."""
+    return Strata(*(np.array(part, dtype=float)[None, :, None] for part in zip(*rows, strict=True)))
+
+
+def releases_as_groups(tables: Tables) -> Strata:
+    """Releases of one group each, (label, split, release): one call tests them all."""
+    train, test = (Counts(*(part[..., 0].T for part in counts)) for counts in tables)
+    return strata_of_counts(train, test)
+
+
+@st.composite
+def strata(draw: st.DrawFn, *, largest: int, smallest: int = 0) -> list[Stratum]:
+    rows = []
+    for _ in range(draw(st.integers(1, 5))):
+        total = draw(st.integers(smallest, largest))
+        trained, correct = draw(st.integers(0, total)), draw(st.integers(0, total))
+        fewest, highest = max(0, trained + correct - total), min(trained, correct)
+        rows.append((total, trained, correct, draw(st.integers(fewest, highest))))
+    return rows
+
+
+def test_one_error_that_fell_into_the_test_part_is_one_chance_in_ten():
+    """90 of 100 are trained on; the only error is equally likely to be any of the 100."""
+    assert memorised(one_group([(100, 90, 99, 90)])).p_value == pytest.approx([0.1], abs=1e-12)
+
+
+def test_two_errors_by_hand():
+    """Both among the 10 of 100 that were held out: 10/100 * 9/99 = 1/110."""
+    assert memorised(one_group([(100, 90, 98, 90)])).p_value[0] == pytest.approx(1 / 110, abs=1e-12)
+
+
+def test_the_rabbits_of_rs_manual():
+    """mantelhaen.test(Rabbits, exact = TRUE, alternative = "greater") in R gives p = 0.020."""
+    cured_and_died = [
+        ((0, 6), (0, 5)),
+        ((3, 3), (0, 6)),
+        ((6, 0), (2, 4)),
+        ((5, 1), (6, 0)),
+        ((2, 0), (5, 0)),
+    ]
+    rows = [(a + b + c + d, a + b, a + c, a) for (a, b), (c, d) in cured_and_died]
+    p = memorised(one_group(rows)).p_value[0]
+    assert round(p, 3) == 0.020
+    assert p == pytest.approx(float(reference.exact_tail(rows)), abs=1e-13)
+
+
+@given(strata(largest=14))
+def test_p_is_the_exact_one_in_fractions(rows):
+    ours = memorised(one_group(rows))
+    assume(ours.variance[0] > 0)
+    assert ours.p_value[0] == pytest.approx(float(reference.exact_tail(rows)), abs=1e-13)
+
+
+@given(strata(smallest=1, largest=4_000))
+def test_p_is_scipys_convolution(rows):
+    ours = memorised(one_group(rows))
+    assume(ours.variance[0] > 0)
+    expected = max(reference.convolved_tail(rows), SMALLEST_P)
+    assert ours.p_value[0] == pytest.approx(expected, abs=2e-13)
+
+
+def test_a_hundred_strata_are_scipys_convolution(rng):
+    rows = []
+    for _ in range(100):
+        total = int(rng.integers(800, 1_200))
+        trained, correct = round(0.7 * total), int(rng.binomial(total, 0.8))
+        lucky = rng.hypergeometric(correct, total - correct, trained)
+        rows.append((total, trained, correct, min(int(lucky) + 1, correct, trained)))
+    assert memorised(one_group(rows)).p_value[0] == pytest.approx(
+        reference.convolved_tail(rows), abs=1e-13
+    )
+
+
+@pytest.mark.parametrize(("accuracy", "share"), [(0.8, 0.7), (0.999, 0.9), (0.5, 0.5), (0.99, 0.1)])
+@pytest.mark.parametrize("z", [-3, 0, 1.645, 3, 5, 6.5])
+def test_beyond_the_limit_the_normal_is_as_good(accuracy, share, z):
+    total = round(10_100 / (accuracy * (1 - accuracy) * share * (1 - share)))
+    correct, trained = round(total * accuracy), round(total * share)
+    law = stats.hypergeom(total, correct, trained)
+    hits = round(law.mean() + z * law.std())
+    ours = memorised(one_group([(total, trained, correct, hits)]))
+    assert ours.variance[0] > exact.EXACT_LIMIT**2
+    assert ours.p_value[0] == pytest.approx(law.sf(hits - 1), rel=1e-4 if abs(z) < 2 else 0.01)
+
+
+def test_both_ways_agree_where_they_meet(monkeypatch, rng):
+    rows = []
+    for _ in range(40):
+        correct = int(rng.binomial(7_000, 0.8))
+        rows.append((7_000, 4_900, correct, round(0.7 * correct + rng.normal(4, 15))))
+    fine = memorised(one_group(rows))
+    assert 80 < np.sqrt(fine.variance[0]) < exact.EXACT_LIMIT
+    monkeypatch.setattr(exact, "EXACT_LIMIT", 1.0)
+    assert memorised(one_group(rows)).p_value[0] == pytest.approx(fine.p_value[0], rel=1e-3)
+
+
+def test_counts_of_a_quadrillion_are_no_trouble():
+    n = 10**15
+    one_error_held_out = one_group([(n, 7 * n // 10, n - 1, 7 * n // 10)])
+    assert memorised(one_error_held_out).p_value[0] == pytest.approx(0.3, abs=1e-9)
+    at_the_mean = one_group([(n, n // 2, n // 2, n // 4)] * 100)
+    assert memorised(at_the_mean).p_value[0] == pytest.approx(0.5, abs=1e-6)
+    far_above = one_group([(n, n // 2, n // 2, n // 2)] * 100)
+    assert memorised(far_above).p_value[0] == SMALLEST_P
+    far_below = one_group([(n, n // 2, n // 2, 0)] * 100)
+    assert memorised(far_below).p_value[0] == 1.0
+
+
+def test_no_p_value_is_below_the_smallest():
+    """All 50 right ones of 100 were trained on: the chance is 1 in comb(100, 50), 1e-29."""
+    assert 1 / comb(100, 50) < SMALLEST_P
+    assert memorised(one_group([(100, 50, 50, 50)])).p_value[0] == SMALLEST_P
+
+
+def test_groups_do_not_touch_each_other(rng):
+    tables = draw_tables(soft(0.05), draw_people(soft(0.05), [300], 6, rng), n_splits=3, rng=rng)
+    together = releases_as_groups(tables)
+    for group in range(6):
+        alone = Strata(*(part[..., [group]] for part in together))
+        assert memorised(alone).p_value[0] == memorised(together).p_value[group]
+        assert dispersion(alone).p_value[0] == pytest.approx(dispersion(together).p_value[group])
+
+
+def test_moments_are_those_of_split_luck(rng):
+    tables = draw_tables(soft(0.1), draw_people(soft(0.1), [400, 90], 1, rng), n_splits=4, rng=rng)
+    train, test = (Counts(*(part[0] for part in counts)) for counts in tables)
+    luck, ours = split_luck(train, test), strata_of_counts(train, test)
+    scale = 1 / train.n + 1 / test.n
+    difference = (train.tp + train.tn) / train.n - (test.tp + test.tn) / test.n
+    assert ours.excess.sum(axis=0) * scale == pytest.approx(difference - luck.mean, abs=1e-12)
+    assert ours.variance.sum(axis=0) * scale**2 == pytest.approx(luck.variance, rel=1e-12)
+
+
+def test_rates_without_labels_are_one_stratum():
+    ours = memorised(
+        strata_of_rates(*(np.array([[value]]) for value in (0.9, 0.8, 70.0, 30.0)))
+    ).p_value[0]
+    assert ours == pytest.approx(stats.hypergeom.sf(63 - 1, 100, 63 + 24, 70), abs=1e-13)
+
+
+def test_the_lowest_seed_speaks_for_its_split():
+    assert lowest_seeds(np.array([0, 1, 0, 2, 1])).tolist() == [0, 1, 3]
+
+
+# What the null gives
+
+
+def test_p_values_are_uniform_if_nothing_is_memorised(rng):
+    """Exactly so once the ties of a count are broken at random between P(U >= u) and P(U > u)."""
+    nothing = soft(0.0)
+    tables = draw_tables(nothing, draw_people(nothing, [200], 1_500, rng), n_splits=3, rng=rng)
+    drawn = releases_as_groups(tables)
+    at_least = memorised(drawn).p_value
+    more = drawn.hits.copy()
+    more[0, 0] += 1
+    above = memorised(drawn._replace(hits=more)).p_value
+    broken = above + rng.random(len(above)) * (at_least - above)
+    assert stats.kstest(broken, "uniform").pvalue > 0.001
+    for level in (0.001, 0.01, 0.05, 0.2):
+        assert (at_least <= level).sum() <= stats.binom.ppf(0.9999, len(at_least), level)
+
+
+@pytest.mark.parametrize("accuracy", [0.9, 0.97, 0.99])
+def test_small_groups_with_few_errors_raise_no_more_alarms_than_allowed(accuracy, rng):
+    nothing = certain(0.0, accuracy=accuracy)
+    people = draw_people(nothing, [100], 4_000, rng)
+    tables = draw_tables(nothing, people, n_splits=1, rng=rng, train_share=0.9)
+    p = memorised(releases_as_groups(tables)).p_value
+    tested = p[np.isfinite(p)]
+    assert (tested <= 0.05).sum() <= stats.binom.ppf(0.9999, len(tested), 0.05)
+
+
+PLANTED = [(0.03, 1, 0.80), (0.005, 50, 0.85)]
+
+
+@pytest.mark.parametrize(("gap", "n_splits", "bar"), PLANTED)
+def test_planted_memorisation_is_found(gap, n_splits, bar, rng):
+    """10,000 records, accuracy .8, 70/30: even at the strictest level of Holm over 12 tests."""
+    planted = Population(
+        share=[0.48, 0.12, 0.32, 0.08],
+        label=[0, 0, 1, 1],
+        right_out=[1, 0, 1, 0],
+        right_in=[1, gap / 0.2, 1, gap / 0.2],
+    )
+    assert planted.cost == pytest.approx(gap)
+    people = draw_people(planted, [10_000], 400, rng)
+    tables = draw_tables(planted, people, n_splits=n_splits, rng=rng)
+    p = memorised(releases_as_groups(tables)).p_value
+    assert (p <= 0.05).mean() >= bar
+    assert (p <= 0.05 / 12).mean() >= bar - 0.05
+
+
+# Nothing varies
+
+
+def test_where_nobody_was_wrong_nothing_can_be_resolved_but_a_limit_holds():
+    everybody_right = one_group([(100, 70, 100, 70)])
+    assert np.isnan(memorised(everybody_right).p_value[0])
+    assert hidden_cost_limit(everybody_right)[0] == pytest.approx(1 - 0.05 ** (1 / 30))
+    assert hidden_cost_limit(everybody_right)[0] == pytest.approx(3 / 30, rel=0.06)
+    assert np.isnan(hidden_cost_limit(one_group([(100, 70, 99, 70)]))[0])
+
+
+def test_a_constant_answer_hides_by_label():
+    """60 right ones and 40 wrong ones, 70 % trained: in test 18/.6 = 30, in training 28/.4 = 70."""
+    parts = np.array([[60, 42, 60, 42], [40, 28, 0, 0]], dtype=float)
+    constant = Strata(*(parts[:, k, None, None] for k in range(4)))
+    assert hidden_cost_limit(constant)[0] == pytest.approx(1 - 0.05 ** (1 / 30))
+
+
+def test_without_a_test_part_anything_can_hide():
+    assert hidden_cost_limit(one_group([(50, 50, 40, 40)])).tolist() == [1.0]
+    assert hidden_cost_limit(one_group([(50, 0, 40, 0)])).tolist() == [1.0]
+    assert hidden_cost_limit(one_group([(0, 0, 0, 0)])).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("cost", [0.02, 0.05])
+def test_the_limit_of_hidden_costs_holds(cost, rng):
+    """Of releases in which nobody was wrong, and all others: it fails in at most 5 %."""
+    certain_cost = certain(cost, accuracy=1 - cost)
+    people = draw_people(certain_cost, [100], 4_000, rng)
+    tables = draw_tables(certain_cost, people, n_splits=1, rng=rng)
+    limit = hidden_cost_limit(releases_as_groups(tables))
+    assert (limit < cost).mean() <= 0.05
+
+
+# Spread over splits
+
+
+def test_dispersion_is_its_slow_twin(rng):
+    tables = draw_tables(soft(0.1), draw_people(soft(0.1), [150], 8, rng), n_splits=5, rng=rng)
+    drawn = releases_as_groups(tables)
+    ours = dispersion(drawn)
+    for group in range(8):
+        splits = [
+            [tuple(int(part[label, split, group]) for part in drawn) for label in (0, 1)]
+            for split in range(5)
+        ]
+        statistic, p = reference.dispersion(splits)
+        assert ours.statistic[group] == pytest.approx(statistic, rel=1e-9)
+        assert ours.p_value[group] == pytest.approx(p, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_splits", [2, 5, 20])
+@pytest.mark.parametrize(
+    "population",
+    [certain(0.0), certain(0.0, accuracy=0.97), soft(0.0), certain(0.25), soft(0.2)],
+    ids=["errors", "few errors", "soft", "memorised", "soft and memorised"],
+)
+@pytest.mark.parametrize("size", [100, 2_000])
+def test_random_splits_of_records_contradict_nothing(population, n_splits, size, rng):
+    n = 12_000 // n_splits
+    people = draw_people(population, [size], n, rng)
+    drawn = dispersion(
+        releases_as_groups(draw_tables(population, people, n_splits=n_splits, rng=rng))
+    )
+    for level in (0.001, 0.01, 0.05):
+        assert (drawn.p_value < level).sum() <= stats.binom.ppf(0.9999, n, level)
+
+
+def test_splits_by_person_contradict_records(rng):
+    """400 people with five records each, all five in one part: the spread is five times larger."""
+    people = draw_people(certain(0.0), [400], 300, rng)
+    by_person = releases_as_groups(draw_tables(certain(0.0), people, n_splits=20, rng=rng))
+    by_record = Strata(*(5 * part for part in by_person))
+    assert not dispersion(by_person).contradicts.any()
+    assert dispersion(by_record).contradicts.mean() > 0.95
+    assert (memorised(by_record).p_value <= 0.05).mean() > 0.15
+
+
+def test_models_that_memorise_unequally_much_contradict_nothing(rng):
+    """Each split's model has a cost of its own between .02 and .18."""
+    costs = np.linspace(0.02, 0.18, 12)
+    people = draw_people(certain(0.0), [5_000], 1, rng)
+    models = [
+        Population(**{**vars(certain(0.0)), "right_in": [1, 0, cost / 0.3] * 2}) for cost in costs
+    ]
+    drawn = [
+        releases_as_groups(draw_tables(model, people, n_splits=1, rng=rng)) for model in models
+    ]
+    together = Strata(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
+    found = dispersion(together)
+    assert found.p_value[0] < 0.001
+    assert not found.contradicts[0]
+
+
+def test_one_split_has_no_spread():
+    alone = dispersion(one_group([(100, 70, 80, 60)]))
+    assert np.isnan(alone.p_value[0])
+    assert not alone.contradicts[0]
+    assert np.isnan(dispersion(one_group([(100, 70, 100, 70)] * 3)).p_value[0])

@@ -1,0 +1,324 @@
+"""Errors for people like these: slow twins, and coverage and alarms in a known population."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pcer.auditing.people import (
+    Side,
+    at_least_spread,
+    auc_people_part,
+    balanced_people_part,
+    benefit_variance,
+    cost_in_tests,
+    cost_limit,
+    cost_variance,
+    covariance_over_splits,
+    cross_product,
+    cross_variance,
+    difference_limit,
+    double_p,
+    equivalence_p,
+    limit_quantile,
+    people_covariance,
+    people_part,
+    pooled_cost,
+    rate_covariance,
+    rate_variance,
+    record_variance,
+    subset_covariance,
+)
+from pcer.metrics import Counts
+from pcer.statistics import two_sided_p
+from tests import reference
+from tests.simulate_people import (
+    Population,
+    certain,
+    certain_positives,
+    draw_coin_flips,
+    draw_people,
+    draw_tables,
+    soft,
+)
+from tests.weigh_people import weigh
+
+rates, sizes = st.floats(0, 1), st.floats(5, 1e6)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(14)
+
+
+def array(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+# Against slow twins
+
+
+@given(st.floats(-0.5, 1), sizes)
+def test_people_parts_are_the_designs_with_four_people_more(cost, n):
+    expected = reference.rate_variance(cost, n)
+    assert rate_variance(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
+    assert people_part(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
+    assert auc_people_part(array(cost / 2), array(n)) == pytest.approx([expected], rel=1e-9)
+    assert balanced_people_part(array(cost / 2), array(n)) == pytest.approx(
+        [expected / 4], rel=1e-9
+    )
+
+
+def test_people_parts_of_many_are_the_plain_formulas():
+    """With so many people the four that are added do not count."""
+    n, a = array(1e9), array(0.1)
+    assert people_part(2 * a, n) == pytest.approx([0.2 * 0.8 / 1e9], rel=1e-6)
+    assert auc_people_part(a, n) == pytest.approx([2 * 0.1 * (1 - 0.2) / 1e9], rel=1e-6)
+    assert balanced_people_part(a, n) == pytest.approx([0.1 * (1 - 0.2) / 2e9], rel=1e-6)
+    u = record_variance(array(0.9), array(0.7), n, n / 2)
+    assert u == pytest.approx([0.09 / 1e9 + 0.21 / 0.5e9], rel=1e-6)
+    v = benefit_variance(array(0.4), n=n, n_test=n / 4, n_splits=5)
+    assert v == pytest.approx([0.24 * (1 / 1e9 + (4 / 1e9 - 1 / 1e9) / 5)], rel=1e-6)
+
+
+@given(rates, sizes, st.floats(0.05, 1), st.integers(1, 60))
+def test_benefit_variance_is_that_of_so_many_people(benefit, n, share, n_splits):
+    ours = benefit_variance(array(benefit), n=array(n), n_test=array(share * n), n_splits=n_splits)
+    effective = 1 / (1 / n + (1 / (share * n) - 1 / n) / n_splits)
+    assert ours == pytest.approx([reference.rate_variance(benefit, effective)], rel=1e-9)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), rates, rates)
+def test_cost_variance_is_its_slow_twin(xs, one_split, people):
+    ours = cost_variance(np.array(xs)[:, None], one_split=array(one_split), people=array(people))
+    expected = reference.cost_variance(xs, one_split, people)
+    assert ours == pytest.approx([expected], rel=1e-9, abs=1e-12)
+
+
+def test_one_split_already_holds_the_people():
+    ours = cost_variance(np.array([[0.3]]), one_split=array(0.01), people=array(0.002))
+    assert ours == pytest.approx([0.01])
+
+
+side = st.fixed_dictionaries(
+    {
+        "benefit": rates,
+        "cost": st.floats(-0.3, 1),
+        "benefit_variance": rates,
+        "cost_variance": rates,
+        "covariance": st.floats(-0.5, 0.5),
+    }
+)
+
+
+@given(side, side)
+def test_cross_variance_is_gradient_through_covariance(first, second):
+    sides = [Side(**{name: array(value) for name, value in one.items()}) for one in (first, second)]
+    assert cross_variance(*sides) == pytest.approx(
+        [reference.cross_variance(first, second)], rel=1e-9, abs=1e-9
+    )
+    assert cross_product(*sides) == pytest.approx(
+        [first["benefit"] * second["cost"] - second["benefit"] * first["cost"]], abs=1e-12
+    )
+
+
+@given(side, side)
+def test_an_unknown_covariance_counts_as_the_worst(first, second):
+    """No covariance that is possible gives L a larger variance, and the extreme one reaches it."""
+
+    def variance(sign_of_first: float) -> float:
+        known = dict(first)
+        known["covariance"] = sign_of_first * np.sqrt(
+            first["benefit_variance"] * first["cost_variance"]
+        )
+        return reference.cross_variance(known, second)
+
+    unknown = Side(**{name: array(value) for name, value in first.items()})._replace(
+        covariance=array(np.nan)
+    )
+    other = Side(**{name: array(value) for name, value in second.items()})
+    expected = max(variance(-1), variance(1))
+    assert cross_variance(unknown, other) == pytest.approx([expected], rel=1e-9, abs=1e-9)
+
+
+def test_spread_over_splits_needs_two_of_them():
+    closed, people = array(1.0), array(0.5)
+    assert at_least_spread(closed, np.array([[7.0]]), people).tolist() == [1.0]
+    assert at_least_spread(closed, np.array([[0.0], [0.0]]), people).tolist() == [1.0]
+    assert at_least_spread(closed, np.array([[0.0], [4.0]]), people).tolist() == [4.5]
+
+
+def test_the_pair_shares_its_cost():
+    pooled = pooled_cost(array(0.1), array(-0.05), array(100.0), array(300.0))
+    assert pooled == pytest.approx([-0.0125])
+    assert cost_in_tests(array(0.1), pooled).tolist() == [0.1]
+    assert cost_in_tests(array(-0.05), pooled).tolist() == [0.0]
+    assert cost_in_tests(array(0.1), array(0.3)).tolist() == [0.3]
+
+
+def test_covariance_over_splits_goes_from_one_split_to_the_people():
+    one, people = array(-0.3), array(-0.1)
+    assert covariance_over_splits(one, people, n_splits=1).tolist() == [-0.3]
+    assert covariance_over_splits(one, people, n_splits=4) == pytest.approx([-0.15])
+
+
+def test_double_disadvantage_needs_both():
+    assert double_p(array(0.01), array(0.2)).tolist() == [0.2]
+
+
+def test_limits_and_margins_by_hand():
+    z = limit_quantile()
+    assert z == pytest.approx(stats.norm.ppf(0.95))
+    assert limit_quantile(n_limits=10, confidence_level=0.9) == pytest.approx(stats.norm.ppf(0.99))
+    assert cost_limit(np.array([0.1, -0.2]), array(0.01), z=z) == pytest.approx(
+        [0.1 + 0.01 * z, 0.01 * z]
+    )
+    assert difference_limit(np.array([0.1, -0.1]), array(0.01), z=2.0) == pytest.approx([0.12] * 2)
+
+
+@given(st.floats(-0.2, 0.2), st.floats(0.01, 0.2), st.floats(0.01, 0.2))
+def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, margin):
+    below = stats.norm.sf((difference + margin) / error)
+    above = stats.norm.cdf((difference - margin) / error)
+    ours = equivalence_p(array(difference), array(error), margin=margin)
+    assert ours == pytest.approx([max(below, above)], rel=1e-9)
+
+
+def test_equivalence_holds_where_the_limit_is_below_the_margin():
+    difference, error = array(0.02), array(0.01)
+    limit = difference_limit(difference, error, z=limit_quantile())[0]
+    assert equivalence_p(difference, error, margin=limit) == pytest.approx([0.05])
+    assert equivalence_p(array(0.0), array(0.0), margin=0.1).tolist() == [1.0]
+
+
+# In a known population
+
+
+def test_one_splits_covariances_are_the_measured_ones(rng):
+    """Of positive rate, true positive rate and precision with the cost, 40,000 releases."""
+    population = certain(0.2)
+    tables = draw_tables(
+        population, draw_people(population, [800], 40_000, rng), n_splits=1, rng=rng
+    )
+    cost = weigh(tables).cost[:, 0]
+    test = Counts(*(part[:, 0, 0] for part in tables.test))
+    n = test.n
+    for benefit, formula in (
+        ((test.tp + test.fp) / n, rate_covariance(test)),
+        (test.tp / (test.tp + test.fn), subset_covariance(test.tp / (test.tp + test.fn), n)),
+        (test.tp / (test.tp + test.fp), subset_covariance(test.tp / (test.tp + test.fp), n)),
+    ):
+        measured = np.cov(benefit, cost)
+        doubt = np.sqrt(measured[0, 0] * measured[1, 1] / len(n))
+        assert formula.mean() == pytest.approx(measured[0, 1], abs=4 * doubt)
+
+
+def test_people_alone_cause_no_lower_covariance(rng):
+    """Only those are memorised who lack the benefit: the bound is reached."""
+    population = certain_positives(0.2)
+    people = draw_people(population, [500], 40_000, rng)[:, 0]
+    out, into = np.array(population.right_out), np.array(population.right_in)
+    benefit = people @ np.where(population.label, out, 1 - out) / 500
+    cost = people @ (into - out) / 500
+    bound = people_covariance(array(population.benefit), array(population.cost), array(500.0))
+    assert np.cov(benefit, cost)[0, 1] == pytest.approx(bound[0], rel=0.05)
+
+
+class Corner(NamedTuple):
+    """A population, and how much of it is seen."""
+
+    population: Population
+    size: int
+    n_splits: int
+
+
+CORNERS = {
+    "nothing memorised": Corner(certain(0.0), 1_000, 5),
+    "everything memorised": Corner(certain(0.26, accuracy=0.74), 300, 20),
+    "few people, few memorised": Corner(certain(0.03, accuracy=0.95), 300, 20),
+    "nobody wrong once trained on": Corner(certain(0.01, accuracy=0.99), 300, 1),
+    "the same in a tiny group": Corner(certain(0.1, accuracy=0.9), 20, 20),
+    "large and soft": Corner(soft(0.2), 10_000, 2),
+    "only positives": Corner(certain_positives(0.2), 1_000, 1),
+}
+
+
+@pytest.mark.parametrize("corner", CORNERS.values(), ids=CORNERS)
+def test_intervals_of_costs_cover(corner, rng):
+    """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
+    people = draw_people(corner.population, [corner.size], 4_000, rng)
+    found = weigh(draw_tables(corner.population, people, n_splits=corner.n_splits, rng=rng))
+    held = np.abs(found.cost - corner.population.cost) <= 1.96 * np.sqrt(found.cost_variance)
+    assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
+
+
+def test_intervals_of_differences_and_limits_cover(rng):
+    low, high = certain(0.02), certain(0.1)
+    costs, variances = [], []
+    for population, size in ((low, 3_000), (high, 600)):
+        people = draw_people(population, [size], 3_000, rng)
+        found = weigh(draw_tables(population, people, n_splits=5, rng=rng))
+        costs.append(found.cost[:, 0])
+        variances.append(found.cost_variance[:, 0])
+    difference, error = costs[1] - costs[0], np.sqrt(sum(variances))
+    truth = high.cost - low.cost
+    assert (np.abs(difference - truth) <= 1.96 * error).mean() >= 0.93
+    assert (difference_limit(difference, error, z=limit_quantile()) >= truth).mean() >= 0.93
+    both = [
+        cost_limit(cost, np.sqrt(variance), z=limit_quantile(n_limits=2)) >= population.cost
+        for cost, variance, population in zip(costs, variances, (low, high), strict=True)
+    ]
+    assert np.logical_and(*both).mean() >= 0.93
+    assert (equivalence_p(difference, error, margin=truth) <= 0.05).mean() <= 0.06
+
+
+@pytest.mark.parametrize("benefit", [0.02, 0.3])
+@pytest.mark.parametrize("n_splits", [1, 10])
+def test_intervals_of_benefits_cover(benefit, n_splits, rng):
+    population = Population(
+        share=[1 - benefit, benefit], label=[0, 1], right_out=[1, 1], right_in=[1, 1]
+    )
+    people = draw_people(population, [400], 4_000, rng)
+    found = weigh(draw_tables(population, people, n_splits=n_splits, rng=rng))
+    held = np.abs(found.benefit - benefit) <= 1.96 * np.sqrt(found.benefit_variance)
+    assert held.mean() >= 0.93
+
+
+PLACEBOS = {
+    "all or nothing": certain(0.26),
+    "positives only": certain_positives(0.25),
+    "soft": soft(0.2),
+    "few errors": certain(0.05, accuracy=0.95),
+}
+
+
+@pytest.mark.parametrize("population", PLACEBOS.values(), ids=PLACEBOS)
+@pytest.mark.parametrize("n_splits", [1, 2, 5, 20, 50])
+def test_coin_flip_groups_differ_in_no_more_than_five_of_a_hundred(population, n_splits, rng):
+    """Strongly memorising models; of 1,000 coin flips more than 7.5 % would be 3.6 deviations."""
+    people = draw_coin_flips(population, [1_600, 400], 1_000, rng)
+    found = weigh(draw_tables(population, people, n_splits=n_splits, rng=rng))
+    for alarms in (found.cost_p, found.cross_p):
+        assert (alarms <= 0.05).mean() <= 0.075
+    assert (double_p(found.cost_p, found.benefit_p) <= 0.05).mean() <= 0.02
+
+
+def test_without_the_people_the_same_coin_flips_alarm(rng):
+    """What the first version did: the split's error alone."""
+    people = draw_coin_flips(certain(0.26), [1_600, 400], 400, rng)
+    found = weigh(draw_tables(certain(0.26), people, n_splits=50, rng=rng))
+    difference = found.cost[:, 1] - found.cost[:, 0]
+    p = two_sided_p(difference, np.sqrt(found.split_variance.sum(axis=1)))
+    assert (p <= 0.05).mean() > 0.4
+
+
+def test_a_real_difference_is_found(rng):
+    costly = [draw_people(certain(cost), [5_000], 200, rng)[:, 0] for cost in (0.02, 0.1)]
+    found = weigh(draw_tables(certain(0.1), np.stack(costly, axis=1), n_splits=10, rng=rng))
+    assert (found.cost_p <= 0.05).mean() > 0.99
+    assert (found.cross_p <= 0.05).mean() > 0.99
