@@ -137,7 +137,7 @@ def test_budgets_are_read_from_text():
         ("-1", "an epsilon above 0 or 'none', but -1.0 was given"),
         ("nan", "an epsilon above 0 or 'none', but nan was given"),
         ("0.1,lots", "an epsilon above 0 or 'none', but 'lots' was given"),
-        ("1,1.0", "names a budget twice in '1,1.0'"),
+        ("1,1.0", "budgets must name each one once, but '1,1.0' names one twice"),
     ],
 )
 def test_bad_budgets_are_refused_in_a_sentence(text, sentence):

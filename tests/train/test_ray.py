@@ -217,7 +217,7 @@ def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
         ("127.0.0.1:1", r"No Ray cluster can be reached at 127.0.0.1:1 \(.*\); check the address"),
         ("ray://127.0.0.1:1", "No Ray cluster can be reached at ray://127.0.0.1:1"),
         ("nobody.invalid:6379", "No Ray cluster can be reached at nobody.invalid:6379"),
-        ("head", r"--address must be 'auto', HOST:PORT or ray://HOST:PORT .* 'head' was given"),
+        ("head", r"^address must be 'auto', HOST:PORT or ray://HOST:PORT .* 'head' was given"),
         ("head:port", "'head:port' was given"),
         ("head:99999", "'head:99999' was given"),
     ],
