@@ -16,6 +16,7 @@ from pcer.cli import display
 from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.sweep import Sweep, run_sweep
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
@@ -106,6 +107,22 @@ def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
     assert ended.found == 4
     for name in ("compas.race.release.json", "study.json"):
         assert (tmp_path / name).read_bytes() == (whole[0] / name).read_bytes()
+
+
+def test_a_study_says_that_another_version_trained_some_models(tmp_path):
+    what = {"attributes": ("race",), "budgets": BUDGETS, "seeds": (0,), "config": QUICK}
+    half = Sweep(dataset=load("compas"), **what)
+    release = run_sweep(half, tmp_path, flags=FLAGS, keep_scores=True)["race"]
+    release.unlink()
+    for block in (tmp_path / "compas.scores").glob("block-*.json"):
+        record = json.loads(block.read_text())
+        record["made_with"]["numba"] = "0.1"
+        block.write_text(json.dumps(record))
+    told: list[str] = []
+    train_study(PLAN, tmp_path, flags=FLAGS, on_note=told.append)
+    assert len(told) == 1
+    assert "release: 6 by numba 0.1, 6 by numba " in told[0]
+    assert told[0] in json.loads(release.read_text())["subject"]["notes"]
 
 
 def test_an_interrupted_study_keeps_every_environment_it_was_trained_in(tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
     with display("models") as shown:
-        train_study(plan, out, flags=flags, on_progress=_teller(shown))
+        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_say)
     log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
 
@@ -110,6 +110,10 @@ def _sensitivity(
         typer.echo(f"not trained: {one.reason}", err=True)
     for name in ("sensitivity.json", "sensitivity.md"):
         typer.echo(f"wrote {out / name}")
+
+
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)
 
 
 def _flags(device: str, jobs: int | None) -> EngineFlags:

@@ -90,8 +90,11 @@ def train_study(
     *,
     flags: EngineFlags,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_note: Callable[[str], None] = lambda sentence: None,
 ) -> Progress:
     """Train what is missing and write releases and ``study.json``; gives where it ended.
+
+    ``on_note`` is told what a release will say about the versions that trained it.
 
     Raises:
         InputError: data that are not here, or a folder that holds a study of other settings.
@@ -110,7 +113,7 @@ def train_study(
             record = _noted(record, sweep, flags)
             _write(folder, record)
             on_progress(count.now(f"calibrating {sweep.dataset.name}"))
-        run_sweep(sweep, folder, flags=flags, on_progress=count.of(index))
+        run_sweep(sweep, folder, flags=flags, on_progress=count.of(index), on_note=on_note)
     return count.last
 
 
