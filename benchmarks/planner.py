@@ -20,21 +20,21 @@ from tests.simulate_power import planted, resolved_share, shown_share
 
 from pcer.auditing.planner import (
     CountsError,
+    Design,
     DifferenceBetween,
     ExposureOf,
     Question,
-    Study,
     power_shown,
 )
 
 N_WORLDS = 20
 
 
-def draw(rng: np.random.Generator, *, by_label: bool) -> Study:
+def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
     shape = (2, 2) if by_label else (2,)
     positive = rng.uniform(0.2, 0.6, 2)
     n_settings = int(rng.choice([1, 2, 6]))
-    return Study(
+    return Design(
         group_names=("first", "second"),
         people=np.rint(10 ** rng.uniform(np.log10(200), np.log10(50_000), 2)),
         n_splits=int(rng.choice([1, 2, 5, 20, 50])),
@@ -48,7 +48,7 @@ def draw(rng: np.random.Generator, *, by_label: bool) -> Study:
     )
 
 
-def amount(study: Study, question: Question, power: float) -> float | None:
+def amount(study: Design, question: Question, power: float) -> float | None:
     """What the planner says is found with that power; None if nothing is."""
     largest = question.largest(study)
     if question.power(study, largest) < power:
@@ -56,7 +56,7 @@ def amount(study: Study, question: Question, power: float) -> float | None:
     return float(brentq(lambda c: question.power(study, c) - power, 0.0, largest))
 
 
-def exposure(study: Study, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
     question = ExposureOf(group=0)
     if (cost := amount(study, question, power)) is None:
         return None
@@ -65,7 +65,7 @@ def exposure(study: Study, power: float, n: int, rng: np.random.Generator) -> tu
     return cost, question.power(study, cost), found
 
 
-def difference(study: Study, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def difference(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
     question = DifferenceBetween(lower=0, higher=1, base=base)
     if (cost := amount(study, question, power)) is None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import hypergeom
 
-from pcer.auditing.planner import CountsError, Study
+from pcer.auditing.planner import CountsError, Design
 
 LEVEL = 0.05
 CONVOLVED = 10.0
@@ -21,21 +21,21 @@ REACH = 12.0
 
 
 def resolved_share(
-    study: Study, group: int, cost: float, *, n: int, rng: np.random.Generator
+    study: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
     kinds = _kinds(study, group, cost)
     return float(np.mean([_resolves(study, kinds, rng) for _ in range(n)]))
 
 
-def planted(study: Study, group: int, cost: float) -> float:
+def planted(study: Design, group: int, cost: float) -> float:
     """The exposure nearest to ``cost`` that so many people can have."""
     kinds = _kinds(study, group, cost)
     return float(kinds[:, 1].sum() / kinds.sum())
 
 
 def shown_share(
-    study: Study,
+    study: Design,
     pair: tuple[int, int],
     costs: tuple[float, float],
     *,
@@ -46,17 +46,17 @@ def shown_share(
     return float(np.mean([_shows(study, pair, costs, rng) for _ in range(n)]))
 
 
-def _error(study: Study) -> CountsError:
+def _error(study: Design) -> CountsError:
     assert isinstance(study.error, CountsError)
     return study.error
 
 
-def _kinds(study: Study, group: int, cost: float) -> np.ndarray:
+def _kinds(study: Design, group: int, cost: float) -> np.ndarray:
     """(label, kind) how many are right anyway, memorised, and wrong: as exactly as can be."""
     return np.rint(study.people[group] * _shares(study, group, cost)).astype(int)
 
 
-def _shares(study: Study, group: int, cost: float) -> np.ndarray:
+def _shares(study: Design, group: int, cost: float) -> np.ndarray:
     error = _error(study)
     right = np.atleast_1d(error.accuracy[group])
     label = np.ones(1) if error.label_share is None else error.label_share[group]
@@ -64,7 +64,7 @@ def _shares(study: Study, group: int, cost: float) -> np.ndarray:
     return label[:, None] * np.stack([right, memorised, 1 - right - memorised], axis=1)
 
 
-def _split(study: Study, kinds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _split(study: Design, kinds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(split, label, kind) trained on; balanced by label."""
     n_train = np.rint(_error(study).train_share * kinds.sum(axis=1)).astype(int)
     parts = [
@@ -74,7 +74,7 @@ def _split(study: Study, kinds: np.ndarray, rng: np.random.Generator) -> np.ndar
     return np.stack(parts, axis=1)
 
 
-def _resolves(study: Study, kinds: np.ndarray, rng: np.random.Generator) -> bool:
+def _resolves(study: Design, kinds: np.ndarray, rng: np.random.Generator) -> bool:
     trained = _split(study, kinds, rng)
     hits = trained[:, :, 0] + trained[:, :, 1]
     correct = kinds[:, 0] + trained[:, :, 1]
@@ -108,7 +108,7 @@ def mantel_haenszel(
 
 
 def _shows(
-    study: Study,
+    study: Design,
     pair: tuple[int, int],
     costs: tuple[float, float],
     rng: np.random.Generator,
@@ -125,7 +125,7 @@ def _shows(
 
 
 def _drawn(
-    study: Study, group: int, cost: float, rng: np.random.Generator
+    study: Design, group: int, cost: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """Differences of accuracy over splits of freshly drawn people, and max(v, u)."""
     shares = _shares(study, group, cost)
@@ -143,7 +143,7 @@ def _drawn(
     return (share * (train - test)).sum(axis=1), float(max(v, u))
 
 
-def _tested(study: Study, group: int, cost: float, differences: np.ndarray, one: float) -> float:
+def _tested(study: Design, group: int, cost: float, differences: np.ndarray, one: float) -> float:
     """V(c) of the method: the closed form, or the spread over splits, whichever is larger."""
     n_splits, people = len(differences), cost * (1 - cost) / study.people[group]
     closed = one / n_splits + (1 - 1 / n_splits) * people

@@ -8,7 +8,7 @@ import numpy as np
 
 from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.people import (
-    Side,
+    OneSide,
     at_least_spread,
     benefit_variance,
     cost_in_tests,
@@ -85,5 +85,7 @@ def weigh(tables: Tables) -> Weighed:
     )
 
 
-def _sides(*columns: np.ndarray) -> tuple[Side, Side]:
-    return Side(*(column[:, 0] for column in columns)), Side(*(column[:, 1] for column in columns))
+def _sides(*columns: np.ndarray) -> tuple[OneSide, OneSide]:
+    return OneSide(*(column[:, 0] for column in columns)), OneSide(
+        *(column[:, 1] for column in columns)
+    )

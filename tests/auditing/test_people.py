@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pcer.auditing.people import (
-    Side,
+    OneSide,
     at_least_spread,
     auc_people_part,
     balanced_people_part,
@@ -118,7 +118,9 @@ side = st.fixed_dictionaries(
 
 @given(side, side)
 def test_cross_variance_is_gradient_through_covariance(first, second):
-    sides = [Side(**{name: array(value) for name, value in one.items()}) for one in (first, second)]
+    sides = [
+        OneSide(**{name: array(value) for name, value in one.items()}) for one in (first, second)
+    ]
     assert cross_variance(*sides) == pytest.approx(
         [reference.cross_variance(first, second)], rel=1e-9, abs=1e-9
     )
@@ -138,10 +140,10 @@ def test_an_unknown_covariance_counts_as_the_worst(first, second):
         )
         return reference.cross_variance(known, second)
 
-    unknown = Side(**{name: array(value) for name, value in first.items()})._replace(
+    unknown = OneSide(**{name: array(value) for name, value in first.items()})._replace(
         covariance=array(np.nan)
     )
-    other = Side(**{name: array(value) for name, value in second.items()})
+    other = OneSide(**{name: array(value) for name, value in second.items()})
     expected = max(variance(-1), variance(1))
     assert cross_variance(unknown, other) == pytest.approx([expected], rel=1e-9, abs=1e-9)
 

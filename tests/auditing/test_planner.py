@@ -13,10 +13,10 @@ from scipy.special import ndtr, ndtri
 from pcer.auditing.planner import (
     POWER,
     CountsError,
+    Design,
     DifferenceBetween,
     ExposureOf,
     MeasuredError,
-    Study,
     advice,
     people_for,
     power_resolved,
@@ -38,13 +38,13 @@ def study(
     n_splits=1,
     n_settings=6,
     label_share=None,
-) -> Study:
+) -> Design:
     error = CountsError(
         accuracy=np.array(accuracy, dtype=float),
         train_share=train_share,
         label_share=None if label_share is None else np.array(label_share, dtype=float),
     )
-    return Study(
+    return Design(
         group_names=("a", "b"),
         people=np.array(people, dtype=float),
         n_splits=n_splits,
@@ -54,7 +54,7 @@ def study(
     )
 
 
-def measured(*, standard_error, cost, n_splits=10, scale="difference", people=10_000.0) -> Study:
+def measured(*, standard_error, cost, n_splits=10, scale="difference", people=10_000.0) -> Design:
     error = MeasuredError(
         standard_error=np.full(2, standard_error),
         cost=np.full(2, cost),

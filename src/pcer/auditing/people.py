@@ -23,7 +23,7 @@ ADDED = 2.0
 """People added on either side of a rate before its variance is taken."""
 
 
-class Side(NamedTuple):
+class OneSide(NamedTuple):
     """One group of a pair: estimates and their variances; arrays over the pairs."""
 
     benefit: FloatArray
@@ -172,12 +172,12 @@ def covariance_over_splits(
     return np.asarray(one_split / n_splits + (1 - 1 / n_splits) * people)
 
 
-def cross_product(first: Side, second: Side) -> FloatArray:
+def cross_product(first: OneSide, second: OneSide) -> FloatArray:
     """L = R_i c_j - R_j c_i; positive where the second group has the lower ratio."""
     return np.asarray(first.benefit * second.cost - second.benefit * first.cost)
 
 
-def cross_variance(first: Side, second: Side) -> FloatArray:
+def cross_variance(first: OneSide, second: OneSide) -> FloatArray:
     """Variance of L to first order, its groups being independent.
 
     R_i^2 V(c_j) + R_j^2 V(c_i) + c_j^2 V(R_i) + c_i^2 V(R_j)
@@ -189,7 +189,7 @@ def cross_variance(first: Side, second: Side) -> FloatArray:
     return _own_part(first, second) + _own_part(second, first)
 
 
-def _own_part(own: Side, other: Side) -> FloatArray:
+def _own_part(own: OneSide, other: OneSide) -> FloatArray:
     """What one group's benefit and cost add to the variance of L."""
     worst = np.sqrt(own.benefit_variance * own.cost_variance)
     weight = other.cost * other.benefit

@@ -31,7 +31,7 @@ REPETITIONS: Final = 12
 HALVINGS: Final = 50
 """Steps of a search by halves; 2^-50 of the range is left."""
 
-Scale = Literal["difference", "auc"]
+CostKind = Literal["difference", "auc"]
 """What a cost measures: a difference of two rates in [0, 1], or an AUC less a half."""
 
 
@@ -115,7 +115,7 @@ class MeasuredError:
     cost: FloatArray
     n_people: FloatArray
     n_splits: int
-    scale: Scale = "difference"
+    scale: CostKind = "difference"
 
     def __post_init__(self) -> None:
         require_at_least(1, n_splits=self.n_splits)
@@ -138,7 +138,7 @@ class MeasuredError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Design:
     """What is to be audited.
 
     Attributes:
@@ -171,19 +171,19 @@ class ExposureOf:
 
     group: int
 
-    def largest(self, study: Study) -> float:
+    def largest(self, study: Design) -> float:
         """Largest exposure there can be."""
         return float(study.error.largest[self.group])
 
-    def power(self, study: Study, exposure: float) -> float:
+    def power(self, study: Design, exposure: float) -> float:
         """Chance that so large an exposure is resolved."""
         return float(power_resolved(study, np.full(len(study.people), exposure))[self.group])
 
-    def words(self, study: Study, amount: float) -> str:
+    def words(self, study: Design, amount: float) -> str:
         """The exposure as a sentence names it."""
         return f"an exposure of {_in_100(amount)} in {study.group_names[self.group]}"
 
-    def smallest_group(self, study: Study) -> int:
+    def smallest_group(self, study: Design) -> int:
         """Whose people a sentence counts."""
         return self.group
 
@@ -196,21 +196,21 @@ class DifferenceBetween:
     higher: int
     base: float = 0.0
 
-    def largest(self, study: Study) -> float:
+    def largest(self, study: Design) -> float:
         """Largest difference there can be."""
         return float(study.error.largest[self.higher]) - self.base
 
-    def power(self, study: Study, difference: float) -> float:
+    def power(self, study: Design, difference: float) -> float:
         """Chance that so large a difference is shown."""
         costs = (self.base, self.base + difference)
         return power_shown(study, (self.lower, self.higher), costs)
 
-    def words(self, study: Study, amount: float) -> str:
+    def words(self, study: Design, amount: float) -> str:
         """The difference as a sentence names it."""
         first, second = study.group_names[self.lower], study.group_names[self.higher]
         return f"a difference of {_in_100(amount)} between {first} and {second}"
 
-    def smallest_group(self, study: Study) -> int:
+    def smallest_group(self, study: Design) -> int:
         """Whose people a sentence counts."""
         return min(self.lower, self.higher, key=lambda g: float(study.people[g]))
 
@@ -218,7 +218,7 @@ class DifferenceBetween:
 Question = ExposureOf | DifferenceBetween
 
 
-def power_resolved(study: Study, cost: FloatArray) -> FloatArray:
+def power_resolved(study: Design, cost: FloatArray) -> FloatArray:
     """Chance (group,) that exposures of so much are resolved.
 
     From counts it is the exact test: its own variance, skewness and whole numbers.
@@ -236,7 +236,7 @@ def power_resolved(study: Study, cost: FloatArray) -> FloatArray:
     return np.asarray(ndtr(_quotient(cost - threshold, np.sqrt(error.actual(cost) / trials))))
 
 
-def power_shown(study: Study, pair: tuple[int, int], costs: tuple[float, float]) -> float:
+def power_shown(study: Design, pair: tuple[int, int], costs: tuple[float, float]) -> float:
     """Chance that two groups' exposures are told apart, where the second one's is larger.
 
     The benefits are taken as equal and known; then the cross product asks the same.
@@ -250,7 +250,7 @@ def power_shown(study: Study, pair: tuple[int, int], costs: tuple[float, float])
     return float(ndtr(_quotient(beyond, deviation)).mean())
 
 
-def _thresholds(study: Study, pair: tuple[int, int], cost: FloatArray) -> FloatArray:
+def _thresholds(study: Design, pair: tuple[int, int], cost: FloatArray) -> FloatArray:
     """Differences from which on the test would show one, (spread, spread).
 
     The test takes the people's part at the costs it sees, so at its threshold the difference
@@ -269,7 +269,7 @@ def _thresholds(study: Study, pair: tuple[int, int], cost: FloatArray) -> FloatA
     return np.asarray(thresholds)
 
 
-def _variance(study: Study, cost: FloatArray) -> FloatArray:
+def _variance(study: Design, cost: FloatArray) -> FloatArray:
     """Variance (group,) of an estimate about people like these."""
     error, n_splits = study.error, study.n_splits
     if isinstance(error, MeasuredError):
@@ -278,7 +278,7 @@ def _variance(study: Study, cost: FloatArray) -> FloatArray:
     return np.asarray((error.actual(cost) / n_splits + lasting) / study.people)
 
 
-def _tested_variances(study: Study, cost: FloatArray, assumed: FloatArray) -> FloatArray:
+def _tested_variances(study: Design, cost: FloatArray, assumed: FloatArray) -> FloatArray:
     """Variances (group, spread) that the test may take, as splits happen to spread.
 
     The audit takes the closed form or the spread over splits with all of the people's part,
@@ -306,11 +306,11 @@ def _spreads(n_splits: float) -> FloatArray:
     return np.asarray(gammaincinv(half, steps) / half)
 
 
-def smallest(study: Study, question: Question) -> float:
+def smallest(study: Design, question: Question) -> float:
     """Smallest exposure or difference that would show in 80 % of such studies; NaN if none.
 
     >>> error = CountsError(accuracy=np.array([0.8, 0.8]), train_share=0.7)
-    >>> study = Study(
+    >>> study = Design(
     ...     group_names=("a", "b"), people=np.array([10_000.0, 10_000.0]), n_splits=1,
     ...     n_cost_tests=2, n_pair_tests=1, error=error,
     ... )
@@ -323,7 +323,7 @@ def smallest(study: Study, question: Question) -> float:
     return _least(lambda amount: question.power(study, amount), 0.0, largest)
 
 
-def splits_for(study: Study, question: Question, target: float) -> int | None:
+def splits_for(study: Design, question: Question, target: float) -> int | None:
     """Fewest splits that would show the target; None where no number of splits would."""
 
     def power(n_splits: float) -> float:
@@ -338,7 +338,7 @@ def splits_for(study: Study, question: Question, target: float) -> int | None:
     return high
 
 
-def people_for(study: Study, question: Question, target: float) -> FloatArray | None:
+def people_for(study: Design, question: Question, target: float) -> FloatArray | None:
     """People (group,) who would show the target with these splits, all groups growing alike.
 
     None where even MOST_GROWTH times as many would not.
@@ -353,7 +353,7 @@ def people_for(study: Study, question: Question, target: float) -> FloatArray | 
     return np.ceil(study.people * math.exp(_least(power, low, math.log(MOST_GROWTH))))
 
 
-def advice(study: Study, question: Question, *, target: float | None = None) -> str:
+def advice(study: Design, question: Question, *, target: float | None = None) -> str:
     """One sentence: what it would take to show the target.
 
     Says so where splits cannot help, and how many people could.
@@ -381,7 +381,7 @@ def advice(study: Study, question: Question, *, target: float | None = None) -> 
 _SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
 
-def _more_people(study: Study, question: Question, wanted: float, now: float) -> str:
+def _more_people(study: Design, question: Question, wanted: float, now: float) -> str:
     """Where splits cannot help: how far they reach, and how many people would do."""
     what = question.words(study, wanted)
     limit = smallest(replace(study, n_splits=math.inf), question)
