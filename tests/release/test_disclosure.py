@@ -1,0 +1,165 @@
+"""What counts give away, against an attacker who tries every table that fits the release."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pcer.errors import InputError
+from pcer.release.disclosure import (
+    NOBODY,
+    Detail,
+    SmallGroups,
+    coarsened,
+    coarsening_note,
+    given_away,
+    regroup,
+)
+
+
+def people(*groups: tuple[int, int, int, int]) -> np.ndarray:
+    """One split; each group as negative and positive in training, then in test."""
+    return np.array(groups).reshape(len(groups), 2, 2).transpose(1, 0, 2)[None]
+
+
+def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
+    """What a reader sees of one group in one model: (part, label, predicted) counts."""
+    n = tuple(table.sum(axis=(1, 2)).tolist())
+    positive = int(table[1, :, 1].sum())
+    right = tuple((table[:, 0, 0] + table[:, 1, 1]).tolist())
+    return {
+        Detail.COUNTS: tuple(table.ravel().tolist()),
+        Detail.ACCURACY: (*n, *right, positive),
+        Detail.POSITIVE_RATE: (*n, positive),
+        Detail.SIZES: n,
+    }[detail]
+
+
+def certain_people(table: np.ndarray, detail: Detail) -> int:
+    """Slow and obvious: every pair of tables that would look the same to the reader."""
+    most = int(table.sum(axis=(1, 2)).max())
+    parts = [
+        np.array(cells).reshape(2, 2)
+        for cells in itertools.product(range(most + 1), repeat=4)
+        if sum(cells) <= most
+    ]
+    seen = released(table, detail)
+    room = np.zeros((2, 2, 2), dtype=bool)
+    for train, test in itertools.product(parts, repeat=2):
+        other = np.stack([train, test])
+        if tuple(other.sum(axis=(1, 2))) == tuple(table.sum(axis=(1, 2))):
+            room |= (other > 0) if released(other, detail) == seen else False
+    return int(table.sum(axis=0)[room[0] != room[1]].sum())
+
+
+@pytest.mark.parametrize("detail", list(Detail))
+def test_the_number_given_away_is_what_an_attacker_is_certain_of(detail):
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        table = rng.multinomial(3, rng.dirichlet(np.ones(4)), size=2).reshape(2, 2, 2)
+        one = table[None, :, None]
+        found = given_away(one, np.array([[int(detail)]]))
+        assert found.memberships == certain_people(table, detail)
+
+
+def test_an_empty_cell_that_faces_a_full_one_gives_everybody_in_it_away():
+    tables = np.full((2, 2, 1, 2, 2), 50)
+    tables[0, 0, 0, 1, 0] = 0  # model 0: nobody positive was answered wrongly in training
+    tables[1, 1, 0, 0, 1] = 0
+    tables[1, 0, 0, 0, 1] = 7
+    assert given_away(tables) == (57, 50, 2)
+    tables[0, 1, 0, 1, 0] = 0  # empty in both parts: there is nobody to tell about
+    assert given_away(tables).memberships == 7
+
+
+def test_coarsening_keeps_the_most_that_tells_nothing():
+    tables = np.full((4, 2, 1, 2, 2), 50)
+    tables[1, 0, 0, 1, 0] = 0  # one kind of error is missing: right and wrong still say nothing
+    tables[2, 0, 0, 1, 0] = tables[2, 0, 0, 0, 1] = 0  # no error at all in training
+    tables[3, 0, 0, 1, 0] = tables[3, 0, 0, 0, 1] = 0
+    tables[3, 1, 0, :, 1] = 0  # and nobody in test is predicted positive
+    detail = coarsened(tables)
+    assert detail[:, 0].tolist() == [
+        Detail.COUNTS,
+        Detail.ACCURACY,
+        Detail.POSITIVE_RATE,
+        Detail.SIZES,
+    ]
+    assert given_away(tables).memberships > 0
+    assert given_away(tables, detail).memberships == 0
+    assert coarsening_note(detail, ("A",)) == (
+        "So that nobody's membership is told with certainty, tables are coarser here: A: right and "
+        "wrong only in 1 of 4 models; A: no accuracy in 2 of 4 models (the smallest gap that would "
+        "show grows by a factor of 1.41)."
+    )
+
+
+def test_coarsened_tables_never_give_anybody_away():
+    rng = np.random.default_rng(1)
+    tables = rng.poisson(1.5, size=(200, 2, 3, 2, 2))
+    tables[:, :, :, 0, 0] += 1
+    detail = coarsened(tables)
+    assert given_away(tables, detail).memberships == 0
+    finer = np.maximum(detail - 1, 0)
+    for model, group in np.argwhere(detail > 0):
+        one = tables[model : model + 1, :, group : group + 1]
+        assert given_away(one, finer[model : model + 1, group : group + 1]).memberships > 0
+
+
+def test_large_groups_stay_as_they_are():
+    found = regroup(people((20, 20, 10, 10), (30, 30, 30, 30)), ("A", "B"), attribute="letter")
+    assert found.names == ("A", "B")
+    assert found.note == ""
+    assert found.apply(np.array([1, 0, NOBODY])).tolist() == [1, 0, NOBODY]
+
+
+def test_small_groups_are_joined():
+    sizes = people((90, 90, 40, 40), (6, 9, 5, 5), (80, 70, 30, 30), (9, 9, 9, 9))
+    found = regroup(sizes, ("A", "B", "C", "D"), attribute="letter")
+    assert found.names == ("A", "C", "B + D")
+    assert found.place.tolist() == [0, 2, 1, 2]
+    assert found.note == (
+        "B and D: joined into one group, because fewer than 10 people of one label are in training "
+        "or in test."
+    )
+
+
+def test_a_small_group_never_stands_alone_nor_can_it_be_subtracted():
+    sizes = people((90, 90, 40, 40), (3, 3, 3, 3), (80, 70, 30, 30), (50, 50, 20, 20))
+    joined = regroup(sizes, ("A", "B", "C", "D"), attribute="letter")
+    assert joined.names == ("A", "C", "B + D")
+    withheld = regroup(sizes, ("A", "B", "C", "D"), attribute="letter", rule=SmallGroups.WITHHOLD)
+    assert withheld.names == ("A", "C")
+    assert withheld.place.tolist() == [0, NOBODY, 1, NOBODY]
+    assert withheld.note.startswith("B and D: withheld")
+
+
+def test_every_split_counts():
+    sizes = np.concatenate([people((20, 20, 20, 20), (20, 20, 20, 20), (20, 20, 20, 20))] * 2)
+    sizes[1, 1, 2, 1] = 9
+    assert regroup(sizes, ("A", "B", "C"), attribute="letter").names == ("B", "A + C")
+
+
+def test_a_group_of_three_people_among_two_groups_is_refused_in_a_sentence():
+    with pytest.raises(
+        InputError, match="group 'B' has fewer than 10 people with a positive label"
+    ):
+        regroup(people((90, 90, 40, 40), (2, 1, 1, 0)), ("A", "B"), attribute="letter")
+
+
+def test_what_is_released_rests_on_enough_people():
+    rng = np.random.default_rng(2)
+    names = tuple("ABCDEFG")
+    for rule in SmallGroups:
+        for _ in range(200):
+            sizes = rng.geometric(0.02, size=(3, 2, len(names), 2)) * rng.integers(0, 2, (7, 1))
+            try:
+                found = regroup(sizes, names, attribute="letter", rule=rule)
+            except InputError:
+                continue
+            for place in range(NOBODY, len(found.names)):
+                members = np.flatnonzero(found.place == place)
+                if members.size:
+                    assert sizes[:, :, members].sum(axis=2).min() >= 10
