@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -27,12 +27,14 @@ from pcer.files import (
 from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 1 is read as it is: every field that version 2 added is optional."""
 
 Made = TypeVar("Made")
 
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
+StratifiedBy = Literal["label", "group", "both", "nothing"]
 
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
@@ -69,9 +71,12 @@ class Confusion(Record):
 
 
 class TrainRates(Record):
-    """Rates-only form of the training split. Without ``n`` nothing can be resolved."""
+    """Rates-only form of the training split. Without ``n`` nothing can be resolved.
 
-    accuracy: Rate
+    Without ``accuracy`` the table says how many people there are and nothing else (version 2).
+    """
+
+    accuracy: Rate | None = None
     n: Count | None = None
 
 
@@ -80,8 +85,8 @@ class TestRates(Record):
 
     __test__ = False  # not a test class, whatever its name says to a test runner
 
-    accuracy: Rate
-    positive_rate: Rate
+    accuracy: Rate | None = None
+    positive_rate: Rate | None = None
     n: Count | None = None
 
 
@@ -100,7 +105,7 @@ _FORMS = ("counts", "rates")
 
 def _form(value: Any) -> str:
     fields = value if isinstance(value, dict) else vars(value) if hasattr(value, "__dict__") else {}
-    return _FORMS["accuracy" in fields]
+    return _FORMS[not fields.keys() & {"tp", "fp", "tn", "fn"}]
 
 
 TrainTable = Annotated[
@@ -122,8 +127,9 @@ class GroupTables(Record):
 
 
 class Run(Record):
-    """One trained model."""
+    """One trained model. Its model or training rule (a name) and its epsilon are its setting."""
 
+    model: Name | None = None
     epsilon: Epsilon | None
     epsilon_by_accountant: dict[Name, float] | None = None
     dp_delta: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -141,13 +147,81 @@ class Run(Record):
 class PooledExposure(Record):
     """An attack's result whose error cannot be combined from single runs (paired, LiRA)."""
 
+    model: Name | None = None
     epsilon: Epsilon | None
     group: Name
     proxy: Name
     value: float
     standard_error: Annotated[float, Field(ge=0)] | None = None
+    benefit_covariance: float | None = None
     n_records: Count | None = None
     n_excluded: Count | None = None
+
+
+class Placebo(Record):
+    """What coin-flip attributes and permuted group labels gave: how far an alarm can be trusted.
+
+    Attributes:
+        model: with ``epsilon``, the setting.
+        epsilon: of the setting.
+        proxy: the cost.
+        groups: the pair.
+        n_draws: attributes drawn by coin flips, of the same sizes, and audited like the real one.
+        n_shown: of those, how many alarmed as a disparity.
+        n_double: how many alarmed as a double disadvantage.
+        p_value: of the real attribute among permutations of the group labels, adjusted over
+            settings and costs.
+        p_value_within_labels: the same, permuted among people of one label.
+        n_permutations: how many there were.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    proxy: Name
+    groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    n_draws: Count
+    n_shown: Count
+    n_double: Count
+    p_value: Rate | None = None
+    p_value_within_labels: Rate | None = None
+    n_permutations: Count | None = None
+
+
+class Bound(Record):
+    """An upper bound of the privacy loss of one group's people, from the training itself."""
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    group: Name
+    label: Annotated[int, Field(ge=0, le=1)] | None = None
+    kind: Literal["receipt", "realised"]
+    mode: Literal["exact", "refreshed", "held"]
+    accountant: Name
+    mean: Annotated[float, Field(ge=0)]
+    standard_error: Annotated[float, Field(ge=0)] | None = None
+    quantiles: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    n_records: Count | None = None
+
+
+class Disclosure(Record):
+    """What the file gives away about single people, and which rule it was written by.
+
+    Attributes:
+        public_data: whether the records are public, so that exact cells tell nothing new.
+        least_people: fewest people of one group, label and part that the writer allowed.
+        small_groups: what became of smaller groups.
+        memberships: how many the tables tell with certainty to someone who knows the prediction;
+            a person counts once for each model.
+        most_in_one_model: people of the model that tells most.
+        n_coarse_tables: tables that show less than all cells, so that they tell no membership.
+    """
+
+    public_data: bool = False
+    least_people: Count | None = None
+    small_groups: Literal["join", "withhold"] | None = None
+    memberships: Count | None = None
+    most_in_one_model: Count | None = None
+    n_coarse_tables: Count | None = None
 
 
 class Subject(Record):
@@ -176,6 +250,9 @@ class Training(Record):
 
     mechanism: Name = "unknown"
     split_kind: SplitKind | None = None
+    unit_of_split: Name | None = None
+    effective_units: dict[Name, Annotated[float, Field(gt=0)]] | None = None
+    stratified_by: StratifiedBy | None = None
     config: dict[str, JsonValue] | None = None
     joint_privacy: JsonValue | None = None
 
@@ -192,29 +269,37 @@ class Provenance(Record):
 class Release(Record):
     """Per-group statistics of a family of models. Checked whole when made.
 
-    Guarantees: every run has exactly the groups of the subject, none empty; no (epsilon, seed)
-    twice; all runs in one form (counts, or rates); runs of one split agree on its sizes.
+    Guarantees: every run has exactly the groups of the subject, none empty; no (model, epsilon,
+    seed) twice; runs of one split agree on its sizes; a file of version 1 has no newer field.
     """
 
     format: Literal["pcer-release"] = FORMAT
-    version: Literal[1] = VERSION
+    version: Literal[1, 2] = VERSION
     subject: Subject
     training: Training = Field(default_factory=Training)
     runs: Annotated[list[Run], Field(min_length=1)]
     pooled_exposure: list[PooledExposure] = Field(default_factory=list)
+    not_computed: dict[Name, Note] = Field(default_factory=dict)
+    placebo: list[Placebo] = Field(default_factory=list)
+    bounds: list[Bound] = Field(default_factory=list)
+    disclosure: Disclosure | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Release:
+        _check_version(self)
         _check_runs(self)
         _check_splits(self)
-        _check_pooled(self)
+        _check_keyed(self)
         return self
 
     @property
     def has_counts(self) -> bool:
         """Whether the release carries confusion tables (True) or only rates."""
-        return isinstance(_any_group(self.runs[0]).train, Confusion)
+        tables = (
+            t for run in self.runs for one in run.groups.values() for t in (one.train, one.test)
+        )
+        return any(isinstance(table, Confusion) for table in tables)
 
     @property
     def sha256(self) -> str:
@@ -279,7 +364,7 @@ def release_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Release.model_json_schema(),
-        "title": "pcer release, version 1",
+        "title": "pcer release, version 2",
         "required": ["format", "version", "subject", "runs"],
     }
 
@@ -288,19 +373,56 @@ def _digest(release: Release) -> str:
     return hashlib.sha256(release.to_json().encode()).hexdigest()
 
 
-def _check_runs(release: Release) -> None:
-    seen: dict[tuple[float, int], int] = {}
+def _check_version(release: Release) -> None:
+    """A file that says it is of version 1 holds what version 1 knew."""
+    if release.version > 1:
+        return
+    newer = {
+        "not_computed": release.not_computed,
+        "placebo": release.placebo,
+        "bounds": release.bounds,
+        "disclosure": release.disclosure,
+        "training.unit_of_split": release.training.unit_of_split,
+        "training.effective_units": release.training.effective_units,
+        "training.stratified_by": release.training.stratified_by,
+        "runs[].model": [run for run in release.runs if run.model is not None],
+        "pooled_exposure[].model": [row for row in release.pooled_exposure if row.model],
+        "pooled_exposure[].benefit_covariance": [
+            row for row in release.pooled_exposure if row.benefit_covariance is not None
+        ],
+    }
+    for name, value in newer.items():
+        if value:
+            raise ValueError(f"{name} is a field of version 2, and the file says version 1")
     for index, run in enumerate(release.runs):
-        _check_groups(run, index, release.subject.groups, counts=release.has_counts)
-        first = seen.setdefault((run.budget, run.seed), index)
+        _check_one_form(run, index, counts=isinstance(_any_group(release.runs[0]).train, Confusion))
+
+
+def _check_one_form(run: Run, index: int, *, counts: bool) -> None:
+    for name, tables in run.groups.items():
+        for split, table in (("train", tables.train), ("test", tables.test)):
+            path = f"runs[{index}].groups.{name}.{split}"
+            if isinstance(table, Confusion) != counts:
+                raise ValueError(f"{path}: all tables must be counts, or all rates")
+            for field in ("accuracy", "positive_rate"):
+                if getattr(table, field, 0) is None:
+                    raise ValueError(f"{path}: {field} is missing")
+
+
+def _check_runs(release: Release) -> None:
+    seen: dict[tuple[str | None, float, int], int] = {}
+    for index, run in enumerate(release.runs):
+        _check_groups(run, index, release.subject.groups)
+        first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
+            model = f"model {run.model!r}, " if run.model is not None else ""
             raise ValueError(
-                f"runs[{first}] and runs[{index}] both have epsilon {run.epsilon} and seed "
+                f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} and seed "
                 f"{run.seed}; give every model of a budget its own seed"
             )
 
 
-def _check_groups(run: Run, index: int, groups: list[str], *, counts: bool) -> None:
+def _check_groups(run: Run, index: int, groups: list[str]) -> None:
     for name in groups:
         if name not in run.groups:
             raise ValueError(f"runs[{index}].groups: group {name!r} is missing")
@@ -309,8 +431,6 @@ def _check_groups(run: Run, index: int, groups: list[str], *, counts: bool) -> N
         if name not in groups:
             raise ValueError(f"{path}: group {name!r} is not one of subject.groups")
         for split, table in (("train", tables.train), ("test", tables.test)):
-            if isinstance(table, Confusion) != counts:
-                raise ValueError(f"{path}.{split}: all tables must be counts, or all rates")
             if table.n == 0:
                 raise ValueError(
                     f"{path}.{split}: the group is empty; leave the group out of the release or "
@@ -320,41 +440,57 @@ def _check_groups(run: Run, index: int, groups: list[str], *, counts: bool) -> N
 
 def _check_splits(release: Release) -> None:
     """Runs that name one split must agree on how many records, of which label, it holds."""
-    first: dict[str | int, int] = {}
+    first: dict[tuple[str | int, str, int], tuple[int, tuple[int | None, ...]]] = {}
     for index, run in enumerate(release.runs):
         if run.split is None:
             continue
-        other = release.runs[first.setdefault(run.split, index)]
         for name in release.subject.groups:
-            if _sizes(run.groups[name]) != _sizes(other.groups[name]):
-                raise ValueError(
-                    f"runs[{first[run.split]}] and runs[{index}] both name split {run.split!r}, "
-                    f"but group {name!r} has other sizes or labels in them; name splits apart"
-                )
+            for found in _sizes(run.groups[name]):
+                key = (run.split, name, len(found))
+                other, before = first.setdefault(key, (index, found))
+                if before != found:
+                    raise ValueError(
+                        f"runs[{other}] and runs[{index}] both name split {run.split!r}, but group "
+                        f"{name!r} has other sizes or labels in them; name splits apart"
+                    )
 
 
-def _check_pooled(release: Release) -> None:
-    budgets = {run.epsilon for run in release.runs}
-    seen: set[tuple[float | None, str, str]] = set()
-    for index, row in enumerate(release.pooled_exposure):
-        key = (row.epsilon, row.group, row.proxy)
-        if row.group not in release.subject.groups:
-            raise ValueError(f"pooled_exposure[{index}].group: {row.group!r} is not a group")
-        if row.epsilon not in budgets:
-            raise ValueError(f"pooled_exposure[{index}].epsilon: no run has {row.epsilon}")
-        if key in seen:
-            raise ValueError(f"pooled_exposure[{index}]: {key} stands twice")
-        seen.add(key)
+def _check_keyed(release: Release) -> None:
+    """Rows about a setting: of settings and groups that there are, and each once."""
+    settings = {(run.model, run.epsilon) for run in release.runs}
+    for field in ("pooled_exposure", "placebo", "bounds"):
+        seen: set[tuple[object, ...]] = set()
+        for index, row in enumerate(getattr(release, field)):
+            path, key = f"{field}[{index}]", _row_key(row)
+            for group in row.groups if isinstance(row, Placebo) else [row.group]:
+                if group not in release.subject.groups:
+                    raise ValueError(f"{path}.group: {group!r} is not a group")
+            if (row.model, row.epsilon) not in settings:
+                model = f"model {row.model!r} and " if row.model is not None else ""
+                raise ValueError(f"{path}.epsilon: no run has {model}{row.epsilon}")
+            if key in seen:
+                raise ValueError(f"{path}: {_told(key)} stands twice")
+            seen.add(key)
 
 
-def _sizes(tables: GroupTables) -> tuple[int | None, ...]:
-    return tuple(size for table in (tables.train, tables.test) for size in _labels(table))
+def _row_key(row: PooledExposure | Placebo | Bound) -> tuple[object, ...]:
+    if isinstance(row, Placebo):
+        return (row.model, row.epsilon, *row.groups, row.proxy)
+    if isinstance(row, Bound):
+        return (row.model, row.epsilon, row.group, row.kind, row.label)
+    return (row.model, row.epsilon, row.group, row.proxy)
 
 
-def _labels(table: Confusion | TrainRates | TestRates) -> tuple[int | None, ...]:
-    if isinstance(table, Confusion):
-        return (table.tp + table.fn, table.tn + table.fp)
-    return (table.n,)
+def _told(key: tuple[object, ...]) -> tuple[object, ...]:
+    return key if key[0] is not None else key[1:]
+
+
+def _sizes(tables: GroupTables) -> Iterator[tuple[int | None, ...]]:
+    """By part, and by part and label where both are counts."""
+    train, test = tables.train, tables.test
+    yield (train.n, test.n)
+    if isinstance(train, Confusion) and isinstance(test, Confusion):
+        yield tuple(n for part in (train, test) for n in (part.tp + part.fn, part.tn + part.fp))
 
 
 def _any_group(run: Run) -> GroupTables:

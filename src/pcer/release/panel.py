@@ -41,6 +41,7 @@ class Panel:
     split: IntArray
     """(seed,) which of the budget's distinct splits each run used, from 0."""
     train: Counts | None
+    """NaN where a table has no counts; None where none has."""
     test: Counts | None
     train_accuracy: FloatArray
     test_accuracy: FloatArray
@@ -137,16 +138,16 @@ def _exposure(cells: Sequence[Sequence[Exposure | PooledExposure | None]]) -> Ex
 
 def _counts(cells: list[list[GroupTables]], split: Literal["train", "test"]) -> Counts:
     def column(field: str) -> FloatArray:
-        return _array(cells, lambda cell: getattr(getattr(cell, split), field))
+        return _array(cells, lambda cell: getattr(getattr(cell, split), field, None))
 
     return Counts(tp=column("tp"), fp=column("fp"), tn=column("tn"), fn=column("fn"))
 
 
-def _accuracy(table: Confusion | TrainRates | TestRates) -> float:
+def _accuracy(table: Confusion | TrainRates | TestRates) -> float | None:
     return (table.tp + table.tn) / table.n if isinstance(table, Confusion) else table.accuracy
 
 
-def _positive_rate(table: Confusion | TestRates) -> float:
+def _positive_rate(table: Confusion | TestRates) -> float | None:
     return (table.tp + table.fp) / table.n if isinstance(table, Confusion) else table.positive_rate
 
 
