@@ -186,3 +186,55 @@ def test_an_unknown_attribute_is_answered_with_the_known_ones():
 def test_seed_must_not_be_negative():
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0"):
         split(small(), seed=-1)
+
+
+SECRET = b"sixteen bytes or more"
+
+
+def test_a_secret_changes_the_draw_and_every_digest():
+    dataset = small(50)
+    plain, keyed = split(dataset, seed=1), split(dataset, seed=1, secret=SECRET)
+    assert plain.train.tolist() != keyed.train.tolist()
+    assert len(plain.train) == len(keyed.train)
+    assert keyed.train.tolist() == split(dataset, seed=1, secret=SECRET).train.tolist()
+    ids = {split(dataset, seed=1, secret=secret).id for secret in (b"", SECRET, SECRET[::-1])}
+    assert len(ids) == 3
+    assert dataset.published_digest(b"") == f"sha256:{dataset.digest}"
+    assert dataset.published_digest(SECRET).startswith("hmac-sha256:")
+    assert dataset.published_digest(SECRET) != dataset.published_digest(SECRET[::-1])
+
+
+def test_who_knows_all_records_but_one_cannot_guess_that_one():
+    """The attack: try every value of the last person's field until the digest fits."""
+    dataset = small(10)
+    known = dataset.features.copy()
+
+    def guesses(published: str, secret: bytes) -> list[int]:
+        found = []
+        for value in range(100):
+            known[9, 0] = value
+            if replace(dataset, features=known).published_digest(secret) == published:
+                found.append(value)
+        return found
+
+    truth = int(dataset.features[9, 0])
+    assert guesses(dataset.published_digest(b""), b"") == [truth]
+    assert guesses(dataset.published_digest(SECRET), b"") == []
+    assert guesses(dataset.published_digest(SECRET), b"another secret of theirs") == []
+
+
+def test_who_knows_the_order_of_records_cannot_recover_labels():
+    """The attack: the split's name tells which of two labellings was drawn from."""
+    dataset = small(20)
+    flipped = dataset.labels.copy()
+    flipped[[0, 1]] = flipped[[1, 0]]
+    other = replace(dataset, labels=flipped)
+    assert split(dataset, seed=3).id != split(other, seed=3).id
+    told = split(dataset, seed=3, secret=SECRET).id
+    assert told not in {split(one, seed=3).id for one in (dataset, other)}
+
+
+def test_columns_and_widths_name_no_value():
+    names = ("age", "age=(missing)", "name=Alice", "name=Bob=Robert", "a")
+    dataset = small(features=np.zeros((10, 5)), feature_names=names)
+    assert dataset.column_widths == {"age": 2, "name": 2, "a": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,6 +70,8 @@ class GroupedDataset:
         positive_label: what label 1 means, in words.
         record_ids: strictly increasing; the split depends on these and the labels alone.
         notes: what a reader of any release must know; they travel with it.
+        public: whether anybody may have the records. Only then may a release hold plain digests
+            and cells of a few people.
     """
 
     name: str
@@ -80,6 +83,7 @@ class GroupedDataset:
     positive_label: str
     record_ids: IntArray
     notes: tuple[str, ...] = ()
+    public: bool = False
 
     def __post_init__(self) -> None:
         for field, kind in (("features", np.float32), ("labels", np.int64)):
@@ -98,12 +102,28 @@ class GroupedDataset:
         """SHA-256 of ids, labels, groups and features with their names; other data, other digest.
 
         Numbers enter as little-endian bytes, so that the digest is the same on every machine for
-        the same values. Notes do not enter.
+        the same values. Notes do not enter. Who knows all records but one can guess that one from
+        it: it stays with the owner of the records, who publishes ``published_digest``.
         """
         digest = hashlib.sha256()
         for part in _canonical_parts(self):
             digest.update(part)
         return digest.hexdigest()
+
+    def published_digest(self, secret: bytes) -> str:
+        """The digest that a release may hold: keyed with the secret, plain without one."""
+        if not secret:
+            return f"sha256:{self.digest}"
+        return f"hmac-sha256:{_keyed(secret, 'data', self.digest.encode())}"
+
+    @property
+    def column_widths(self) -> dict[str, int]:
+        """How many features each column became; no value of a category is among the names."""
+        widths: dict[str, int] = {}
+        for name in self.feature_names:
+            column = name.partition("=")[0]
+            widths[column] = widths.get(column, 0) + 1
+        return widths
 
     def attribute(self, name: str) -> ProtectedAttribute:
         """The protected attribute of that name."""
@@ -125,12 +145,15 @@ class Split:
     id: str
 
 
-def split(dataset: GroupedDataset, *, seed: int) -> Split:
+def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     """Divide the records 70/30 at random within each label; the same on every machine.
 
     Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``, ``seed``, label),
     in order of record id; the 70 % of a label with the smallest numbers (halves rounded up) train.
     Only the raw stream of the bit generator is used, which numpy keeps fixed across versions.
+
+    Without a secret, who knows the order of the records and their labels can repeat the draw. A
+    secret goes into the draw and into the split's name, which then tell nobody anything.
 
     >>> from pcer.data import load
     >>> compas = load("compas")
@@ -143,9 +166,10 @@ def split(dataset: GroupedDataset, *, seed: int) -> Split:
     for label in (0, 1):
         members = np.flatnonzero(dataset.labels == label)
         n_train = (7 * members.size + 5) // 10
-        trains[draw(members, n_train, key=(SPLIT_KEY, seed, label))] = True
+        key = (SPLIT_KEY, seed, label, *_words(secret))
+        trains[draw(members, n_train, key=key)] = True
     train, test = np.flatnonzero(trains), np.flatnonzero(~trains)
-    return Split(train=train, test=test, id=_split_id(dataset.record_ids, train, test))
+    return Split(train=train, test=test, id=_split_id(dataset.record_ids, train, test, secret))
 
 
 def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
@@ -214,6 +238,20 @@ def _canonical_parts(dataset: GroupedDataset) -> Iterator[bytes]:
     yield (plain + np.float32(0)).astype("<f4").tobytes()  # adding 0 makes -0 the same as 0
 
 
-def _split_id(record_ids: IntArray, train: IntArray, test: IntArray) -> str:
-    parts = (record_ids[part].astype("<i8").tobytes() for part in (train, test))
-    return hashlib.sha256(b"|".join(parts)).hexdigest()[:16]
+def _split_id(record_ids: IntArray, train: IntArray, test: IntArray, secret: bytes) -> str:
+    joined = b"|".join(record_ids[part].astype("<i8").tobytes() for part in (train, test))
+    digest = _keyed(secret, "split id", joined) if secret else hashlib.sha256(joined).hexdigest()
+    return digest[:16]
+
+
+def _words(secret: bytes) -> tuple[int, ...]:
+    """What a secret adds to the key of a draw; nothing without one."""
+    if not secret:
+        return ()
+    digest = bytes.fromhex(_keyed(secret, "split", b""))
+    return tuple(int.from_bytes(digest[k : k + 8], "little") for k in range(0, len(digest), 8))
+
+
+def _keyed(secret: bytes, purpose: str, content: bytes) -> str:
+    """HMAC-SHA256, apart for every purpose; who has no secret learns nothing from it."""
+    return hmac.new(secret, f"pcer {purpose} ".encode() + content, hashlib.sha256).hexdigest()

@@ -29,6 +29,8 @@ from pcer.release import Outcome
 Role = Literal["number", "category", "label", "protected attribute", "left out"]
 
 DEFAULT_MAX_CATEGORIES = 50
+NEAR_UNIQUE = 0.5
+"""Different texts per record above which a column is taken for a name or an identifier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class TablePlan:
         drop: columns to leave out.
         max_categories: a column with more different values is refused, not truncated.
         missing: texts that stand for a missing value.
+        identifiers: text columns to learn from although nearly every record has its own value.
+        public: whether anybody may have the records; see ``GroupedDataset``.
     """
 
     label: str
@@ -54,6 +58,8 @@ class TablePlan:
     drop: tuple[str, ...] = ()
     max_categories: int = DEFAULT_MAX_CATEGORIES
     missing: tuple[str, ...] = MISSING_MARKS
+    identifiers: tuple[str, ...] = ()
+    public: bool = False
 
     def __post_init__(self) -> None:
         require_at_least(2, max_categories=self.max_categories)
@@ -73,7 +79,7 @@ class TablePlan:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that the plan names."""
-        return (*self.texts, *self.drop)
+        return (*self.texts, *self.drop, *self.identifiers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +153,7 @@ def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> Own
         positive_label=f"{plan.label} = {plan.positive}",
         record_ids=labelled,
         notes=tuple(_notes(account, attributes, len(columns[plan.label]) - labelled.size)),
+        public=plan.public,
     )
     return OwnTable(dataset=dataset, account=account)
 
@@ -155,8 +162,8 @@ def _labels(values: Column, plan: TablePlan, file: str) -> npt.NDArray[np.int64]
     found = sorted(set(values))
     if len(found) != 2:
         raise InputError(
-            f"{file}: label {plan.label!r} must have two values, but has {len(found)}"
-            f"{_some(found)}; keep the records of two of them, or join values."
+            f"{file}: label {plan.label!r} must have two values, but has {len(found):,}; keep the "
+            "records of two of them, or join values."
         )
     if plan.positive not in found:
         raise InputError(
@@ -170,8 +177,7 @@ def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> Protect
     found = sorted(set(values[~is_missing(values)]))
     if len(found) < 2:
         raise InputError(
-            f"{file}: attribute {name!r} has one group only{_some(found)}; an audit compares at "
-            "least two."
+            f"{file}: attribute {name!r} has one group only; an audit compares at least two."
         )
     if len(found) > plan.max_categories:
         raise InputError(
@@ -192,6 +198,8 @@ def _describe(
         codes = _codes(values)
         role, remark = _role(name, values, codes, tell_tales, plan)
         n_values = len(set(codes[codes >= 0]))
+        if role == "category" and name not in plan.identifiers:
+            _require_shared_values(name, n_values, int((codes >= 0).sum()), file)
         if role == "category" and n_values > plan.max_categories:
             raise InputError(
                 f"{file}: column {name!r} has {n_values:,} categories, more than "
@@ -282,8 +290,14 @@ def _one_to_one(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> bool:
     return pairs == len(np.unique(a)) == len(np.unique(b))
 
 
-def _some(found: list[str]) -> str:
-    return f" ({', '.join(found[:5])}{', ...' if len(found) > 5 else ''})" if found else ""
+def _require_shared_values(name: str, n_values: int, n_known: int, file: str) -> None:
+    """Refuse a text column that names people rather than describes them."""
+    if n_values > NEAR_UNIQUE * n_known:
+        raise InputError(
+            f"{file}: column {name!r} has {n_values:,} different texts in {n_known:,} records, so "
+            f"it names people rather than describes them; leave it out (drop), or insist on it by "
+            "name (identifiers)."
+        )
 
 
 def _short_name(file: str) -> str:

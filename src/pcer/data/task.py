@@ -154,6 +154,7 @@ def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
         positive_label=task.positive_label,
         record_ids=chosen,
         notes=task.notes,
+        public=True,
     )
     _require_size(task, dataset)
     return dataset
