@@ -8,9 +8,10 @@ can, and a rule about what may be published has one place: here, before anything
 from __future__ import annotations
 
 import hashlib
+import hmac
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -19,6 +20,16 @@ from pcer._version import __version__
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.columns import SPLITS, text_of
+from pcer.release.disclosure import (
+    NOBODY,
+    Detail,
+    DisclosureRule,
+    Regrouping,
+    coarsened,
+    coarsening_note,
+    given_away,
+    regroup,
+)
 from pcer.release.format import (
     FORMAT,
     VERSION,
@@ -27,6 +38,7 @@ from pcer.release.format import (
     PooledExposure,
     Release,
     SplitKind,
+    StratifiedBy,
     Training,
     parse_release,
 )
@@ -45,10 +57,14 @@ class ReleaseFacts:
         outcome: whether a positive prediction is a "benefit" or a "harm".
         split_kind: "random" if the split was drawn at random, else "other"; every test of the
             audit rests on it.
+        disclosure: what may be let out about few people, or about one.
         positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
         groups: the groups of the only attribute in the order wanted; sorted names by default.
         unit_of_privacy: whom a budget protects, such as "record".
         mechanism: how the models were trained, such as "dp-sgd".
+        unit_of_split: what was divided at random, such as "person" where one has many records.
+        effective_units: by group, how many independent units its records are worth.
+        stratified_by: what the split was balanced on.
         config: the settings of the training.
         joint_privacy: what releasing all models together costs.
         dp_delta: the delta of every model with a budget.
@@ -60,10 +76,14 @@ class ReleaseFacts:
     dataset: str
     outcome: Outcome
     split_kind: SplitKind
+    disclosure: DisclosureRule = field(default_factory=DisclosureRule)
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None
     unit_of_privacy: str | None = None
     mechanism: str = "unknown"
+    unit_of_split: str | None = None
+    effective_units: dict[str, float] | None = None
+    stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
     joint_privacy: Any = None
     dp_delta: float | None = None
@@ -187,8 +207,37 @@ def count_entries(
     )
 
 
+def regrouping_of(facts: ReleaseFacts, counted: Counted) -> Regrouping:
+    """Which groups may be released; whoever attacks groups joins them by this before."""
+    rule = facts.disclosure
+    return regroup(
+        np.stack([_people(run) for run in counted.runs]),
+        counted.groups,
+        attribute=counted.attribute,
+        least=1 if rule.public else rule.least_people,
+        rule=rule.small_groups,
+    )
+
+
+def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
+    """The counts of the groups that may be released, before anything was attacked."""
+    if not regrouping.changes:
+        return counted
+    if counted.pooled or any(run.exposure for run in counted.runs):
+        raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
+    withheld = regrouping.place == NOBODY
+    hidden = max(int(run.cells[:, withheld].sum()) for run in counted.runs)
+    return replace(
+        counted,
+        groups=regrouping.names,
+        runs=tuple(replace(run, cells=_joined(run.cells, regrouping)) for run in counted.runs),
+        n_missing_group=counted.n_missing_group + hidden,
+        notes=[*counted.notes, regrouping.note],
+    )
+
+
 def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Release:
-    """A checked release of one protected attribute.
+    """A checked release of one protected attribute, with no more in it than the rule allows.
 
     Args:
         facts: what the counts cannot say about themselves.
@@ -199,27 +248,38 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         InputError: one sentence with the path to the field and the remedy.
     """
     _require_two_groups(counted, file)
-    runs = [_run(run, counted.groups, facts.dp_delta) for run in counted.runs]
+    counted = regrouped(counted, regrouping_of(facts, counted))
+    detail = _detail(facts.disclosure, counted)
+    note = coarsening_note(detail, counted.groups)
+    counted = replace(counted, notes=[*counted.notes, *([note] if note else [])])
     tree = {
         "format": FORMAT,
         "version": VERSION,
         "subject": _subject(facts, counted),
         "training": {name: getattr(facts, name) for name in Training.model_fields},
-        "runs": runs,
+        "runs": [
+            _run(run, counted.groups, facts.dp_delta, detail[index])
+            for index, run in enumerate(counted.runs)
+        ],
         "pooled_exposure": list(counted.pooled),
+        "disclosure": _disclosure(facts.disclosure, counted, detail),
         "provenance": _provenance(facts),
     }
     return parse_release(tree, file=file)
 
 
-def split_digest(trained: Iterable[str]) -> str:
+def split_digest(trained: Iterable[str], *, secret: bytes = b"") -> str:
     """The name of a split that is known by the ids of the records in its training part.
+
+    Keyed with the secret, if there is one: without it, who knows all ids but one can try the last.
 
     >>> split_digest(["b", "a"]) == split_digest(["a", "b"])
     True
     """
-    text = "\n".join(sorted(trained))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = "\n".join(sorted(trained)).encode()
+    if secret:
+        return "hmac-sha256:" + hmac.new(secret, text, hashlib.sha256).hexdigest()[:16]
+    return "sha256:" + hashlib.sha256(text).hexdigest()[:16]
 
 
 def _sums(index: IntArray, n: IntArray | None, size: int) -> IntArray:
@@ -259,7 +319,47 @@ def _subject(facts: ReleaseFacts, counted: Counted) -> dict[str, Any]:
     }
 
 
-def _run(run: CountedRun, groups: tuple[str, ...], dp_delta: float | None) -> dict[str, Any]:
+def _people(run: CountedRun) -> IntArray:
+    """(split, group, label) numbers of records."""
+    return np.asarray(run.cells.reshape(*run.cells.shape[:2], 2, 2).sum(axis=-1))
+
+
+def _joined(cells: IntArray, regrouping: Regrouping) -> IntArray:
+    joined = np.zeros((cells.shape[0], len(regrouping.names), cells.shape[2]), dtype=np.int64)
+    for group, place in enumerate(regrouping.place.tolist()):
+        if place != NOBODY:
+            joined[:, place] += cells[:, group]
+    return joined
+
+
+def _five_way(counted: Counted) -> IntArray:
+    """(model, split, group, label, predicted) counts."""
+    cells = np.stack([run.cells for run in counted.runs])
+    return cells.reshape(*cells.shape[:3], 2, 2)
+
+
+def _detail(rule: DisclosureRule, counted: Counted) -> IntArray:
+    """(model, group) how much of each table is released."""
+    if rule.certain_cells:
+        return np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
+    return coarsened(_five_way(counted))
+
+
+def _disclosure(rule: DisclosureRule, counted: Counted, detail: IntArray) -> dict[str, Any]:
+    told = given_away(_five_way(counted), detail)
+    limits = {"least_people": rule.least_people, "small_groups": rule.small_groups.value}
+    return {
+        "public_data": rule.public,
+        **({} if rule.public else limits),
+        "memberships": told.memberships,
+        "most_in_one_model": told.most_in_one_model,
+        "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
+    }
+
+
+def _run(
+    run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
+) -> dict[str, Any]:
     return {
         "epsilon": run.key.epsilon,
         "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
@@ -268,18 +368,33 @@ def _run(run: CountedRun, groups: tuple[str, ...], dp_delta: float | None) -> di
         "seed": run.key.seed,
         "split": run.key.split,
         "groups": {
-            name: _tables(run.cells[:, position], run.exposure.get(name, {}))
+            name: _tables(
+                run.cells[:, position], run.exposure.get(name, {}), Detail(detail[position])
+            )
             for position, name in enumerate(groups)
         },
     }
 
 
-def _tables(cells: IntArray, exposure: Mapping[str, Exposure]) -> dict[str, Any]:
+def _tables(cells: IntArray, exposure: Mapping[str, Exposure], detail: Detail) -> dict[str, Any]:
     tables = {
-        split: dict(zip(CELLS, counts, strict=True))
+        split: _table(dict(zip(CELLS, counts, strict=True)), split, detail)
         for split, counts in zip(SPLITS, cells.tolist(), strict=True)
     }
     return {**tables, "exposure": dict(exposure)}
+
+
+def _table(cells: dict[str, int], split: str, detail: Detail) -> dict[str, Any]:
+    """One group in one part, with as much in it as is released."""
+    if detail is Detail.COUNTS:
+        return dict(cells)
+    n = sum(cells.values())
+    table: dict[str, Any] = {"n": n}
+    if detail is Detail.ACCURACY:
+        table["accuracy"] = (cells["tp"] + cells["tn"]) / n
+    if split == SPLITS[1] and detail is not Detail.SIZES:
+        table["positive_rate"] = (cells["tp"] + cells["fp"]) / n
+    return table
 
 
 def _provenance(facts: ReleaseFacts) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
+from pcer.metrics import BoolArray, IntArray
 
 LEAST_PEOPLE = 10
 """Of one group, one label and one part, as in disclosure-control practice."""
@@ -29,15 +29,34 @@ LONGEST_NAME = 80
 """Characters of a joined group's name; a longer one says how many it joins."""
 PARTS, LABELS = ("training", "test"), ("negative", "positive")
 
-IntTable: TypeAlias = npt.NDArray[np.int64]
-BoolTable: TypeAlias = npt.NDArray[np.bool_]
-
 
 class SmallGroups(StrEnum):
     """What becomes of a group that is too small to be released."""
 
     JOIN = "join"
     WITHHOLD = "withhold"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisclosureRule:
+    """What a writer of releases lets out.
+
+    Args:
+        public: whether anybody may have the records: then exact cells of any size are released,
+            and digests and split names need no key.
+        least_people: of one group, label and part; a group with fewer is joined or withheld.
+        small_groups: which of the two.
+        certain_cells: whether cells that tell a membership with certainty are released. Without
+            them those tables are coarser, which costs power.
+    """
+
+    public: bool = False
+    least_people: int = LEAST_PEOPLE
+    small_groups: SmallGroups = SmallGroups.JOIN
+    certain_cells: bool = True
+
+    def __post_init__(self) -> None:
+        require_at_least(1, least_people=self.least_people)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +70,21 @@ class Regrouping:
     """
 
     names: tuple[str, ...]
-    place: IntTable
+    place: IntArray
     note: str = ""
 
-    def apply(self, codes: IntTable) -> IntTable:
+    @property
+    def changes(self) -> bool:
+        """Whether any group is not released as it is."""
+        return bool(self.note)
+
+    def apply(self, codes: IntArray) -> IntArray:
         """Codes of records, recoded; NOBODY stays NOBODY."""
         return np.append(self.place, NOBODY)[codes]
 
 
 def regroup(
-    people: IntTable,
+    people: IntArray,
     names: tuple[str, ...],
     *,
     attribute: str,
@@ -95,7 +119,7 @@ def regroup(
 
 
 def _complemented(
-    people: IntTable, small: list[int], *, least: int, rule: SmallGroups
+    people: IntArray, small: list[int], *, least: int, rule: SmallGroups
 ) -> list[int]:
     """The small groups, and as many of the next larger ones as hide them."""
     order = sorted(range(people.shape[2]), key=lambda g: (int(people[:, :, g].sum()), g))
@@ -136,7 +160,7 @@ def _joined_name(taken: list[int], names: tuple[str, ...]) -> str:
     return name if len(name) <= LONGEST_NAME and name not in names else short
 
 
-def _too_few(people: IntTable, names: tuple[str, ...], attribute: str, least: int) -> str:
+def _too_few(people: IntArray, names: tuple[str, ...], attribute: str, least: int) -> str:
     fewest = people.min(axis=0)
     part, group, label = np.unravel_index(int(fewest.argmin()), fewest.shape)
     return (
@@ -170,7 +194,7 @@ class GivenAway(NamedTuple):
     """Cells of group, label and prediction that tell it."""
 
 
-def given_away(tables: IntTable, detail: IntTable | None = None) -> GivenAway:
+def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:
     """How many people's membership exact tables give away.
 
     The attacker knows that a person is among the records, their group, label and prediction, and
@@ -199,7 +223,7 @@ def given_away(tables: IntTable, detail: IntTable | None = None) -> GivenAway:
     )
 
 
-def coarsened(tables: IntTable) -> IntTable:
+def coarsened(tables: IntArray) -> IntArray:
     """(model, group) the most detail that tells nobody's membership with certainty."""
     found = np.full((tables.shape[0], tables.shape[2]), int(Detail.SIZES))
     for level in reversed(Detail):
@@ -209,7 +233,7 @@ def coarsened(tables: IntTable) -> IntTable:
     return found
 
 
-def coarsening_note(detail: IntTable, names: tuple[str, ...]) -> str:
+def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
     """What was coarsened and what it costs, in a sentence or two; empty where nothing was."""
     n_models = len(detail)
     parts = []
@@ -237,7 +261,7 @@ def _loss(hidden: int, n_models: int) -> str:
     return f" (the smallest gap that would show grows by a factor of {factor:.2f})"
 
 
-def _possible(tables: IntTable, level: Detail) -> BoolTable:
+def _possible(tables: IntArray, level: Detail) -> BoolArray:
     """(model, part, group, label, predicted) whether the release leaves room for such a person."""
     if level is Detail.COUNTS:
         return tables > 0
@@ -253,7 +277,7 @@ def _possible(tables: IntTable, level: Detail) -> BoolTable:
     return room
 
 
-def _by_answer(right: BoolTable, wrong: BoolTable) -> BoolTable:
+def _by_answer(right: BoolArray, wrong: BoolArray) -> BoolArray:
     """Spread (...,) over label and prediction: right where the two are equal."""
     same = np.eye(2, dtype=bool)
     return np.where(same, right[..., None, None], wrong[..., None, None])
