@@ -72,13 +72,19 @@ def write_table(folder: Path, n_rows: int) -> str:
 def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
     import ibis
 
+    from pcer.release import DisclosureRule
     from pcer.tables import ReleaseFacts, releases_from_table
     from pcer.tables.source import PredictionColumns
 
     release = releases_from_table(
         pattern,
         PredictionColumns(attributes=("sex",), epsilon="epsilon", seed="seed"),
-        ReleaseFacts(dataset="made up", outcome="benefit", split_kind="random"),
+        ReleaseFacts(
+            disclosure=DisclosureRule(public=True),
+            dataset="made up",
+            outcome="benefit",
+            split_kind="random",
+        ),
         backend=ibis.duckdb.connect(threads=THREADS),
     )["sex"]
     return {

@@ -75,6 +75,7 @@ def main(path: str) -> None:
             record_id=table.record,
             training=Training(mechanism="none", config=config),
             notes=["A positive prediction is two-year recidivism; ProPublica's 6,172 records."],
+            public_data=True,
         )
         pcer.write_release(release, Path(__file__).parent / f"{name}.release.json")
 

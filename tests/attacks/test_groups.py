@@ -137,6 +137,7 @@ def made_sweep(views, attributes):
     """A sweep of two budgets whose models need no training."""
     one = views[0]
     dataset = GroupedDataset(
+        public=True,
         name="made",
         features=np.zeros((N_RECORDS, 1), dtype=np.float32),
         feature_names=("nothing",),

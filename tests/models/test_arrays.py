@@ -24,7 +24,13 @@ COLUMNS = {
     "race": ["x", "y", "x", "y", "x", "y", "x", "y"],
     "part": ["train"] * 4 + ["test"] * 4,
 }
-SAID = {"split_kind": "random", "dataset": "toy", "outcome": "benefit", "positive_label": "yes"}
+SAID = {
+    "public_data": True,
+    "split_kind": "random",
+    "dataset": "toy",
+    "outcome": "benefit",
+    "positive_label": "yes",
+}
 
 
 def release(frame, **changes):
@@ -337,6 +343,7 @@ def test_counts_against_a_loop():
         attribute="g",
         outcome="harm",
         seed=seed,
+        public_data=True,
     )
     for run in built.runs:
         for name, tables in run.groups.items():

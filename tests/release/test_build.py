@@ -20,6 +20,7 @@ from pcer.release import (
     SPLITS,
     Counted,
     CountedRun,
+    DisclosureRule,
     Entries,
     Exposure,
     PooledExposure,
@@ -34,7 +35,9 @@ from pcer.release import (
 
 SOURCE = Path(pcer.__file__).parent
 RECORDS = {"Release", "Subject", "Run", "GroupTables", "Confusion", "Provenance"}
-FACTS = ReleaseFacts(dataset="loans", outcome="benefit", split_kind="random")
+FACTS = ReleaseFacts(
+    disclosure=DisclosureRule(public=True), dataset="loans", outcome="benefit", split_kind="random"
+)
 CELL_COUNTS = np.arange(1, 17).reshape(2, 2, 4)
 
 

@@ -38,7 +38,7 @@ def full_release(form: str) -> dict[str, Any]:
     tables = {**FORMS[form], "exposure": {"a proxy": EXPOSURE}}
     tree = {
         "format": "pcer-release",
-        "version": 1,
+        "version": 2,
         "subject": {
             "dataset": "d",
             "attribute": "a",
@@ -53,11 +53,15 @@ def full_release(form: str) -> dict[str, Any]:
         "training": {
             "mechanism": "m",
             "split_kind": "random",
+            "unit_of_split": "person",
+            "effective_units": {"one": 10.0},
+            "stratified_by": "label",
             "config": {"a setting": {"inner": [1, None]}},
             "joint_privacy": [{"inner": 1.0}],
         },
         "runs": [
             {
+                "model": "a model",
                 "epsilon": 1.0,
                 "epsilon_by_accountant": {"an accountant": 0.5},
                 "dp_delta": 0.1,
@@ -69,15 +73,55 @@ def full_release(form: str) -> dict[str, Any]:
         ],
         "pooled_exposure": [
             {
+                "model": "a model",
                 "epsilon": 1.0,
                 "group": "one",
                 "proxy": "a proxy",
                 "value": 0.1,
                 "standard_error": 0.1,
+                "benefit_covariance": 0.0,
                 "n_records": 3,
                 "n_excluded": 1,
             }
         ],
+        "not_computed": {"another proxy": "one model only"},
+        "placebo": [
+            {
+                "model": "a model",
+                "epsilon": 1.0,
+                "proxy": "a proxy",
+                "groups": ["one", "two"],
+                "n_draws": 200,
+                "n_shown": 9,
+                "n_double": 1,
+                "p_value": 0.3,
+                "p_value_within_labels": 0.4,
+                "n_permutations": 999,
+            }
+        ],
+        "bounds": [
+            {
+                "model": "a model",
+                "epsilon": 1.0,
+                "group": "one",
+                "label": 1,
+                "kind": "receipt",
+                "mode": "held",
+                "accountant": "rdp",
+                "mean": 0.5,
+                "standard_error": 0.1,
+                "quantiles": {"median": 0.4},
+                "n_records": 3,
+            }
+        ],
+        "disclosure": {
+            "public_data": False,
+            "least_people": 10,
+            "small_groups": "join",
+            "memberships": 0,
+            "most_in_one_model": 0,
+            "n_coarse_tables": 0,
+        },
         "provenance": {
             "pcer_version": "1",
             "source_commit": "c",
@@ -166,6 +210,7 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
 def test_errors_name_what_is_not_a_field(form):
     whole = full_release(form)
     mappings = {"groups", "exposure", "config", "epsilon_by_accountant"}
+    mappings |= {"effective_units", "not_computed", "quantiles"}
     for place in places(whole):
         if isinstance(functools.reduce(operator.getitem, place, whole), dict):
             told = sentence_of(put(whole, (*place, "counts"), 3))
@@ -182,11 +227,10 @@ def test_errors_name_what_is_missing(form):
         tree = copy.deepcopy(whole)
         del functools.reduce(operator.getitem, place[:-1], tree)[place[-1]]
         if "field required" in (told := sentence_of(tree)):
-            as_counts = place[-1] == "accuracy"  # without one, it is counts that are missing
-            path = field_path((*place[:-1], "tp") if as_counts else place)
-            assert told.startswith(f"x: field {path}: field required")
+            assert told.startswith(f"x: field {field_path(place)}: field required")
             missing.add(place[-1])
-    cells = {"counts": set(COUNTS), "rates": {"accuracy", "positive_rate"}}[form]
+    cells = set(COUNTS) if form == "counts" else set()
+    cells |= {"n_draws", "n_shown", "n_double", "kind", "mode", "accountant", "mean"}
     always = {"dataset", "attribute", "groups", "outcome", "runs", "subject", "epsilon", "seed"}
     assert missing == {*always, *cells, "train", "test", "value", "group", "proxy"}
 

@@ -38,6 +38,7 @@ def planted(draw: int = 1) -> GroupedDataset:
     features[:, :20] += 0.6 * (2 * labels[:, None] - 1)
     labels[group == 1] = rng.permutation(labels[group == 1])
     return GroupedDataset(
+        public=True,
         name="planted",
         features=features,
         feature_names=tuple(f"f{k}" for k in range(N_FEATURES)),

@@ -40,6 +40,7 @@ def tiny_dataset() -> GroupedDataset:
     labels = (features[:, 0] + rng.normal(size=N) > 0).astype(np.int64)
     sex = rng.integers(0, 2, N)
     return GroupedDataset(
+        public=True,
         name="tiny",
         features=features,
         feature_names=("a", "b", "c"),

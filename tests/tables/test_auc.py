@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from pcer.errors import InputError
-from pcer.release import ReleaseFacts
+from pcer.release import DisclosureRule, ReleaseFacts
 from pcer.tables import membership
 from pcer.tables.auc import ScoreCounts, auc_from_counts
 from pcer.tables.count import RunKey, count_cells
@@ -18,7 +18,9 @@ from pcer.tables.membership import membership_scores
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns, open_predictions
 
-FACTS = ReleaseFacts(dataset="made up", outcome="harm", split_kind="random")
+FACTS = ReleaseFacts(
+    disclosure=DisclosureRule(public=True), dataset="made up", outcome="harm", split_kind="random"
+)
 COLUMNS = PredictionColumns(attributes=("sex",), membership_score="score")
 
 

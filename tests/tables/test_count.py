@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pcer.errors import InputError
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
-from pcer.release import ReleaseFacts
+from pcer.release import DisclosureRule, ReleaseFacts
 from pcer.tables.count import count_cells
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns, connect, open_predictions
@@ -24,7 +24,11 @@ COLUMNS = PredictionColumns(
     attributes=("sex",), epsilon="epsilon", seed="seed", split_id="split_id"
 )
 FACTS = ReleaseFacts(
-    dataset="made up", outcome="benefit", split_kind="random", positive_label="yes"
+    disclosure=DisclosureRule(public=True),
+    dataset="made up",
+    outcome="benefit",
+    split_kind="random",
+    positive_label="yes",
 )
 
 
@@ -70,6 +74,7 @@ def from_frame(frame):
         dataset="made up",
         outcome="benefit",
         positive_label="yes",
+        public_data=True,
     ).to_json()
 
 
@@ -154,6 +159,7 @@ def test_crossed_attributes_agree_with_the_auditors_counting():
         dataset="made up",
         outcome="benefit",
         positive_label="yes",
+        public_data=True,
     )
     assert list(ours) == ["sex", "race", "sex & race"]
     assert {name: one.to_json() for name, one in ours.items()} == {

@@ -16,7 +16,7 @@ from pcer.attacks.exposure import BudgetScores, pooled_exposures
 from pcer.attacks.single import log_odds
 from pcer.cli import app as cli
 from pcer.errors import InputError
-from pcer.release import ReleaseFacts
+from pcer.release import DisclosureRule, ReleaseFacts
 from pcer.tables import records
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
@@ -31,7 +31,13 @@ COLUMNS = PredictionColumns(
     epsilon="epsilon",
     record_id="id",
 )
-FACTS = ReleaseFacts(dataset="made", outcome="harm", split_kind="random", positive_label="yes")
+FACTS = ReleaseFacts(
+    disclosure=DisclosureRule(public=True),
+    dataset="made",
+    outcome="harm",
+    split_kind="random",
+    positive_label="yes",
+)
 SEXES, AGES = ("f", "m"), ("old", "young", None)
 
 
@@ -139,6 +145,7 @@ def test_splits_are_named_by_who_was_trained_on(frame):
         epsilon=frame["epsilon"],
         seed=frame["seed"],
         record_id=frame["id"],
+        public_data=True,
     )
     assert [run.split for run in release.runs] == [run.split for run in other.runs]
     assert len({run.split for run in release.runs}) == 2 * N_MODELS

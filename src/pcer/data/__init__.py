@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pcer.data import acs, adult, bios, compas
 from pcer.data.benchmarks import SOURCES, TASKS, load, task_at_hand
-from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, split, standardise
+from pcer.data.dataset import (
+    GroupedDataset,
+    ProtectedAttribute,
+    Split,
+    column_widths,
+    split,
+    standardise,
+)
 from pcer.data.fetch import DataFile, locate
 from pcer.data.listing import describe_datasets
 from pcer.data.own_table import OwnTable, TablePlan, read_table
@@ -30,6 +37,7 @@ __all__ = [
     "adult",
     "bios",
     "build",
+    "column_widths",
     "compas",
     "describe_datasets",
     "is_csv",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,11 +120,7 @@ class GroupedDataset:
     @property
     def column_widths(self) -> dict[str, int]:
         """How many features each column became; no value of a category is among the names."""
-        widths: dict[str, int] = {}
-        for name in self.feature_names:
-            column = name.partition("=")[0]
-            widths[column] = widths.get(column, 0) + 1
-        return widths
+        return column_widths(self.feature_names)
 
     def attribute(self, name: str) -> ProtectedAttribute:
         """The protected attribute of that name."""
@@ -134,6 +131,11 @@ class GroupedDataset:
         raise InputError(
             f"dataset {self.name!r} has no attribute {name!r}; choose one of: {known}."
         )
+
+
+def column_widths(feature_names: Iterable[str]) -> dict[str, int]:
+    """How many features each column became; what follows ``=`` in a name is a value, left out."""
+    return dict(Counter(name.partition("=")[0] for name in feature_names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

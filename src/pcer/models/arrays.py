@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
     CROSSING,
+    LEAST_PEOPLE,
     SPLITS,
     Coded,
+    DisclosureRule,
     Entries,
     Outcome,
     Release,
     ReleaseFacts,
     RunKey,
+    SmallGroups,
     SplitKind,
     Training,
     attribute_views,
@@ -33,6 +36,7 @@ from pcer.release import (
     named_columns,
     numbers_of,
     positive_name,
+    published_splits,
     recode,
     require_splits,
     required_column,
@@ -64,6 +68,11 @@ def release_from_predictions(
     dp_delta: float | None = None,
     training: Training | None = None,
     notes: Sequence[str] = (),
+    public_data: bool = False,
+    least_people: int = LEAST_PEOPLE,
+    small_groups: Literal["join", "withhold"] = "join",
+    certain_cells: bool = True,
+    secret: bytes = b"",
 ) -> Release:
     """Count predictions into a release.
 
@@ -90,6 +99,13 @@ def release_from_predictions(
         dp_delta: the delta of every model with a budget.
         training: what else is known of the training; its ``split_kind`` is replaced.
         notes: sentences to travel with the release.
+        public_data: whether anybody may have the records; then groups of any size are released.
+        least_people: of one group, label and part; a group with fewer is joined or withheld.
+        small_groups: "join" small groups into one, or "withhold" them.
+        certain_cells: release cells that tell someone's membership with certainty, and count
+            them; False coarsens those tables, at a loss of power that a note states.
+        secret: 16 to 64 bytes that key the splits' names where ``record_id`` gives them; without
+            one the splits of private records are numbered.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
@@ -97,7 +113,7 @@ def release_from_predictions(
     >>> release = release_from_predictions(
     ...     [1, 0, 1, 0], [1, 1, 0, 0], sensitive_features=["a", "b", "a", "b"],
     ...     split=["train", "train", "test", "test"], split_kind="random",
-    ...     dataset="toy", attribute="letter", outcome="benefit",
+    ...     dataset="toy", attribute="letter", outcome="benefit", public_data=True,
     ... )
     >>> release.runs[0].groups["a"].train.n
     1
@@ -110,6 +126,8 @@ def release_from_predictions(
         groups=groups,
         dp_delta=dp_delta,
         notes=notes,
+        disclosure=_rule(public_data, least_people, small_groups, certain_cells),
+        secret=secret,
         **_told(training),
     )
     columns = named_columns(sensitive_features, attribute)
@@ -181,6 +199,15 @@ class _Table:
             raise InputError("The table is empty; give at least one record per group and split.")
 
 
+def _rule(public: bool, least: int, small: str, certain: bool) -> DisclosureRule:
+    known = [rule.value for rule in SmallGroups]
+    if small not in known:
+        raise InputError(f"small_groups must be {known[0]!r} or {known[1]!r}, not {small!r}.")
+    return DisclosureRule(
+        public=public, least_people=least, small_groups=SmallGroups(small), certain_cells=certain
+    )
+
+
 def _told(training: Training | None) -> dict[str, Any]:
     """What is known of the training, but for the split's kind, which has to be said."""
     known = {} if training is None else dict(training)
@@ -196,12 +223,15 @@ def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
         positive=table.truth,
         predicted=table.guess,
     )
-    keys = [key._replace(split=_split_name(table, run)) for run, key in enumerate(runs.keys)]
+    names_of_splits = [_split_name(table, run, facts.secret) for run in range(len(runs.keys))]
+    if runs.records is not None:
+        names_of_splits = [*published_splits([str(name) for name in names_of_splits], facts)]
+    keys = [k._replace(split=s) for k, s in zip(runs.keys, names_of_splits, strict=True)]
     counted = count_entries(entries, keys, attribute=attribute, groups=names)
     return build_release(facts, counted, file="predictions")
 
 
-def _split_name(table: _Table, run: int) -> str | None:
+def _split_name(table: _Table, run: int, secret: bytes) -> str | None:
     """The split's name as given, or a digest of who is in its training part."""
     rows, runs, key = table.runs.codes == run, table.runs, table.runs.keys[run]
     if runs.records is not None:
@@ -212,7 +242,7 @@ def _split_name(table: _Table, run: int) -> str | None:
                 f"and seed {key.seed}; give every model its own epsilon and seed."
             )
         trained = np.unique(runs.records.codes[rows & (table.split == 0)])
-        return split_digest(runs.records.names[code] for code in trained)
+        return split_digest((runs.records.names[code] for code in trained), secret=secret)
     if runs.split_ids is None:
         return None
     used = np.unique(runs.split_ids[rows])

@@ -12,6 +12,7 @@ from pcer.release.build import (
     RunKey,
     build_release,
     count_entries,
+    published_splits,
     regrouped,
     regrouping_of,
     split_digest,
@@ -41,6 +42,7 @@ from pcer.release.disclosure import (
     GivenAway,
     Regrouping,
     SmallGroups,
+    allowed_groups,
     given_away,
 )
 from pcer.release.format import (
@@ -97,6 +99,7 @@ __all__ = [
     "SplitKind",
     "Subject",
     "Training",
+    "allowed_groups",
     "attribute_views",
     "build_release",
     "carried_costs",
@@ -111,6 +114,7 @@ __all__ = [
     "positive_name",
     "proxies",
     "proxy_named",
+    "published_splits",
     "read_release",
     "recode",
     "regrouped",

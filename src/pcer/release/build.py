@@ -24,11 +24,12 @@ from pcer.release.disclosure import (
     NOBODY,
     Detail,
     DisclosureRule,
+    GivenAway,
     Regrouping,
+    allowed_groups,
     coarsened,
     coarsening_note,
     given_away,
-    regroup,
 )
 from pcer.release.format import (
     FORMAT,
@@ -69,6 +70,7 @@ class ReleaseFacts:
         joint_privacy: what releasing all models together costs.
         dp_delta: the delta of every model with a budget.
         data_digest: names the data.
+        secret: keys the names of splits that are known by who is in them; it is never written.
         source: the source that trained the models, where that was pcer.
         notes: sentences to travel with the release.
     """
@@ -88,6 +90,7 @@ class ReleaseFacts:
     joint_privacy: Any = None
     dp_delta: float | None = None
     data_digest: str | None = None
+    secret: bytes = field(default=b"", repr=False)
     source: SourceState = field(default_factory=SourceState)
     notes: Sequence[str] = ()
 
@@ -209,14 +212,8 @@ def count_entries(
 
 def regrouping_of(facts: ReleaseFacts, counted: Counted) -> Regrouping:
     """Which groups may be released; whoever attacks groups joins them by this before."""
-    rule = facts.disclosure
-    return regroup(
-        np.stack([_people(run) for run in counted.runs]),
-        counted.groups,
-        attribute=counted.attribute,
-        least=1 if rule.public else rule.least_people,
-        rule=rule.small_groups,
-    )
+    people = _five_way(counted).sum(axis=-1)
+    return allowed_groups(facts.disclosure, people, counted.groups, attribute=counted.attribute)
 
 
 def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
@@ -248,7 +245,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         InputError: one sentence with the path to the field and the remedy.
     """
     _require_two_groups(counted, file)
-    counted = regrouped(counted, regrouping_of(facts, counted))
+    if counted.runs:
+        counted = regrouped(counted, regrouping_of(facts, counted))
     detail = _detail(facts.disclosure, counted)
     note = coarsening_note(detail, counted.groups)
     counted = replace(counted, notes=[*counted.notes, *([note] if note else [])])
@@ -280,6 +278,22 @@ def split_digest(trained: Iterable[str], *, secret: bytes = b"") -> str:
     if secret:
         return "hmac-sha256:" + hmac.new(secret, text, hashlib.sha256).hexdigest()[:16]
     return "sha256:" + hashlib.sha256(text).hexdigest()[:16]
+
+
+def published_splits(digests: Sequence[str], facts: ReleaseFacts) -> list[str]:
+    """Names of splits that tell nothing about who is in them.
+
+    Digests of public records, or keyed ones, are published as they are; others become numbers, in
+    the order in which splits first occur.
+
+    >>> facts = ReleaseFacts(dataset="toy", outcome="harm", split_kind="random")
+    >>> published_splits(["b", "a", "b"], facts)
+    ['split 1', 'split 2', 'split 1']
+    """
+    if facts.disclosure.public or facts.secret:
+        return list(digests)
+    number = {digest: k for k, digest in enumerate(dict.fromkeys(digests), start=1)}
+    return [f"split {number[digest]}" for digest in digests]
 
 
 def _sums(index: IntArray, n: IntArray | None, size: int) -> IntArray:
@@ -319,11 +333,6 @@ def _subject(facts: ReleaseFacts, counted: Counted) -> dict[str, Any]:
     }
 
 
-def _people(run: CountedRun) -> IntArray:
-    """(split, group, label) numbers of records."""
-    return np.asarray(run.cells.reshape(*run.cells.shape[:2], 2, 2).sum(axis=-1))
-
-
 def _joined(cells: IntArray, regrouping: Regrouping) -> IntArray:
     joined = np.zeros((cells.shape[0], len(regrouping.names), cells.shape[2]), dtype=np.int64)
     for group, place in enumerate(regrouping.place.tolist()):
@@ -334,19 +343,19 @@ def _joined(cells: IntArray, regrouping: Regrouping) -> IntArray:
 
 def _five_way(counted: Counted) -> IntArray:
     """(model, split, group, label, predicted) counts."""
-    cells = np.stack([run.cells for run in counted.runs])
-    return cells.reshape(*cells.shape[:3], 2, 2)
+    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
+    return cells.reshape(len(counted.runs), len(SPLITS), -1, 2, 2)
 
 
 def _detail(rule: DisclosureRule, counted: Counted) -> IntArray:
     """(model, group) how much of each table is released."""
-    if rule.certain_cells:
+    if rule.certain_cells or not counted.runs:
         return np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
     return coarsened(_five_way(counted))
 
 
 def _disclosure(rule: DisclosureRule, counted: Counted, detail: IntArray) -> dict[str, Any]:
-    told = given_away(_five_way(counted), detail)
+    told = given_away(_five_way(counted), detail) if counted.runs else GivenAway(0, 0, 0)
     limits = {"least_people": rule.least_people, "small_groups": rule.small_groups.value}
     return {
         "public_data": rule.public,

@@ -118,6 +118,17 @@ def regroup(
     return _without(taken, names, least=least, rule=rule)
 
 
+def allowed_groups(
+    rule: DisclosureRule, people: IntArray, names: tuple[str, ...], *, attribute: str
+) -> Regrouping:
+    """The groups that a rule lets out; of public records all, as they are."""
+    if rule.public:
+        return Regrouping(names=names, place=np.arange(len(names), dtype=np.int64))
+    return regroup(
+        people, names, attribute=attribute, least=rule.least_people, rule=rule.small_groups
+    )
+
+
 def _complemented(
     people: IntArray, small: list[int], *, least: int, rule: SmallGroups
 ) -> list[int]:

@@ -56,6 +56,9 @@ Epsilon = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
+Rates = TypeVar("Rates", "TrainRates", "TestRates")
+
+
 class Confusion(Record):
     """Confusion table of one group in one split."""
 
@@ -70,6 +73,12 @@ class Confusion(Record):
         return self.tp + self.fp + self.tn + self.fn
 
 
+def _require_size_or_accuracy(table: Rates) -> Rates:
+    if table.accuracy is None and table.n is None:
+        raise ValueError("must hold tp, fp, tn and fn, or at least accuracy or n")
+    return table
+
+
 class TrainRates(Record):
     """Rates-only form of the training split. Without ``n`` nothing can be resolved.
 
@@ -78,6 +87,8 @@ class TrainRates(Record):
 
     accuracy: Rate | None = None
     n: Count | None = None
+
+    _says_something = model_validator(mode="after")(_require_size_or_accuracy)
 
 
 class TestRates(Record):
@@ -88,6 +99,8 @@ class TestRates(Record):
     accuracy: Rate | None = None
     positive_rate: Rate | None = None
     n: Count | None = None
+
+    _says_something = model_validator(mode="after")(_require_size_or_accuracy)
 
 
 class Exposure(Record):

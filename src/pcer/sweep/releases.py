@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,11 +27,13 @@ from pcer.release import (
     SPLITS,
     Counted,
     CountedRun,
+    DisclosureRule,
     Exposure,
     PooledExposure,
     Release,
     ReleaseFacts,
     RunKey,
+    allowed_groups,
     build_release,
     source_state,
 )
@@ -58,6 +61,10 @@ class Trained(Protocol):
     @property
     def secret(self) -> bytes:
         """What was mixed into the streams."""
+
+    @property
+    def disclosure(self) -> DisclosureRule:
+        """What may be let out about few people, or about one."""
 
 
 ModelTable = tuple[IntArray, dict[str, dict[str, Exposure]]]
@@ -91,11 +98,33 @@ def build_releases(
         n_processes: how many attacks run at the same time; the result is the same bytes.
     """
     facts = _facts(sweep, scores, notes)
-    attacked = attack_models(sweep, scores, n_processes=n_processes)
+    allowed = [_allowed(facts, sweep, name, scores) for name in sweep.attributes]
+    attributes = [attribute for attribute, _ in allowed]
+    attacked = attack_models(sweep, scores, attributes=attributes, n_processes=n_processes)
     return {
-        name: _release(facts, sweep.dataset.attribute(name), scores, splits, budgets)
-        for name, budgets in zip(sweep.attributes, attacked, strict=True)
+        attribute.name: _release(facts, attribute, scores, splits, budgets, note)
+        for (attribute, note), budgets in zip(allowed, attacked, strict=True)
     }
+
+
+def _allowed(
+    facts: ReleaseFacts, sweep: Trained, name: str, scores: Predictions
+) -> tuple[ProtectedAttribute, str]:
+    """An attribute's groups as they may be released, joined before any attack; and a note."""
+    attribute = sweep.dataset.attribute(name)
+    people = _people(attribute, sweep.dataset.labels, scores.member)
+    found = allowed_groups(facts.disclosure, people, attribute.group_names, attribute=name)
+    codes = found.apply(attribute.codes)
+    return replace(attribute, group_names=found.names, codes=codes), found.note
+
+
+def _people(attribute: ProtectedAttribute, labels: IntArray, member: BoolArray) -> IntArray:
+    """(seed, split, group, label) numbers of records."""
+    n_groups, known = len(attribute.group_names), attribute.codes >= 0
+    cell = 2 * attribute.codes[known] + labels[known]
+    parts = [[cell[inside], cell[~inside]] for inside in member[:, known]]
+    counts = [[np.bincount(part, minlength=2 * n_groups) for part in both] for both in parts]
+    return np.array(counts, dtype=np.int64).reshape(len(member), len(SPLITS), n_groups, 2)
 
 
 def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
@@ -104,13 +133,15 @@ def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> Release
         dataset=dataset.name,
         outcome=dataset.outcome,
         split_kind="random",
+        stratified_by="label",
+        disclosure=replace(sweep.disclosure, public=dataset.public),
         positive_label=dataset.positive_label,
         unit_of_privacy="record",
         mechanism="dp-sgd" if private else "sgd",
         config=release_config(sweep),
         joint_privacy=_joint_privacy(sweep, scores, private),
         dp_delta=sweep.config.dp_delta,
-        data_digest=f"sha256:{dataset.digest}",
+        data_digest=dataset.published_digest(sweep.secret),
         source=source_state(),
         notes=(*dataset.notes, *notes),
     )
@@ -122,6 +153,7 @@ def _release(
     scores: Predictions,
     splits: Mapping[int, Split],
     attacked: Sequence[Attacked],
+    note: str,
 ) -> Release:
     runs = tuple(
         _run(budget, seed, splits[seed].id, table)
@@ -136,22 +168,29 @@ def _release(
         n_records=len(attribute.codes),
         n_missing_group=attribute.n_missing,
         pooled=[row for one in attacked for row in one.pooled],
-        notes=[*pooled_notes(len(scores.seeds)), *alarms],
+        notes=[*([note] if note else []), *pooled_notes(len(scores.seeds)), *alarms],
     )
     return build_release(facts, counted, file=facts.dataset)
 
 
 def attack_models(
-    sweep: Trained, scores: Predictions, *, n_processes: int = 1
+    sweep: Trained,
+    scores: Predictions,
+    *,
+    attributes: Sequence[ProtectedAttribute] | None = None,
+    n_processes: int = 1,
 ) -> list[list[Attacked]]:
     """For every attribute and budget what the attacks found.
 
     Args:
         sweep: what was trained.
         scores: what the models say.
+        attributes: the groups that may be released; those of the dataset if None.
         n_processes: how many attacks run at the same time.
     """
-    views = [_views(sweep, scores, b) for b in range(len(scores.budgets))]
+    if attributes is None:
+        attributes = [sweep.dataset.attribute(name) for name in sweep.attributes]
+    views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
     budgets = [(one, budget.epsilon) for one, budget in zip(views, scores.budgets, strict=True)]
     delta = sweep.config.dp_delta
     bounded = len(scores.seeds) >= LEAST_MODELS
@@ -180,7 +219,9 @@ def _run_all(tasks: Sequence[Task], n_processes: int) -> list[Any]:
     return found
 
 
-def _views(sweep: Trained, scores: Predictions, b: int) -> list[BudgetScores]:
+def _views(
+    sweep: Trained, attributes: Sequence[ProtectedAttribute], scores: Predictions, b: int
+) -> list[BudgetScores]:
     """The models of a budget beside every attribute; all share the same arrays."""
     logits = scores.logits[b]
     return [
@@ -191,7 +232,7 @@ def _views(sweep: Trained, scores: Predictions, b: int) -> list[BudgetScores]:
             group=attribute.codes,
             group_names=attribute.group_names,
         )
-        for attribute in map(sweep.dataset.attribute, sweep.attributes)
+        for attribute in attributes
     ]
 
 
@@ -250,11 +291,12 @@ def _two_by_two(member: BoolArray, predicted: BoolArray, mask: BoolArray) -> lis
 
 
 def release_config(sweep: Trained) -> dict[str, Any]:
-    """The settings as a release states them: with the features, and whether noise is secret."""
+    """The settings as a release states them: columns by width, and whether noise is secret."""
     return {
         **sweep.config.to_dict(),
-        "features": list(sweep.dataset.feature_names),
+        "columns": sweep.dataset.column_widths,
         "noise_from_secret": bool(sweep.secret),
+        "split_from_secret": bool(sweep.secret),
     }
 
 

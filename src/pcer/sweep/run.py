@@ -11,17 +11,17 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.data import GroupedDataset, Split, split
+from pcer.data import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, write_files
-from pcer.release import read_release
+from pcer.release import DisclosureRule, read_release
 from pcer.store import (
     Key,
     finished_blocks,
@@ -54,6 +54,8 @@ from pcer.train import (
 )
 
 INDEX, MEMBERS = "index.json", "membership.npy"
+ADDED = {**ADDED_SETTINGS, "split_from_secret": False}
+"""What stood for younger settings in folders and releases of older versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,9 @@ class Sweep:
         budgets: epsilons; infinity for no privacy.
         seeds: one split and one model per budget each.
         config: the training settings.
-        secret: mixed into every random stream; see ``pcer.train.train_seeds``.
+        secret: mixed into every random stream, the splits and the digests; see
+            ``pcer.train.train_seeds``. Records that are not public need one.
+        disclosure: what a release may let out about few people, or about one.
     """
 
     dataset: GroupedDataset
@@ -75,22 +79,29 @@ class Sweep:
     seeds: tuple[int, ...]
     config: TrainConfig
     secret: bytes = b""
+    disclosure: DisclosureRule = field(default_factory=DisclosureRule)
 
     def __post_init__(self) -> None:
+        if not (self.secret or self.dataset.public):
+            raise InputError(
+                f"dataset {self.dataset.name!r} is not public, so its noise, splits and digests "
+                "need a secret of 16 to 64 bytes; give one, or say that the records are public."
+            )
         for name in self.attributes:
             self.dataset.attribute(name)
-        for field in ("attributes", "budgets", "seeds"):
-            values = getattr(self, field)
+        for kind in ("attributes", "budgets", "seeds"):
+            values = getattr(self, kind)
             if not values or len(set(values)) < len(values):
-                raise InputError(f"{field} must name each at least one, and none twice: {values}.")
+                raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the score files of this sweep depend on, besides seed and budget."""
         return {
             "dataset": self.dataset.name,
-            "data_digest": self.dataset.digest,
+            "data_digest": self.dataset.published_digest(self.secret).partition(":")[2],
             "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
+            "split_from_secret": bool(self.secret),
             **self.config.to_dict(),
         }
 
@@ -128,9 +139,11 @@ def run_sweep(
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with owned(work):
-        keep_settings(work, sweep.settings, added=ADDED_SETTINGS)
+        keep_settings(work, sweep.settings, added=ADDED)
         _checked_releases(sweep, paths)
-        splits = {seed: split(sweep.dataset, seed=seed) for seed in sweep.seeds}
+        splits = {
+            seed: split(sweep.dataset, seed=seed, secret=sweep.secret) for seed in sweep.seeds
+        }
         data = _training_data(sweep.dataset, splits)
         budgets = _calibrated(sweep, data.n_train)
         notes = _version_notes(work, plan_models(budgets, sweep.seeds))
@@ -249,10 +262,11 @@ class _OldRelease(NamedTuple):
 
 def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]:
     """The releases that are there; never overwrite one of other settings, data or more models."""
-    wanted = {"data_digest": f"sha256:{sweep.dataset.digest}", **release_config(sweep)}
+    digest = sweep.dataset.published_digest(sweep.secret)
+    wanted = {**release_config(sweep), "data_digest": digest}
     found = {path: _read_old(path) for path in paths.values() if path.exists()}
     for path, old in found.items():
-        require_same_settings(old.settings, wanted, added=ADDED_SETTINGS, where=path)
+        require_same_settings(old.settings, wanted, added=ADDED, where=path)
         if dropped := len(old.models - _wanted(sweep)):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
@@ -270,7 +284,10 @@ def _read_old(path: Path) -> _OldRelease:
 def _read_state(path: Path, state: tuple[int, ...]) -> _OldRelease:
     """A release is large and asked for before, at and after the start: read it once as it is."""
     release = read_release(path)
-    settings = {"data_digest": release.provenance.data_digest, **(release.training.config or {})}
+    config: dict[str, Any] = dict(release.training.config or {})
+    if isinstance(names := config.pop("features", None), list):  # version 1 named every feature
+        config["columns"] = column_widths(map(str, names))
+    settings = {"data_digest": release.provenance.data_digest, **config}
     return _OldRelease(settings, {(run.budget, run.seed) for run in release.runs})
 
 

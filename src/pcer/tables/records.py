@@ -52,6 +52,7 @@ def records_by_budget(
     rows: Mapping[RunKey, int],
     *,
     positive: Any = None,
+    secret: bytes = b"",
     file: str = "the table",
 ) -> Iterator[BudgetRecords]:
     """Budget by budget, ascending, every record of every model.
@@ -61,6 +62,7 @@ def records_by_budget(
         columns: which column holds what; names a record id and a score.
         rows: how many rows each model has.
         positive: which label is positive; needed unless labels are 0 and 1, or booleans.
+        secret: keys the names of splits.
         file: the name that errors call the table by.
 
     Raises:
@@ -73,11 +75,17 @@ def records_by_budget(
         _require_alike(epsilon, [rows[run] for run in runs], file)
         part = of_runs(_named(table, columns), columns, runs)
         ordered = part.order_by([RUN_SEED, str(columns.record_id)])
-        yield _records(executed(ordered, file=file), columns, runs, positive, file)
+        found = executed(ordered, file=file)
+        yield _records(found, columns, runs, positive, secret, file)
 
 
 def _records(
-    found: Any, columns: PredictionColumns, runs: list[RunKey], positive: Any, file: str
+    found: Any,
+    columns: PredictionColumns,
+    runs: list[RunKey],
+    positive: Any,
+    secret: bytes,
+    file: str,
 ) -> BudgetRecords:
     def same(name: str) -> Coded:
         return _same(found, name, len(runs), file)
@@ -95,7 +103,8 @@ def _records(
         member=member,
         groups=tuple(same(name) for name in columns.attributes),
         splits=tuple(
-            split_digest(ids.names[code] for code in ids.codes[inside]) for inside in member
+            split_digest((ids.names[code] for code in ids.codes[inside]), secret=secret)
+            for inside in member
         ),
     )
 

@@ -20,6 +20,7 @@ from pcer.release import (
     Entries,
     Exposure,
     PooledExposure,
+    Regrouping,
     Release,
     ReleaseFacts,
     RunKey,
@@ -28,7 +29,9 @@ from pcer.release import (
     count_entries,
     cross,
     proxies,
+    published_splits,
     recode,
+    regrouping_of,
 )
 from pcer.tables.auc import Auc, auc_from_counts
 from pcer.tables.count import Cell, count_cells
@@ -64,9 +67,10 @@ def releases_from_table(
     table, file = open_predictions(source, backend=backend)
     columns = columns.completed(table.columns)
     cells = count_cells(table, columns, positive=facts.positive_label, file=file)
-    views = attribute_views(columns.attributes)
-    if facts.groups is not None and len(views) > 1:
+    positions = attribute_views(columns.attributes)
+    if facts.groups is not None and len(positions) > 1:
         raise InputError("the order of groups can be given for one attribute only.")
+    views = {name: _view(name, where, cells, facts, file) for name, where in positions.items()}
     rows, exposed = _rows_per_run(cells), {name: _Exposed() for name in views}
     if columns.membership_score or columns.loss:
         for run, scores in membership_scores(
@@ -75,15 +79,52 @@ def releases_from_table(
             for name, view in views.items():
                 exposed[name].aucs.update(_aucs(run, scores, view))
     if columns.record_id:
-        names = {name: _group_names(cells, view, facts) for name, view in views.items()}
         for budget in records_by_budget(
-            table, columns, rows, positive=facts.positive_label, file=file
+            table, columns, rows, positive=facts.positive_label, secret=facts.secret, file=file
         ):
-            _compare_records(budget, views, names, exposed)
+            _compare_records(budget, views, exposed)
     return {
         name: _release(name, view, cells, exposed[name], facts, file)
         for name, view in views.items()
     }
+
+
+@dataclass(frozen=True)
+class _View:
+    """The groups of one release: which columns make them up, and which may be released."""
+
+    where: tuple[int, ...]
+    found: tuple[str, ...]
+    """Names as the table has them."""
+    allowed: Regrouping
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The groups that are released."""
+        return self.allowed.names
+
+    def position(self, groups: Groups) -> int:
+        """Of a row's group among those released; -1 where it is in none."""
+        name = _group(groups, self.where)
+        at = self.found.index(name) if name in self.found else -1
+        return int(self.allowed.apply(np.array([at]))[0])
+
+
+def _view(
+    attribute: str, where: tuple[int, ...], cells: list[Cell], facts: ReleaseFacts, file: str
+) -> _View:
+    names = {_group(cell.groups, where) for cell in cells} - {None}
+    found = facts.group_names(str(name) for name in names)
+    whole = Regrouping(names=found, place=np.arange(len(found), dtype=np.int64))
+    view = _View(where, found, whole)
+    if len(found) < 2:
+        return view  # the builder says what is wrong with it
+    runs = _ordered_runs(cells)
+    counted = count_entries(_entries(cells, runs, view), runs, attribute=attribute, groups=found)
+    try:
+        return _View(where, found, regrouping_of(facts, counted))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -98,8 +139,7 @@ class _Exposed:
 
 def _compare_records(
     budget: BudgetRecords,
-    views: Mapping[str, tuple[int, ...]],
-    names: Mapping[str, tuple[str, ...]],
+    views: Mapping[str, _View],
     exposed: Mapping[str, _Exposed],
 ) -> None:
     """Each record with itself over the models of one budget, for the groups of every view."""
@@ -109,10 +149,12 @@ def _compare_records(
             logits=logits,
             labels=labels,
             member=budget.member,
-            group=recode(cross([budget.groups[i] for i in view]), names[name]),
-            group_names=names[name],
+            group=view.allowed.apply(
+                recode(cross([budget.groups[i] for i in view.where]), view.found)
+            ),
+            group_names=view.names,
         )
-        for name, view in views.items()
+        for view in views.values()
     ]
     epsilon = budget.runs[0].epsilon
     found = pooled_exposures_of(scores, epsilon=math.inf if epsilon is None else epsilon)
@@ -128,38 +170,30 @@ def _group(groups: Groups, view: tuple[int, ...]) -> str | None:
     return None if None in parts else CROSSING.join(map(str, parts))
 
 
-def _aucs(
-    run: RunKey, scores: RunScores, view: tuple[int, ...]
-) -> Iterable[tuple[tuple[RunKey, str], Auc]]:
-    for name in sorted({_group(groups, view) for groups in scores} - {None}, key=str):
-        auc = auc_from_counts(
-            [part for groups, part in scores.items() if _group(groups, view) == name]
-        )
+def _aucs(run: RunKey, scores: RunScores, view: _View) -> Iterable[tuple[tuple[RunKey, str], Auc]]:
+    for at, name in enumerate(view.names):
+        parts = [part for groups, part in scores.items() if view.position(groups) == at]
+        auc = auc_from_counts(parts) if parts else None
         if auc is not None:
-            yield (run, str(name)), auc
+            yield (run, name), auc
 
 
-def _group_names(
-    cells: Sequence[Cell], view: tuple[int, ...], facts: ReleaseFacts
-) -> tuple[str, ...]:
-    found = {_group(cell.groups, view) for cell in cells}
-    return facts.group_names(name for name in found if name is not None)
+def _ordered_runs(cells: Sequence[Cell]) -> list[RunKey]:
+    return sorted({cell.run for cell in cells}, key=lambda run: run.order)
 
 
 def _release(
     attribute: str,
-    view: tuple[int, ...],
+    view: _View,
     cells: list[Cell],
     exposed: _Exposed,
     facts: ReleaseFacts,
     file: str,
 ) -> Release:
-    names = _group_names(cells, view, facts)
-    runs = sorted({cell.run for cell in cells}, key=lambda run: run.order)
-    keys = [run._replace(split=run.split or exposed.splits.get(run)) for run in runs]
+    names, runs = view.names, _ordered_runs(cells)
+    keys = _named_splits(runs, exposed.splits, facts)
     found = [[exposed.aucs.get((run, name)) for name in names] for run in runs]
-    entries = _entries(cells, runs, [_group(cell.groups, view) for cell in cells], names)
-    counted = count_entries(entries, keys, attribute=attribute, groups=names)
+    counted = count_entries(_entries(cells, runs, view), keys, attribute=attribute, groups=names)
     counted = replace(
         counted,
         runs=tuple(
@@ -167,23 +201,33 @@ def _release(
             for run, aucs in zip(counted.runs, found, strict=True)
         ),
         pooled=exposed.pooled,
-        notes=[*counted.notes, *_bin_note(exposed.aucs.values()), *exposed.notes],
+        notes=[
+            *counted.notes,
+            *([view.allowed.note] if view.allowed.changes else []),
+            *_bin_note(exposed.aucs.values()),
+            *exposed.notes,
+        ],
     )
     return build_release(facts, counted, file=file)
 
 
-def _entries(
-    cells: Sequence[Cell],
-    runs: Sequence[RunKey],
-    groups: Sequence[str | None],
-    names: Sequence[str],
-) -> Entries:
+def _named_splits(
+    runs: Sequence[RunKey], digests: Mapping[RunKey, str], facts: ReleaseFacts
+) -> list[RunKey]:
+    """The models with their splits' names: the table's own, or those that record ids give."""
+    known = [run for run in runs if run.split is None and run in digests]
+    names = published_splits([digests[run] for run in known], facts)
+    named = dict(zip(known, names, strict=True))
+    return [run._replace(split=run.split or named.get(run)) for run in runs]
+
+
+def _entries(cells: Sequence[Cell], runs: Sequence[RunKey], view: _View) -> Entries:
     run_at = {run: position for position, run in enumerate(runs)}
-    group_at: dict[str | None, int] = {name: position for position, name in enumerate(names)}
+    group_at = {groups: view.position(groups) for groups in {cell.groups for cell in cells}}
     return Entries(
         run=_whole(run_at[cell.run] for cell in cells),
         split=_whole(SPLITS.index(cell.split) for cell in cells),
-        group=_whole(group_at.get(group, -1) for group in groups),
+        group=_whole(group_at[cell.groups] for cell in cells),
         positive=np.array([cell.positive for cell in cells]),
         predicted=np.array([cell.predicted for cell in cells]),
         n=_whole(cell.n for cell in cells),
