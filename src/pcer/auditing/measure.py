@@ -202,7 +202,9 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
     splits. Only a cost from counts has such a picture.
     """
     panel, luck = measured.panel, measured.luck
-    known = plan.proxy.is_from_counts and np.isfinite(measured.benefit).all()
+    known = plan.proxy.is_from_counts and bool(
+        np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all()
+    )
     if luck is None or not known:
         return None
     rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon)
@@ -262,6 +264,8 @@ def _split_means(
         return None, "group sizes (n) are not in the release"
     if plan.proxy.is_from_counts:
         difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+        if not np.isfinite(difference).all():
+            return None, "some group's accuracy is withheld in some model"
         return _averaged(panel, difference - luck.mean, luck.variance, benefit), None
     if plan.cost in panel.pooled:
         pooled = panel.pooled[plan.cost]
@@ -291,22 +295,28 @@ def _averaged(
 
 
 def _luck(panel: Panel) -> SplitLuck:
-    if panel.train is not None and panel.test is not None:
-        return split_luck(panel.train, panel.test)
-    return split_luck_of_rates(
+    """By label where a table has counts; of rates, with one stratum for the whole group."""
+    rates = split_luck_of_rates(
         panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
     )
+    if panel.train is None or panel.test is None:
+        return rates
+    counts = split_luck(panel.train, panel.test)
+    known = np.isfinite(counts.variance)
+    return SplitLuck(*(np.where(known, *both) for both in zip(counts, rates, strict=True)))
 
 
 def _tables_of(panel: Panel, seed: int) -> tuple[Counts, Counts]:
     """One run's counts; of rates the nearest whole numbers, as one stratum."""
-    if panel.train is not None and panel.test is not None:
-        return (
-            Counts(*(part[seed] for part in panel.train)),
-            Counts(*(part[seed] for part in panel.test)),
-        )
     tables = (panel.n_train, panel.train_accuracy), (panel.n_test, panel.test_accuracy)
     train, test = (_one_stratum(n[seed], rate[seed]) for n, rate in tables)
+    if panel.train is not None and panel.test is not None:
+        known = np.isfinite(panel.train.n[seed] + panel.test.n[seed])
+        counts = ((panel.train, train), (panel.test, test))
+        train, test = (
+            Counts(*(np.where(known, a[seed], b) for a, b in zip(have, rest, strict=True)))
+            for have, rest in counts
+        )
     return train, test
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from pcer import metrics
 from pcer.auditing.agreement import agreement
 from pcer.auditing.comparison import algorithm1, compare
+from pcer.auditing.disclosed import disclosed
 from pcer.auditing.file import (
     Audit,
     AuditSubject,
@@ -43,6 +44,7 @@ from pcer.auditing.measure import (
 from pcer.auditing.null import noise_level
 from pcer.auditing.verdict import BudgetVerdict, Verdict, strongest
 from pcer.auditing.words import account
+from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import Release, panels
 from pcer.statistics import SIGNIFICANCE, detectable, sign_test
@@ -64,6 +66,7 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
         PlanError: the plan names a cost, benefit or group that the release does not carry.
     """
     plan = Plan() if plan is None else plan
+    _require_one_model(release)
     by_budget = panels(release)
     require_available(by_budget, plan)
     pairs = pairs_of(by_budget, plan)
@@ -87,8 +90,17 @@ def audit(release: Release, plan: Plan | None = None) -> Audit:
         ),
         agreement=agreement(by_cost, pairs, plan),
         verdict=strongest(budget.verdict for budget in budgets),
-        account=account(budgets, subject, plan),
+        account=[*account(budgets, subject, plan), *disclosed(release)],
     )
+
+
+def _require_one_model(release: Release) -> None:
+    models = sorted({run.model or "(no name)" for run in release.runs})
+    if len(models) > 1:
+        raise InputError(
+            f"runs[].model: the release holds {len(models)} models ({', '.join(models[:3])}...), "
+            "and this version of pcer audits one; write a release for each."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -29,6 +29,7 @@ from pcer.cli.machine import peak_memory, processor
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, not_installed
 from pcer.files import make_folder, write_files
+from pcer.release import DisclosureRule, SmallGroups
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -68,6 +69,36 @@ def from_options(kind: type[Settings], said: Mapping[str, Any], **named: Any) ->
         return kind(**{**plain, **named})
     except ValueError as error:
         raise InputError(str(error)) from None
+
+
+def disclosure_rule(said: Mapping[str, Any]) -> DisclosureRule:
+    """What the options let out about few people, or about one."""
+    return DisclosureRule(
+        public=said["public_data"],
+        least_people=said["least_people"],
+        small_groups=SmallGroups(said["small_groups"]),
+        certain_cells=said["certain_cells"],
+    )
+
+
+PublicData = Annotated[
+    bool,
+    typer.Option(
+        "--public-data", help="Anybody may have the records: exact tables of groups of any size."
+    ),
+]
+LeastPeople = Annotated[
+    int,
+    typer.Option(min=1, help="Of one group, label and part; smaller groups are not released."),
+]
+SmallGroupsRule = Annotated[
+    Literal["join", "withhold"], typer.Option(help="What becomes of groups with fewer people.")
+]
+CertainCells = Annotated[
+    bool,
+    typer.Option(help="Release cells that tell someone's membership with certainty, or coarsen."),
+]
+"""Options of every verb that writes releases."""
 
 
 def with_defaults(load: Callable[[], Iterable[type[DataclassInstance]]]) -> type[TyperCommand]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,11 @@ from pcer.cli.parts import (
     STDOUT,
     TABLES,
     WIDTH,
+    CertainCells,
+    LeastPeople,
+    PublicData,
+    SmallGroupsRule,
+    disclosure_rule,
     folder_for,
     from_options,
     give,
@@ -25,7 +31,9 @@ from pcer.cli.parts import (
     working,
 )
 from pcer.errors import InputError
+from pcer.release import LEAST_PEOPLE
 from pcer.report import Table, to_rich
+from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
     from pcer.release import Release
@@ -93,6 +101,13 @@ def release(
         list[str] | None,
         typer.Option("--note", help="Sentence that travels with the release; repeatable."),
     ] = None,
+    public_data: PublicData = False,
+    least_people: LeastPeople = LEAST_PEOPLE,
+    small_groups: SmallGroupsRule = "join",
+    certain_cells: CertainCells = True,
+    secret_file: Annotated[
+        Path | None, typer.Option(help="Secret that keys splits' names, with --record-id.")
+    ] = None,
     backend: Annotated[
         str | None, typer.Option(help="duckdb, pyspark, or an Ibis address with ://.")
     ] = None,
@@ -105,7 +120,7 @@ def release(
 
     labels = {} if y_score is None else {"y_pred": None}
     columns = from_options(PredictionColumns, said, **labels)
-    facts = from_options(ReleaseFacts, said)
+    facts = from_options(ReleaseFacts, said, disclosure=disclosure_rule(said), secret=_secret(said))
     with working("Counting"):
         made = releases_from_table(table, columns, facts, backend=backend)
     _write(made, out)
@@ -142,6 +157,18 @@ def _complete(said: dict[str, Any]) -> dict[str, Any]:
         raise InputError("name at least one column with --attribute.")
     groups = said["groups"] and said["groups"].split(",")
     return {**said, "dataset": said["dataset"] or _stem(said["table"]), "groups": groups}
+
+
+def _secret(said: Mapping[str, Any]) -> bytes:
+    """What keys the names of splits: as given, or the user's own for tables, made once."""
+    if said["secret_file"] is not None:
+        return read_secret(said["secret_file"])
+    if said["record_id"] is None or said["public_data"]:
+        return b""
+    path = state_folder() / "tables.secret"
+    if not path.exists():
+        keep_secret(token_bytes(SECRET_BYTES), path)
+    return read_secret(path)
 
 
 def _require_said(value: str | None, option: str, first: str, second: str, what: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +14,11 @@ from pcer.cli.audit import Outputs, audit_all, print_audits, print_sharper
 from pcer.cli.parts import (
     TRAINING,
     WIDTH,
+    CertainCells,
+    LeastPeople,
+    PublicData,
+    SmallGroupsRule,
+    disclosure_rule,
     display,
     from_options,
     log_run,
@@ -24,10 +27,11 @@ from pcer.cli.parts import (
     with_defaults,
     working,
 )
-from pcer.errors import InputError, OutputError
+from pcer.errors import InputError
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
-from pcer.release import Outcome, proxies
+from pcer.release import LEAST_PEOPLE, Outcome, proxies
 from pcer.report import Table, to_rich
+from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable
@@ -106,6 +110,14 @@ def train(
     max_categories: Annotated[
         int | None, typer.Option(help="Own table: most values of a column of names.")
     ] = None,
+    identifiers: Annotated[
+        list[str] | None,
+        typer.Option("--identifier", help="Own table: learn from a column that names people."),
+    ] = None,
+    public_data: PublicData = False,
+    least_people: LeastPeople = LEAST_PEOPLE,
+    small_groups: SmallGroupsRule = "join",
+    certain_cells: CertainCells = True,
 ) -> None:
     """Train budgets x seeds and write one release per attribute; killed, it resumes."""
     said = locals()
@@ -162,15 +174,17 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
     from pcer.sweep import Sweep
     from pcer.train import TrainConfig, parse_budgets
 
+    dataset = _load(said["source"], said)
     layers = {} if said["hidden"] is None else {"hidden": _layers(said["hidden"])}
     return from_options(
         Sweep,
         said,
         config=from_options(TrainConfig, said, **layers),
-        dataset=_load(said["source"], said),
+        dataset=dataset,
         budgets=parse_budgets(said["budgets"]),
         seeds=tuple(range(said["seeds"])),
-        secret=_secret(said["secret_file"], said["source"], said["out"]),
+        secret=_secret(said, dataset),
+        disclosure=disclosure_rule(said),
     )
 
 
@@ -224,46 +238,39 @@ def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:
     if said["outcome"] is None:
         raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
     marks = (*TablePlan.missing, *(said["missing"] or ()))
-    plan = from_options(TablePlan, said, missing=marks)
+    plan = from_options(TablePlan, said, missing=marks, public=said["public_data"])
     with working("Reading"):
         own = read_table(source, plan)
     Console(stderr=True, width=WIDTH).print(to_rich(account_table(own)))
     return own.dataset
 
 
-def _secret(file: Path | None, source: str, out: Path) -> bytes:
-    """The secret behind the noise: as given, or for an own table one that is made and kept."""
-    from pcer.data import TASKS
+def _secret(said: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
+    """The secret behind noise, splits and digests: as given, or one that is made and kept.
 
-    if file is None and source in TASKS:
+    A folder that was begun finds its secret again by the name that it keeps of it.
+    """
+    from pcer.sweep import begun_with
+
+    if said["secret_file"] is not None:
+        return read_secret(said["secret_file"])
+    if dataset.public:
         return b""
-    path = file or out / "noise.secret"
-    if file is None and not path.exists():
-        _write_secret(path)
-    try:
-        secret = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); check the path.") from None
-    if not 16 <= len(secret) <= 64:
-        raise InputError(f"{path} must hold 16 to 64 bytes, but holds {len(secret)}.")
-    return secret
-
-
-def _write_secret(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(secrets.token_bytes(32))
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written ({error.strerror}); check the folder."
-        ) from None
-    typer.echo(
-        f"{path}: made a secret for the noise. Keep it from others: who has it can take the noise "
-        "out. It is needed to resume; destroy it when done.",
-        err=True,
-    )
+    name = begun_with(said["out"], dataset, said["attributes"])
+    if name is None:
+        secret = new_secret()
+        _tell(
+            f"{secret_path(secret_name(secret))}: made a secret for noise, splits and digests. "
+            "Keep it from others: who has it can take the noise out. It is needed to resume; "
+            "destroy it when done."
+        )
+        return secret
+    if not secret_path(name).exists():
+        raise InputError(
+            f"{said['out']} was begun with a secret that is not in {state_folder()}; name it with "
+            "--secret-file, or choose another folder."
+        )
+    return read_secret(secret_path(name))
 
 
 def _layers(text: str) -> tuple[int, ...]:

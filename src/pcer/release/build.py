@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
 
@@ -248,8 +248,9 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     if counted.runs:
         counted = regrouped(counted, regrouping_of(facts, counted))
     detail = _detail(facts.disclosure, counted)
-    note = coarsening_note(detail, counted.groups)
-    counted = replace(counted, notes=[*counted.notes, *([note] if note else [])])
+    counted = replace(
+        counted, notes=[*counted.notes, *_disclosure_notes(facts.disclosure, counted, detail)]
+    )
     tree = {
         "format": FORMAT,
         "version": VERSION,
@@ -352,6 +353,14 @@ def _detail(rule: DisclosureRule, counted: Counted) -> IntArray:
     if rule.certain_cells or not counted.runs:
         return np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
     return coarsened(_five_way(counted))
+
+
+def _disclosure_notes(rule: DisclosureRule, counted: Counted, detail: IntArray) -> Iterator[str]:
+    """What a reader must know about who can be recognised in the tables."""
+    if rule.public:
+        yield "Public data: exact tables of groups of any size are released."
+    if coarse := coarsening_note(detail, counted.groups):
+        yield coarse
 
 
 def _disclosure(rule: DisclosureRule, counted: Counted, detail: IntArray) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pcer.store.blocks import Key, StoredBlock, finished_blocks, load_block, save_array, save_block
 from pcer.store.lock import owned
 from pcer.store.secret import (
+    SECRET_BYTES,
     keep_secret,
     new_secret,
     read_secret,
@@ -12,9 +13,11 @@ from pcer.store.secret import (
     secret_path,
     state_folder,
 )
-from pcer.store.settings import Settings, keep_settings, require_same_settings
+from pcer.store.settings import SETTINGS, Settings, keep_settings, require_same_settings
 
 __all__ = [
+    "SECRET_BYTES",
+    "SETTINGS",
     "Key",
     "Settings",
     "StoredBlock",

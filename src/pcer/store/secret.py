@@ -14,6 +14,8 @@ from pathlib import Path
 from pcer.errors import InputError, OutputError
 
 FEWEST_BYTES, MOST_BYTES = 16, 64
+SECRET_BYTES = 32
+"""Of a secret that is made here."""
 
 
 def state_folder() -> Path:
@@ -33,7 +35,7 @@ def new_secret() -> bytes:
     Raises:
         OutputError: there is no place to keep it.
     """
-    secret = secrets.token_bytes(32)
+    secret = secrets.token_bytes(SECRET_BYTES)
     keep_secret(secret, secret_path(secret_name(secret)))
     return secret
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pcer.sweep.run import Sweep, is_finished, run_sweep
+from pcer.sweep.run import Sweep, begun_with, is_finished, run_sweep
 
-__all__ = ["Sweep", "is_finished", "run_sweep"]
+__all__ = ["Sweep", "begun_with", "is_finished", "run_sweep"]

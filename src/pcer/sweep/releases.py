@@ -37,6 +37,7 @@ from pcer.release import (
     build_release,
     source_state,
 )
+from pcer.store import secret_name
 from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -297,6 +298,7 @@ def release_config(sweep: Trained) -> dict[str, Any]:
         "columns": sweep.dataset.column_widths,
         "noise_from_secret": bool(sweep.secret),
         "split_from_secret": bool(sweep.secret),
+        **({"secret_name": secret_name(sweep.secret)} if sweep.secret else {}),
     }
 
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from pcer.data import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
-from pcer.files import canonical_json, write_files
+from pcer.files import canonical_json, read_json, write_files
 from pcer.release import DisclosureRule, read_release
 from pcer.store import (
+    SETTINGS,
     Key,
     finished_blocks,
     keep_settings,
@@ -167,6 +168,21 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
         InputError: it holds a release of other settings or data, or with more models.
     """
     return not _work(sweep, folder).exists() and _is_done(sweep, _paths(sweep, folder))
+
+
+def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> str | None:
+    """The name of the secret that a folder's sweep was begun with; None where none was.
+
+    A name that is empty says that it was begun without a secret.
+    """
+    settings = folder / f"{_slug(dataset.name)}.scores" / SETTINGS
+    if settings.exists():
+        return str(read_json(settings).get("secret_digest", ""))
+    for attribute in attributes:
+        path = folder / _file_name(dataset.name, attribute)
+        if path.exists():
+            return str((read_release(path).training.config or {}).get("secret_name", ""))
+    return None
 
 
 def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
