@@ -14,10 +14,11 @@ settings.load_profile("pcer")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory) -> Iterator[None]:
-    """Tests neither use nor fill the cache of whoever runs them."""
+def own_folders(tmp_path_factory) -> Iterator[None]:
+    """Tests neither use nor fill the cache and the secrets of whoever runs them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PCER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 
 

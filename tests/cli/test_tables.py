@@ -87,7 +87,8 @@ def test_every_format_gives_the_same_release(run, tmp_path):
 
 
 def test_several_attributes_give_several_files(run, tmp_path):
-    frame = people(race=np.random.default_rng(0).choice(["x", "y"], 400), seed=7, epsilon=2.0)
+    race = np.random.default_rng(0).choice(["x", "y"], 1_000)
+    frame = people(1_000, race=race, seed=7, epsilon=2.0)
     frame.to_parquet(tmp_path / "p.parquet")
     request = (*REQUEST, "--attribute", "race", "--dp-delta", "1e-5", "--note", "A note.")
     code, _, err = run("release", tmp_path / "p.parquet", *request, "--out", tmp_path / "new")

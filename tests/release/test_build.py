@@ -106,7 +106,8 @@ def test_everything_the_format_has_can_be_written(tmp_path):
         136,
         2,
     )
-    assert subject.notes == ["First.", "Second."]
+    assert subject.notes[:2] == ["First.", "Second."]
+    assert subject.notes[2].startswith("Public data")
     assert (found.training.mechanism, found.training.split_kind) == ("dp-sgd", "random")
     assert (found.training.config, found.training.joint_privacy) == (
         {"epochs": 3, "momentum": None},

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pcer.auditing.composition import Composition, StratifiedBy
+from pcer.auditing.composition import Composition
 from pcer.auditing.null import SplitLuck, split_luck, split_luck_of_rates
 from pcer.auditing.words import budget_name
 from pcer.metrics import Counts, FloatArray, accuracy_difference
-from pcer.release import Panel, Release, panels
+from pcer.release import Panel, Release, StratifiedBy, panels
 
 SplitName: TypeAlias = str | int | None
 """As the file has it: 1 and "1" are two names, None is no name."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from pcer.metrics import FloatArray
+from pcer.release import StratifiedBy
 
-StratifiedBy = Literal["nothing", "label", "group", "both"]
 """What a split was balanced on."""
 
 REACH = 10.0
