@@ -73,7 +73,7 @@ def main(path: str) -> None:
             groups=["Other", "African-American"],
             seed=table.seed,
             record_id=table.record,
-            training=Training(mechanism="none", config=config),
+            training=Training(mechanism="none", stratified_by="label", config=config),
             notes=["A positive prediction is two-year recidivism; ProPublica's 6,172 records."],
             public_data=True,
         )

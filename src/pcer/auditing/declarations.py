@@ -17,7 +17,6 @@ import numpy.typing as npt
 from pcer.auditing.claims import RECORD, Claims, SplitName, distinct_splits
 from pcer.auditing.composition import (
     Composition,
-    StratifiedBy,
     chance_of_repeats,
     chance_rounded,
     combine,
@@ -30,6 +29,7 @@ from pcer.auditing.composition import (
     n_repeats,
 )
 from pcer.metrics import FloatArray
+from pcer.release import StratifiedBy
 from pcer.statistics import holm
 
 Check = Literal[
