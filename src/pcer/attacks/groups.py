@@ -7,7 +7,7 @@ alone shrinks towards what its own group shows, so its last step is made for eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -105,6 +105,7 @@ SHARED = ("logits", "labels", "member")
 
 Found = dict[str, Advantage]
 PooledFound = dict[str, PooledAdvantage]
+ModelAttack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
 def single_model_attacks(views: Views) -> list[list[list[Found]]]:
@@ -120,12 +121,20 @@ def single_model_attacks(views: Views) -> list[list[list[Found]]]:
 
 
 def _of_model(ranked: Ranked, loss: FloatArray) -> Found:
-    found: dict[str, Advantage | None] = {
-        proxies.THRESHOLD.name: ranked_loss_threshold(ranked, loss),
-        proxies.AUC_ADVANTAGE.name: ranked_auc_advantage(ranked),
-        **{name: ranked_tpr_excess(ranked, fpr=fpr) for name, fpr in SMALL_RATES.items()},
-    }
+    found = {name: attack(ranked, loss) for name, attack in MODEL_ATTACKS.items()}
     return {name: one for name, one in found.items() if one is not None}
+
+
+def _at_rate(fpr: float) -> ModelAttack:
+    return lambda ranked, loss: ranked_tpr_excess(ranked, fpr=fpr)
+
+
+MODEL_ATTACKS: dict[str, ModelAttack] = {
+    proxies.THRESHOLD.name: ranked_loss_threshold,
+    proxies.AUC_ADVANTAGE.name: lambda ranked, loss: ranked_auc_advantage(ranked),
+    **{name: _at_rate(fpr) for name, fpr in SMALL_RATES.items()},
+}
+"""By cost, what one model's ranking of one group and its losses give; None where nothing."""
 
 
 def pooled_attacks(views: Views) -> list[list[PooledFound]]:

@@ -7,7 +7,7 @@ file they are the light ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,10 @@ ESTIMATES = (
 )
 
 
+Rows = Mapping[str, list[Datum]]
+"""What charts draw, by name; see ``rows.datasets``."""
+
+
 @dataclass(frozen=True)
 class Chart:
     """A chart with its words. ``spec`` draws rows that are not in it: add ``datasets``."""
@@ -66,20 +70,7 @@ class Chart:
     spec: Spec
 
 
-def charts(audit: Audit, rows: Mapping[str, list[Datum]]) -> list[Chart]:
-    """Every chart of an audit, in reading order. ``rows`` are its ``chart_data``."""
-    proxies = list(dict.fromkeys(row["proxy"] for row in rows["proxies"]))
-    return [
-        disparity_chart(audit),
-        outcome_chart(audit),
-        gap_chart(audit),
-        *([cost_chart(audit, proxies)] if proxies else []),
-        floor_chart(audit),
-        balance_chart(audit),
-    ]
-
-
-def disparity_chart(audit: Audit) -> Chart:
+def disparity_chart(audit: Audit, rows: Rows) -> Chart:
     """Disparity with its interval against the budget; the left half of the paper's Figure 1."""
     import altair as alt
 
@@ -116,7 +107,7 @@ def disparity_chart(audit: Audit) -> Chart:
     )
 
 
-def outcome_chart(audit: Audit) -> Chart:
+def outcome_chart(audit: Audit, rows: Rows) -> Chart:
     """Demographic parity and equalized odds gaps; the right half of the paper's Figure 1."""
     import altair as alt
 
@@ -150,7 +141,7 @@ def outcome_chart(audit: Audit) -> Chart:
     )
 
 
-def gap_chart(audit: Audit) -> Chart:
+def gap_chart(audit: Audit, rows: Rows) -> Chart:
     """Each group's gap beside the gap that no memorisation at all would show."""
     import altair as alt
 
@@ -188,8 +179,11 @@ def gap_chart(audit: Audit) -> Chart:
     )
 
 
-def cost_chart(audit: Audit, proxies: list[str]) -> Chart:
+def cost_chart(audit: Audit, rows: Rows) -> Chart | None:
     """Cost estimates with intervals, a panel for every proxy that the release carries."""
+    proxies = list(dict.fromkeys(row["proxy"] for row in rows["proxies"]))
+    if not proxies:
+        return None
     import altair as alt
 
     x, offset = budget_axis(audit), alt.XOffset("group:N", sort=group_names(audit))
@@ -217,7 +211,7 @@ def cost_chart(audit: Audit, proxies: list[str]) -> Chart:
     )
 
 
-def floor_chart(audit: Audit) -> Chart:
+def floor_chart(audit: Audit, rows: Rows) -> Chart:
     """Size of the disparity against the floor on logarithmic axes, a line per budget."""
     import altair as alt
 
@@ -258,7 +252,7 @@ def floor_chart(audit: Audit) -> Chart:
     )
 
 
-def balance_chart(audit: Audit) -> Chart:
+def balance_chart(audit: Audit, rows: Rows) -> Chart:
     """Benefit against cost per group, with lines of equal ratio and a dot per seed."""
     import altair as alt
 
@@ -357,3 +351,19 @@ def _told(audit: Audit, what: str) -> str:
         f"{what}, {n} privacy budget{'s' if n > 1 else ''}, of which {labelled} "
         f"floor dominated, not resolved or insufficient. The numbers are in the tables."
     )
+
+
+CHARTS: list[Callable[[Audit, Rows], Chart | None]] = [
+    disparity_chart,
+    outcome_chart,
+    gap_chart,
+    cost_chart,
+    floor_chart,
+    balance_chart,
+]
+"""In reading order. A new chart is a function of an audit and its rows, and a line here."""
+
+
+def charts(audit: Audit, rows: Rows) -> list[Chart]:
+    """Every chart of an audit that has something to draw."""
+    return [chart for draw in CHARTS if (chart := draw(audit, rows)) is not None]

@@ -1,0 +1,142 @@
+"""Adding one of each, as CONTRIBUTING.md shows: a toy that must work everywhere at once."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import pcer
+from pcer.attacks import BudgetScores, run_exposures
+from pcer.attacks import groups as attacks
+from pcer.attacks.single import Advantage
+from pcer.cli import app as command_line
+from pcer.data import DataFile, DatasetTask, Number, benchmarks, load
+from pcer.data.readers import read_csv
+from pcer.data.task import GroupRule
+from pcer.release import (
+    PROXIES,
+    DisclosureRule,
+    Entries,
+    Proxy,
+    Release,
+    ReleaseFacts,
+    RunKey,
+    build_release,
+    count_entries,
+    proxies,
+)
+from pcer.report import charts as report_charts
+from pcer.report.charts import Chart
+from pcer.report.figures import draw_figures
+from pcer.report.html import to_report
+from pcer.report.marks import budget_axis, finish, source
+
+LOANS = DatasetTask(
+    name="loans",
+    title="Made-up loans",
+    files=(DataFile(name="loans.csv"),),
+    features=(Number("age"),),
+    label=("approved", operator.eq, "yes"),
+    attributes={"sex": GroupRule("sex", (("women", ("f",)), ("men", ("m",))))},
+    outcome="benefit",
+    positive_label="approved",
+    source="nobody",
+    licence="none",
+    caution="Nobody is in it.",
+)
+
+
+def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
+    rows = [f"{20 + k},{'fm'[k % 2]},{('yes', 'no')[k // 2 % 2]}" for k in range(12)]
+    (tmp_path / "loans.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
+
+    def read(paths):
+        return read_csv(paths[0], ("age", "sex", "approved"))
+
+    monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, (LOANS, read)))
+    dataset = load("loans", folder=tmp_path)
+    assert dataset.n_records == 12
+    assert dataset.attribute("sex").group_names == ("women", "men")
+    assert dataset.public
+
+
+def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
+    mine = Proxy("my_advantage", "mine", proxies.AUC, proxies.Basis.MODEL)
+    monkeypatch.setitem(PROXIES, mine.name, mine)
+    found = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
+    monkeypatch.setitem(attacks.MODEL_ATTACKS, mine.name, lambda ranked, loss: found)
+    rng = np.random.default_rng(0)
+    scores = BudgetScores(
+        logits=rng.normal(size=(1, 60)).astype(np.float32),
+        labels=np.arange(60) % 2,
+        member=rng.random((1, 60)) < 0.7,
+        group=np.arange(60) // 2 % 2,
+        group_names=("Other", "African-American"),
+    )
+    exposures = run_exposures(scores)[0]
+    for run in plain_release["runs"]:
+        for name, tables in run["groups"].items():
+            tables["exposure"] = {mine.name: exposures[name][mine.name].model_dump()}
+    release = pcer.release.parse_release(plain_release, file="toy")
+    audit = pcer.audit(release, pcer.Plan(cost=mine.name))
+    assert audit.budgets[0].groups["Other"].cost.value == pytest.approx(0.25)
+    assert "which of two people was in the training data" in " ".join(audit.account)
+
+
+def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
+    def my_chart(audit: pcer.Audit, rows: Any) -> Chart:
+        drawn = source("groups").mark_point().encode(x=budget_axis(audit), y="cost_mean:Q")
+        layered = drawn + drawn
+        return Chart("mine", "My chart", "How to read it.", finish(layered, audit, "Dots."))
+
+    monkeypatch.setattr(report_charts, "CHARTS", [*report_charts.CHARTS, my_chart])
+    release = pcer.release.parse_release(plain_release, file="toy")
+    audit = pcer.audit(release, pcer.Plan(resamples=100, null_draws=50))
+    assert "My chart" in to_report([audit], [release])
+    assert "compas-race-mine.svg" in draw_figures([audit], [release])
+
+
+def test_a_verb_is_a_function_and_a_line():
+    def hello(name: Annotated[str, typer.Argument(help="Whom to greet.")]) -> None:
+        """Greet somebody."""
+        typer.echo(f"hello {name}")
+
+    app = typer.Typer(cls=command_line.VerbGroup)
+    for family in (command_line.audit, command_line.tables, command_line.train):
+        family.register(app)
+    app.command(epilog="Example: pcer hello world")(hello)
+    assert CliRunner().invoke(app, ["hello", "world"]).output == "hello world\n"
+    assert "hello" in CliRunner().invoke(app, ["--help"]).output
+
+
+def release_from_rows(rows: list[tuple[int, int, int, int]], facts: ReleaseFacts) -> Release:
+    """An adapter: rows of split, group, label and answer into the one builder."""
+    split, group, positive, predicted = np.array(rows).T
+    entries = Entries(
+        run=np.zeros(len(rows), dtype=np.int64),
+        split=split,
+        group=group,
+        positive=positive.astype(bool),
+        predicted=predicted.astype(bool),
+    )
+    keys = [RunKey(epsilon=None, seed=0)]
+    counted = count_entries(entries, keys, attribute="sex", groups=("f", "m"))
+    return build_release(facts, counted, file="my tool")
+
+
+def test_an_input_adapter_is_a_function():
+    every = [(s, g, y, p) for s in (0, 1) for g in (0, 1) for y in (0, 1) for p in (0, 1)]
+    facts = ReleaseFacts(
+        dataset="toy",
+        outcome="harm",
+        split_kind="random",
+        disclosure=DisclosureRule(public=True),
+    )
+    release = release_from_rows(every * 3, facts)
+    assert release.runs[0].groups["f"].train.n == 12
+    assert pcer.audit(release).verdict is not None
