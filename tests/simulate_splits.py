@@ -12,8 +12,7 @@ import numpy as np
 
 from pcer.auditing.claims import Claims, SplitSpread, kish
 from pcer.auditing.composition import Composition, StratifiedBy
-from pcer.auditing.null import split_luck
-from pcer.metrics import Counts
+from pcer.auditing.exact import Strata
 
 TRAIN_SHARES = (0.5, 0.7, 0.8, 0.9)
 N_SPLITS = (1, 2, 3, 5, 10, 20)
@@ -150,25 +149,8 @@ def drifting_claims(
 def _spread(
     train: np.ndarray, test: np.ndarray, accuracy: float, rng: np.random.Generator
 ) -> SplitSpread:
-    total = (train + test).astype(int)
-    right = rng.binomial(total, accuracy)
-    hits = rng.hypergeometric(right, total - right, train.astype(int))
-    tables = [_counts(hits, train), _counts(right - hits, test)]
-    with np.errstate(divide="ignore", invalid="ignore"):  # a group of 50 may be empty in one part
-        luck = split_luck(*tables)
-        one, other = ((table.tp + table.tn) / table.n for table in tables)
-        n_train, n_test = (table.n for table in tables)
-        sampling = one * (1 - one) / n_train + other * (1 - other) / n_test
-        return SplitSpread(
-            setting="no-DP",
-            difference=one - other - luck.mean,
-            variance=np.maximum(luck.variance, sampling),
-            hits_variance=luck.variance / (1 / n_train + 1 / n_test) ** 2,
-        )
-
-
-def _counts(right: np.ndarray, n: np.ndarray) -> Counts:
-    wrong = n - right
-    return Counts(
-        tp=right[..., 1] * 1.0, fp=wrong[..., 0], tn=right[..., 0] * 1.0, fn=wrong[..., 1]
-    )
+    total, trained = ((np.moveaxis(part, 2, 0)).astype(int) for part in (train + test, train))
+    correct = rng.binomial(total, accuracy)
+    hits = rng.hypergeometric(correct, total - correct, trained)
+    parts = (part.astype(float) for part in (total, trained, correct, hits))
+    return SplitSpread(setting="no-DP", strata=Strata(*parts))

@@ -20,9 +20,9 @@ from pcer.auditing.declarations import (
     Finding,
     assumed_strata,
     check_declarations,
-    dispersion_p,
     not_whole,
 )
+from pcer.auditing.exact import Strata
 from pcer.release import parse_release, read_release
 from tests.simulate import World, simulate
 from tests.simulate_splits import (
@@ -273,32 +273,33 @@ def test_averages_are_not_shares_of_people():
     )
 
 
-def test_dispersion_is_chi_square_around_the_mean():
-    difference = np.array([[0.1], [0.3], [0.2]])
-    p = dispersion_p(difference, np.full((3, 1), 0.01), np.full((3, 1), 1e9))
-    assert p[0] == pytest.approx(stats.chi2.sf(0.02 / 0.01, 2))
-    few = dispersion_p(difference * 5, np.full((3, 1), 0.01), np.full((3, 1), 2.0))
-    many = dispersion_p(difference * 5, np.full((3, 1), 0.01), np.full((3, 1), 1e9))
-    assert few[0] > 10 * many[0]
-    assert np.isnan(dispersion_p(difference, np.zeros((3, 1)), np.zeros((3, 1)))[0])
-    assert np.isnan(dispersion_p(difference[:1], np.ones((1, 1)), np.ones((1, 1)))[0])
+def spread_of(excess: list[int]) -> SplitSpread:
+    """Two groups of 10,000, half of them trained on, 80 % right; the second one's hits vary."""
+    shape = (1, len(excess), 2)
+    hits = np.full(shape, 4000.0)
+    hits[0, :, 1] += excess
+    parts = (np.full(shape, n) for n in (10_000.0, 5_000.0, 8_000.0))
+    return SplitSpread(setting="ε = 1", strata=Strata(*parts, hits))
 
 
 def test_a_spread_that_records_cannot_have_is_a_contradiction():
-    spread = SplitSpread(
-        setting="ε = 1",
-        difference=np.array([[0.0, 0.05], [0.0, -0.05], [0.0, 0.0]]),
-        variance=np.full((3, 2), 1e-4),
-        hits_variance=np.full((3, 2), 500.0),
-    )
-    claims = replace(random_claims(), spreads=(spread,))
+    # The hits have a deviation of 20.
+    claims = replace(random_claims(), spreads=(spread_of([20, -20, 0]),))
+    assert check_declarations(claims) == ()
+    claims = replace(claims, spreads=(spread_of([100, -100, 0]),))
     (finding,) = check_declarations(claims)
     assert (finding.check, finding.caps_verdict) == ("dispersion", True)
+    assert finding.p_value == pytest.approx(2 * stats.chi2.sf(2 * 100**2 / 400, 2), rel=0.05)
     assert "at ε = 1 the accuracy difference of group 'g1' varies more over 3 splits" in (
         finding.found
     )
     clumped = replace(claims, unit_of_split="person", effective_units=np.array([1000.0, 200.0]))
     assert check_declarations(clumped) == ()
+
+
+def test_models_that_plainly_memorise_may_do_so_unequally():
+    claims = replace(random_claims(), spreads=(spread_of([400, 500, 600]),))
+    assert check_declarations(claims) == ()
 
 
 def test_repeated_names_do_not_count_as_evidence_of_anything_else():
@@ -363,7 +364,7 @@ def test_effective_numbers_are_given_for_all_groups_or_not_at_all():
 def test_the_first_seed_of_a_split_speaks_for_it(seeds):
     world = replace(WORLD, n_seeds=seeds, one_split=True)
     claims = claims_of(simulate(world, rng(10)))
-    assert [spread.difference.shape for spread in claims.spreads] == [(1, 2)] * 2
+    assert [spread.strata.hits.shape for spread in claims.spreads] == [(2, 1, 2)] * 2
     assert distinct_splits(claims)[0] == ("only",)
 
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from pcer.auditing.composition import Composition
-from pcer.auditing.null import SplitLuck, split_luck, split_luck_of_rates
+from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
 from pcer.auditing.words import budget_name
-from pcer.metrics import Counts, FloatArray, accuracy_difference
+from pcer.metrics import Counts, FloatArray
 from pcer.release import Panel, Release, StratifiedBy, panels
 
 SplitName: TypeAlias = str | int | None
@@ -33,19 +33,10 @@ class PrintedRates:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSpread:
-    """Accuracy differences of one setting over its splits: arrays (split, group).
-
-    Attributes:
-        setting: its name.
-        difference: train minus test, less what the mix of labels explains.
-        variance: the most that a random split of records gives it.
-        hits_variance: variance of the correct training records if nothing was memorised.
-    """
+    """Correct records of one setting, of one run for each of its splits."""
 
     setting: str
-    difference: FloatArray
-    variance: FloatArray
-    hits_variance: FloatArray
+    strata: Strata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +54,7 @@ class Claims:
         runs: records of every run by group and label, NaN where labels are not released.
         sizes: the same by group alone (one label); None where sizes are not released.
         rates: what should be whole when multiplied by the number of records.
-        spreads: accuracy differences of every setting over its splits.
+        spreads: what every setting gets right in each of its splits.
     """
 
     random: bool
@@ -224,31 +215,14 @@ def _rates(panel: Panel) -> tuple[PrintedRates, ...]:
 
 
 def _spread(panel: Panel) -> SplitSpread:
-    """The lowest-numbered seed speaks for its split: runs of one split share its luck."""
-    first = np.unique(panel.split, return_index=True)[1]
-    luck, u = _luck(panel), _sampling_variance(panel)
-    difference = accuracy_difference(panel.train_accuracy, panel.test_accuracy) - luck.mean
-    scale = 1 / panel.n_train + 1 / panel.n_test
-    return SplitSpread(
-        setting=_setting(panel),
-        difference=difference[first],
-        variance=np.maximum(luck.variance, u)[first],
-        hits_variance=(luck.variance / scale**2)[first],
-    )
-
-
-def _luck(panel: Panel) -> SplitLuck:
+    """The lowest-numbered seed speaks for its split."""
+    runs = lowest_seeds(panel.split)
     if panel.train is not None and panel.test is not None:
-        return split_luck(panel.train, panel.test)
-    return split_luck_of_rates(
-        panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
-    )
-
-
-def _sampling_variance(panel: Panel) -> FloatArray:
-    """Variance of the accuracy difference whatever was memorised: two independent shares."""
-    train, test = panel.train_accuracy, panel.test_accuracy
-    return train * (1 - train) / panel.n_train + test * (1 - test) / panel.n_test
+        train, test = (Counts(*(part[runs] for part in one)) for one in (panel.train, panel.test))
+        return SplitSpread(setting=_setting(panel), strata=strata_of_counts(train, test))
+    rates = (panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test)
+    strata = strata_of_rates(*(part[runs] for part in rates))
+    return SplitSpread(setting=_setting(panel), strata=strata)
 
 
 def _setting(panel: Panel) -> str:

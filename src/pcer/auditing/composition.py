@@ -21,7 +21,7 @@ from pcer.release import StratifiedBy
 
 REACH = 10.0
 """Deviations each side of the mean that a count can reach; beyond lies less than 1e-22."""
-SMALLEST_P = 1e-22
+SMALLEST_CHANCE = 1e-22
 """No chance is taken to be smaller: that is what REACH cuts off."""
 TIE = 1e-12
 """Relative difference of numbers that are equal but for rounding errors."""
@@ -130,10 +130,10 @@ def two_sided_chance(
         return 1.0
     miss = abs(observed - sampled * good / total)
     if inflation > 1 or spread > EXACT_DEVIATION:
-        return max(SMALLEST_P, math.erfc(max(0.0, miss - 0.5) / spread / math.sqrt(2)))
+        return max(SMALLEST_CHANCE, math.erfc(max(0.0, miss - 0.5) / spread / math.sqrt(2)))
     low, chance = distribution(total=total, good=good, sampled=sampled)
     off = np.abs(low + np.arange(len(chance)) - sampled * good / total)
-    return float(min(1.0, max(SMALLEST_P, chance[off >= miss * (1 - TIE)].sum())))
+    return float(min(1.0, max(SMALLEST_CHANCE, chance[off >= miss * (1 - TIE)].sum())))
 
 
 def chance_within(allowed: float, *, total: float, good: float, sampled: float) -> float:

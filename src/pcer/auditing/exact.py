@@ -184,7 +184,7 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
     return np.where(strata.variance.sum(axis=(0, 1)) > 0, np.nan, limit)
 
 
-def dispersion(strata: Strata) -> Dispersion:
+def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Dispersion:
     """Does the accuracy difference vary more over splits than random splits of records allow?
 
     Of each split x = accuracy difference less what its mix of labels explains, with variance v
@@ -193,12 +193,16 @@ def dispersion(strata: Strata) -> Dispersion:
     Its mean is at most the number of splits less 1. Its own variance follows from the v and from
     the fourth cumulants, which few errors make large (each at most the variance of the hits); a
     stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
+
+    Args:
+        strata: counts of several splits.
+        inflation: by how much records that are kept together multiply the variance, (group,).
     """
     n_rest = (strata.total - strata.trained).sum(axis=0)
     scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, n_rest)
     x, v = strata.excess.sum(axis=0) * scale, strata.variance.sum(axis=0) * scale**2
     unit = np.maximum(v.mean(axis=0), _neyman_variance(strata, scale).mean(axis=0))
-    statistic = _ratio(((x - x.mean(axis=0)) ** 2).sum(axis=0), unit)
+    statistic = _ratio(((x - x.mean(axis=0)) ** 2).sum(axis=0), unit * inflation)
     p = _stretched_chi_square(statistic, len(x) - 1, _spread_of_spread(v, v * scale**2))
     varies = v.any(axis=0)
     return Dispersion(
