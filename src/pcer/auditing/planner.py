@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from pcer.auditing.people import cost_in_tests, people_part, pooled_cost, record_variance
 from pcer.errors import require_at_least, require_open_unit, require_positive
 from pcer.metrics import FloatArray
 from pcer.statistics import SIGNIFICANCE
@@ -70,6 +71,13 @@ class CountsError:
         f, test, train = self.train_share, self._by_label, self._grown(cost)
         parts = train * (1 - train) / f + test * (1 - test) / (1 - f)
         return np.asarray((self._shares * parts).sum(axis=1))
+
+    def tested(self, cost: FloatArray, n: FloatArray) -> FloatArray:
+        """Variance of one split's gap that the audit would take for groups of n: max(v, u)."""
+        f, shares = self.train_share, self._shares
+        train, test = ((shares * part).sum(axis=1) for part in (self._grown(cost), self._by_label))
+        u = record_variance(train, test, f * n, (1 - f) * n)
+        return np.asarray(np.maximum(self.null(cost) / n, u))
 
     def people(self, cost: FloatArray) -> FloatArray:
         """The most that people can differ in what is memorised about them."""
@@ -245,27 +253,30 @@ def power_shown(study: Design, pair: tuple[int, int], costs: tuple[float, float]
 
     cost = np.zeros(len(study.people))
     cost[list(pair)] = costs
-    deviation = np.sqrt(_variance(study, cost)[list(pair)].sum())
-    beyond = costs[1] - costs[0] - _thresholds(study, pair, cost)
-    return float(ndtr(_quotient(beyond, deviation)).mean())
+    variance = _variance(study, cost)[list(pair)]
+    beyond = costs[1] - costs[0] - _thresholds(study, pair, cost, variance)
+    return float(ndtr(_quotient(beyond, np.sqrt(variance.sum()))).mean())
 
 
-def _thresholds(study: Design, pair: tuple[int, int], cost: FloatArray) -> FloatArray:
+def _thresholds(
+    study: Design, pair: tuple[int, int], cost: FloatArray, variance: FloatArray
+) -> FloatArray:
     """Differences from which on the test would show one, (spread, spread).
 
-    The test takes the people's part at the costs it sees, so at its threshold the difference
-    seen is the threshold itself: found by repetition.
+    The test takes the people's part at the costs it sees. Where the difference seen is just the
+    threshold, each group is off by its share of the variance: found by repetition.
     """
     from scipy.special import ndtri
 
     z = float(-ndtri(SIGNIFICANCE / (2 * study.n_pair_tests)))
-    lower, higher = pair
-    seen = cost.copy()
+    (low, high), seen = pair, cost.copy()
+    share = _over(variance, np.full(2, variance.sum()))
     for _ in range(REPETITIONS):
-        pooled = float(np.average(seen[list(pair)], weights=study.people[list(pair)]))
-        tested = _tested_variances(study, cost, np.maximum(seen, pooled))
-        thresholds = z * np.sqrt(np.add.outer(tested[lower], tested[higher]))
-        seen[higher] = min(cost[lower] + thresholds.mean(), study.error.largest[higher])
+        pooled = pooled_cost(seen[low], seen[high], study.people[low], study.people[high])
+        tested = _tested_variances(study, cost, cost_in_tests(seen, pooled))
+        thresholds = z * np.sqrt(np.add.outer(tested[low], tested[high]))
+        off = cost[high] - cost[low] - thresholds.mean()
+        seen[low], seen[high] = cost[low] + share[0] * off, cost[high] - share[1] * off
     return np.asarray(thresholds)
 
 
@@ -284,23 +295,22 @@ def _tested_variances(study: Design, cost: FloatArray, assumed: FloatArray) -> F
     The audit takes the closed form or the spread over splits with all of the people's part,
     whichever is larger; ``assumed`` is the cost at which it takes that part.
     """
-    error, n_splits = study.error, study.n_splits
+    error, n_splits, n = study.error, study.n_splits, study.people
     if isinstance(error, MeasuredError):
-        return np.asarray(error.variance(assumed, n_splits) / study.people)[:, None]
-    people = error.people(assumed)
-    closed = np.maximum(error.null(cost), error.actual(cost)) / n_splits
-    closed = closed + (1 - 1 / n_splits) * people
-    given_people = np.maximum(error.actual(cost) - error.people(cost), 0.0) / n_splits
+        return np.asarray(error.variance(assumed, n_splits) / n)[:, None]
+    people = people_part(assumed, n)
+    closed = error.tested(cost, n) / n_splits + (1 - 1 / n_splits) * people
+    given_people = np.maximum(error.actual(cost) - error.people(cost), 0.0) / (n_splits * n)
     shown = given_people[:, None] * _spreads(n_splits) + people[:, None]
-    return np.asarray(np.maximum(closed[:, None], shown) / study.people[:, None])
+    return np.asarray(np.maximum(closed[:, None], shown if n_splits > 1 else 0.0))
 
 
 def _spreads(n_splits: float) -> FloatArray:
-    """Sample variance over true variance at equal steps of probability; none from one split."""
+    """Sample variance over true variance, at equal steps of probability."""
     from scipy.special import gammaincinv
 
     if n_splits < 2 or math.isinf(n_splits):
-        return np.array([0.0 if n_splits < 2 else 1.0])
+        return np.ones(1)
     steps = (np.arange(N_SPREADS) + 0.5) / N_SPREADS
     half = (n_splits - 1) / 2
     return np.asarray(gammaincinv(half, steps) / half)
