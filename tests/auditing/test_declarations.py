@@ -23,7 +23,7 @@ from pcer.auditing.declarations import (
     not_whole,
 )
 from pcer.auditing.exact import Strata
-from pcer.release import parse_release, read_release
+from pcer.release import Release, parse_release, read_release
 from tests.simulate import World, simulate
 from tests.simulate_splits import (
     claims_about,
@@ -49,6 +49,12 @@ def random_claims(n_splits: int = 3, seed: int = 1) -> Claims:
     generator = rng(seed)
     trained = [draw_split(TOTAL, 4200, "nothing", generator) for _ in range(n_splits)]
     return claims_about(TOTAL, trained, generator)
+
+
+def declaring(release: Release, **training: object) -> Release:
+    """The same release with more said about its training."""
+    data = json.loads(release.to_json()) | {"version": 2}
+    return parse_release(data | {"training": data["training"] | training}, file="declaring")
 
 
 def found(claims: Claims, check: str) -> list[Finding]:
@@ -77,8 +83,8 @@ def test_true_declarations_leave_nothing_to_say():
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_pcers_own_releases_contradict_nothing(path):
     release = read_release(path)
-    assert check_declarations(claims_of(release, stratified_by="label")) == ()
-    unsaid = check_declarations(claims_of(release))
+    assert check_declarations(claims_of(declaring(release, stratified_by="label"))) == ()
+    unsaid = check_declarations(claims_of(declaring(release, stratified_by=None)))
     assert [finding.check for finding in unsaid] == ["stratified_by"]
     assert unsaid[0].remedy == 'declare training.stratified_by "label"'
     assert not unsaid[0].caps_verdict
@@ -335,11 +341,14 @@ WORLD = World(
 def test_claims_of_a_release():
     release = simulate(WORLD, rng(9))
     claims = claims_of(
-        release,
-        stratified_by="label",
-        unit_of_split="person",
-        effective_units={"g1": 300.0, "g0": 2000.0},
+        declaring(
+            release,
+            stratified_by="label",
+            unit_of_split="person",
+            effective_units={"g1": 300.0, "g0": 2000.0},
+        )
     )
+    assert claims.stratified_by == "label"
     assert claims.random
     assert claims.split_names == tuple(f"split {seed}" for seed in range(4)) * 2
     assert claims.records.tolist() == [4000, 900]
@@ -351,12 +360,12 @@ def test_claims_of_a_release():
     assert claims.runs.train[0, 1].tolist() == [first.tn + first.fp, first.tp + first.fn]
     names, cuts = distinct_splits(claims)
     assert (len(names), cuts.train.shape) == (4, (4, 2, 2))
-    assert check_declarations(claims_of(release, stratified_by="label")) == ()
+    assert check_declarations(claims_of(declaring(release, stratified_by="label"))) == ()
 
 
 def test_effective_numbers_are_given_for_all_groups_or_not_at_all():
     release = simulate(WORLD, rng(9))
-    claims = claims_of(release, unit_of_split="person", effective_units={"g0": 2000.0})
+    claims = claims_of(declaring(release, unit_of_split="person", effective_units={"g0": 2000.0}))
     assert claims.effective_units is None
 
 
@@ -366,6 +375,18 @@ def test_the_first_seed_of_a_split_speaks_for_it(seeds):
     claims = claims_of(simulate(world, rng(10)))
     assert [spread.strata.hits.shape for spread in claims.spreads] == [(2, 1, 2)] * 2
     assert distinct_splits(claims)[0] == ("only",)
+
+
+def test_a_run_that_hides_a_groups_accuracy_is_left_out_of_the_spread():
+    release = declaring(simulate(WORLD, rng(9)), stratified_by="label")
+    data = json.loads(release.to_json())
+    tables = data["runs"][0]["groups"]["g1"]
+    for part in ("train", "test"):
+        tables[part] = {"n": sum(tables[part].values())}
+    claims = claims_of(parse_release(data, file="coarse"))
+    assert [spread.strata.hits.shape[1] for spread in claims.spreads] == [3, 4]
+    assert all(np.isfinite(part).all() for spread in claims.spreads for part in spread.strata)
+    assert check_declarations(claims) == ()
 
 
 def test_rates_with_sizes_are_checked_by_group_and_for_whole_numbers():
@@ -398,7 +419,8 @@ def test_memorising_alone_spreads_no_wider_than_is_allowed():
     world = replace(WORLD, gaps=(0.15, 0.05), n_seeds=20, budgets=(None,))
     generator = rng(11)
     accused = [
-        capped(claims_of(simulate(world, generator), stratified_by="label")) for _ in range(50)
+        capped(claims_of(declaring(simulate(world, generator), stratified_by="label")))
+        for _ in range(50)
     ]
     assert sum(accused) <= 2
 

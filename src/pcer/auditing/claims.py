@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
@@ -87,29 +88,16 @@ class Claims:
         return np.maximum(1.0, self.records / self.effective_units)
 
 
-def claims_of(
-    release: Release,
-    *,
-    stratified_by: StratifiedBy | None = None,
-    unit_of_split: str | None = None,
-    effective_units: Mapping[str, float] | None = None,
-) -> Claims:
-    """Read a release's declarations and counts.
-
-    Args:
-        release: checked statistics.
-        stratified_by: what a random split was balanced on, where known.
-        unit_of_split: what was split; None means records.
-        effective_units: Kish's effective number of units of every group.
-    """
-    by_budget = panels(release)
+def claims_of(release: Release) -> Claims:
+    """Read a release's declarations and counts."""
+    by_budget, said = panels(release), release.training
     names = tuple(release.subject.groups)
     sizes = _sizes(by_budget)
     return Claims(
-        random=release.training.split_kind == "random",
-        stratified_by=stratified_by,
-        unit_of_split=unit_of_split or RECORD,
-        effective_units=_per_group(effective_units, names),
+        random=said.split_kind == "random",
+        stratified_by=said.stratified_by,
+        unit_of_split=said.unit_of_split or RECORD,
+        effective_units=_per_group(said.effective_units, names),
         is_complete=_is_complete(release, sizes),
         group_names=names,
         split_names=_split_names(release, by_budget),
@@ -215,14 +203,22 @@ def _rates(panel: Panel) -> tuple[PrintedRates, ...]:
 
 
 def _spread(panel: Panel) -> SplitSpread:
-    """The lowest-numbered seed speaks for its split."""
+    """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
+    known = np.isfinite(panel.train_accuracy) & np.isfinite(panel.test_accuracy)
+    if panel.train is not None and panel.test is not None:
+        known &= np.isfinite(panel.train.n) & np.isfinite(panel.test.n)
     runs = lowest_seeds(panel.split)
+    return SplitSpread(
+        setting=_setting(panel), strata=_strata(panel, runs[known[runs].all(axis=1)])
+    )
+
+
+def _strata(panel: Panel, runs: npt.NDArray[np.int64]) -> Strata:
     if panel.train is not None and panel.test is not None:
         train, test = (Counts(*(part[runs] for part in one)) for one in (panel.train, panel.test))
-        return SplitSpread(setting=_setting(panel), strata=strata_of_counts(train, test))
+        return strata_of_counts(train, test)
     rates = (panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test)
-    strata = strata_of_rates(*(part[runs] for part in rates))
-    return SplitSpread(setting=_setting(panel), strata=strata)
+    return strata_of_rates(*(part[runs] for part in rates))
 
 
 def _setting(panel: Panel) -> str:
