@@ -30,6 +30,7 @@ from pcer.attacks.single import (
     true_label_logit,
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, split
+from pcer.release import DisclosureRule
 from pcer.sweep import releases as sweep_release
 from pcer.sweep.releases import build_releases
 from pcer.train import Predictions, TrainConfig
@@ -161,7 +162,11 @@ def made_sweep(views, attributes):
         member=one.member,
     )
     sweep = SimpleNamespace(
-        dataset=dataset, attributes=attributes, config=TrainConfig(), secret=b""
+        dataset=dataset,
+        attributes=attributes,
+        config=TrainConfig(),
+        secret=b"",
+        disclosure=DisclosureRule(),
     )
     return sweep, scores, {seed: split(dataset, seed=seed) for seed in range(N_MODELS)}
 

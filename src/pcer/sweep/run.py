@@ -55,8 +55,6 @@ from pcer.train import (
 )
 
 INDEX, MEMBERS = "index.json", "membership.npy"
-ADDED = {**ADDED_SETTINGS, "split_from_secret": False}
-"""What stood for younger settings in folders and releases of older versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +138,7 @@ def run_sweep(
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with owned(work):
-        keep_settings(work, sweep.settings, added=ADDED)
+        keep_settings(work, sweep.settings, added=_added_settings())
         _checked_releases(sweep, paths)
         splits = {
             seed: split(sweep.dataset, seed=seed, secret=sweep.secret) for seed in sweep.seeds
@@ -183,6 +181,11 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
         if path.exists():
             return str((read_release(path).training.config or {}).get("secret_name", ""))
     return None
+
+
+def _added_settings() -> dict[str, Any]:
+    """What stood for younger settings in folders and releases of older versions."""
+    return {**ADDED_SETTINGS, "split_from_secret": False}
 
 
 def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
@@ -282,7 +285,7 @@ def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]
     wanted = {**release_config(sweep), "data_digest": digest}
     found = {path: _read_old(path) for path in paths.values() if path.exists()}
     for path, old in found.items():
-        require_same_settings(old.settings, wanted, added=ADDED, where=path)
+        require_same_settings(old.settings, wanted, added=_added_settings(), where=path)
         if dropped := len(old.models - _wanted(sweep)):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
