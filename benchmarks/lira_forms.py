@@ -38,7 +38,8 @@ from benchmarks.sweeps import (
     splits_of,
 )
 from pcer.attacks.lira import Others, other_models
-from pcer.attacks.single import clustered_auc, confidence_of, true_label_logit
+from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.single import confidence_of, true_label_logit
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 COVERED, ALARM = 1.96, 1.645

@@ -26,37 +26,99 @@ def delong_error(score, member) -> float:
     return math.sqrt(variance)
 
 
+def auc_parts(score, member) -> list[float]:
+    """Each record's placement, centred, over its side's size; a degree of freedom made good."""
+    known = [r for r in range(len(score)) if np.isfinite(score[r])]
+    inside, outside = ([r for r in known if member[r] == side] for side in (True, False))
+    value = auc(score[known], member[known])
+    parts = [0.0] * len(score)
+    for r in inside:
+        place = sum(beats(score[r], score[q]) for q in outside) / len(outside)
+        parts[r] = (place - value) / len(inside) * freedom(len(inside))
+    for r in outside:
+        place = sum(beats(score[q], score[r]) for q in inside) / len(inside)
+        parts[r] = (place - value) / len(outside) * freedom(len(outside))
+    return parts
+
+
+def threshold_parts(loss, member) -> tuple[float, list[float]]:
+    """Advantage at the mean training loss; each record's guess, and how it moves the threshold."""
+    n = len(loss)
+    inside, outside = ([r for r in range(n) if member[r] == side] for side in (True, False))
+    mean = statistics.fmean(loss[r] for r in inside)
+
+    def shares(cut):
+        return tuple(sum(loss[r] <= cut + 1e-12 for r in s) / len(s) for s in (inside, outside))
+
+    width = statistics.pstdev(loss[r] for r in inside) / n**0.2
+    (low_in, low_out), (high_in, high_out) = shares(mean - width), shares(mean + width)
+    slope = (high_in - high_out - low_in + low_out) / 2 / (2 * width)
+    caught, false = shares(mean)
+    parts = [0.0] * n
+    for r in inside:
+        own = ((loss[r] <= mean + 1e-12) - caught) / 2 + slope * (loss[r] - mean)
+        parts[r] = own / len(inside) * freedom(len(inside))
+    for r in outside:
+        own = (false - (loss[r] <= mean + 1e-12)) / 2
+        parts[r] = own / len(outside) * freedom(len(outside))
+    return (caught - false) / 2, parts
+
+
+def freedom(n) -> float:
+    return math.sqrt(n / (n - 1))
+
+
+def two_way_error(values, parts, n_records) -> float:
+    """Records' parts summed over models and squared; plus what models vary beyond their parts."""
+    n_models = len(values)
+    of_records = sum(sum(column) ** 2 for column in zip(*parts, strict=True)) / n_models**2
+    of_records *= n_records / (n_records - 1)
+    of_models = statistics.variance(values) / n_models
+    of_both = sum(part**2 for row in parts for part in row) / n_models**2
+    return math.sqrt(of_records + max(0.0, of_models - of_both))
+
+
 def clustered_error(scores, member) -> float:
-    """Each record's placements, centred and divided by its side's size, summed over models."""
-    n_models, n_records = scores.shape
-    per_record = [0.0] * n_records
-    for s in range(n_models):
-        known = [r for r in range(n_records) if np.isfinite(scores[s, r])]
-        inside = [r for r in known if member[s, r]]
-        outside = [r for r in known if not member[s, r]]
-        value = auc(scores[s, known], member[s, known])
-        for r in inside:
-            place = sum(beats(scores[s, r], scores[s, q]) for q in outside) / len(outside)
-            per_record[r] += (place - value) / len(inside) / n_models
-        for r in outside:
-            place = sum(beats(scores[s, q], scores[s, r]) for q in inside) / len(inside)
-            per_record[r] += (place - value) / len(outside) / n_models
-    used = int(np.isfinite(scores).any(axis=0).sum())
-    return math.sqrt(sum(x * x for x in per_record) * used / (used - 1))
+    """Error of the AUC averaged over models, clustered by record and by model."""
+    values = [
+        auc(row[np.isfinite(row)], inside[np.isfinite(row)])
+        for row, inside in zip(scores, member, strict=True)
+    ]
+    parts = [auc_parts(row, inside) for row, inside in zip(scores, member, strict=True)]
+    return two_way_error(values, parts, int(np.isfinite(scores).any(axis=0).sum()))
 
 
 def paired(values, member) -> tuple[float, float, int]:
     """Mean difference, its error, and how many records were always in or always out."""
-    differences, excluded = [], 0
-    for r in range(values.shape[1]):
+    n_models, n_records = values.shape
+    differences = {}
+    for r in range(n_records):
         inside = [float(v) for v, m in zip(values[:, r], member[:, r], strict=True) if m]
         outside = [float(v) for v, m in zip(values[:, r], member[:, r], strict=True) if not m]
-        if not inside or not outside:
-            excluded += 1
-            continue
-        differences.append(statistics.fmean(inside) - statistics.fmean(outside))
-    error = statistics.stdev(differences) / math.sqrt(len(differences))
-    return statistics.fmean(differences), error, excluded
+        if inside and outside:
+            differences[r] = statistics.fmean(inside) - statistics.fmean(outside)
+    value, n = statistics.fmean(differences.values()), len(differences)
+    beyond = [[0.0] * n_records for _ in range(n_models)]
+    for r in differences:
+        n_in = int(member[:, r].sum())
+        for s in range(n_models):
+            weight = 1 / n_in if member[s, r] else -1 / (n_models - n_in)
+            expected = values[:, r].mean() + value * (member[s, r] - n_in / n_models)
+            beyond[s][r] = weight * (values[s, r] - expected) / n
+    of_models = sum(sum(row) ** 2 for row in beyond)
+    of_both = sum(part**2 for row in beyond for part in row)
+    share = float(member[:, list(differences)].mean())
+    own = (1 - (1 + share) / n_models) ** 2  # how far a model stands out of what it is part of
+    luck = max(0.0, of_models - of_both) * n_models / (n_models - 1) / own
+    error = math.sqrt(statistics.variance(differences.values()) / n + luck)
+    return value, error, n_records - n
+
+
+def derivative(statistic, n_records, record, *, step=1e-5) -> float:
+    """Of a number by the weight of one record: what the record adds to it."""
+    up, down = np.ones(n_records), np.ones(n_records)
+    up[record], down[record] = 1 + step, 1 - step
+    return (statistic(up) - statistic(down)) / (2 * step)
 
 
 def others(values, member, target: int, record: int) -> tuple[list[float], list[float]]:
@@ -172,3 +234,46 @@ def _each(values, member, score, *, least, least_in=None):
 
 def beats(a, b) -> float:
     return float(a > b) + 0.5 * float(a == b)
+
+
+def group_summary(exposure, benefit) -> tuple[float, float, float, float, float]:
+    """Means of both over some records, variances of the means, their covariance."""
+    n = len(exposure)
+    return (
+        statistics.fmean(exposure),
+        statistics.variance(exposure) / n,
+        statistics.fmean(benefit),
+        statistics.variance(benefit) / n,
+        statistics.covariance(exposure, benefit) / n,
+    )
+
+
+def distances(exposure, benefit, first) -> tuple[float, float]:
+    """Of two groups: difference of exposures, and R_i c_j - R_j c_i, each over its error."""
+    rest = [r for r in range(len(exposure)) if r not in first]
+    c_i, v_i, r_i, u_i, w_i = group_summary(*_chosen(exposure, benefit, first))
+    c_j, v_j, r_j, u_j, w_j = group_summary(*_chosen(exposure, benefit, rest))
+    of_i = c_j**2 * u_i + r_j**2 * v_i - 2 * c_j * r_j * w_i
+    of_j = c_i**2 * u_j + r_i**2 * v_j - 2 * c_i * r_i * w_j
+    return _over(c_i - c_j, v_i + v_j), _over(r_i * c_j - r_j * c_i, of_i + of_j)
+
+
+def _chosen(exposure, benefit, rows) -> tuple[list[float], list[float]]:
+    return [float(exposure[r]) for r in rows], [float(benefit[r]) for r in rows]
+
+
+def _over(difference, variance) -> float:
+    if abs(difference) < 1e-12:
+        return 0.0
+    return abs(difference) / math.sqrt(variance) if variance > 0 else math.inf
+
+
+def step_down(real, drawn) -> list[float]:
+    """Westfall and Young: each against the largest of those that are not further apart."""
+    order = sorted(range(len(real)), key=lambda h: -real[h])
+    adjusted, so_far = [0.0] * len(real), 0.0
+    for place, h in enumerate(order):
+        largest = [max(row[g] for g in order[place:]) for row in drawn]
+        so_far = max(so_far, sum(d >= real[h] * (1 - 1e-6) for d in largest) / len(drawn))
+        adjusted[h] = so_far
+    return adjusted

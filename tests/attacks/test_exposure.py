@@ -16,9 +16,11 @@ from pcer.attacks.exposure import (
     BudgetScores,
     epsilon_bounds,
     exposure_from_scores,
+    pooled_attacks_of,
     pooled_exposure_from_scores,
     pooled_exposures,
     pooled_notes,
+    run_attacks_of,
     run_exposures,
 )
 from pcer.errors import InputError
@@ -117,6 +119,33 @@ def test_pooled_rows_in_order(scores):
     assert [row.proxy for row in rows] == (PAIRED + CALIBRATED) * 2
     assert {row.epsilon for row in rows} == {None}
     assert {row.n_records + row.n_excluded for row in rows if row.proxy in PAIRED} == {200, 199}
+
+
+def test_rows_that_are_means_over_the_models(scores):
+    """Beside the exposures of the runs, from one pass; for one seed as well."""
+    (found,) = run_attacks_of([scores], epsilon=1.0)
+    assert found.runs == run_exposures(scores)
+    assert [row.proxy for row in found.rows] == PER_RUN * 2
+    assert {row.epsilon for row in found.rows} == {1.0}
+    for row in found.rows:
+        values = [run[row.group][row.proxy].value for run in found.runs]
+        assert row.value == pytest.approx(np.mean(values), abs=1e-12)
+        assert row.n_records == (scores.group == NAMES.index(row.group)).sum()
+    (alone,) = run_attacks_of([sweep(n_models=1)], epsilon=1.0)
+    for row in alone.rows:
+        one = alone.runs[0][row.group][row.proxy]
+        assert row.value == pytest.approx(one.value, abs=1e-15)
+        assert row.standard_error >= 0.95 * one.standard_error
+
+
+def test_who_is_behind_the_rows(scores):
+    (found,) = pooled_attacks_of([scores], epsilon=1.0)
+    assert found.rows == pooled_exposures(scores, epsilon=1.0)
+    assert set(found.records.exposure) == {"overfitting_gap", *PAIRED, *CALIBRATED}
+    for row in found.rows:
+        own = found.records.exposure[row.proxy][scores.group == NAMES.index(row.group)]
+        assert own.mean() == pytest.approx(row.value, abs=1e-12)
+    assert np.isnan(found.records.benefit[-1])
 
 
 def test_few_seeds_give_paired_costs_and_say_why():

@@ -10,7 +10,8 @@ from benchmarks.lira_scores import Form, lira_scores, rmia_scores
 from scipy.stats import norm
 
 from pcer.attacks import lira
-from pcer.attacks.single import clustered_auc, confidence_of
+from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.single import confidence_of
 from tests import reference_attacks as slow
 from tests.simulate_sweep import scaled_logits, splits
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcer.attacks.single import confidence_of, paired_cost, paired_differences
+from pcer.attacks.pooled import Sides, paired, paired_cost
+from pcer.attacks.single import confidence_of
 from tests import reference_attacks as slow
 from tests.simulate_sweep import scaled_logits, splits
 
@@ -33,7 +34,7 @@ def test_every_split_of_a_record_averages_to_exactly_nothing():
     found = []
     for chosen in itertools.combinations(range(5), 3):
         member = np.isin(np.arange(5), chosen)[:, None]
-        found.append(paired_differences(values[:, None], member)[0])
+        found.append(paired(values[:, None], Sides(member)).differences[0])
     assert math.fsum(found) == pytest.approx(0, abs=1e-12)
 
 

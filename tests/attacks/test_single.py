@@ -153,29 +153,12 @@ def test_tpr_excess_is_centred_at_chance():
     assert 0.92 <= np.mean(covered) <= 0.995
 
 
-def test_clustered_error_against_a_loop():
-    rng = np.random.default_rng(4)
-    member = rng.random((6, 25)) < 0.6
-    scores = np.round(rng.normal(size=member.shape) + 0.3 * member, 1)
-    scores[rng.random(member.shape) < 0.1] = np.nan
-    found = attacks.clustered_auc(scores, member)
-    values = [
-        slow.auc(row[np.isfinite(row)], inside[np.isfinite(row)])
-        for row, inside in zip(scores, member, strict=True)
-    ]
-    assert found.value == pytest.approx(np.mean(values) - 0.5, abs=1e-12)
-    assert found.standard_error == pytest.approx(slow.clustered_error(scores, member), abs=1e-12)
-    assert found.n_records == 25
-    assert found.n_excluded == int(np.isnan(scores).any(axis=0).sum())
-
-
 def test_a_side_without_records_has_no_value():
     everyone = np.ones(3, dtype=bool)
     assert math.isnan(attacks.attack_auc(np.arange(3.0), everyone))
     assert math.isnan(attacks.gap_attack(everyone, everyone).value)
     assert math.isnan(attacks.loss_threshold_attack(np.ones(3), ~everyone).value)
     assert attacks.tpr_at_fpr(np.ones(3), everyone, fpr=0.5) is None
-    assert math.isnan(attacks.clustered_auc(np.ones((2, 3)), np.ones((2, 3), dtype=bool)).value)
     one_member = attacks.auc_advantage(np.arange(3.0), np.arange(3) == 2)
     assert one_member.value == 0.5
     assert one_member.standard_error is None

@@ -16,13 +16,15 @@ from pcer.attacks.epsilon import EpsilonBound, bound_epsilon
 from pcer.attacks.groups import BudgetScores as BudgetScores
 from pcer.attacks.groups import (
     Found,
+    Pooled,
     Views,
     count_all_guesses,
     pooled_attacks,
     single_model_attacks,
 )
 from pcer.attacks.lira import LEAST_MODELS
-from pcer.attacks.single import Advantage, PooledAdvantage, auc_advantage, clustered_auc
+from pcer.attacks.pooled import PooledAdvantage, clustered_auc
+from pcer.attacks.single import Advantage, auc_advantage
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import (
@@ -47,6 +49,33 @@ class _Rows(NamedTuple):
     score: FloatArray
 
 
+class RecordShares(NamedTuple):
+    """Numbers of single records whose means over a group are what its release says.
+
+    Attributes:
+        exposure: by cost, (record,); NaN for records of no group.
+        benefit: (record,) the same for the positive rate on test records.
+    """
+
+    exposure: dict[str, FloatArray]
+    benefit: FloatArray
+
+
+class PooledAttacks(NamedTuple):
+    """Rows of ``pooled_exposure``, and who is behind them, which never leaves the trainer."""
+
+    rows: list[PooledExposure]
+    records: RecordShares
+
+
+class RunAttacks(NamedTuple):
+    """``exposure`` of every run; rows of the costs that are means of those; who is behind them."""
+
+    runs: RunExposures
+    rows: list[PooledExposure]
+    records: RecordShares
+
+
 def run_exposures(scores: BudgetScores) -> RunExposures:
     """For every seed and group name, the proxies of single models: ``exposure`` of a release."""
     return run_exposures_of([scores])[0]
@@ -54,13 +83,16 @@ def run_exposures(scores: BudgetScores) -> RunExposures:
 
 def run_exposures_of(scores: Sequence[BudgetScores]) -> list[RunExposures]:
     """The same for several attributes of the same models, at little more than the price of one."""
-    found = single_model_attacks(Views(scores))
+    return [one.runs for one in run_attacks_of(scores, epsilon=math.inf)]
+
+
+def run_attacks_of(scores: Sequence[BudgetScores], *, epsilon: float) -> list[RunAttacks]:
+    """The same, and the costs that are means over the models, from one pass over them."""
     return [
-        [
-            {name: _exposures(group) for name, group in zip(one.group_names, model, strict=True)}
-            for model in models
-        ]
-        for one, models in zip(scores, found, strict=True)
+        RunAttacks(
+            [_of_groups(one, model) for model in found.models], *_told(one, found.pooled, epsilon)
+        )
+        for one, found in zip(scores, single_model_attacks(Views(scores)), strict=True)
     ]
 
 
@@ -80,14 +112,14 @@ def pooled_exposures_of(
     scores: Sequence[BudgetScores], *, epsilon: float
 ) -> list[list[PooledExposure]]:
     """The same for several attributes of the same models."""
+    return [one.rows for one in pooled_attacks_of(scores, epsilon=epsilon)]
+
+
+def pooled_attacks_of(scores: Sequence[BudgetScores], *, epsilon: float) -> list[PooledAttacks]:
+    """The same, and who is behind the rows."""
     return [
-        [
-            _pooled_row(epsilon, name, proxy, found)
-            for name, group in zip(one.group_names, groups, strict=True)
-            for proxy, found in group.items()
-            if math.isfinite(found.value)
-        ]
-        for one, groups in zip(scores, pooled_attacks(Views(scores)), strict=True)
+        PooledAttacks(*_told(one, found, epsilon))
+        for one, found in zip(scores, pooled_attacks(Views(scores)), strict=True)
     ]
 
 
@@ -170,6 +202,22 @@ def pooled_exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> li
         if math.isfinite(pooled.value):
             found.append(_pooled_row(epsilon, name, proxy, pooled))
     return found
+
+
+def _told(
+    scores: BudgetScores, found: Pooled, epsilon: float
+) -> tuple[list[PooledExposure], RecordShares]:
+    rows = [
+        _pooled_row(epsilon, name, proxy, one)
+        for name, group in zip(scores.group_names, found.groups, strict=True)
+        for proxy, one in group.items()
+        if math.isfinite(one.value)
+    ]
+    return rows, RecordShares(found.exposure, found.benefit)
+
+
+def _of_groups(scores: BudgetScores, found: Sequence[Found]) -> dict[str, dict[str, Exposure]]:
+    return {name: _exposures(one) for name, one in zip(scores.group_names, found, strict=True)}
 
 
 def _exposures(found: Found) -> dict[str, Exposure]:

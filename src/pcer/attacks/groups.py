@@ -7,7 +7,7 @@ alone shrinks towards what its own group shows, so its last step is made for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,22 +27,35 @@ from pcer.attacks.lira import (
     surplus_of,
     typical_difference,
 )
+from pcer.attacks.pooled import (
+    AUC_CHANCE,
+    PairedPool,
+    Pool,
+    PooledAdvantage,
+    Sides,
+    add_auc,
+    paired,
+)
 from pcer.attacks.ranking import Ranked, Ranker
+from pcer.attacks.rates import RecordRates, record_rates
 from pcer.attacks.single import (
     Advantage,
-    AucPool,
-    PooledAdvantage,
+    Influence,
+    auc_influence,
     confidence_of,
     loss_of,
-    mean_difference,
-    paired_differences,
     ranked_auc_advantage,
     ranked_loss_threshold,
     ranked_tpr_excess,
+    threshold_influence,
     true_label_logit,
 )
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import proxies
+
+GAP, THRESHOLD, AUC = proxies.GAP.name, proxies.THRESHOLD.name, proxies.AUC_ADVANTAGE.name
+PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
+LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
 
 SMALL_RATES = {proxies.TPR_AT_1_PERCENT.name: 0.01, proxies.TPR_AT_01_PERCENT.name: 0.001}
 """Proxies of the low end of the ROC curve, by false positive rate."""
@@ -96,6 +109,11 @@ class Views:
         """Ranks scores that all views share."""
         return Ranker(self.group, self.n_groups)
 
+    def rates(self, view: int) -> RecordRates:
+        """The benefit and the gap of every group of a view, and who is behind them."""
+        codes, n_groups = self.group[view], self.n_groups[view]
+        return record_rates(self.logits >= 0, self.labels, self.member, codes, n_groups=n_groups)
+
     def scaled_logit(self, model: int | slice) -> FloatArray:
         """Log odds of the true label, (record,) or (model, record)."""
         return true_label_logit(self.logits[model], self.labels)
@@ -108,21 +126,62 @@ PooledFound = dict[str, PooledAdvantage]
 ModelAttack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
-def single_model_attacks(views: Views) -> list[list[list[Found]]]:
-    """For every view, model and group, the proxies of that model alone."""
-    ranker = views.ranker()
-    models = []
+class Pooled(NamedTuple):
+    """What the models of a budget say together, for the groups of one view.
+
+    Attributes:
+        groups: for every group, the costs over all models.
+        exposure: by cost, (record,) numbers whose means over groups are those costs, see
+            ``Shares.by_record``; NaN for records of no group.
+        benefit: (record,) the same for the positive rate on test records.
+    """
+
+    groups: list[PooledFound]
+    exposure: dict[str, FloatArray]
+    benefit: FloatArray
+
+
+class SingleAttacks(NamedTuple):
+    """For one view: by model and group the proxies of that model alone, and their means."""
+
+    models: list[list[Found]]
+    pooled: Pooled
+
+
+def single_model_attacks(views: Views) -> list[SingleAttacks]:
+    """For every view, the proxies of single models, and the costs that are means of those."""
+    ranker, everyone = views.ranker(), np.ones(len(views.labels), dtype=bool)
+    pools = [
+        {name: Pool(*both, chance=CHANCE.get(name, 0.0)) for name in INFLUENCES}
+        for both in _divisions(views)
+    ]
+    models: list[list[list[Found]]] = [[] for _ in pools]
     for model, member in enumerate(views.member):
         logit = views.scaled_logit(model)
         loss = loss_of(logit)
-        ranked = ranker.rank(logit, member)  # a loss falls as the log odds rise
-        models.append([[_of_model(group, loss) for group in view] for view in ranked])
-    return [list(view) for view in zip(*models, strict=True)]
+        # a loss falls as the log odds rise
+        for v, ranked in enumerate(ranker.rank(logit, member)):
+            found = [_of_model(group, loss) for group in ranked]
+            models[v].append([one.proxies for one in found])
+            for name, pool in pools[v].items():
+                pool.add(ranked, [one.influence.get(name) for one in found], everyone)
+    return [SingleAttacks(found, _pooled(views, v, pools[v])) for v, found in enumerate(models)]
 
 
-def _of_model(ranked: Ranked, loss: FloatArray) -> Found:
+class _OfModel(NamedTuple):
+    """One group of one model; no influence where all its records are on one side."""
+
+    proxies: Found
+    influence: dict[str, Influence]
+
+
+def _of_model(ranked: Ranked, loss: FloatArray) -> _OfModel:
     found = {name: attack(ranked, loss) for name, attack in MODEL_ATTACKS.items()}
-    return {name: one for name, one in found.items() if one is not None}
+    parts = {} if ranked.is_onesided else INFLUENCES
+    return _OfModel(
+        {name: one for name, one in found.items() if one is not None},
+        {name: influence(ranked, loss) for name, influence in parts.items()},
+    )
 
 
 def _at_rate(fpr: float) -> ModelAttack:
@@ -130,23 +189,42 @@ def _at_rate(fpr: float) -> ModelAttack:
 
 
 MODEL_ATTACKS: dict[str, ModelAttack] = {
-    proxies.THRESHOLD.name: ranked_loss_threshold,
-    proxies.AUC_ADVANTAGE.name: lambda ranked, loss: ranked_auc_advantage(ranked),
+    THRESHOLD: ranked_loss_threshold,
+    AUC: lambda ranked, loss: ranked_auc_advantage(ranked),
     **{name: _at_rate(fpr) for name, fpr in SMALL_RATES.items()},
 }
 """By cost, what one model's ranking of one group and its losses give; None where nothing."""
 
+INFLUENCES: dict[str, Callable[[Ranked, FloatArray], Influence]] = {
+    THRESHOLD: threshold_influence,
+    AUC: lambda ranked, loss: auc_influence(ranked),
+}
+"""Those of them that are also averaged over the models, with what each record adds."""
 
-def pooled_attacks(views: Views) -> list[list[PooledFound]]:
-    """For every view and group, the proxies over all models; few models give paired costs only."""
+CHANCE = {AUC: AUC_CHANCE}
+"""What they are where nothing can be told, if not 0."""
+
+
+def pooled_attacks(views: Views) -> list[Pooled]:
+    """For every view, the proxies over all models; few models give paired costs only."""
     about = _about_records(views)
-    found = [_paired_costs(about.paired, *both) for both in _divisions(views)]
+    pools: list[dict[str, PairedPool | Pool]] = [{**of_view} for of_view in about.paired]
     if about.calibrated is not None:
-        for name, pools in _calibrated_pools(views, about.calibrated).items():
-            for view, pool in zip(found, pools, strict=True):
-                for group, result in zip(view, pool.results(), strict=True):
-                    group[name] = result
-    return found
+        for name, calibrated in _calibrated_pools(views, about.calibrated).items():
+            for of_view, pool in zip(pools, calibrated, strict=True):
+                of_view[name] = pool
+    return [_pooled(views, v, of_view) for v, of_view in enumerate(pools)]
+
+
+def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Pooled:
+    group, rates = views.group[v], views.rates(v)
+    results = {name: pool.results(rates.benefit) for name, pool in pools.items()}
+    shares = {GAP: rates.gap, **{name: pool.shares() for name, pool in pools.items()}}
+    return Pooled(
+        groups=[{name: one[k] for name, one in results.items()} for k in range(views.n_groups[v])],
+        exposure={name: one.by_record(group) for name, one in shares.items()},
+        benefit=rates.benefit.by_record(group),
+    )
 
 
 def count_all_guesses(views: Views) -> list[list[Guesses]]:
@@ -172,78 +250,69 @@ class _Calibrated(NamedTuple):
 
 
 class _AboutRecords(NamedTuple):
-    paired: dict[str, FloatArray]
-    """(record,) differences between the models that trained on it and the others."""
+    paired: list[dict[str, PairedPool]]
+    """For every view, by cost."""
     calibrated: _Calibrated | None
 
 
 def _about_records(views: Views) -> _AboutRecords:
     """One pass over the records, a few at a time."""
-    shape = views.member.shape
-    paired = {
-        one.name: np.empty(shape[1]) for one in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE)
-    }
+    pools = [
+        {name: PairedPool(*both, n_models=views.n_models) for name in PAIRED}
+        for both in _divisions(views)
+    ]
     calibrated = None
-    if len(views.member) >= LEAST_MODELS:
-        parts = (np.empty(shape) for _ in RatioParts._fields)
-        calibrated = _Calibrated(RatioParts(*parts), np.empty(shape), np.empty(shape))
+    if views.n_models >= LEAST_MODELS:
+        parts = (np.empty(views.member.shape) for _ in range(len(RatioParts._fields) + 2))
+        *evidence, offline, rmia = parts
+        calibrated = _Calibrated(RatioParts(*evidence), offline, rmia)
     for block, logits, member in blocks(views.logits, views.member):
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
-        correct = (logits >= 0) == (views.labels[block] == 1)
-        paired[proxies.PAIRED_GAP.name][block] = paired_differences(correct, member)
-        paired[proxies.PAIRED_CONFIDENCE.name][block] = paired_differences(confidence, member)
+        correct, sides = (logits >= 0) == (views.labels[block] == 1), Sides(member)
+        for name, values in zip(PAIRED, (correct, confidence), strict=True):
+            found = paired(values, sides)
+            for of_view in pools:
+                of_view[name].add(block, found)
         if calibrated is not None:
             others = other_models(logit, member)
             for whole, part in zip(calibrated.evidence, ratio_parts(logit, others), strict=True):
                 whole[:, block] = part
             calibrated.offline[:, block] = offline_ratio(logit, others)
             calibrated.rmia[:, block] = rmia_ratio(confidence, member)
-    return _AboutRecords(paired, calibrated)
+    return _AboutRecords(pools, calibrated)
 
 
 def _divisions(views: Views) -> list[tuple[IntArray, int]]:
     return list(zip(views.group, views.n_groups, strict=True))
 
 
-def _paired_costs(
-    paired: dict[str, FloatArray], group: IntArray, n_groups: int
-) -> list[PooledFound]:
-    return [
-        {name: mean_difference(values[group == k]) for name, values in paired.items()}
-        for k in range(n_groups)
-    ]
-
-
-def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[AucPool]]:
+def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[Pool]]:
     surplus = surplus_of(scores.evidence)
     pools = {
-        proxies.LIRA.name: [
+        LIRA: [
             _lira_pool(views, scores.evidence, surplus, *division) for division in _divisions(views)
         ]
     }
     ranker = views.ranker()
-    for name, shared in (
-        (proxies.LIRA_OFFLINE.name, scores.offline),
-        (proxies.RMIA.name, scores.rmia),
-    ):
-        pools[name] = [AucPool(group, n_groups=n) for group, n in _divisions(views)]
+    for name, shared in ((OFFLINE, scores.offline), (RMIA, scores.rmia)):
+        pools[name] = [Pool(*both, chance=AUC_CHANCE) for both in _divisions(views)]
         for score, member in zip(shared, views.member, strict=True):
             for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):
-                pool.add(score, ranked)
+                add_auc(pool, score, ranked)
     return pools
 
 
 def _lira_pool(
     views: Views, evidence: RatioParts, surplus: FloatArray, group: IntArray, n_groups: int
-) -> AucPool:
+) -> Pool:
     sizes = np.zeros((views.n_models, n_groups + 1))  # the last is for records of no group
     for k in range(n_groups):
         sizes[:, k] = typical_difference([surplus[:, np.flatnonzero(group == k)]])
-    ranker, pool = Ranker([group], [n_groups]), AucPool(group, n_groups=n_groups)
+    ranker, pool = Ranker([group], [n_groups]), Pool(group, n_groups, chance=AUC_CHANCE)
     for model, member in enumerate(views.member):
         score = shrunk_ratio(RatioParts(*(part[model] for part in evidence)), sizes[model][group])
-        pool.add(score, ranker.rank(score, member)[0])
+        add_auc(pool, score, ranker.rank(score, member)[0])
     return pool
 
 

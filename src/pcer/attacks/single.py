@@ -23,6 +23,9 @@ TIE_TOLERANCE = 1e-12
 SMALLEST_PROBABILITY = 2.0**-53
 """Distance from 0 or 1 that a rounded probability may have had: log odds of about 37."""
 
+WINDOW_POWER = -0.2
+"""Of the number of records: how fast the window of a density narrows (Silverman's rate)."""
+
 TAIL_NONMEMBERS = 10
 """Non-members that must lie beyond a threshold before a rate so small can be estimated."""
 
@@ -36,20 +39,25 @@ class Advantage(NamedTuple):
     n_nonmembers: int
 
 
-class PooledAdvantage(NamedTuple):
-    """One attack on one group over all models of a budget, with an error clustered by record."""
+class Influence(NamedTuple):
+    """A group's number in one model, and what every record adds to it.
+
+    The parts are in the order of the ranks and sum to 0 on each side. Each side's loss of a degree
+    of freedom is made good, so that their squares sum to ``variance``, which the number has when
+    records are drawn anew; it is NaN with fewer than two on a side.
+    """
 
     value: float
-    standard_error: float | None
-    n_records: int
-    n_excluded: int
-
-
-class Influence(NamedTuple):
-    """An AUC and what every record adds to it; the squares of the parts sum to its variance."""
-
-    auc: float
     parts: FloatArray
+    variance: float
+
+
+class Cut(NamedTuple):
+    """Where the threshold attacker cuts a group's losses, which fall with the ranks."""
+
+    falling: FloatArray
+    threshold: float
+    n_guessed: int
 
 
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
@@ -119,12 +127,59 @@ def ranked_loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     """The same for records in the order of falling loss; ``loss`` is of all records."""
     if ranked.is_onesided:
         return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
+    cut = _cut(ranked, loss)
+    guessed = ranked.above(len(cut.falling) - cut.n_guessed)
+    return _two_shares(guessed, (ranked.n_members, ranked.n_nonmembers))
+
+
+def _cut(ranked: Ranked, loss: FloatArray) -> Cut:
+    """Cut at the mean loss of the members."""
     falling = loss[ranked.order]
     threshold = float((falling * ranked.member).sum()) / ranked.n_members
+    return Cut(falling, threshold, _n_within(falling, threshold))
+
+
+def threshold_influence(ranked: Ranked, loss: FloatArray) -> Influence:
+    """That advantage, and every record's part: its own guess, and how a member moves the threshold.
+
+    A member's loss moves the mean by (loss - mean)/n, and the mean moves the advantage by the
+    slope of "advantage at a threshold", which is 0 where members look like the others. Needs
+    members and others.
+    """
+    cut = _cut(ranked, loss)
+    members, nonmembers = ranked.n_members, ranked.n_nonmembers
+    guessed = np.zeros(len(cut.falling))
+    guessed[len(guessed) - cut.n_guessed :] = 1.0
+    caught, false = _shares(ranked, cut.n_guessed)
+    of_members = (guessed - caught) / (2 * members)
+    slope = _slope(ranked, cut)
+    if slope:
+        of_members += slope * (cut.falling - cut.threshold) / members
+    parts = np.where(ranked.member > 0, of_members, (false - guessed) / (2 * nonmembers))
+    return _influence((caught - false) / 2, parts, ranked)
+
+
+def _slope(ranked: Ranked, cut: Cut) -> float:
+    """Change of the advantage with the threshold, from a window that narrows as records grow."""
+    falling, threshold, _ = cut
+    spread = float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
+    width = math.sqrt(spread) * float(len(falling)) ** WINDOW_POWER
+    if not width > 0:
+        return 0.0
+    low, high = (_shares(ranked, _n_within(falling, threshold + w)) for w in (-width, width))
+    return float(((high[0] - high[1]) - (low[0] - low[1])) / (4 * width))
+
+
+def _n_within(falling: FloatArray, threshold: float) -> int:
+    """How many losses are at most the threshold."""
     within = threshold + TIE_TOLERANCE * abs(threshold)
-    n_guessed = int(np.searchsorted(falling[::-1], within, side="right"))
-    guessed = ranked.above(len(falling) - n_guessed)
-    return _two_shares(guessed, (ranked.n_members, ranked.n_nonmembers))
+    return int(np.searchsorted(falling[::-1], within, side="right"))
+
+
+def _shares(ranked: Ranked, n_guessed: int) -> tuple[float, float]:
+    """Shares of the members and of the others among the last ranks."""
+    members, nonmembers = ranked.above(len(ranked.order) - n_guessed)
+    return members / ranked.n_members, nonmembers / ranked.n_nonmembers
 
 
 def attack_auc(score: FloatArray, member: BoolArray) -> float:
@@ -133,7 +188,8 @@ def attack_auc(score: FloatArray, member: BoolArray) -> float:
     >>> attack_auc(np.array([3.0, 2.0, 2.0]), np.array([True, True, False]))
     0.75
     """
-    return auc_influence(score, member).auc
+    ranked = _ranked(score, member)
+    return math.nan if ranked.is_onesided else ranked.auc
 
 
 def auc_advantage(score: FloatArray, member: BoolArray) -> Advantage:
@@ -143,18 +199,19 @@ def auc_advantage(score: FloatArray, member: BoolArray) -> Advantage:
 
 def ranked_auc_advantage(ranked: Ranked) -> Advantage:
     """The same for records in the order of their scores."""
-    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
-        return Advantage(math.nan, None, n_members, n_nonmembers)
-    value, smaller, error = ranked.auc - 0.5, min(n_members, n_nonmembers), None
+        return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
+    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
+    found, smaller, error = auc_influence(ranked), min(n_members, n_nonmembers), None
+    value = found.value - 0.5
     if smaller > 1:
-        squares = ranked.parts() ** 2
-        of_members = float((squares * ranked.member).sum())
-        of_nonmembers = float(squares.sum()) - of_members
-        variance = of_members * n_members / (n_members - 1)
-        variance += of_nonmembers * n_nonmembers / (n_nonmembers - 1)
-        error = least_error(math.sqrt(variance), value, smaller)
+        error = least_error(math.sqrt(found.variance), value, smaller)
     return Advantage(value, error, n_members, n_nonmembers)
+
+
+def auc_influence(ranked: Ranked) -> Influence:
+    """The AUC and every record's part in it; needs members and others."""
+    return _influence(ranked.auc, ranked.parts(), ranked)
 
 
 def tpr_at_fpr(score: FloatArray, member: BoolArray, *, fpr: float) -> float | None:
@@ -188,80 +245,6 @@ def ranked_tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     return Advantage(tpr - chance, math.sqrt(variance), ranked.n_members, ranked.n_nonmembers)
 
 
-def auc_influence(score: FloatArray, member: BoolArray) -> Influence:
-    """The AUC and every record's part in it; NaN and zeros without both sides.
-
-    Records whose score is NaN are left out; their part is 0.
-    """
-    ranked = _ranked(score, member)
-    parts = np.zeros(len(score))
-    if ranked.is_onesided:
-        return Influence(math.nan, parts)
-    parts[ranked.order] = ranked.parts()
-    return Influence(ranked.auc, parts)
-
-
-def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
-    """AUC minus 1/2 averaged over models, with an error that knows that models share records.
-
-    A record's parts are summed over the models before they are squared: its scores in different
-    models depend on each other, because each is measured against the others, and treating the
-    models as independent gives an error that is much too small.
-
-    Args:
-        scores: (model, record); NaN where a record could not be scored for that model.
-        member: (model, record).
-    """
-    whole = np.zeros(scores.shape[1], dtype=np.int64)
-    pool = AucPool(whole, n_groups=1)
-    ranker = Ranker([whole], [1])
-    for score, inside in zip(scores, member, strict=True):
-        pool.add(score, ranker.rank(score, inside)[0])
-    return pool.results()[0]
-
-
-class AucPool:
-    """Collects the AUC of one model after the other, group by group, for ``clustered_auc``.
-
-    Args:
-        codes: (record,) a group's number, -1 for none.
-        n_groups: how many groups.
-    """
-
-    def __init__(self, codes: IntArray, *, n_groups: int) -> None:
-        self._codes, self._n_groups = codes, n_groups
-        self._parts = np.zeros(len(codes))
-        self._aucs: list[list[float]] = [[] for _ in range(n_groups)]
-        self._ever = np.zeros(len(codes), dtype=bool)
-        self._always = np.ones(len(codes), dtype=bool)
-
-    def add(self, score: FloatArray, ranked: list[Ranked]) -> None:
-        """Take in one model: its scores and their ranks within each group."""
-        known = np.isfinite(score)
-        self._ever |= known
-        self._always &= known
-        parts = np.zeros(len(score))
-        for aucs, one in zip(self._aucs, ranked, strict=True):
-            if not one.is_onesided:
-                aucs.append(one.auc)
-                parts[one.order] = one.parts()
-        self._parts += parts
-
-    def results(self) -> list[PooledAdvantage]:
-        """What was found for every group; NaN where no model had both sides."""
-        return [self._result(k) for k in range(self._n_groups)]
-
-    def _result(self, k: int) -> PooledAdvantage:
-        chosen, aucs = self._codes == k, self._aucs[k]
-        n_records = int((self._ever & chosen).sum())
-        n_excluded = int((~self._always & chosen).sum())
-        if not aucs:
-            return PooledAdvantage(math.nan, None, n_records, n_excluded)
-        value = math.fsum(aucs) / len(aucs) - 0.5
-        error = _clustered_error(self._parts[chosen] / len(aucs), value, n_records)
-        return PooledAdvantage(value, error, n_records, n_excluded)
-
-
 def least_error(error: float, value: float, n: int) -> float:
     """The error, or at least what one record of ``n`` at chance would have made of it.
 
@@ -275,11 +258,17 @@ def _ranked(score: FloatArray, member: BoolArray) -> Ranked:
     return Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
 
 
-def _clustered_error(parts: FloatArray, value: float, n_records: int) -> float | None:
-    if n_records < 2:
-        return None
-    variance = float((parts**2).sum()) * n_records / (n_records - 1)
-    return least_error(math.sqrt(variance), value, n_records)
+def _influence(value: float, parts: FloatArray, ranked: Ranked) -> Influence:
+    members, nonmembers = ranked.n_members, ranked.n_nonmembers
+    if min(members, nonmembers) < 2:
+        return Influence(value, parts, math.nan)
+    squares = parts**2
+    of_members = float((squares * ranked.member).sum())
+    of_nonmembers = float(squares.sum()) - of_members
+    variance = of_members * members / (members - 1)
+    variance += of_nonmembers * nonmembers / (nonmembers - 1)
+    scale, other = (math.sqrt(n / (n - 1)) for n in (members, nonmembers))
+    return Influence(value, parts * ((scale - other) * ranked.member + other), variance)
 
 
 def _two_shares(guessed: tuple[int, int], sides: tuple[int, int]) -> Advantage:
@@ -308,47 +297,3 @@ def _tail(ranked: Ranked, *, fpr: float) -> tuple[float, float] | None:
 
 def _share_variance(share: float, n: int) -> float:
     return share * (1 - share) / n
-
-
-def paired_differences(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """Per record, the mean over models that trained on it minus the mean over the others.
-
-    NaN for a record that was always in, or never.
-
-    Args:
-        values: (model, record), such as correctness or the probability of the true label.
-        member: (model, record).
-
-    >>> always = np.array([[True, True], [False, True]])
-    >>> paired_differences(np.array([[1.0, 1.0], [0.0, 1.0]]), always)
-    array([ 1., nan])
-    """
-    n_in = member.sum(axis=0)
-    n_out = len(member) - n_in
-    total_in = (values * member).sum(axis=0)
-    total_out = (values * ~member).sum(axis=0)
-    out = np.full(values.shape[1], np.nan)
-    known = (n_in > 0) & (n_out > 0)
-    out[known] = total_in[known] / n_in[known] - total_out[known] / n_out[known]
-    return out
-
-
-def paired_cost(values: FloatArray, member: BoolArray) -> PooledAdvantage:
-    """Mean of the paired differences of a group, with an error from their spread over records.
-
-    If nothing was memorised every record's difference has mean exactly 0, because its splits
-    were drawn without looking: the estimate is centred at 0 with no correction.
-    """
-    return mean_difference(paired_differences(values, member))
-
-
-def mean_difference(differences: FloatArray) -> PooledAdvantage:
-    """The paired cost of a group from its records' differences, NaN where there is none."""
-    known = differences[np.isfinite(differences)]
-    n, n_excluded = len(known), len(differences) - len(known)
-    if n == 0:
-        return PooledAdvantage(math.nan, None, 0, n_excluded)
-    value, error = float(known.mean()), None
-    if n > 1:
-        error = least_error(float(known.std(ddof=1)) / math.sqrt(n), value, n)
-    return PooledAdvantage(value, error, n, n_excluded)
