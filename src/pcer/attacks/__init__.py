@@ -21,26 +21,48 @@ from pcer.attacks.exposure import (
     run_exposures_of,
 )
 from pcer.attacks.lira import LEAST_MODELS
+from pcer.attacks.moments import GroupMeans
+from pcer.attacks.placebo import (
+    DRAWS,
+    PLACEBOS,
+    Permutations,
+    PermutationTest,
+    Records,
+    group_means,
+    permutation_tests,
+    placebo_groupings,
+    record_orders,
+)
 from pcer.attacks.single import log_odds
 
 __all__ = [
+    "DRAWS",
     "LEAST_MODELS",
+    "PLACEBOS",
     "BudgetScores",
     "EpsilonBound",
+    "GroupMeans",
+    "PermutationTest",
+    "Permutations",
     "PooledAttacks",
     "RecordShares",
+    "Records",
     "RunAttacks",
     "alarm_notes",
     "bound_epsilon",
     "epsilon_bounds",
     "epsilon_bounds_of",
     "exposure_from_scores",
+    "group_means",
     "log_odds",
+    "permutation_tests",
+    "placebo_groupings",
     "pooled_attacks_of",
     "pooled_exposure_from_scores",
     "pooled_exposures",
     "pooled_exposures_of",
     "pooled_notes",
+    "record_orders",
     "run_attacks_of",
     "run_exposures",
     "run_exposures_of",

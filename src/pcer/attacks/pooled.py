@@ -190,7 +190,7 @@ class Sides:
         self.squares = np.einsum("mr,mr->r", self.moved, self.moved)
 
 
-class Paired(NamedTuple):
+class PairedRecords(NamedTuple):
     """One quantity of a few records, each beside itself in the models without it.
 
     Attributes:
@@ -206,7 +206,7 @@ class Paired(NamedTuple):
     sides: Sides
 
 
-def paired(values: FloatArray | BoolArray, sides: Sides) -> Paired:
+def paired(values: FloatArray | BoolArray, sides: Sides) -> PairedRecords:
     """Compare every record with itself.
 
     Args:
@@ -222,7 +222,7 @@ def paired(values: FloatArray | BoolArray, sides: Sides) -> Paired:
     differences = total_in / sides.n_in - total_out / sides.n_out
     added = values - (total_in + total_out) / len(values)
     added *= sides.weights
-    return Paired(np.where(sides.known, differences, np.nan), added, sides)
+    return PairedRecords(np.where(sides.known, differences, np.nan), added, sides)
 
 
 class PairedPool:
@@ -241,7 +241,7 @@ class PairedPool:
         self._inside = np.zeros(len(codes))
         self._by_model, self._moved = np.zeros((2, n_models, n_groups))
 
-    def add(self, block: slice, found: Paired) -> None:
+    def add(self, block: slice, found: PairedRecords) -> None:
         """Take in the records of a block."""
         self._differences[block] = found.differences
         self._squares[block] = np.einsum("mr,mr->r", found.added, found.added)

@@ -1,0 +1,119 @@
+"""Means, variances and covariances over many sets of records, by exact products."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.metrics import BoolArray, FloatArray, IntArray
+
+WHOLE = 24
+"""Bits of a float32's whole numbers: sums up to 2 to this are exact, in any order of adding."""
+
+ROUNDING = 1e-12
+"""Numbers that vary by less than this share of their size do not vary."""
+
+TILE = 64
+"""Records that are added as float32: their sums of 18-bit numbers are exact."""
+
+SETS, TILES = 32, 64
+"""Sets, and tiles of records, that are summed at once. Products so small are not shared among
+cores by BLAS libraries, which on a busy machine would wait for each other more than they work."""
+
+
+class GroupMeans(NamedTuple):
+    """Means over sets of records, their variances and covariances; NaN with fewer than two.
+
+    Attributes:
+        exposure: (..., setting, cost) mean.
+        exposure_variance: of that mean.
+        benefit: (..., setting) mean.
+        benefit_variance: of that mean.
+        covariance: (..., setting, cost) of both means.
+    """
+
+    exposure: FloatArray
+    exposure_variance: FloatArray
+    benefit: FloatArray
+    benefit_variance: FloatArray
+    covariance: FloatArray
+
+
+class Moments:
+    """Sums that tell means and variances over any set of records.
+
+    Every column is scaled by a power of 2 and rounded to whole numbers so small that their sums
+    are exact: the result does not depend on how a machine adds. That leaves numbers 18 bits below
+    the largest of their column: what is compared is compared as rounded, everywhere alike.
+
+    Args:
+        exposure: (setting, cost, record) finite.
+        benefit: (setting, record) finite.
+    """
+
+    def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
+        self._shape, self._n = exposure.shape[:2], exposure.shape[2]
+        self._centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
+        e = _centred(exposure, self._centre[0]).reshape(-1, self._n)
+        b = _centred(benefit, self._centre[1])
+        beside = np.repeat(b, exposure.shape[1], axis=0)
+        sizes = [len(e)] * 3 + [len(b)] * 2
+        self._ends = np.cumsum(sizes)[:-1]
+        columns = np.zeros((-(-self._n // TILE) * TILE, sum(sizes)), dtype=np.float32)
+        parts = np.split(columns[: self._n], self._ends, axis=1)
+        kinds = (e, e**2, e * beside, b, b**2)
+        powers = [_fill(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+        self._powers = np.concatenate(powers)
+        self._tiles = columns.reshape(-1, TILE, columns.shape[1])
+        self.total = columns.sum(axis=0, dtype=np.float64)
+
+    def sums(self, chosen: BoolArray) -> FloatArray:
+        """(set, column) exact sums over every set of records; ``chosen`` is (set, record)."""
+        out = np.zeros((len(chosen), self._tiles.shape[-1]))
+        for first in range(0, len(chosen), SETS):
+            sets = slice(first, first + SETS)
+            for tile in range(0, len(self._tiles), TILES):
+                records = slice(tile * TILE, (tile + TILES) * TILE)
+                out[sets] += _product(chosen[sets, records], self._tiles[tile : tile + TILES])
+        return out
+
+    def means(self, sums: FloatArray, n: IntArray) -> GroupMeans:
+        """Means and variances from sums over sets of ``n`` (set,) records."""
+        size = n.astype(np.float64)[:, None]
+        found = np.split(np.ldexp(sums, -self._powers) / size, self._ends, axis=1)
+        e, e2, eb = (one.reshape(-1, *self._shape) for one in found[:3])
+        b, b2 = found[3:]
+        freedom = np.where(size > 1, size - 1, np.nan)
+        return GroupMeans(
+            exposure=self._centre[0] + e,
+            exposure_variance=np.maximum(e2 - e**2, 0.0) / freedom[:, None],
+            benefit=self._centre[1] + b,
+            benefit_variance=np.maximum(b2 - b**2, 0.0) / freedom,
+            covariance=(eb - e * b[..., None]) / freedom[:, None],
+        )
+
+
+def _product(chosen: BoolArray, tiles: npt.NDArray[np.float32]) -> FloatArray:
+    """(set, column) sums over the records of some tiles, the last of which may not be full."""
+    n_tiles, tile, _ = tiles.shape
+    sets = np.zeros((len(chosen), n_tiles * tile), dtype=np.float32)
+    sets[:, : chosen.shape[1]] = chosen
+    by_tile = sets.reshape(len(chosen), n_tiles, tile).transpose(1, 0, 2)
+    return np.asarray((by_tile @ tiles).sum(axis=0, dtype=np.float64))
+
+
+def _fill(columns: npt.NDArray[np.float32], rows: FloatArray) -> IntArray:
+    """Set columns to rows as whole numbers whose sums are exact; the powers of 2 they took."""
+    _, exponents = np.frexp(np.abs(rows).max(axis=1))
+    powers = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
+    columns[:] = np.rint(np.ldexp(rows, powers[:, None])).T
+    return np.asarray(powers)
+
+
+def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
+    """Distances from the mean; exactly 0 throughout where they are only rounding."""
+    out = values - mean[..., None]
+    varies = np.abs(out).max(axis=-1) > ROUNDING * np.abs(values).max(axis=-1)
+    return np.where(varies[..., None], out, 0.0)
