@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from pcer.store.blocks import Key, StoredBlock, finished_blocks, load_block, save_array, save_block
+from pcer.store.blocks import (
+    Key,
+    StoredBlock,
+    finished_blocks,
+    load_block,
+    save_array,
+    save_block,
+)
 from pcer.store.lock import owned
+from pcer.store.seals import file_digest, is_sealed, record_digest, sealed
 from pcer.store.secret import (
     SECRET_BYTES,
     keep_secret,
@@ -13,7 +21,13 @@ from pcer.store.secret import (
     secret_path,
     state_folder,
 )
-from pcer.store.settings import SETTINGS, Settings, keep_settings, require_same_settings
+from pcer.store.settings import (
+    SETTINGS,
+    Settings,
+    require_same_settings,
+    resume_folder,
+    settings_digest,
+)
 
 __all__ = [
     "SECRET_BYTES",
@@ -21,17 +35,22 @@ __all__ = [
     "Key",
     "Settings",
     "StoredBlock",
+    "file_digest",
     "finished_blocks",
+    "is_sealed",
     "keep_secret",
-    "keep_settings",
     "load_block",
     "new_secret",
     "owned",
     "read_secret",
+    "record_digest",
     "require_same_settings",
+    "resume_folder",
     "save_array",
     "save_block",
+    "sealed",
     "secret_name",
     "secret_path",
+    "settings_digest",
     "state_folder",
 ]
