@@ -1,4 +1,4 @@
-"""On disk: finished blocks of work, durable and resumable, whatever the work is."""
+"""On disk: finished blocks of any work, durable and resumable; and the processes that do it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pcer.store.blocks import (
     save_array,
     save_block,
 )
-from pcer.store.lock import owned
+from pcer.store.lock import LOCK, owned
+from pcer.store.processes import Task, die_with, run_tasks
 from pcer.store.seals import file_digest, is_sealed, record_digest, sealed
 from pcer.store.secret import (
     SECRET_BYTES,
@@ -30,11 +31,14 @@ from pcer.store.settings import (
 )
 
 __all__ = [
+    "LOCK",
     "SECRET_BYTES",
     "SETTINGS",
     "Key",
     "Settings",
     "StoredBlock",
+    "Task",
+    "die_with",
     "file_digest",
     "finished_blocks",
     "is_sealed",
@@ -46,6 +50,7 @@ __all__ = [
     "record_digest",
     "require_same_settings",
     "resume_folder",
+    "run_tasks",
     "save_array",
     "save_block",
     "sealed",

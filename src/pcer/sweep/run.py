@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -183,7 +183,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     A name that is empty says that it was begun without a secret.
     """
     settings = folder / f"{_slug(dataset.name)}.scores" / SETTINGS
-    if settings.exists():
+    with suppress(InputError, AttributeError):  # lost or damaged, it names none
         return str(read_json(settings).get("secret_digest", ""))
     for attribute in attributes:
         path = folder / _file_name(dataset.name, attribute)
