@@ -179,12 +179,18 @@ def canonical_json(tree: Any) -> str:
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
+def write_files(
+    contents: Mapping[str | os.PathLike[str], str | bytes], *, private: bool = False
+) -> None:
     """Write every file or none, in as far as the file system allows.
 
     All are staged beside their targets and renamed into place. Should a rename fail, what was
     replaced before it gets its old content back, and what is new goes. Text is written as UTF-8
     with the line ends it has.
+
+    Args:
+        contents: by path.
+        private: for the eyes of their owner only, from the first byte on.
 
     Raises:
         OutputError: nothing was changed; or, where even going back failed, which files were, and
@@ -194,7 +200,7 @@ def write_files(contents: Mapping[str | os.PathLike[str], str | bytes]) -> None:
     try:
         for path, content in contents.items():
             data = content.encode() if isinstance(content, str) else content
-            staged.append(_Staged(Path(path), _stage(Path(path), data)))
+            staged.append(_Staged(Path(path), _stage(Path(path), data, private)))
         for one in staged[:-1]:
             one.keep_old()
         _publish(staged)
@@ -220,7 +226,7 @@ def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
     return True
 
 
-def _stage(target: Path, data: bytes) -> Path:
+def _stage(target: Path, data: bytes, private: bool) -> Path:
     try:
         if target.is_dir():
             raise IsADirectoryError("it is a folder")
@@ -232,10 +238,13 @@ def _stage(target: Path, data: bytes) -> Path:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-    except OSError as error:
+        if not private:  # as it is made, only its owner can read it
+            os.chmod(name, 0o666 & ~_umask())
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        _cannot_write(target, error)
+        if isinstance(error, OSError):
+            _cannot_write(target, error)
+        raise
     return Path(name)
 
 

@@ -10,15 +10,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from pcer.errors import InputError
+from pcer.store import owned
 from pcer.train import EngineFlags
 from pcer.train import ray as ray_path
+from tests.processes import alive, descendants, require_gone, title, until
 
 ROOT = Path(__file__).parents[2]
 SWEEP = [
@@ -59,22 +61,6 @@ def local_bytes(tmp_path_factory) -> bytes:
     return (out / "compas.race.release.json").read_bytes()
 
 
-def descendants(pid: int) -> set[int]:
-    """The processes that a process has started, and theirs."""
-    try:
-        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return set()
-    return {int(each) for each in below}.union(*(descendants(int(each)) for each in below))
-
-
-def title(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
-
-
 def listening(pids: set[int]) -> set[str]:
     """The addresses, in hexadecimal, on which processes listen."""
     inodes = set()
@@ -93,17 +79,6 @@ def listening(pids: set[int]) -> set[str]:
     return {row[1].split(":")[0] for row in ours if row[3] == "0A"}
 
 
-def until(found: Callable[[], object], running: subprocess.Popen[str]) -> object:
-    """Wait for something while a process runs; ask often."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        if answer := found():
-            return answer
-        assert running.poll() is None, running.communicate()[0]
-        time.sleep(0.005)
-    raise AssertionError("it never happened")
-
-
 def stop_a_training_worker(driver: int) -> int | None:
     """Stop a worker amid a block; None if none could be caught there."""
     for pid in descendants(driver):
@@ -113,17 +88,6 @@ def stop_a_training_worker(driver: int) -> int | None:
                 return pid
             os.kill(pid, signal.SIGCONT)
     return None
-
-
-def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if title(pid)}
-
-
-def require_gone(pids: set[int]) -> None:
-    deadline = time.monotonic() + 90
-    while alive(pids) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not [title(pid) for pid in alive(pids)]
 
 
 def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
@@ -143,33 +107,13 @@ def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
     assert running.returncode == 0, said
     assert (out / "compas.race.release.json").read_bytes() == local_bytes
     assert "ray, cpu" in (out / "run.log").read_text()
-    require_gone(company)
+    require_gone(lambda: alive(company))
     assert os.listdir(place["TMPDIR"]) == []
 
 
 def is_loopback(address: str) -> bool:
     """Whether a hexadecimal address of /proc/net is 127.x.x.x, ::ffff:127.x.x.x or ::1."""
     return address.endswith("7F") or address == "0" * 24 + "01000000"
-
-
-def test_a_killed_driver_leaves_nothing_running_and_resumes(tmp_path, place, local_bytes):
-    out = tmp_path / "out"
-    running = start(place, out, "--engine", "ray")
-    until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
-    company = descendants(running.pid)
-    running.kill()
-    running.communicate()
-    require_gone({pid for pid in company if "Agent" not in title(pid)})
-    kept = {path.name: path.stat().st_mtime_ns for path in (out / "compas.scores").glob("block-*")}
-    assert kept
-    assert not list(out.glob("*.release.json"))
-    again = start(place, out, "--engine", "ray", "--keep-scores")
-    said, _ = again.communicate()
-    assert again.returncode == 0, said
-    assert (out / "compas.race.release.json").read_bytes() == local_bytes
-    for name, written in kept.items():
-        assert (out / "compas.scores" / name).stat().st_mtime_ns == written
-    require_gone(company)  # Ray's agents look for their head for up to a minute
 
 
 def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
@@ -254,6 +198,66 @@ def test_a_cluster_that_does_not_let_us_in(monkeypatch, said, sentence):
     monkeypatch.setattr(ray_path, "_TRIAL", said)
     with pytest.raises(InputError, match=sentence):
         ray_path._require_entry("auto")
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch) -> Path:
+    """The folder for temporary files, empty."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def left_behind(temporary: Path, name: str) -> Path:
+    """A node's folder with the token of a node, and old."""
+    folder = temporary / f"pcer-ray-{name}"
+    folder.mkdir()
+    (folder / "token").write_text("a token")
+    (folder / ".lock").touch()
+    os.utime(folder / ".lock", (0, 0))
+    return folder
+
+
+def test_what_a_killed_sweep_and_its_guard_left_goes_with_the_next(temporary):
+    stale, living = left_behind(temporary, "stale"), left_behind(temporary, "living")
+    fresh, foreign = left_behind(temporary, "fresh"), temporary / "pcer-ray-foreign"
+    foreign.mkdir()
+    os.utime(fresh / ".lock")
+    with (
+        (stale / "log").open("w") as log,
+        subprocess.Popen(["sleep", "600"], stdout=log) as helper,
+        owned(living),
+    ):
+        os.utime(living / ".lock", (0, 0))
+        ray_path._clear_stale_folders()
+        assert helper.wait() == -signal.SIGKILL
+    assert sorted(temporary.iterdir()) == sorted([fresh, foreign, living])
+
+
+def test_the_folder_of_a_node_is_its_owners_and_goes_with_it(temporary):
+    with ray_path._node_folder() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert folder.parent == temporary
+        (folder / "token").write_text("a token")
+    assert list(temporary.iterdir()) == []
+
+
+def test_ray_does_not_answer_signals_for_us():
+    """Neither after its start nor, where it raises SystemExit, during it."""
+    seen: list[int] = []
+
+    def ours(number: int, frame: object) -> None:
+        seen.append(number)
+
+    before = signal.signal(signal.SIGTERM, ours)
+    try:
+        with ray_path._our_signals():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGTERM) is ours
+        with pytest.raises(SystemExit), ray_path._our_signals():
+            sys.exit(15)
+        assert seen == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_worker_without_pcer_is_told_apart():

@@ -9,6 +9,7 @@ import typer
 from pcer.cli import audit, tables, train
 from pcer.cli.parts import UNUSABLE
 from pcer.cli.plugins import VerbGroup
+from pcer.cli.stop import Stopped, listen
 from pcer.cli.streams import steady
 from pcer.errors import PcerError
 
@@ -26,10 +27,17 @@ for family in (audit, tables, train):
 
 
 def main() -> None:
-    """Run the command line; anything pcer refuses is one sentence and exit code 2."""
+    """Run the command line; anything pcer refuses is one sentence and exit code 2.
+
+    So is a signal that stops it, with the code that shells give it.
+    """
     sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
     try:
+        listen()
         app()
     except PcerError as error:
         typer.echo(f"pcer: {error}", err=True)
         sys.exit(UNUSABLE)
+    except Stopped as stopped:
+        stopped.tell()
+        sys.exit(stopped.exit_code)

@@ -26,6 +26,7 @@ from typer.core import TyperCommand
 
 from pcer._version import __version__
 from pcer.cli.machine import peak_memory, processor
+from pcer.cli.stop import keeping
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, not_installed
 from pcer.files import make_folder, write_files
@@ -167,6 +168,7 @@ def working(what: str) -> AbstractContextManager[Any]:
 def display(
     unit: str,
     *,
+    kept_in: Path | None = None,
     lasting: bool = True,
     console: Console | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -175,6 +177,7 @@ def display(
 
     Args:
         unit: what is counted.
+        kept_in: folder that keeps what is done, for who stops us.
         lasting: whether its last state stays to be read.
         console: where; stderr.
         clock: seconds since some fixed moment.
@@ -194,7 +197,8 @@ def display(
         *columns, console=console, transient=not lasting, redirect_stdout=False, disable=hidden
     ) as progress:
         shown = Display(progress, clock)
-        yield shown
+        with keeping(lambda: shown.kept(kept_in)):
+            yield shown
         shown.end()
 
 
@@ -270,6 +274,14 @@ class Display:
             self.tell(doing, name, done=done, total=total, found=found, work=work)
 
         return tell
+
+    def kept(self, folder: Path | None) -> str:
+        """What a folder keeps of it; nothing where there is no folder."""
+        if folder is None:
+            return ""
+        is_counted = self._first is not None  # what was there before is known then
+        which = f"{self.done} of {self.total} models" if is_counted else "finished models"
+        return f"{which} are kept in {folder}"
 
     def end(self) -> None:
         """Close the last kind of work."""

@@ -209,7 +209,7 @@ def _run(
     from pcer.sweep import run_sweep
 
     name, total = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
-    with display("models") as shown:
+    with display("models", kept_in=out) as shown:
         tell = shown.sweep(name, total)
         paths = run_sweep(
             sweep, out, flags=flags, keep_scores=keep_scores, on_progress=tell, on_note=_tell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 LOCK = ".lock"
+OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
+"""Modes of what nobody else may read; systems without modes pass over them."""
 
 
 @contextmanager
@@ -22,9 +24,13 @@ def owned(folder: Path) -> Iterator[None]:
 
     The system drops the lock. A file system without locks gets a file with the owner's process
     number instead, which does not count once that process is gone.
+
+    Nobody else can read the folder, nor what lies in it; what an older version left open to others
+    is closed to them.
     """
     lock = _locked(folder)
     try:
+        _close_to_others(folder)
         yield
     finally:
         lock.release()
@@ -36,8 +42,8 @@ def _locked(folder: Path) -> BaseFileLock:
         from filelock import FileLock, Timeout
 
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / LOCK, timeout=0)
+            folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
+            lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
             lock.acquire()
         except Timeout:
             raise InputError(
@@ -49,3 +55,12 @@ def _locked(folder: Path) -> BaseFileLock:
                 "to."
             ) from None
     return lock
+
+
+def _close_to_others(folder: Path) -> None:
+    with suppress(OSError):
+        folder.chmod(OWNERS_FOLDER)
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink():
+                path.chmod(OWNERS_FILE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -37,11 +37,8 @@ from pcer.release import (
     build_release,
     source_state,
 )
-from pcer.store import secret_name
+from pcer.store import Task, run_tasks, secret_name
 from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
-
-Task = tuple[Callable[..., Any], tuple[Any, ...]]
-"""What to call, and with what."""
 
 
 class Trained(Protocol):
@@ -200,24 +197,14 @@ def attack_models(
         *((_tables, (one,)) for one in views),
         *((_bounds, (one, epsilon, delta)) for one, epsilon in budgets if bounded),
     ]
-    found = _run_all(tasks, n_processes)
+    # Processes, since small arrays keep threads waiting for the lock.
+    found = list(run_tasks(tasks, n_processes=n_processes, in_order=True))
     pooled, tables, bounds = (
         found[k : k + len(views)] for k in range(0, 3 * len(views), len(views))
     )
     bounds = bounds or [[[] for _ in one] for one in views]
     parts = [[*map(Attacked, *of_budget)] for of_budget in zip(tables, pooled, bounds, strict=True)]
     return [list(attribute) for attribute in zip(*parts, strict=True)]
-
-
-def _run_all(tasks: Sequence[Task], n_processes: int) -> list[Any]:
-    """The results, in order. Processes, since small arrays keep threads waiting for the lock."""
-    if n_processes == 1:
-        return [function(*arguments) for function, arguments in tasks]
-    from joblib import Parallel, delayed
-
-    pool = Parallel(n_processes, max_nbytes=None, batch_size=1)
-    found: list[Any] = pool(delayed(function)(*arguments) for function, arguments in tasks)
-    return found
 
 
 def _views(

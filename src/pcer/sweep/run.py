@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,12 +26,14 @@ from pcer.store import (
     SETTINGS,
     Key,
     finished_blocks,
-    keep_settings,
     load_block,
     owned,
     require_same_settings,
+    resume_folder,
     save_array,
     save_block,
+    sealed,
+    settings_digest,
 )
 from pcer.sweep.origin import version_note
 from pcer.sweep.releases import build_releases, release_config
@@ -104,6 +106,11 @@ class Sweep:
             **self.config.to_dict(),
         }
 
+    @property
+    def settings_digest(self) -> str:
+        """What every block of the sweep carries, so that it counts for these settings only."""
+        return settings_digest(self.settings, added=_added_settings())
+
 
 def run_sweep(
     sweep: Sweep,
@@ -122,8 +129,10 @@ def run_sweep(
         flags: how fast.
         keep_scores: keep the models' scores of every record, for attacks; they are about persons.
         on_progress: called with (models done, models in all).
-        on_note: called, before training, with a sentence that the releases will carry: that not
-            one version of pcer and its packages trained all models.
+        on_note: called, before training, with a sentence for the reader: that blocks which are
+            damaged, or of other settings, are trained again; that blocks of an older version
+            get digests; and, which the releases carry too, that not one version of pcer and its
+            packages trained all models.
 
     Returns:
         The release files by attribute.
@@ -138,15 +147,15 @@ def run_sweep(
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
         return paths
     with owned(work):
-        keep_settings(work, sweep.settings, added=_added_settings())
         _checked_releases(sweep, paths)
+        faults = _resumed(sweep, work)
         splits = {
             seed: split(sweep.dataset, seed=seed, secret=sweep.secret) for seed in sweep.seeds
         }
         data = _training_data(sweep.dataset, splits)
         budgets = _calibrated(sweep, data.n_train)
         notes = _version_notes(work, plan_models(budgets, sweep.seeds))
-        for note in notes:
+        for note in (*faults, *notes):
             on_note(note)
         _train_missing(sweep, work, data, budgets, flags=flags, on_progress=on_progress)
         scores = _collect(work, data, budgets)
@@ -174,7 +183,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     A name that is empty says that it was begun without a secret.
     """
     settings = folder / f"{_slug(dataset.name)}.scores" / SETTINGS
-    if settings.exists():
+    with suppress(InputError, AttributeError):  # lost or damaged, it names none
         return str(read_json(settings).get("secret_digest", ""))
     for attribute in attributes:
         path = folder / _file_name(dataset.name, attribute)
@@ -194,6 +203,11 @@ def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
 
 def _work(sweep: Sweep, folder: Path) -> Path:
     return folder / f"{_slug(sweep.dataset.name)}.scores"
+
+
+def _resumed(sweep: Sweep, work: Path) -> list[str]:
+    n_columns = sweep.dataset.n_records
+    return resume_folder(work, sweep.settings, added=_added_settings(), n_columns=n_columns)
 
 
 def _training_data(dataset: GroupedDataset, splits: Mapping[int, Split]) -> TrainingData:
@@ -238,7 +252,9 @@ def _train_missing(
     with closing(trained):
         for result in trained:
             keys = [_key(model) for model in result.models]
-            save_block(work, keys, result.logits, made_with=made_with)
+            save_block(
+                work, keys, result.logits, made_with=made_with, settings=sweep.settings_digest
+            )
             count += len(result.models)
             on_progress(count, total)
 
@@ -315,10 +331,11 @@ def _wanted(sweep: Sweep) -> set[tuple[float, int]]:
 
 
 def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
-    """What the kept score files hold: budget and seed of every row, and the record ids."""
+    """What the kept score files hold: budget and seed of every row, the record ids, digests."""
     blocks = [
         {
             "scores": block.array.name,
+            "sha256": block.array_digest,
             "models": [
                 {"epsilon": None if epsilon == "inf" else float.fromhex(epsilon), "seed": seed}
                 for epsilon, seed in block.keys
@@ -326,17 +343,17 @@ def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: Tr
         }
         for block in finished_blocks(work)
     ]
-    save_array(work / MEMBERS, data.member)
     index = {
         "format": "pcer-scores",
         "version": 1,
         "blocks": blocks,
         "membership": MEMBERS,
+        "membership_sha256": save_array(work / MEMBERS, data.member),
         "seeds": list(sweep.seeds),
         "splits": [splits[seed].id for seed in sweep.seeds],
         "record_ids": sweep.dataset.record_ids.tolist(),
     }
-    write_files({work / INDEX: canonical_json(index)})
+    write_files({work / INDEX: canonical_json(sealed(index))}, private=True)
 
 
 def _file_name(dataset: str, attribute: str) -> str:

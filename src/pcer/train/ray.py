@@ -11,23 +11,28 @@ import logging
 import os
 import re
 import secrets
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
 import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
+from pcer.store import LOCK, owned
+from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import BlockResult, Model, TrainingData
 from pcer.train.versions import ARITHMETIC, installed_versions
@@ -50,8 +55,17 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 LOCAL = "local"
 """Ray's word for a new node on this machine."""
 
+FOLDERS = "pcer-ray-"
+"""How the folders of our own nodes begin; sockets in them need short names."""
+
+LEAST_AGE_SECONDS = 60
+"""Of a folder that nobody owns, before it counts as left behind: one may be about to own it."""
+
 _TRIAL = """
-import logging, sys, ray
+import logging, sys
+from pcer.store import die_with
+die_with(int(sys.argv[2]))
+import ray
 try:
     ray.init(address=sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)
 except Exception as error:
@@ -211,7 +225,8 @@ def _start(options: Mapping[str, Any]) -> None:
     import ray
 
     try:
-        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        with _our_signals():
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
@@ -228,23 +243,75 @@ def _start(options: Mapping[str, Any]) -> None:
 
 
 @contextmanager
+def _our_signals() -> Iterator[None]:
+    """Answer SIGTERM as before: Ray would print a stack and exit with a code of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    is_stopped = False
+    try:
+        yield
+    except SystemExit:  # Ray's answer, while it starts
+        is_stopped = True
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if is_stopped:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
 def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, Any]]:
     """What ``ray.init`` is to do, with the environment and the folder that it needs."""
     if flags.address is not None:
         with _environment(QUIET):
             yield {"address": flags.address}
         return
-    with (
-        TemporaryDirectory(prefix="pcer-ray-", ignore_cleanup_errors=True) as folder,
-        _environment(_protection(Path(folder))),
-    ):
+    with _node_folder() as folder, _environment(_protection(folder)):
         yield {
             "address": LOCAL,
             "num_cpus": flags.jobs or usable_cores(),
             "include_dashboard": False,
             "object_store_memory": max(LEAST_STORE, store_bytes),
-            "_temp_dir": folder,
+            "_temp_dir": str(folder),
         }
+
+
+@contextmanager
+def _node_folder() -> Iterator[Path]:
+    """A folder for our own node, which goes when this process is done with it, or is gone.
+
+    Its guard sees either; a guard that was killed too leaves the folder to the next sweep.
+    """
+    _clear_stale_folders()
+    folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
+    with owned(folder), _guarded(folder):
+        yield folder
+
+
+@contextmanager
+def _guarded(folder: Path) -> Iterator[None]:
+    command = [sys.executable, "-I", "-S", ray_guard.__file__, str(folder), str(os.getpid())]
+    silent = subprocess.DEVNULL
+    guard = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        guard.communicate()
+
+
+def _clear_stale_folders() -> None:
+    """Remove what killed sweeps left whose guards were killed, too."""
+    for lock in Path(gettempdir()).glob(f"{FOLDERS}*/{LOCK}"):
+        with suppress(PcerError, OSError):  # a living sweep's, or gone meanwhile
+            if time.time() - lock.stat().st_mtime < LEAST_AGE_SECONDS:
+                continue
+            with owned(lock.parent):
+                pass
+            ray_guard.clear(str(lock.parent), spare=os.getpid())
 
 
 def _protection(folder: Path) -> dict[str, str]:
@@ -288,7 +355,7 @@ def _knock(address: str) -> None:
 
 def _require_entry(address: str) -> None:
     """Connect once in another process: a failed attempt of Ray cannot be interrupted."""
-    command = [sys.executable, "-c", _TRIAL, address]
+    command = [sys.executable, "-c", _TRIAL, address, str(os.getpid())]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=CONNECT_SECONDS, check=False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.fleet import (
@@ -62,18 +63,11 @@ def run_blocks(
 
         yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
         return
-    tasks = [(data.only({m.seed for m in block}), tuple(block)) for block in blocks]
-    if min(flags.n_processes, len(tasks)) == 1:
-        for part, block in tasks:
-            yield _train_task(part, block, config, flags.device, secret)
-        return
-    from joblib import Parallel, delayed
-
-    # Large arguments travel through a pipe (max_nbytes=None), not through pickle files.
-    pool = Parallel(flags.n_processes, return_as="generator_unordered", max_nbytes=None)
-    yield from pool(
-        delayed(_train_task)(part, block, config, flags.device, secret) for part, block in tasks
-    )
+    tasks: list[Task] = [
+        (_train_task, (data.only({m.seed for m in one}), tuple(one), config, flags.device, secret))
+        for one in blocks
+    ]
+    yield from run_tasks(tasks, n_processes=flags.n_processes)
 
 
 def prepare(flags: EngineFlags) -> None:

@@ -85,7 +85,7 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     unknown = tuple(name for name in datasets if name not in DATASETS)
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
-    with display("models") as shown:
+    with display("models", kept_in=out) as shown:
         train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_say)
     log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
@@ -103,7 +103,7 @@ def _sensitivity(
     from pcer_studies.sensitivity_run import run_sensitivity
 
     flags = _flags(device, jobs)
-    with display("models") as shown:
+    with display("models", kept_in=out) as shown:
         found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
     log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:

@@ -1,0 +1,106 @@
+"""Tasks in processes of this machine, which never outlive the process that asked for them.
+
+A worker holds records and perhaps a secret, so it must not be left behind. However its parent
+ends, also by a kill that nobody can answer, the worker is gone within a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+Task = tuple[Callable[..., Any], tuple[Any, ...]]
+"""What to call, and with what."""
+
+PR_SET_PDEATHSIG = 1
+"""From <sys/prctl.h>: which signal the kernel sends when the parent is gone."""
+
+LOOK_SECONDS = 0.5
+"""How often a worker looks for its parent where the kernel does not tell."""
+
+
+def run_tasks(
+    tasks: Sequence[Task], *, n_processes: int, in_order: bool = False
+) -> Generator[Any, None, None]:
+    """Give each task's result as soon as it is there.
+
+    Workers wait for the next tasks when these are done. Closing the generator ends them.
+
+    Args:
+        tasks: functions that a new process can import, and arguments.
+        n_processes: how many run at the same time; with one, they run here.
+        in_order: whether results keep the order of the tasks.
+    """
+    if min(n_processes, len(tasks)) <= 1:
+        yield from (function(*arguments) for function, arguments in tasks)
+        return
+    from joblib import Parallel, delayed
+
+    _start_tracker()
+    # Large arguments travel through a pipe (max_nbytes=None), not through pickle files.
+    pool = Parallel(
+        n_processes,
+        return_as="generator" if in_order else "generator_unordered",
+        max_nbytes=None,
+        batch_size=1,
+        initializer=die_with,
+        initargs=(os.getpid(), threading.current_thread() is threading.main_thread()),
+    )
+    results = pool(delayed(function)(*arguments) for function, arguments in tasks)
+    try:
+        for result in results:  # noqa: UP028 ("yield from" would close them by itself)
+            yield result
+    finally:
+        with warnings.catch_warnings():  # joblib remarks on tasks that are given up
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
+
+
+def die_with(parent: int, is_from_main_thread: bool = True) -> None:
+    """End this process as soon as its parent has ended.
+
+    Args:
+        parent: process number of the parent.
+        is_from_main_thread: whether this process was started by a thread that lives as long as
+            the parent: the kernel's signal is about that thread.
+    """
+    if is_from_main_thread:
+        _ask_kernel()
+    if os.getppid() != parent:  # it ended before we could ask
+        os._exit(1)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _start_tracker() -> None:
+    """Start joblib's helper, which removes semaphores after a kill, deaf to a closing terminal.
+
+    It ignores the other signals by itself. Were it gone before us, joblib would complain.
+    """
+    from joblib.externals.loky.backend.resource_tracker import ensure_running
+
+    if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # a child inherits this
+    try:
+        ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _ask_kernel() -> None:
+    """Linux only; elsewhere, and where it is not allowed, the watch remains."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os._exit(1)

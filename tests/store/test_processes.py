@@ -1,0 +1,144 @@
+"""Tasks in processes: the same results, and workers that never outlive their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pcer.store import run_tasks
+from tests.processes import alive, descendants, require_gone, until
+
+ROOT = Path(__file__).parents[2]
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def nap(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def fail() -> None:
+    raise KeyError("no such thing")
+
+
+def test_results_come_in_order_or_as_they_are_done():
+    tasks = [(double, (number,)) for number in range(5)]
+    assert list(run_tasks(tasks, n_processes=2, in_order=True)) == [0, 2, 4, 6, 8]
+    assert sorted(run_tasks(tasks, n_processes=2)) == [0, 2, 4, 6, 8]
+
+
+def test_one_task_or_one_process_needs_no_other():
+    assert list(run_tasks([(os.getpid, ())], n_processes=8)) == [os.getpid()]
+    assert set(run_tasks([(os.getpid, ())] * 3, n_processes=1)) == {os.getpid()}
+    assert list(run_tasks([], n_processes=2)) == []
+    assert os.getpid() not in set(run_tasks([(os.getpid, ())] * 3, n_processes=2))
+
+
+def test_what_a_task_raises_is_raised_here_and_the_next_tasks_run():
+    with pytest.raises(KeyError, match="no such thing"):
+        list(run_tasks([(double, (1,)), (fail, ())], n_processes=2))
+    assert list(run_tasks([(double, (1,)), (double, (2,))], n_processes=2, in_order=True)) == [2, 4]
+
+
+def test_workers_of_a_thread_that_ends_are_not_killed_for_it():
+    """The kernel's signal is about the thread that started a worker, not about its process."""
+    found: list[int] = []
+
+    def work() -> None:
+        found.extend(run_tasks([(nap, (0.2,))] * 4, n_processes=2))
+
+    for _ in range(2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert alive(set(found)) == set(found)
+    assert len(set(found)) == 2  # the second thread's tasks found the first one's workers
+    assert len(list(run_tasks([(nap, (0.2,))] * 4, n_processes=2))) == 4
+
+
+def test_closing_early_ends_the_workers():
+    tasks = run_tasks([(nap, (0.0,)), (nap, (600.0,)), (nap, (600.0,))], n_processes=2)
+    next(tasks)
+    before = descendants(os.getpid())
+    tasks.close()
+    require_gone(lambda: {pid for pid in alive(before) if is_worker(pid)})
+
+
+def is_worker(pid: int) -> bool:
+    return b"popen_loky" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+PARENT = """
+import threading, sys
+from pcer.store import processes, run_tasks
+from tests.store.test_processes import nap
+
+def work():
+    for _ in run_tasks([(nap, (0.0,)), (nap, (0.0,)), (nap, (600.0,)), (nap, (600.0,))],
+                       n_processes=2, in_order=True):
+        print("ready", flush=True)
+
+if sys.argv[1] == "thread":
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+else:
+    work()
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "thread"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_workers_die_with_their_parent(where, number):
+    """By the kernel's signal, and where that cannot be used by their own watch."""
+    command = [sys.executable, "-c", PARENT, where]
+    parent = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        company = descendants(parent.pid)
+        assert sum(map(is_worker, company)) == 2
+    finally:
+        parent.send_signal(number)
+        parent.communicate()
+    assert parent.returncode == -number
+    require_gone(lambda: alive(company))
+
+
+def test_a_worker_whose_parent_is_gone_already_ends_at_once():
+    code = "from pcer.store import die_with; die_with(1 << 30); print('still here')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_without_the_kernels_help_the_watch_remains():
+    code = (
+        "import os, sys, time\n"
+        "from pcer.store import die_with\n"
+        "sys.platform = 'elsewhere'\n"
+        "die_with(os.getppid()); print('ready', flush=True); time.sleep(600)"
+    )
+    outer = (
+        "import subprocess, sys; "
+        f"subprocess.run([sys.executable, '-c', {code!r}], stdout=sys.stdout)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", outer], text=True, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        (child,) = descendants(parent.pid)
+        until(lambda: alive({child}), parent)
+        parent.kill()
+        parent.wait()
+        require_gone(lambda: alive({child}))

@@ -1,0 +1,156 @@
+"""Sweeps that are killed: nothing is left running, and gone on with they end in the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.processes import alive, descendants, marked, require_gone, until
+
+TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
+CODES = {TERM: 143, HUP: 129, KILL: -KILL}
+COMMAND = [
+    *(sys.executable, "-m", "pcer", "train", "compas", "--attribute", "race", "--jobs", "2"),
+    *("--block-size", "1", "--accountant", "rdp", "--hidden", "8", "--batch", "512"),
+]
+SECONDS = 5
+"""After which nothing may be left."""
+
+
+class Case(NamedTuple):
+    """One kill."""
+
+    number: signal.Signals
+    engine: str = "local"
+    is_group: bool = False
+    """Whether the whole group of processes gets it, as from a terminal that is closed."""
+
+
+class Sweeper:
+    """Starts one sweep again and again, and kills it each time."""
+
+    def __init__(self, folder: Path, temporary: str, size: list[str]) -> None:
+        self.mark = f"PCER_TEST={uuid.uuid4()}"
+        name, _, value = self.mark.partition("=")
+        own = {name: value, "TMPDIR": temporary}
+        others = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+        self.place = {**others, **own}
+        self.folder, self.temporary, self.size = folder, Path(temporary), size
+
+    def start(self, engine: str) -> subprocess.Popen[str]:
+        """The sweep, in a group of its own."""
+        return subprocess.Popen(
+            [*COMMAND, *self.size, "--engine", engine, "-o", str(self.folder)],
+            env=self.place,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def finish(self) -> bytes:
+        """Go on to the end; gives the release."""
+        running = self.start("local")
+        said, _ = running.communicate()
+        assert running.returncode == 0, said
+        return (self.folder / "compas.race.release.json").read_bytes()
+
+    def kept(self) -> set[str]:
+        """Blocks that are finished, which are models here."""
+        return {path.stem for path in (self.folder / "compas.scores").glob("block-*.json")}
+
+    def kill(self, case: Case, *, within: float) -> float:
+        """Kill a sweep when it has trained one model more; gives the seconds until all is gone."""
+        before = self.kept()
+        running = self.start(case.engine)
+        until(lambda: self.kept() - before, running)
+        company = descendants(running.pid)
+        assert len(company) > 2
+        began = time.monotonic()
+        (os.killpg if case.is_group else os.kill)(running.pid, case.number)
+        said, _ = running.communicate()
+        require_gone(lambda: alive(company) | marked(self.mark), within=within)
+        seconds = time.monotonic() - began
+        assert running.returncode == CODES[case.number], said
+        self.require_clean(case, running.pid, said)
+        return seconds
+
+    def require_clean(self, case: Case, pid: int, said: str) -> None:
+        """One sentence, nothing half-written, nothing to be found by others."""
+        if case.number == KILL:  # amid a write it leaves half a file, which the next start removes
+            return
+        work = self.folder / "compas.scores"
+        assert {path.suffix for path in work.iterdir() if path.name != ".lock"} == {".json", ".npy"}
+        last = said.splitlines()[-1]
+        told = re.fullmatch(
+            rf"pcer: stopped; (\d+) of (\d+) models are kept in {re.escape(str(self.folder))}; run "
+            "the same command again to go on.",
+            last,
+        )
+        assert told, said
+        assert int(told[1]) <= len(self.kept()) <= int(told[2])
+        assert len(self.kept()) - int(told[1]) <= 1  # written, and not yet counted
+        assert not re.search("Traceback|SIGTERM received|Warning|leaked", said), said
+        assert not list(Path("/dev/shm").glob(f"*[-_]{pid}[-_]*"))  # semaphores, mapped arrays
+
+
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A folder for temporary files with a short path, as sockets need."""
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+QUICK = ["--budgets", "none,1", "--seeds", "16", "--epochs", "30"]
+LOCAL = [
+    Case(TERM),
+    Case(KILL),
+    Case(HUP),
+    Case(TERM, is_group=True),
+    Case(HUP, is_group=True),
+    Case(KILL, is_group=True),
+]
+RAY = [Case(TERM, "ray"), Case(KILL, "ray")]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> bytes:
+    """The release of a sweep that nobody stops."""
+    folder = tmp_path_factory.mktemp("whole")
+    return Sweeper(folder, tempfile.gettempdir(), QUICK).finish()
+
+
+@pytest.mark.parametrize("cases", [LOCAL, RAY], ids=["local", "ray"])
+def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whole, cases):
+    sweeper = Sweeper(tmp_path / "out", short, QUICK)
+    for case in cases:
+        sweeper.kill(case, within=90)
+    assert os.listdir(short) == []
+    assert sweeper.finish() == whole
+
+
+@pytest.mark.slow
+def test_fifty_kills(tmp_path, short, capsys):
+    size = ["--budgets", "none,1", "--seeds", "120", "--epochs", "30"]
+    sweeper = Sweeper(tmp_path / "out", short, size)
+    kinds = itertools.product((TERM, HUP, KILL), ("local", "ray"), (False, True))
+    cases = [Case(*kind) for kind in itertools.islice(itertools.cycle(kinds), 50)]
+    seconds = [sweeper.kill(case, within=SECONDS) for case in cases]
+    rows = [[case.number.name, case.engine, case.is_group] for case in cases]
+    with capsys.disabled():
+        print(json.dumps([[*row, round(s, 2)] for row, s in zip(rows, seconds, strict=True)]))
+    expected = Sweeper(tmp_path / "whole", tempfile.gettempdir(), size).finish()
+    assert sweeper.finish() == expected
