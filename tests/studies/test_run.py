@@ -16,6 +16,7 @@ from pcer.cli import display
 from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.store.seals import SEAL, sealed
 from pcer.sweep import Sweep, run_sweep
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
@@ -116,8 +117,9 @@ def test_a_study_says_that_another_version_trained_some_models(tmp_path):
     release.unlink()
     for block in (tmp_path / "compas.scores").glob("block-*.json"):
         record = json.loads(block.read_text())
+        record.pop(SEAL)
         record["made_with"]["numba"] = "0.1"
-        block.write_text(json.dumps(record))
+        block.write_text(json.dumps(sealed(record)))
     told: list[str] = []
     train_study(PLAN, tmp_path, flags=FLAGS, on_note=told.append)
     assert len(told) == 1
