@@ -17,25 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pcer.data import adult, compas
+from pcer_studies.adult_readings import COLUMNS as COLUMNS_OF_BOTH
 
 TARGET = Path(__file__).parent.parent / "src" / "pcer" / "data" / "files"
-ADULT_FIELDS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
-    "income",
-)
 
 
 def adult_rows(folder: Path) -> Iterable[dict[str, str]]:
@@ -43,9 +27,9 @@ def adult_rows(folder: Path) -> Iterable[dict[str, str]]:
     for name in ("adult.data.gz", "adult.test.gz"):
         with gzip.open(folder / name, "rt", encoding="utf-8", newline="") as stream:
             for fields in csv.reader(stream, skipinitialspace=True):
-                if len(fields) == len(ADULT_FIELDS):
+                if len(fields) == len(COLUMNS_OF_BOTH):
                     fields[-1] = fields[-1].removesuffix(".")
-                    yield dict(zip(ADULT_FIELDS, fields, strict=True))
+                    yield dict(zip(COLUMNS_OF_BOTH, fields, strict=True))
 
 
 def compas_rows(folder: Path) -> Iterable[dict[str, str]]:
