@@ -30,7 +30,7 @@ from pcer.attacks.single import (
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.release import DisclosureRule
-from pcer.sweep import releases as sweep_release
+from pcer.store import run_tasks
 from pcer.sweep.releases import build_releases
 from pcer.train import Predictions, TrainConfig
 from pcer.train.accounting import Budget
@@ -188,4 +188,4 @@ def test_processes_and_other_attributes_change_no_byte(views):
 
 def test_an_attack_that_fails_in_a_process_is_not_swallowed():
     with pytest.raises(ValueError, match="invalid literal"):
-        sweep_release._run_all([(int, ("1",)), (int, ("no bound today",))], 2)
+        list(run_tasks([(int, ("1",)), (int, ("no bound today",))], n_processes=2))
