@@ -123,7 +123,7 @@ LOCAL = [
     Case(HUP, is_group=True),
     Case(KILL, is_group=True),
 ]
-RAY = [Case(TERM, "ray"), Case(KILL, "ray")]
+RAY = [Case(TERM, "ray"), Case(TERM, "ray", is_group=True), Case(KILL, "ray")]
 
 
 @pytest.fixture(scope="module")

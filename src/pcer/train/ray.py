@@ -244,14 +244,19 @@ def _start(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _our_signals() -> Iterator[None]:
-    """Answer SIGTERM as before: Ray would print a stack and exit with a code of its own."""
+    """Answer signals as before: Ray would print a stack and exit with a code of its own.
+
+    What is started meanwhile never hears them. Sent to our whole group they would end the node
+    first, and Ray's own threads then end this process with code 1 before it can answer.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.getsignal(signal.SIGTERM)
     is_stopped = False
     try:
-        yield
+        with _blocked("SIGTERM", "SIGHUP"):
+            yield
     except SystemExit:  # Ray's answer, while it starts
         is_stopped = True
         raise
@@ -259,6 +264,19 @@ def _our_signals() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
         if is_stopped:
             signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
+def _blocked(*names: str) -> Iterator[None]:
+    """Signals wait for this thread, and are never delivered to processes that begin here."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in names])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
