@@ -60,10 +60,13 @@ def sign_test(n_positive: int, n_negative: int) -> float:
     return min(1.0, 2.0 * float(bdtr(min(n_positive, n_negative), n, 0.5))) if n else 1.0
 
 
-def generator(seed: int, *, purpose: int, epsilon: float) -> np.random.Generator:
-    """A stream of its own for each budget and purpose, whatever other budgets there are."""
+def generator(
+    seed: int, *, purpose: int, epsilon: float, model: str | None = None
+) -> np.random.Generator:
+    """A stream of its own for each setting and purpose, whatever other settings there are."""
     bits: npt.NDArray[np.uint32] = np.array([epsilon], dtype=np.float64).view(np.uint32)
-    key = (purpose, int(bits[0]), int(bits[1]))
+    name = () if model is None else tuple(model.encode())
+    key = (purpose, int(bits[0]), int(bits[1]), *name)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
@@ -115,3 +118,15 @@ def _z(value: FloatArray, standard_error: FloatArray, *, without: float) -> Floa
     out = np.where(np.isnan(value) | np.isnan(error), np.nan, without)
     np.divide(value, error, out=out, where=error > 0)
     return out
+
+
+def interval_quantile(confidence_level: float) -> float:
+    """Normal quantile of a two-sided interval.
+
+    >>> round(interval_quantile(0.95), 2)
+    1.96
+    """
+    from scipy.special import ndtri
+
+    require_open_unit(confidence_level=confidence_level)
+    return float(ndtri(0.5 + confidence_level / 2))

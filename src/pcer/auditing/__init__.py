@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
 from pcer.auditing.file import (
+    SHARPEST,
     SIGNIFICANT_DIGITS,
     Agreement,
+    AsPublished,
     Audit,
     Benefit,
     BoundCheck,
     BudgetResult,
+    Comparison,
+    CostStory,
     FloorRow,
     GroupResult,
     PairResult,
@@ -21,10 +25,11 @@ from pcer.auditing.file import (
     rounded,
     write_audit,
 )
-from pcer.auditing.measure import Estimate, Measured, measure_costs
+from pcer.auditing.inference import Alarms, alarms
+from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
-from pcer.auditing.settings import audit
-from pcer.auditing.verdict import BUDGET_VERDICTS, DOUBLE_DISADVANTAGE, FailOn, Verdict
+from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
+from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (
     NOTHING,
     bounds,
@@ -37,23 +42,29 @@ from pcer.auditing.words import (
     plus_minus,
     rate_bounds,
     rate_plus_minus,
+    setting_name,
     short_budget,
+    short_setting,
     signed,
     yes_no,
 )
 
 __all__ = [
     "BUDGET_VERDICTS",
-    "DOUBLE_DISADVANTAGE",
     "NOTHING",
+    "SHARPEST",
     "SIGNIFICANT_DIGITS",
     "TIE_TOLERANCE",
     "Agreement",
+    "Alarms",
+    "AsPublished",
     "Audit",
     "Benefit",
     "BoundCheck",
     "BudgetResult",
-    "Estimate",
+    "Comparison",
+    "CostStory",
+    "Exposed",
     "FailOn",
     "FloorRow",
     "GroupResult",
@@ -61,13 +72,16 @@ __all__ = [
     "PairResult",
     "Plan",
     "Summary",
+    "Tested",
     "Verdict",
+    "alarms",
     "audit",
     "audit_schema",
     "bounds",
     "budget_list",
     "budget_name",
     "decimals",
+    "judge_tested",
     "listed",
     "measure_costs",
     "number_range",
@@ -80,7 +94,10 @@ __all__ = [
     "rate_plus_minus",
     "read_audit",
     "rounded",
+    "run_tests",
+    "setting_name",
     "short_budget",
+    "short_setting",
     "signed",
     "split_luck",
     "split_luck_of_rates",

@@ -1,6 +1,6 @@
 """Do the proxies of a release tell the same story? The paper's validation, for any release.
 
-Each proxy is put beside the plan's cost, all other things equal. Descriptive: seeds and budgets
+Each proxy is put beside the audit's cost, all other things equal. Descriptive: seeds and budgets
 share records, so counts over settings are no independent votes.
 """
 
@@ -33,20 +33,18 @@ class _Story:
 
 
 def agreement(
-    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan
+    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan, cost: str
 ) -> Agreement | None:
-    """Every cost that the release has beside the plan's; None if it has no other."""
-    proxies = sorted(by_cost.keys() - {plan.cost})
+    """Every cost that the release has beside the audit's; None if it has no other."""
+    proxies = sorted(by_cost.keys() - {cost})
     if not proxies:
         return None
     stories = {name: _story(measured, pairs, plan, name) for name, measured in by_cost.items()}
-    panels = [one.panel for one in by_cost[plan.cost]]
+    panels = [one.panel for one in by_cost[cost]]
     return Agreement(
-        baseline=plan.cost,
+        baseline=cost,
         proxies=[
-            _beside(
-                stories[plan.cost], stories[name], proxy=name, bound=_bound(panels, stories, name)
-            )
+            _beside(stories[cost], stories[name], proxy=name, bound=_bound(panels, stories, name))
             for name in proxies
         ],
     )
@@ -65,9 +63,9 @@ def _published_cost(one: Measured, proxy: str) -> FloatArray:
 
 
 def _error(one: Measured) -> FloatArray:
-    if one.estimate is None:
+    if one.exposed is None:
         return np.full(one.cost.shape[1], np.nan)
-    return one.estimate.standard_error
+    return np.sqrt(one.exposed.variance)
 
 
 def _disparities(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
-from pcer.auditing.words import budget_name
+from pcer.auditing.words import setting_name
 from pcer.metrics import Counts, FloatArray
 from pcer.release import Panel, Release, StratifiedBy, panels
 
@@ -159,8 +159,10 @@ def _is_complete(release: Release, sizes: Composition | None) -> bool:
 
 def _split_names(release: Release, by_budget: tuple[Panel, ...]) -> tuple[SplitName, ...]:
     """Of every run, in the order of the panels."""
-    named = {(run.budget, run.seed): run.split for run in release.runs}
-    return tuple(named[panel.epsilon, seed] for panel in by_budget for seed in panel.seeds)
+    named = {(run.model, run.budget, run.seed): run.split for run in release.runs}
+    return tuple(
+        named[panel.model, panel.epsilon, seed] for panel in by_budget for seed in panel.seeds
+    )
 
 
 def _sizes(by_budget: tuple[Panel, ...]) -> Composition | None:
@@ -222,4 +224,4 @@ def _strata(panel: Panel, runs: npt.NDArray[np.int64]) -> Strata:
 
 
 def _setting(panel: Panel) -> str:
-    return budget_name(None if math.isinf(panel.epsilon) else panel.epsilon)
+    return setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon)

@@ -21,9 +21,11 @@ from pcer.auditing.file import (
     NormChoice,
     PairResult,
     Plan,
+    PublishedBudget,
     Ranking,
 )
 from pcer.auditing.verdict import GridVerdict, Verdict
+from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Outcome
 
 TIE_TOLERANCE = 1e-12
@@ -36,16 +38,24 @@ Budgets = Sequence[BudgetResult]
 Measure = Callable[[BudgetResult], float | None]
 
 
-def algorithm1(budgets: Budgets, plan: Plan) -> Algorithm1:
-    """Part II of the paper's Algorithm 1, and the same over the informative floors."""
+def algorithm1(
+    budgets: Sequence[PublishedBudget],
+    plan: Plan,
+    *,
+    costs: Sequence[FloatArray],
+    resolved: BoolArray,
+) -> Algorithm1:
+    """Part II of the paper's Algorithm 1, and the same over the informative floors.
+
+    Args:
+        budgets: one model's, the gap being the cost.
+        plan: the floors.
+        costs: per budget the cost estimates of its groups.
+        resolved: (budget, group) whether they are.
+    """
     chosen = [_equitable_budget(budgets, k, floor) for k, floor in enumerate(plan.floors)]
-    costs = [
-        group.cost.value
-        for budget in budgets
-        for group in budget.groups.values()
-        if group.resolved and group.cost.value is not None
-    ]
-    informative = [floor for floor in plan.floors if costs and floor < max(costs)]
+    told = [float(cost) for cost in np.array(costs)[resolved]]
+    informative = [floor for floor in plan.floors if told and floor < max(told)]
     return Algorithm1(
         equitable_budget=chosen,
         verdict=_grid_verdict(chosen),
@@ -55,12 +65,12 @@ def algorithm1(budgets: Budgets, plan: Plan) -> Algorithm1:
             if informative
             else None
         ),
-        label=_label(budgets, chosen),
+        label=_label(budgets, chosen, resolved),
     )
 
 
 def compare(
-    budgets: Budgets, claims: list[EqualGapClaim], plan: Plan, outcome: Outcome
+    budgets: Budgets, claims: list[EqualGapClaim], outcome: Outcome, *, model: str | None = None
 ) -> Comparison:
     """Rankings, disagreements, the equal-gap claim, correlations and the norms' choices."""
     rankings = [
@@ -70,6 +80,7 @@ def compare(
     ]
     ours = set(rankings[0].best)
     return Comparison(
+        model=model,
         rankings=rankings,
         ranking_disagreement={
             other.measure: ours.isdisjoint(other.best) if ours and other.best else None
@@ -89,9 +100,11 @@ def disparity_size(budget: BudgetResult) -> float | None:
 
 def budgets_of_smallest(budgets: Budgets, measure: Measure) -> list[float | None]:
     """All budgets tied for the smallest value; those without a value do not take part."""
-    known = [
-        (value, budget.epsilon) for budget in budgets if (value := measure(budget)) is not None
-    ]
+    return _smallest([(measure(budget), budget.epsilon) for budget in budgets])
+
+
+def _smallest(values: Sequence[tuple[float | None, float | None]]) -> list[float | None]:
+    known = [(value, epsilon) for value, epsilon in values if value is not None]
     if not known:
         return []
     least = min(value for value, _ in known)
@@ -116,11 +129,12 @@ def _parity(budget: BudgetResult) -> float | None:
     return budget.demographic_parity_gap.mean
 
 
-def _equitable_budget(budgets: Budgets, k: int, floor: float) -> EquitableBudget:
+def _equitable_budget(budgets: Sequence[PublishedBudget], k: int, floor: float) -> EquitableBudget:
     shares = [pair.floors[k].floor_dominated_share for budget in budgets for pair in budget.pairs]
+    sizes = [(_size([pair.floors[k].mean for pair in one.pairs]), one.epsilon) for one in budgets]
     return EquitableBudget(
         floor=floor,
-        budgets=budgets_of_smallest(budgets, lambda b: _size([p.floors[k].mean for p in b.pairs])),
+        budgets=_smallest(sizes),
         repeats_demographic_parity=all(share == 1.0 for share in shares),
     )
 
@@ -130,10 +144,14 @@ def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict:
     return Verdict.FLOOR_ROBUST if len(distinct) == 1 else Verdict.FLOOR_SENSITIVE
 
 
-def _label(budgets: Budgets, chosen: Sequence[EquitableBudget]) -> str:
+def _label(
+    budgets: Sequence[PublishedBudget], chosen: Sequence[EquitableBudget], resolved: BoolArray
+) -> str:
     named = {epsilon for row in chosen for epsilon in row.budgets}
-    resolved = [_all_resolved(budget) for budget in budgets if budget.epsilon in named]
-    return RESOLVED_CHOICE if resolved and all(resolved) else AS_PUBLISHED
+    told = [
+        bool(row.all()) for one, row in zip(budgets, resolved, strict=True) if one.epsilon in named
+    ]
+    return RESOLVED_CHOICE if told and all(told) else AS_PUBLISHED
 
 
 def _all_resolved(budget: BudgetResult) -> bool:
@@ -179,10 +197,13 @@ def _correlation(budgets: Budgets, k: int) -> Correlation:
 
 
 def pearson(points: list[tuple[float, float]]) -> float | None:
-    """Pearson r; None for fewer than three points or no variation."""
+    """Pearson r; None for fewer than three points, or where one side varies by rounding only."""
     if len(points) < 3:
         return None
-    x, y = (np.array(column) - np.mean(column) for column in zip(*points, strict=True))
+    columns = [np.array(column) for column in zip(*points, strict=True)]
+    if any(np.ptp(column) <= TIE_TOLERANCE * np.abs(column).max() for column in columns):
+        return None
+    x, y = (column - column.mean() for column in columns)
     scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return max(-1.0, min(1.0, float((x * y).sum()) / scale)) if scale > 0 else None
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from pcer.auditing.verdict import DOUBLE_DISADVANTAGE, BudgetVerdict, GridVerdict, Verdict
+from pcer.auditing.verdict import BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
 from pcer.files import (
     MAX_BYTES,
@@ -24,13 +24,16 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID, NO_DP
-from pcer.release import GAP, Name, Outcome, Proxy, SplitKind, proxy_named
+from pcer.release import Name, Outcome, Proxy, SplitKind, proxy_named
 
 FORMAT: Final = "pcer-audit"
-VERSION: Final = 1
+VERSION: Final = 2
 SIGNIFICANT_DIGITS = 12
+SHARPEST: Final = "sharpest"
+"""Not a cost, but the first of ``SHARPNESS`` that a release carries for everyone."""
 
 Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
+Driver = Literal["benefits", "exposures", "both", "together"]
 Floor = Annotated[float, Field(gt=0, le=1)]
 Draws = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -46,9 +49,10 @@ class Plan(Record):
         null_draws: random splits drawn for the null's picture.
         rng: seed of both.
         benefit: what a group receives.
-        cost: what it pays: ``overfitting_gap``, or a proxy that the release carries.
+        cost: what it pays: a cost that the release carries, or ``sharpest`` of those.
         reference_group: the group that others are compared with. Default: of two groups the
             first, of more the largest.
+        margin: difference of costs up to which two groups count as equal; None: none does.
 
     >>> Plan(floor=0.01).floors
     [0.0001, 0.001, 0.01, 0.1]
@@ -63,18 +67,14 @@ class Plan(Record):
     null_draws: Draws = 2_000
     rng: Annotated[int, Field(ge=0, lt=2**63)] = 0
     benefit: Benefit = "positive_rate"
-    cost: Name = GAP.name
+    cost: Name = SHARPEST
     reference_group: Name | None = None
+    margin: Annotated[float, Field(gt=0, le=1)] | None = None
 
     @field_validator("floors")
     @classmethod
     def _sorted_once(cls, floors: list[float]) -> list[float]:
         return sorted(set(floors))
-
-    @property
-    def proxy(self) -> Proxy:
-        """What is known of the plan's cost."""
-        return proxy_named(self.cost)
 
     @property
     def sha256(self) -> str:
@@ -91,10 +91,21 @@ class Summary(Record):
 
 
 class CostValue(Record):
-    """A group's cost estimate."""
+    """A group's cost, its error and interval for people like these, and the most it can be.
+
+    Attributes:
+        value: estimate.
+        standard_error: for people like these.
+        interval: at the plan's confidence level.
+        upper_limit: one-sided, of this cost alone.
+        upper_limit_together: of all costs of the audit at once.
+    """
 
     value: float | None
     standard_error: float | None
+    interval: tuple[float, float] | None
+    upper_limit: float | None
+    upper_limit_together: float | None
 
 
 class NullPicture(Record):
@@ -105,7 +116,12 @@ class NullPicture(Record):
 
 
 class GroupResult(Record):
-    """One group at one budget."""
+    """One group in one setting.
+
+    Attributes:
+        p_value: of "is anything memorised about these records?", adjusted; ``p_value_alone`` not.
+        too_few: whether the group is too small for this cost to tell anything.
+    """
 
     n_train: float | None
     n_test: float | None
@@ -117,7 +133,9 @@ class GroupResult(Record):
     noise_level: float | None
     detectable_cost: float | None
     p_value: float | None
+    p_value_alone: float | None
     resolved: bool
+    too_few: bool
     null_gap: NullPicture | None
     pcer: Summary
 
@@ -125,8 +143,8 @@ class GroupResult(Record):
 class Disparity(Summary):
     """The paper's number for a pair, with its sign test and the null's picture."""
 
-    n_positive_seeds: int
-    sign_test_p: float
+    n_positive_seeds: int | None
+    sign_test_p: float | None
     null_mean: float | None
     null_interval: tuple[float, float] | None
 
@@ -135,7 +153,7 @@ class FloorRow(Summary):
     """The disparity at one floor of the grid."""
 
     floor: float
-    n_positive_seeds: int
+    n_positive_seeds: int | None
     floor_dominated_share: float | None
 
 
@@ -153,28 +171,89 @@ class CrossProduct(Record):
     value: float | None
     standard_error: float | None
     p_value: float | None
+    p_value_alone: float | None
+
+
+class GroupDifference(Record):
+    """First group minus second, for people like these.
+
+    Attributes:
+        value: estimate.
+        standard_error: of it.
+        interval: at the plan's confidence level.
+        upper_limit: most that it can be, either way, one-sided, of this difference alone.
+        upper_limit_together: of all such differences of the audit at once.
+        detectable: smallest that would be told in 80 % of such releases.
+        p_value: adjusted over settings and pairs; ``p_value_alone`` not.
+    """
+
+    value: float | None
+    standard_error: float | None
+    interval: tuple[float, float] | None
+    upper_limit: float | None
+    upper_limit_together: float | None
+    detectable: float | None
+    p_value: float | None
+    p_value_alone: float | None
+
+
+class Equivalence(Record):
+    """Are the costs equal within the plan's margin? Two one-sided tests, adjusted."""
+
+    margin: float
+    p_value: float | None
+    shown: bool
+
+
+class CoinFlips(Record):
+    """What the release says of coin-flip attributes and permuted labels, for this pair."""
+
+    n_draws: int
+    n_shown: int
+    n_double: int
+    permutation_p: float | None
+    permutation_p_within_labels: float | None
 
 
 class PairResult(Record):
-    """Two groups at one budget; every signed number is first minus second."""
+    """Two groups in one setting; every signed number is first minus second.
+
+    Attributes:
+        disparity_shown: whether it holds after every cap; ``double_disadvantage`` likewise.
+        more_exposed: whose cost is higher beyond chance.
+        better_off: who receives more, or is harmed less, beyond chance.
+        driven_by: what makes a shown disparity: "benefits", "exposures", "both", or "together"
+            where neither difference is shown alone.
+        capped: why an alarm does not hold; None where there was none, or it holds.
+    """
 
     groups: tuple[str, str]
     pcer_disparity: Disparity
     normalised_disparity: Summary
     pooled: PooledDisparity
+    exposure: GroupDifference
+    benefit: GroupDifference
     cross_product: CrossProduct
     disparity_shown: bool
     lower_ratio: str | None
+    more_exposed: str | None
+    better_off: str | None
+    driven_by: Driver | None
     floors: list[FloorRow]
     floor_slope: float | None
     double_disadvantage: str | None
     double_disadvantage_p: float | None
+    double_disadvantage_p_alone: float | None
+    equivalence: Equivalence | None
+    coin_flips: CoinFlips | None
+    capped: str | None
     sign_holds_below_floor: float | None
 
 
 class BudgetResult(Record):
-    """Everything about one budget."""
+    """Everything about one setting: a model, where it has a name, and a budget."""
 
+    model: str | None
     epsilon: float | None
     n_seeds: int
     n_splits: int
@@ -194,6 +273,32 @@ class BudgetResult(Record):
         """The privacy budget; infinite without differential privacy."""
         return NO_DP if self.epsilon is None else self.epsilon
 
+    @property
+    def worse_off(self) -> list[str]:
+        """The groups that the verdict is about, in the order of the pairs."""
+        if self.verdict is Verdict.DOUBLE_DISADVANTAGE:
+            return self.double_disadvantage
+        named = [pair.lower_ratio for pair in self.pairs if pair.lower_ratio is not None]
+        return list(dict.fromkeys(named)) if self.verdict is Verdict.DISPARITY_SHOWN else []
+
+
+class PublishedPair(Record):
+    """The paper's numbers for two groups, the gap being the cost."""
+
+    groups: tuple[str, str]
+    pcer_disparity: Disparity
+    normalised_disparity: Summary
+    floors: list[FloorRow]
+    floor_slope: float | None
+
+
+class PublishedBudget(Record):
+    """The paper's numbers at one budget."""
+
+    epsilon: float | None
+    pcer: dict[str, Summary]
+    pairs: list[PublishedPair]
+
 
 class EquitableBudget(Record):
     """The budgets of smallest disparity at one floor; more than one is a tie."""
@@ -211,6 +316,15 @@ class Algorithm1(Record):
     informative_floors: list[float]
     informative_verdict: GridVerdict | None
     label: str
+
+
+class AsPublished(Record):
+    """What the paper computes for one model: the gap is the cost, whatever the plan names."""
+
+    model: str | None
+    cost: str
+    budgets: list[PublishedBudget]
+    algorithm1: Algorithm1
 
 
 class Ranking(Record):
@@ -259,8 +373,9 @@ class NormChoice(Record):
 
 
 class Comparison(Record):
-    """PCER beside demographic parity and equalized odds."""
+    """PCER beside demographic parity and equalized odds, over the budgets of one model."""
 
+    model: str | None
     rankings: list[Ranking]
     ranking_disagreement: dict[str, bool | None]
     direction_disagreement: list[DirectionDisagreement]
@@ -300,6 +415,38 @@ class Agreement(Record):
     proxies: list[ProxyAgreement]
 
 
+class CostStory(Record):
+    """One carried cost put to the same tests; the one that the verdict rests on is marked.
+
+    Attributes:
+        n_cells: settings and groups that it could be tested in; ``n_resolved`` of them are.
+        more_exposed: groups whose cost is higher beyond chance in some setting.
+        lower_ratio: groups with a lower ratio beyond chance in some setting.
+        double_disadvantage: groups with both disadvantages beyond chance in some setting.
+        p_value: of its strongest alarm, adjusted within this cost.
+        p_value_over_costs: the same, adjusted over all costs.
+    """
+
+    cost: str
+    is_main: bool
+    n_cells: int
+    n_resolved: int
+    more_exposed: list[str]
+    lower_ratio: list[str]
+    double_disadvantage: list[str]
+    p_value: float | None
+    p_value_over_costs: float | None
+
+
+class DeclarationFinding(Record):
+    """Something that the release declares and its counts contradict."""
+
+    check: str
+    sentence: str
+    p_value: float | None
+    caps_verdict: bool
+
+
 class AuditSubject(Record):
     """What the release says about itself, repeated so that an audit can be read alone."""
 
@@ -315,20 +462,62 @@ class AuditSubject(Record):
 
 
 class Audit(Record):
-    """The result of ``pcer.audit``: numbers, verdicts and the plain-language account."""
+    """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
+
+    Attributes:
+        family: digests of the releases that were judged together, sorted.
+        family_p: of this release's strongest alarm, adjusted over the family; None for one release.
+        cost: the cost that everything but ``published`` and ``costs`` is about.
+        choice: why that cost.
+        declarations: what the counts say against the release's own words.
+        costs: every carried cost.
+        verdict: the strongest over settings; every output says this one.
+        telling: the setting that ``headline`` and ``account`` are about.
+        worse_off: the groups that the verdict names.
+        headline: the finding in one sentence.
+        account: the finding for the people affected.
+        trust: how far it can be trusted.
+        next_steps: what can be done.
+    """
 
     format: Literal["pcer-audit"] = FORMAT
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     release_sha256: str
     plan_sha256: str
+    family: list[str]
+    family_p: float | None
     subject: AuditSubject
     plan: Plan
-    budgets: list[BudgetResult]
-    algorithm1: Algorithm1
-    comparison: Comparison
-    agreement: Agreement | None = None
+    cost: str
+    choice: str
     verdict: BudgetVerdict
+    telling: int
+    worse_off: list[str]
+    headline: str
     account: list[str]
+    trust: list[str]
+    next_steps: list[str]
+    budgets: list[BudgetResult]
+    costs: list[CostStory]
+    declarations: list[DeclarationFinding]
+    published: list[AsPublished]
+    comparisons: list[Comparison]
+    agreement: Agreement | None = None
+
+    @property
+    def proxy(self) -> Proxy:
+        """What is known of the cost."""
+        return proxy_named(self.cost)
+
+    @property
+    def told(self) -> BudgetResult:
+        """The setting that the sentences are about."""
+        return self.budgets[self.telling]
+
+    @property
+    def models(self) -> list[str | None]:
+        """Names of the models, in order; one without a name is None."""
+        return [one.model for one in self.published]
 
     def to_tree(self) -> dict[str, Any]:
         """The audit as plain objects, numbers rounded as they are written."""
@@ -340,11 +529,9 @@ class Audit(Record):
         return canonical_json(self.to_tree())
 
     def outcomes(self) -> set[str]:
-        """Everything that a guard can meet: verdicts of all budgets and two flags."""
+        """Everything that a guard can meet: verdicts of all settings and one flag."""
         found = {budget.verdict.value for budget in self.budgets}
-        if any(budget.double_disadvantage for budget in self.budgets):
-            found.add(DOUBLE_DISADVANTAGE)
-        if self.algorithm1.verdict is Verdict.FLOOR_SENSITIVE:
+        if any(one.algorithm1.verdict is Verdict.FLOOR_SENSITIVE for one in self.published):
             found.add(Verdict.FLOOR_SENSITIVE.value)
         return found
 
@@ -366,6 +553,12 @@ def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTE
     audits = data if isinstance(data, list) else [data]
     for audit in audits:
         require_format(audit, file=str(path), name=FORMAT, version=VERSION)
+        if audit["version"] < VERSION:
+            raise InputError(
+                f"{path} is an audit of version {audit['version']}, which pcer 0.1.0 wrote and "
+                f"can recompute; this pcer recomputes version {VERSION}: check it with 0.1.0, or "
+                "audit the release again."
+            )
         parse_plan(audit.get("plan"), file=f"{path}: plan")
     if not audits:
         raise InputError(f"{path} holds no audit; write it again with pcer audit.")
@@ -387,6 +580,6 @@ def audit_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Audit.model_json_schema(),
-        "title": "pcer audit, version 1",
+        "title": "pcer audit, version 2",
         "required": [name for name in Audit.model_fields if name != "agreement"],
     }

@@ -1,20 +1,40 @@
-"""From one budget's panel and the plan to arrays: benefit, cost, their estimates, summaries."""
+"""From one setting's panel and the plan to arrays: benefit, cost, what tests need, summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer import metrics
-from pcer.auditing.file import NullPicture, Plan, Summary
-from pcer.auditing.null import SplitLuck, draw_differences, split_luck, split_luck_of_rates
+from pcer.auditing.exact import (
+    SMALLEST_P,
+    Strata,
+    hidden_cost_limit,
+    lowest_seeds,
+    memorised,
+    strata_of_counts,
+    strata_of_rates,
+)
+from pcer.auditing.file import SHARPEST, NullPicture, Plan, Summary
+from pcer.auditing.null import SplitLuck, draw_differences, luck_of_strata
+from pcer.auditing.people import (
+    auc_people_part,
+    balanced_people_part,
+    benefit_variance,
+    cost_variance,
+    people_part,
+    rate_covariance,
+    rate_variance,
+    record_variance,
+    subset_covariance,
+)
 from pcer.errors import PlanError
-from pcer.metrics import Counts, FloatArray
-from pcer.release import GAP, PROXIES, Panel, carried_costs
-from pcer.statistics import bootstrap_sums, generator, percentile_interval
+from pcer.metrics import Counts, FloatArray, IntArray
+from pcer.release import GAP, PROXIES, Panel, Proxy, carried_costs, proxies, proxy_named
+from pcer.statistics import bootstrap_sums, generator, percentile_interval, upper_p
 
 ColumnKey = tuple[object, ...]
 """What is summarised over seeds: a quantity's name, and the group, pair or floor it is of."""
@@ -23,78 +43,201 @@ Pair = tuple[int, int]
 OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
 """What a stream of random numbers is for."""
 
+LEAST_RECORDS = 50
+"""Records of a group from which on an attack over all models tells something about it."""
+
+PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    proxies.ACCURACY: people_part,
+    proxies.AUC: auc_people_part,
+    proxies.BALANCED: balanced_people_part,
+}
+"""What people add to the variance of a cost that is measured in each run, by its scale."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A per-group quantity and its standard error; arrays over the group."""
+class Received:
+    """Mean benefit and its variance for people like these; arrays over the group."""
 
     value: FloatArray
-    standard_error: FloatArray
+    variance: FloatArray
+    lasting: FloatArray
+    """The part of the variance that no number of splits lowers."""
+    per_split: FloatArray
+    """(split, group)."""
+
+    def only(self, groups: IntArray) -> Received:
+        """Some groups, or one side of every pair."""
+        return Received(
+            value=self.value[groups],
+            variance=self.variance[groups],
+            lasting=self.lasting[groups],
+            per_split=self.per_split[:, groups],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitMeans:
-    """Per-split means of one budget: what the tests are computed from."""
+class Exposed:
+    """One cost of one setting, as the tests need it; arrays over the group.
 
-    cost: FloatArray
+    A cost over all models is one split with all of its error.
+    """
+
+    per_split: FloatArray
     """(split, group) cost with the luck of the split taken off its mean."""
-    variance: FloatArray
-    """(group,) variance of one split's cost if only the split is random."""
-    benefit: FloatArray
-    """(split, group)."""
+    null_variance: FloatArray
+    """Of the mean over splits if nothing was memorised; of other costs than the gap, as given."""
+    one_split: FloatArray
+    """Variance of one split's cost for people drawn anew."""
+    n: FloatArray
+    """Records, or as many as clumps of them are worth."""
+    people: Callable[[FloatArray, FloatArray], FloatArray] | None
+    """What people add to the variance at a cost; None: as much as one split's whole variance."""
+    covariance: FloatArray
+    """Of cost and benefit in one split; NaN where unknown."""
+    is_counted: bool
+    """Whether it is from counts, where people may add to the covariance."""
+
+    @property
+    def value(self) -> FloatArray:
+        """Mean cost over distinct splits."""
+        return np.asarray(self.per_split.mean(axis=0))
+
+    @property
+    def n_splits(self) -> int:
+        """Splits that the error is divided by."""
+        return len(self.per_split)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of the value, for people like these."""
+        return self.variance_at(self.value)
+
+    def people_part(self, cost: FloatArray) -> FloatArray:
+        """What people add to the variance if that is the cost."""
+        if self.people is None:
+            return self.one_split
+        return self.people(cost, self.n)
+
+    def variance_at(self, cost: FloatArray) -> FloatArray:
+        """Of the value, its people's part taken at some cost."""
+        return cost_variance(
+            self.per_split, one_split=self.one_split, people=self.people_part(cost)
+        )
+
+    def only(self, groups: IntArray) -> Exposed:
+        """Some groups, or one side of every pair."""
+        return replace(
+            self,
+            per_split=self.per_split[:, groups],
+            null_variance=self.null_variance[groups],
+            one_split=self.one_split[groups],
+            n=self.n[groups],
+            covariance=self.covariance[groups],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One budget as arrays; what the release cannot give is None, with the reason."""
+    """One setting and one cost as arrays; what the release cannot give is None, with the reason."""
 
     panel: Panel
+    proxy: Proxy
     benefit: FloatArray
     """(seed, group)."""
-    n_benefit: FloatArray
-    """(group,) mean number of test records behind the benefit."""
     cost: FloatArray
     """(seed, group) signed; NaN where not released."""
-    luck: SplitLuck | None
-    """Moments of the accuracy difference, (seed, group)."""
-    means: SplitMeans | None
-    estimate: Estimate | None
+    strata: Strata | None
+    """What each split's first run gets right; None where sizes or accuracies are withheld."""
+    inflation: FloatArray
+    """(group,) by how much clumps of records multiply a variance."""
+    received: Received | None
+    exposed: Exposed | None
+    told: npt.NDArray[np.bool_]
+    """(group,) whether this cost tells anything about a group of its size."""
     reason: str | None
     """Why there is no estimate."""
 
+    def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
+        """Unadjusted p-values of "is anything memorised about these records?" by group.
 
-def measure_panel(panel: Panel, plan: Plan) -> Measured:
-    """Compute what the plan asks of one budget."""
-    benefit, weight = _benefit(panel, plan)
-    luck = _luck(panel) if panel.has_sizes else None
-    cost = _signed_cost(panel, plan)
-    means, reason = _split_means(panel, plan, benefit, luck)
-    if means is not None and not np.isfinite(benefit).all():
-        means, reason = None, f"{plan.benefit} is not defined for some group in some run"
+        Exact from counts; NaN where it cannot be told. Groups: all, or those asked for.
+        """
+        chosen = np.arange(len(self.told)) if groups is None else groups
+        if self.exposed is None:
+            return np.full(len(chosen), np.nan)
+        p = self._counted_p(chosen) if self.exposed.is_counted else self._normal_p(chosen)
+        return np.where(self.told[chosen], p, np.nan)
+
+    def hidden_limit(self, confidence_level: float) -> FloatArray:
+        """Largest cost (group,) that could hide where nothing can vary; NaN elsewhere."""
+        if self.strata is None or self.exposed is None or not self.exposed.is_counted:
+            return np.full(len(self.told), np.nan)
+        return hidden_cost_limit(self.strata, confidence_level=confidence_level)
+
+    def _normal_p(self, groups: IntArray) -> FloatArray:
+        part = self._exposed.only(groups)
+        p = np.maximum(upper_p(part.value, np.sqrt(part.null_variance)), SMALLEST_P)
+        return np.where(part.null_variance > 0, p, np.nan)
+
+    def _counted_p(self, groups: IntArray) -> FloatArray:
+        if self.strata is None:
+            return np.full(len(groups), np.nan)
+        found = memorised(Strata(*(part[..., groups] for part in self.strata)))
+        clumps = self.inflation[groups]
+        p = upper_p(found.excess, np.sqrt(found.variance * clumps))
+        return np.where(np.isnan(found.p_value) | (clumps == 1.0), found.p_value, p)
+
+    @property
+    def _exposed(self) -> Exposed:
+        assert self.exposed is not None
+        return self.exposed
+
+
+def measure_panel(
+    panel: Panel, plan: Plan, cost: str, *, inflation: FloatArray | None = None
+) -> Measured:
+    """Compute what the plan asks of one setting.
+
+    Args:
+        panel: the setting.
+        plan: which benefit.
+        cost: which cost.
+        inflation: (group,) by how much clumps of records multiply variances; 1 by default.
+    """
+    proxy, clumps = proxy_named(cost), _clumps(panel, inflation)
+    benefit, _ = benefit_of(panel, plan)
+    strata = strata_of(panel) if proxy.is_from_counts else None
+    exposed, reason = _exposed(panel, plan, proxy, clumps)
     return Measured(
         panel=panel,
+        proxy=proxy,
         benefit=benefit,
-        n_benefit=weight.mean(axis=0),
-        cost=cost,
-        luck=luck,
-        means=means,
-        estimate=None if means is None else cost_estimate(means),
+        cost=_signed_cost(panel, proxy),
+        strata=strata,
+        inflation=clumps,
+        received=_received(panel, plan, clumps),
+        exposed=exposed,
+        told=_told(panel, proxy),
         reason=reason,
     )
 
 
-def measure_costs(panels: Sequence[Panel], plan: Plan) -> dict[str, list[Measured]]:
+def measure_costs(
+    panels: Sequence[Panel], plan: Plan, *, inflation: FloatArray | None = None
+) -> dict[str, list[Measured]]:
     """The same for every cost that the release has, by name: all other things equal."""
     costs = dict.fromkeys([GAP.name, *carried_costs(panels)])
-    plans = {cost: plan.model_copy(update={"cost": cost}) for cost in costs}
-    return {cost: [measure_panel(panel, one) for panel in panels] for cost, one in plans.items()}
+    return {
+        cost: [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
+        for cost in costs
+    }
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
     """Raise PlanError where the release does not carry what the plan names."""
     first = panels[0]
     costs = sorted({GAP.name, *carried_costs(panels)})
-    if plan.cost not in costs:
+    if plan.cost not in (SHARPEST, *costs):
         needs = f"; {plan.cost} needs {PROXIES[plan.cost].needs}" if plan.cost in PROXIES else ""
         raise PlanError(
             f"cost {plan.cost!r} is not in this release; it carries {', '.join(costs)}{needs}."
@@ -125,7 +268,7 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
 
 
 def summarise(
-    columns: Mapping[ColumnKey, FloatArray], plan: Plan, *, epsilon: float
+    columns: Mapping[ColumnKey, FloatArray], plan: Plan, *, panel: Panel
 ) -> dict[ColumnKey, Summary]:
     """Mean, standard deviation and bootstrap interval of every column over seeds.
 
@@ -136,7 +279,7 @@ def summarise(
     mean, std, ci = values.mean(axis=0), None, None
     if n_seeds > 1:
         std = values.std(axis=0, ddof=1)
-        rng = generator(plan.rng, purpose=OVER_SEEDS, epsilon=epsilon)
+        rng = _stream(plan, OVER_SEEDS, panel)
         draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ci = percentile_interval(draws, confidence_level=plan.confidence_level)
     return {
@@ -153,13 +296,13 @@ def pooled_disparity(
     measured: Measured, pair: Pair, plan: Plan
 ) -> tuple[float | None, tuple[float, float] | None]:
     """Disparity of pooled rate over pooled cost, with a bootstrap interval over splits."""
-    if measured.means is None:
+    if measured.exposed is None or measured.received is None:
         return None, None
-    weight = _benefit(measured.panel, plan)[1]
+    weight = benefit_of(measured.panel, plan)[1]
     share = by_split(
         np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), measured.panel.split
     )
-    cost, n_splits = measured.means.cost, len(measured.means.cost)
+    cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)
@@ -172,7 +315,7 @@ def pooled_disparity(
     value = number(disparity(parts.sum(axis=0)))
     if n_splits < 2:
         return value, None
-    rng = generator(plan.rng, purpose=OVER_SPLITS, epsilon=measured.panel.epsilon)
+    rng = _stream(plan, OVER_SPLITS, measured.panel)
     draws = disparity(bootstrap_sums(parts, resamples=plan.resamples, rng=rng))
     return value, interval(percentile_interval(draws, confidence_level=plan.confidence_level))
 
@@ -201,13 +344,12 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
     Runs of one split share its draw, so that many runs of one split are not taken for many
     splits. Only a cost from counts has such a picture.
     """
-    panel, luck = measured.panel, measured.luck
-    known = plan.proxy.is_from_counts and bool(
-        np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all()
-    )
-    if luck is None or not known:
+    panel = measured.panel
+    known = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
+    if not (measured.proxy.is_from_counts and panel.has_sizes and known):
         return None
-    rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon)
+    luck = _luck(panel)
+    rng = _stream(plan, NULL_DRAWS, panel)
     n_groups = len(panel.group_names)
     luck_of_split: dict[int, FloatArray] = {}
     gap = np.zeros((plan.null_draws, n_groups))
@@ -236,74 +378,192 @@ def interval(bounds: FloatArray) -> tuple[float, float] | None:
     return (float(bounds[0]), float(bounds[1])) if np.isfinite(bounds).all() else None
 
 
-def _benefit(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray]:
+def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray]:
     """Benefit and the number of test records behind it, (seed, group)."""
     if panel.test is None or plan.benefit == "positive_rate":
         return panel.positive_rate, panel.n_test
+    return _rate_of(panel.test, plan), _behind(panel.test, plan)
+
+
+def strata_of(panel: Panel) -> Strata | None:
+    """Each split's first run as strata, by label where it has counts; None where withheld."""
+    if not panel.has_sizes:
+        return None
+    runs = lowest_seeds(panel.split)
+    strata = Strata(*(part[:, runs] for part in _all_strata(panel)))
+    return strata if np.isfinite(strata.hits + strata.correct).all() else None
+
+
+def _all_strata(panel: Panel) -> Strata:
+    """(label, run, group); a table without counts is one stratum, and one that is empty."""
+    rates = strata_of_rates(panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test)
+    if panel.train is None or panel.test is None:
+        return rates
+    counts = strata_of_counts(panel.train, panel.test)
+    known = np.isfinite(counts.total).all(axis=0)
+    parts = zip(counts, rates, strict=True)
+    return Strata(
+        *(np.where(known, have, np.concatenate([one, np.zeros_like(one)])) for have, one in parts)
+    )
+
+
+def _rate_of(counts: Counts, plan: Plan) -> FloatArray:
     if plan.benefit == "true_positive_rate":
-        return metrics.true_positive_rate(panel.test), panel.test.tp + panel.test.fn
-    return metrics.precision(panel.test), panel.test.tp + panel.test.fp
+        return metrics.true_positive_rate(counts)
+    return metrics.precision(counts)
 
 
-def _signed_cost(panel: Panel, plan: Plan) -> FloatArray:
+def _behind(counts: Counts, plan: Plan) -> FloatArray:
+    """Records in the benefit's denominator."""
+    if plan.benefit == "true_positive_rate":
+        return np.asarray(counts.tp + counts.fn)
+    return np.asarray(counts.tp + counts.fp)
+
+
+def _clumps(panel: Panel, inflation: FloatArray | None) -> FloatArray:
+    return np.ones(len(panel.group_names)) if inflation is None else inflation
+
+
+def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> Received | None:
+    """The benefit's mean and variance; None where it is not given for some group."""
+    benefit, n_test = benefit_of(panel, plan)
+    if not (panel.has_sizes and np.isfinite(benefit).all()):
+        return None
+    n = panel.n_train + panel.n_test
+    if panel.test is not None and plan.benefit != "positive_rate":
+        n = n_test if panel.train is None else n_test + _behind(panel.train, plan)
+    per_split = by_split(benefit, panel.split)
+    value = per_split.mean(axis=0)
+    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
+    if not (np.isfinite(people).all() and (tested > 0).all()):
+        return None
+    return Received(
+        value=value,
+        variance=benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split)),
+        lasting=rate_variance(value, people),
+        per_split=per_split,
+    )
+
+
+def _told(panel: Panel, proxy: Proxy) -> npt.NDArray[np.bool_]:
+    """Whether a group has records enough for a cost over all models."""
+    told = np.ones(len(panel.group_names), dtype=np.bool_)
+    if proxy.name not in panel.pooled:
+        return told
+    n = (panel.n_train + panel.n_test).mean(axis=0)
+    behind = panel.pooled[proxy.name].n_records
+    return np.asarray(~(np.where(np.isnan(behind), n, behind) < LEAST_RECORDS))
+
+
+def _signed_cost(panel: Panel, proxy: Proxy) -> FloatArray:
     shape = panel.train_accuracy.shape
-    if plan.proxy.is_from_counts:
+    if proxy.is_from_counts:
         return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    if plan.cost in panel.exposure:
-        return panel.exposure[plan.cost].value
-    if plan.cost in panel.pooled:
-        return np.broadcast_to(panel.pooled[plan.cost].value, shape)
+    if proxy.name in panel.pooled:
+        return np.broadcast_to(panel.pooled[proxy.name].value, shape)
+    if proxy.name in panel.exposure:
+        return panel.exposure[proxy.name].value
     return np.full(shape, np.nan)
 
 
-def _split_means(
-    panel: Panel, plan: Plan, benefit: FloatArray, luck: SplitLuck | None
-) -> tuple[SplitMeans | None, str | None]:
-    """Per-split means for the tests, or why there are none."""
-    if luck is None:
-        return None, "group sizes (n) are not in the release"
-    if plan.proxy.is_from_counts:
-        difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-        if not np.isfinite(difference).all():
-            return None, "some group's accuracy is withheld in some model"
-        return _averaged(panel, difference - luck.mean, luck.variance, benefit), None
-    if plan.cost in panel.pooled:
-        pooled = panel.pooled[plan.cost]
-        means = SplitMeans(
-            cost=pooled.value[None],
-            variance=pooled.standard_error**2,
-            benefit=benefit.mean(axis=0, keepdims=True),
-        )
-    elif plan.cost in panel.exposure:
-        exposure = panel.exposure[plan.cost]
-        means = _averaged(panel, exposure.value, exposure.standard_error**2, benefit)
+def _exposed(
+    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray
+) -> tuple[Exposed | None, str | None]:
+    """What the tests of a cost need, or why there are none."""
+    if proxy.is_from_counts:
+        return _counted(panel, plan, clumps)
+    if proxy.name in panel.pooled:
+        exposed = _over_models(panel, plan, proxy, clumps)
+    elif proxy.name in panel.exposure:
+        exposed = _of_runs(panel, proxy, clumps)
     else:
-        return None, f"{plan.cost} is not released for this budget"
-    if not (np.isfinite(means.cost).all() and np.isfinite(means.variance).all()):
-        return None, f"{plan.cost} lacks a value or a standard error for some group"
-    return means, None
+        return None, f"{proxy.name} is not released for this setting"
+    known = np.isfinite(exposed.value) & np.isfinite(exposed.one_split)
+    if not (known | ~_told(panel, proxy)).all():
+        return None, f"{proxy.name} lacks a value or a standard error for some group"
+    return exposed, None
 
 
-def _averaged(
-    panel: Panel, cost: FloatArray, variance: FloatArray, benefit: FloatArray
-) -> SplitMeans:
-    return SplitMeans(
-        cost=by_split(cost, panel.split),
-        variance=by_split(variance, panel.split).mean(axis=0),
-        benefit=by_split(benefit, panel.split),
+def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | None, str | None]:
+    """The gap: the luck of the split is known, and so is what people add at most."""
+    if not panel.has_sizes:
+        return None, "group sizes (n) are not in the release"
+    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+    if not np.isfinite(difference).all():
+        return None, "some group's accuracy is withheld in some model"
+    luck = _luck(panel)
+    null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
+    n_train, n_test = panel.n_train / clumps, panel.n_test / clumps
+    records = record_variance(panel.train_accuracy, panel.test_accuracy, n_train, n_test)
+    per_split = by_split(difference - luck.mean, panel.split)
+    exposed = Exposed(
+        per_split=per_split,
+        null_variance=null / len(per_split),
+        one_split=np.maximum(null, by_split(records, panel.split).mean(axis=0)),
+        n=(n_train + n_test).mean(axis=0),
+        people=people_part,
+        covariance=_counted_covariance(panel, plan) * clumps,
+        is_counted=True,
     )
+    return exposed, None
+
+
+def _counted_covariance(panel: Panel, plan: Plan) -> FloatArray:
+    """Of gap and benefit in one split, (group,); NaN without counts."""
+    if panel.test is None:
+        return np.full(len(panel.group_names), np.nan)
+    if plan.benefit == "positive_rate":
+        return np.asarray(rate_covariance(panel.test).mean(axis=0))
+    benefit, _ = benefit_of(panel, plan)
+    return np.asarray(subset_covariance(benefit, panel.n_test).mean(axis=0))
+
+
+def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
+    """A cost over all models of a setting, with an error that holds its people."""
+    pooled = panel.pooled[proxy.name]
+    variance = pooled.standard_error**2 * clumps
+    unknown = plan.benefit != "positive_rate"
+    return Exposed(
+        per_split=pooled.value[None],
+        null_variance=variance,
+        one_split=variance,
+        n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
+        people=None,
+        covariance=pooled.benefit_covariance * (np.nan if unknown else clumps),
+        is_counted=False,
+    )
+
+
+def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
+    """A cost of every run, whose error is about the records of that run."""
+    exposure = panel.exposure[proxy.name]
+    per_split = by_split(exposure.value, panel.split)
+    one = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+    return Exposed(
+        per_split=per_split,
+        null_variance=_at_least_spread(one, per_split) / len(per_split),
+        one_split=one,
+        n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
+        people=PEOPLE_PARTS.get(proxy.scale),
+        covariance=np.full(len(one), np.nan),
+        is_counted=False,
+    )
+
+
+def _at_least_spread(closed: FloatArray, per_split: FloatArray) -> FloatArray:
+    """The closed form, or the spread over splits (first axis) where that is larger."""
+    if len(per_split) < 2:
+        return np.asarray(closed)
+    return np.asarray(np.maximum(closed, per_split.var(axis=0, ddof=1)))
 
 
 def _luck(panel: Panel) -> SplitLuck:
     """By label where a table has counts; of rates, with one stratum for the whole group."""
-    rates = split_luck_of_rates(
-        panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
-    )
-    if panel.train is None or panel.test is None:
-        return rates
-    counts = split_luck(panel.train, panel.test)
-    known = np.isfinite(counts.variance)
-    return SplitLuck(*(np.where(known, *both) for both in zip(counts, rates, strict=True)))
+    return luck_of_strata(_all_strata(panel))
+
+
+def _stream(plan: Plan, purpose: int, panel: Panel) -> np.random.Generator:
+    return generator(plan.rng, purpose=purpose, epsilon=panel.epsilon, model=panel.model)
 
 
 def _tables_of(panel: Panel, seed: int) -> tuple[Counts, Counts]:
@@ -340,18 +600,3 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
     np.add.at(sums, split, values)
     runs = np.bincount(split).reshape(-1, *([1] * (values.ndim - 1)))
     return np.asarray(sums / runs)
-
-
-def cost_estimate(means: SplitMeans) -> Estimate:
-    """Mean cost over distinct splits; the error is never below the closed form."""
-    variance = at_least_sample_variance(means.variance, means.cost)
-    return Estimate(
-        value=means.cost.mean(axis=0), standard_error=np.sqrt(variance / len(means.cost))
-    )
-
-
-def at_least_sample_variance(closed: FloatArray, per_split: FloatArray) -> FloatArray:
-    """The closed form, or the spread over splits (first axis) where that is larger."""
-    if len(per_split) < 2:
-        return np.asarray(closed)
-    return np.asarray(np.maximum(closed, per_split.var(axis=0, ddof=1)))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pcer.auditing.exact import Strata, strata_of_counts, strata_of_rates
 from pcer.metrics import Counts, FloatArray
 
 SUPPORT_WIDTH = 10.0
@@ -26,44 +27,28 @@ class SplitLuck(NamedTuple):
     variance: FloatArray
 
 
-class Stratum(NamedTuple):
-    """Records of one label: total, in the training part, and correctly classified."""
-
-    total: FloatArray
-    trained: FloatArray
-    correct: FloatArray
+def luck_of_strata(strata: Strata) -> SplitLuck:
+    """Moments of the accuracy difference under a random split, exact given each label's totals."""
+    trained, tested = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
+    scale = 1 / trained + 1 / tested
+    hits, spared = strata.hits.sum(axis=0), (strata.correct - strata.hits).sum(axis=0)
+    difference = hits / trained - spared / tested
+    return SplitLuck(
+        mean=np.asarray(difference - strata.excess.sum(axis=0) * scale),
+        variance=np.asarray(strata.variance.sum(axis=0) * scale**2),
+    )
 
 
 def split_luck(train: Counts, test: Counts) -> SplitLuck:
-    """Moments of the accuracy difference under a random split, from confusion tables.
-
-    Exact (hypergeometric) given each label's totals, for every group and leading axis.
-    """
-    strata = (
-        Stratum(
-            total=train.tp + train.fn + test.tp + test.fn,
-            trained=train.tp + train.fn,
-            correct=train.tp + test.tp,
-        ),
-        Stratum(
-            total=train.tn + train.fp + test.tn + test.fp,
-            trained=train.tn + train.fp,
-            correct=train.tn + test.tn,
-        ),
-    )
-    return _moments(strata, n_train=train.n, n_test=test.n)
+    """The same from confusion tables, for every group and leading axis."""
+    return luck_of_strata(strata_of_counts(train, test))
 
 
 def split_luck_of_rates(
     train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
 ) -> SplitLuck:
     """The same without labels: one stratum holds the whole group, so the mean is 0."""
-    stratum = Stratum(
-        total=n_train + n_test,
-        trained=n_train,
-        correct=train_accuracy * n_train + test_accuracy * n_test,
-    )
-    return _moments((stratum,), n_train=n_train, n_test=n_test)
+    return luck_of_strata(strata_of_rates(train_accuracy, test_accuracy, n_train, n_test))
 
 
 def noise_level(variance: FloatArray) -> FloatArray:
@@ -139,14 +124,3 @@ def _one_variance(good: int, total: int, sampled: int) -> float:
     if total < 2:
         return 0.0
     return sampled * good * (total - good) * (total - sampled) / (total**2 * (total - 1))
-
-
-def _moments(strata: tuple[Stratum, ...], *, n_train: FloatArray, n_test: FloatArray) -> SplitLuck:
-    mean, variance = np.zeros(np.shape(n_train)), np.zeros(np.shape(n_train))
-    for total, trained, correct in strata:
-        rest = total - trained
-        share = np.divide(correct, total, out=np.zeros_like(mean), where=total > 0)
-        mean += share * (trained / n_train - rest / n_test)
-        spread = trained * share * (1 - share) * rest
-        variance += np.divide(spread, total - 1, out=np.zeros_like(mean), where=total > 1)
-    return SplitLuck(mean=mean, variance=variance * (1 / n_train + 1 / n_test) ** 2)

@@ -2,339 +2,354 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
-from pcer import metrics
+from pcer.auditing.account import Conclusion, conclude
 from pcer.auditing.agreement import agreement
+from pcer.auditing.caps import Capped, cap_alarms, coin_flips
+from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import algorithm1, compare
-from pcer.auditing.disclosed import disclosed
+from pcer.auditing.costs import choose_cost, cost_stories, why
+from pcer.auditing.declarations import Finding, check_declarations
 from pcer.auditing.file import (
+    AsPublished,
     Audit,
     AuditSubject,
     BudgetResult,
-    CostValue,
-    CrossProduct,
-    Disparity,
+    Comparison,
+    DeclarationFinding,
     EqualGapClaim,
-    FloorRow,
-    GroupResult,
-    PairResult,
     Plan,
-    PooledDisparity,
-    Summary,
 )
 from pcer.auditing.inference import Evidence, make_tests
+from pcer.auditing.judgement import judge
 from pcer.auditing.measure import (
-    ColumnKey,
     Measured,
-    NullDraws,
     Pair,
     draw_null,
     measure_costs,
-    number,
     pairs_of,
-    pooled_disparity,
     require_available,
     summarise,
 )
-from pcer.auditing.null import noise_level
-from pcer.auditing.verdict import BudgetVerdict, Verdict, strongest
-from pcer.auditing.words import account
-from pcer.errors import InputError
+from pcer.auditing.results import (
+    Setting,
+    adjusted_equivalence,
+    columns_of,
+    group_result,
+    on_disk,
+    pair_result,
+    published_budget,
+    shared_columns,
+)
 from pcer.metrics import FloatArray
-from pcer.release import Release, panels
-from pcer.statistics import SIGNIFICANCE, detectable, sign_test
-
-NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
+from pcer.release import GAP, Panel, Release, panels
+from pcer.statistics import SIGNIFICANCE, holm
 
 
-def audit(release: Release, plan: Plan | None = None) -> Audit:
-    """Audit a release: all seven parts of the method, deterministic for a release and a plan.
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A release with every test of its costs made, before it is judged."""
 
-    Guarantees: the order of runs in the release changes nothing; a budget's intervals do not
-    depend on which other budgets there are; what cannot be computed is None.
+    release: Release
+    plan: Plan
+    panels: tuple[Panel, ...]
+    pairs: tuple[Pair, ...]
+    cost: str
+    measured: Mapping[str, Sequence[Measured]]
+    evidence: Mapping[str, Evidence]
+
+    @property
+    def main(self) -> Evidence:
+        """Of the cost that the verdict rests on."""
+        return self.evidence[self.cost]
+
+
+@overload
+def audit(
+    release: Release,
+    plan: Plan | None = None,
+    *,
+    family: Sequence[Release] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
+) -> Audit: ...
+
+
+@overload
+def audit(
+    release: Sequence[Release],
+    plan: Plan | None = None,
+    *,
+    family: Sequence[Release] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
+) -> list[Audit]: ...
+
+
+def audit(
+    release: Release | Sequence[Release],
+    plan: Plan | None = None,
+    *,
+    family: Sequence[Release] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
+) -> Audit | list[Audit]:
+    """Audit a release: all parts of the method, deterministic for a release and a plan.
+
+    Guarantees: the order of runs in the release changes nothing; a setting's intervals do not
+    depend on which other settings there are; what cannot be computed is None.
 
     Args:
-        release: checked statistics, from ``read_release`` or ``release_from_predictions``.
+        release: checked statistics, from ``read_release`` or ``release_from_predictions``; or
+            several, which give a list. Those of the same records are judged as one family.
         plan: what was fixed before looking; the design's defaults if None.
+        family: further releases of the same records that count in the family.
+        cost: the plan's cost, by its name.
+        benefit: the plan's benefit, by its name.
 
     Raises:
         PlanError: the plan names a cost, benefit or group that the release does not carry.
     """
-    plan = Plan() if plan is None else plan
-    _require_one_model(release)
-    by_budget = panels(release)
-    require_available(by_budget, plan)
-    pairs = pairs_of(by_budget, plan)
-    by_cost = measure_costs(by_budget, plan)
-    measured = by_cost[plan.cost]
+    plan = named_plan(plan, cost=cost, benefit=benefit)
+    several = [release] if isinstance(release, Release) else list(release)
+    tested = [run_tests(one, plan) for one in several]
+    audits = judge_tested(tested, [run_tests(one, plan) for one in family])
+    return next(audits) if isinstance(release, Release) else list(audits)
+
+
+def named_plan(plan: Plan | None, **named: str | None) -> Plan:
+    """The plan, with what is named beside it."""
+    fields = (plan or Plan()).model_dump() | {k: v for k, v in named.items() if v is not None}
+    return Plan.model_validate(fields)
+
+
+def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Iterator[Audit]:
+    """Audits of tested releases, one by one; those of the same records are judged together.
+
+    Args:
+        tested: what is audited.
+        family: what was named to be judged together with all of them.
+    """
+    known = {one.release.sha256: one for one in (*tested, *family)}
+    named = {one.release.sha256 for one in family}
+    for one in tested:
+        yield _audit(one, _family(known, one.release, named))
+
+
+def run_tests(release: Release, plan: Plan) -> Tested:
+    """Measure every carried cost and make every test."""
+    by_setting = panels(release)
+    require_available(by_setting, plan)
+    pairs, inflation = pairs_of(by_setting, plan), claims_of(release).inflation
+    measured = measure_costs(by_setting, plan, inflation=inflation)
     random = release.training.split_kind == "random"
-    evidence = make_tests(measured, pairs, outcome=release.subject.outcome, random=random)
-    budgets = [
-        _budget(one, pairs, plan, evidence.of_budget(k), release) for k, one in enumerate(measured)
-    ]
+    return Tested(
+        release=release,
+        plan=plan,
+        panels=by_setting,
+        pairs=pairs,
+        cost=choose_cost(by_setting, plan).name,
+        measured=measured,
+        evidence={
+            cost: make_tests(one, pairs, outcome=release.subject.outcome, random=random)
+            for cost, one in measured.items()
+        },
+    )
+
+
+def _family(tested: Mapping[str, Tested], release: Release, named: set[str]) -> list[Tested]:
+    """Releases of the same records, and those that were named; sorted by digest."""
+    digest = release.provenance.data_digest
+    members = {release.sha256, *named}
+    if digest is not None:
+        same = (k for k, v in tested.items() if v.release.provenance.data_digest == digest)
+        members.update(same)
+    return [tested[key] for key in sorted(members)]
+
+
+def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
+    release, plan = one.release, one.plan
+    family_p = _family_p(one, family)
+    found = {
+        cost: cap_alarms(
+            release,
+            one.measured[cost],
+            one.pairs,
+            evidence,
+            family_p=family_p if cost == one.cost else None,
+        )
+        for cost, evidence in one.evidence.items()
+    }
+    findings = check_declarations(claims_of(release))
+    settings = _settings(one, found[one.cost])
+    budgets = [_budget(setting, release, findings) for setting in settings]
     subject = _subject(release)
+    stories = cost_stories(one.measured, found, one.pairs, one.cost)
+    told: Conclusion = conclude(
+        settings, budgets, stories, subject, release, findings, family_p=family_p
+    )
     return Audit(
         release_sha256=release.sha256,
         plan_sha256=plan.sha256,
+        family=[member.release.sha256 for member in family],
+        family_p=family_p,
         subject=subject,
         plan=plan,
+        cost=one.cost,
+        choice=why(release, one.panels, plan, settings[0].measured.proxy),
+        verdict=told.verdict,
+        telling=told.telling,
+        worse_off=budgets[told.telling].worse_off,
+        headline=told.headline,
+        account=told.account,
+        trust=told.trust,
+        next_steps=told.next_steps,
         budgets=budgets,
-        algorithm1=algorithm1(budgets, plan),
-        comparison=compare(
-            budgets, _claims(measured, pairs, evidence), plan, release.subject.outcome
-        ),
-        agreement=agreement(by_cost, pairs, plan),
-        verdict=strongest(budget.verdict for budget in budgets),
-        account=[*account(budgets, subject, plan), *disclosed(release)],
+        costs=stories,
+        declarations=[_declaration(finding) for finding in findings],
+        published=_published(one, settings),
+        comparisons=_comparisons(one, budgets),
+        agreement=agreement(one.measured, one.pairs, plan, one.cost),
     )
 
 
-def _require_one_model(release: Release) -> None:
-    models = sorted({run.model or "(no name)" for run in release.runs})
-    if len(models) > 1:
-        raise InputError(
-            f"runs[].model: the release holds {len(models)} models ({', '.join(models[:3])}...), "
-            "and this version of pcer audits one; write a release for each."
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Context:
-    """One budget on its way into the audit file."""
-
-    measured: Measured
-    pairs: tuple[Pair, ...]
-    plan: Plan
-    evidence: Evidence
-    summaries: dict[ColumnKey, Summary]
-    null: NullDraws | None
-
-
-def _budget(
-    measured: Measured,
-    pairs: tuple[Pair, ...],
-    plan: Plan,
-    evidence: Evidence,
-    release: Release,
-) -> BudgetResult:
-    panel = measured.panel
-    context = _Context(
-        measured=measured,
-        pairs=pairs,
-        plan=plan,
-        evidence=evidence,
-        summaries=summarise(_columns(measured, pairs, plan), plan, epsilon=panel.epsilon),
-        null=draw_null(measured, pairs, plan),
-    )
-    random = release.training.split_kind == "random"
-    verdict, reason = _verdict(measured, plan, evidence, random=random)
-    doubled = sorted({group for group in evidence.double.tolist() if group >= 0})
-    return BudgetResult(
-        epsilon=_on_disk(panel.epsilon),
-        n_seeds=len(panel.seeds),
-        n_splits=panel.n_splits,
-        accuracy=context.summaries["accuracy",],
-        demographic_parity_gap=context.summaries["parity",],
-        equalized_odds_gap=context.summaries["odds",],
-        groups={name: _group(context, g) for g, name in enumerate(panel.group_names)},
-        pairs=[_pair(context, k) for k in range(len(pairs))],
-        pcer_spread=context.summaries["spread",],
-        verdict=verdict,
-        reason=reason,
-        advice=verdict.advice(release.subject.outcome),
-        double_disadvantage=[panel.group_names[group] for group in doubled],
-    )
-
-
-def _columns(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
-    """Every quantity that is summarised over seeds, by name."""
-    panel = one.panel
-    ratio = metrics.pcer(one.benefit, one.cost, floor=plan.floor)
-    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    columns: dict[ColumnKey, FloatArray] = {
-        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
-        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
-        ("odds",): _odds_gap(one),
-        ("spread",): metrics.pcer_spread(ratio),
-    }
-    for g in range(len(panel.group_names)):
-        columns["rate", g] = panel.positive_rate[:, g]
-        columns["benefit", g] = one.benefit[:, g]
-        columns["gap", g] = gap[:, g]
-        columns["difference", g] = difference[:, g]
-        columns["pcer", g] = ratio[:, g]
-    for k, pair in enumerate(pairs):
-        columns["disparity", k] = _disparity(one, pair, plan.floor)
-        columns["normalised", k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
-        for floor in plan.floors:
-            columns["disparity", k, floor] = _disparity(one, pair, floor)
-    return columns
-
-
-def _odds_gap(one: Measured) -> FloatArray:
-    if one.panel.test is None:
-        return np.full(len(one.panel.seeds), np.nan)
-    return metrics.equalized_odds_gap(
-        metrics.true_positive_rate(one.panel.test), metrics.false_positive_rate(one.panel.test)
-    )
-
-
-def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
-    """Disparity of one pair in every run, first minus second."""
-    ratio = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
-    return metrics.pcer_disparity(ratio)[:, 0]
-
-
-def _group(context: _Context, g: int) -> GroupResult:
-    one, evidence, summaries = context.measured, context.evidence, context.summaries
-    estimate, null = one.estimate, context.null
-    return GroupResult(
-        n_train=number(one.panel.n_train[:, g].mean()),
-        n_test=number(one.panel.n_test[:, g].mean()),
-        positive_rate=summaries["rate", g],
-        benefit=summaries["benefit", g],
-        overfitting_gap=summaries["gap", g],
-        accuracy_difference=summaries["difference", g],
-        cost=CostValue(
-            value=None if estimate is None else number(estimate.value[g]),
-            standard_error=None if estimate is None else number(estimate.standard_error[g]),
-        ),
-        noise_level=None if one.means is None else number(noise_level(one.means.variance[g])),
-        detectable_cost=(
-            None
-            if estimate is None
-            else number(detectable(estimate.standard_error[g], n_tests=evidence.n_tests))
-        ),
-        p_value=number(evidence.cost_p[g]),
-        resolved=bool(evidence.resolved[g]),
-        null_gap=None if null is None else null.gap_picture(g, context.plan),
-        pcer=summaries["pcer", g],
-    )
-
-
-def _pair(context: _Context, k: int) -> PairResult:
-    one, evidence, plan = context.measured, context.evidence, context.plan
-    i, j = context.pairs[k]
-    names = one.panel.group_names
-    value, ci = pooled_disparity(one, (i, j), plan)
-    shown = bool(evidence.shown[k])
-    doubled = int(evidence.double[k])
-    return PairResult(
-        groups=(names[i], names[j]),
-        pcer_disparity=_published(context, k),
-        normalised_disparity=context.summaries["normalised", k],
-        pooled=PooledDisparity(
-            disparity=value, ci=ci, costs_resolved=bool(evidence.resolved[[i, j]].all())
-        ),
-        cross_product=CrossProduct(
-            value=number(evidence.cross[k]),
-            standard_error=number(evidence.cross_error[k]),
-            p_value=number(evidence.cross_p[k]),
-        ),
-        disparity_shown=shown,
-        lower_ratio=names[j if evidence.cross[k] > 0 else i] if shown else None,
-        floors=[_floor_row(context, k, floor) for floor in plan.floors],
-        floor_slope=_slope(context, k),
-        double_disadvantage=names[doubled] if doubled >= 0 else None,
-        double_disadvantage_p=number(evidence.double_p[k]),
-        sign_holds_below_floor=_sign_limit(one, evidence, k, (i, j)),
-    )
-
-
-def _published(context: _Context, k: int) -> Disparity:
-    """The paper's number, at the plan's floor."""
-    values = _disparity(context.measured, context.pairs[k], context.plan.floor)
-    n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
-    null = None if context.null is None else context.null.disparity_picture(k, context.plan)
-    return Disparity(
-        **dict(context.summaries["disparity", k]),
-        n_positive_seeds=n_positive,
-        sign_test_p=sign_test(n_positive, n_negative),
-        null_mean=None if null is None else null.mean,
-        null_interval=None if null is None else null.interval,
-    )
-
-
-def _floor_row(context: _Context, k: int, floor: float) -> FloorRow:
-    pair = context.pairs[k]
-    cost = context.measured.cost[:, pair]
-    dominated = metrics.floor_dominated(cost, floor=floor).mean()
-    values = _disparity(context.measured, pair, floor)
-    return FloorRow(
-        **dict(context.summaries["disparity", k, floor]),
-        floor=floor,
-        n_positive_seeds=int((values > 0).sum()),
-        floor_dominated_share=float(dominated) if np.isfinite(cost).all() else None,
-    )
-
-
-def _slope(context: _Context, k: int) -> float | None:
-    """Least-squares slope of log |mean disparity| against log floor; -1 is all floor."""
-    floors = context.plan.floors
-    means = [context.summaries["disparity", k, floor].mean for floor in floors]
-    known = [abs(mean) for mean in means if mean]
-    if len(known) < len(floors) or len(floors) < 2:
+def _family_p(one: Tested, family: Sequence[Tested]) -> float | None:
+    """Of the strongest alarm, Holm over the releases; None for a family of one."""
+    if len(family) < 2:
         return None
-    x, y = np.log(floors), np.log(known)
-    x = x - x.mean()
-    return float((x * (y - y.mean())).sum() / (x * x).sum())
+    p = holm(np.array([member.main.smallest_alarm_p for member in family]))
+    return float(p[[member is one for member in family].index(True)])
 
 
-def _sign_limit(one: Measured, evidence: Evidence, k: int, pair: Pair) -> float | None:
-    """Floor above which the sign turns, where the worse-off group has the higher rate."""
-    if one.means is None or one.estimate is None:
-        return None
-    better, worse = pair if evidence.cross[k] > 0 else pair[::-1]
-    rate = one.means.benefit.mean(axis=0)
-    if not evidence.resolved[worse] or rate[worse] <= rate[better]:
-        return None
-    return float(one.estimate.value[worse] * rate[better] / rate[worse])
-
-
-def _verdict(
-    one: Measured, plan: Plan, evidence: Evidence, *, random: bool
-) -> tuple[BudgetVerdict, str | None]:
-    """The first verdict that applies, and the reason where something is missing."""
-    if one.estimate is None:
-        return Verdict.INSUFFICIENT_DATA, one.reason
-    if not random:
-        return Verdict.NOT_RESOLVED, NOT_RANDOM
-    if not evidence.resolved.any():
-        return Verdict.NOT_RESOLVED, None
-    if one.estimate.value.max() < plan.floor:
-        return Verdict.FLOOR_DOMINATED, None
-    if evidence.shown.any():
-        return Verdict.DISPARITY_SHOWN, None
-    return Verdict.NO_DISPARITY_SHOWN, None
-
-
-def _claims(
-    measured: Sequence[Measured], pairs: tuple[Pair, ...], evidence: Evidence
-) -> list[EqualGapClaim]:
-    """Proposition 3: passing both audits claims equal costs; these are the tests of it."""
+def _settings(one: Tested, found: Capped) -> list[Setting]:
+    measured, gaps = one.measured[one.cost], one.measured[GAP.name]
+    equal = adjusted_equivalence(found.evidence, one.plan)
+    flips = coin_flips(one.release, measured, one.pairs)
     return [
-        EqualGapClaim(
-            epsilon=_on_disk(one.panel.epsilon),
-            groups=(one.panel.group_names[i], one.panel.group_names[j]),
-            cost_difference=-float(evidence.claim[b, k]),
-            standard_error=float(evidence.claim_error[b, k]),
-            p_value=float(evidence.claim_p[b, k]),
-            refuted=bool(evidence.claim_p[b, k] <= SIGNIFICANCE),
+        Setting(
+            index=k,
+            measured=main,
+            gap=gap,
+            pairs=one.pairs,
+            plan=one.plan,
+            outcome=one.release.subject.outcome,
+            found=found,
+            evidence=found.evidence.of_setting(k),
+            whole=found.evidence,
+            flips=flips,
+            summaries=summarise(
+                {
+                    **shared_columns(main),
+                    **columns_of(main, one.pairs, one.plan),
+                    **columns_of(gap, one.pairs, one.plan),
+                },
+                one.plan,
+                panel=main.panel,
+            ),
+            null=draw_null(gap, one.pairs, one.plan),
+            equivalence=None if equal is None else equal[k],
         )
-        for b, one in enumerate(measured)
-        for k, (i, j) in enumerate(pairs)
-        if np.isfinite(evidence.claim_p[b, k])
+        for k, (main, gap) in enumerate(zip(measured, gaps, strict=True))
     ]
 
 
-def _on_disk(epsilon: float) -> float | None:
-    return None if math.isinf(epsilon) else epsilon
+def _budget(setting: Setting, release: Release, findings: Sequence[Finding]) -> BudgetResult:
+    panel, doubled = setting.measured.panel, setting.found.double[setting.index]
+    random = release.training.split_kind == "random"
+    verdict, reason = judge(setting, findings, random=random)
+    return BudgetResult(
+        model=panel.model,
+        epsilon=on_disk(panel.epsilon),
+        n_seeds=len(panel.seeds),
+        n_splits=panel.n_splits,
+        accuracy=setting.summaries["accuracy",],
+        demographic_parity_gap=setting.summaries["parity",],
+        equalized_odds_gap=setting.summaries["odds",],
+        groups={name: group_result(setting, g) for g, name in enumerate(panel.group_names)},
+        pairs=[pair_result(setting, k) for k in range(len(setting.pairs))],
+        pcer_spread=setting.summaries["spread", setting.cost],
+        verdict=verdict,
+        reason=reason,
+        advice=verdict.advice(release.subject.outcome),
+        double_disadvantage=[
+            panel.group_names[group] for group in np.unique(doubled[doubled >= 0]).tolist()
+        ],
+    )
+
+
+def _published(one: Tested, settings: Sequence[Setting]) -> list[AsPublished]:
+    """Algorithm 1 for each model, the gap being the cost."""
+    resolved = one.evidence[GAP.name].resolved
+    return [
+        AsPublished(
+            model=model,
+            cost=GAP.name,
+            budgets=(budgets := [published_budget(settings[k]) for k in members]),
+            algorithm1=algorithm1(
+                budgets,
+                one.plan,
+                costs=[_gap_values(settings[k]) for k in members],
+                resolved=resolved[members],
+            ),
+        )
+        for model, members in _by_model(one.panels).items()
+    ]
+
+
+def _gap_values(setting: Setting) -> FloatArray:
+    exposed = setting.gap.exposed
+    return np.full(len(setting.gap.told), np.nan) if exposed is None else exposed.value
+
+
+def _by_model(by_setting: Sequence[Panel]) -> dict[str | None, list[int]]:
+    """Which settings each model has."""
+    members: dict[str | None, list[int]] = {}
+    for k, panel in enumerate(by_setting):
+        members.setdefault(panel.model, []).append(k)
+    return members
+
+
+def _comparisons(one: Tested, budgets: Sequence[BudgetResult]) -> list[Comparison]:
+    return [
+        compare(
+            [budgets[k] for k in members],
+            [claim for k in members for claim in _claims(one, k)],
+            one.release.subject.outcome,
+            model=model,
+        )
+        for model, members in _by_model(one.panels).items()
+    ]
+
+
+def _claims(one: Tested, k: int) -> list[EqualGapClaim]:
+    """Proposition 3: passing both audits claims equal costs; these are the tests of it."""
+    evidence, panel = one.main.of_setting(k), one.panels[k]
+    return [
+        EqualGapClaim(
+            epsilon=on_disk(panel.epsilon),
+            groups=(panel.group_names[i], panel.group_names[j]),
+            cost_difference=-float(evidence.exposure[pair]),
+            standard_error=float(evidence.exposure_error[pair]),
+            p_value=float(evidence.exposure_p[pair]),
+            refuted=bool(evidence.exposure_p[pair] <= SIGNIFICANCE),
+        )
+        for pair, (i, j) in enumerate(one.pairs)
+        if np.isfinite(evidence.exposure_p[pair])
+    ]
+
+
+def _declaration(finding: Finding) -> DeclarationFinding:
+    return DeclarationFinding(
+        check=finding.check,
+        sentence=finding.sentence,
+        p_value=finding.p_value,
+        caps_verdict=finding.caps_verdict,
+    )
 
 
 def _subject(release: Release) -> AuditSubject:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 
 class Verdict(StrEnum):
-    """What one budget's numbers show, strongest first; last Algorithm 1's over the floor grid."""
+    """What one setting's numbers show, strongest first; last Algorithm 1's over the floor grid."""
 
+    DOUBLE_DISADVANTAGE = "double_disadvantage"
     DISPARITY_SHOWN = "disparity_shown"
+    EQUAL_WITHIN_MARGIN = "equal_within_margin"
     NO_DISPARITY_SHOWN = "no_disparity_shown"
     FLOOR_DOMINATED = "floor_dominated"
     NOT_RESOLVED = "not_resolved"
@@ -28,8 +30,13 @@ class Verdict(StrEnum):
         return self.value.replace("_", " ")
 
     @property
+    def is_alarm(self) -> bool:
+        """Whether it says that some group is worse off."""
+        return self in (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
+
+    @property
     def voids(self) -> bool:
-        """Whether a budget's disparity must not be read as one: never shown without this label."""
+        """Whether a setting's disparity must not be read as one: never shown without this label."""
         weakest_told = BUDGET_VERDICTS.index(Verdict.NO_DISPARITY_SHOWN)
         return self in BUDGET_VERDICTS[weakest_told + 1 :]
 
@@ -37,10 +44,9 @@ class Verdict(StrEnum):
 GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)
 """What Algorithm 1 can say over the floor grid."""
 BUDGET_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
-"""What a budget can get, strongest first."""
-DOUBLE_DISADVANTAGE = "double_disadvantage"
-GUARDED = (*BUDGET_VERDICTS, DOUBLE_DISADVANTAGE, Verdict.FLOOR_SENSITIVE)
-"""What a guard can fail on: every budget's verdict, and two flags."""
+"""What a setting can get, strongest first."""
+GUARDED = (*BUDGET_VERDICTS, Verdict.FLOOR_SENSITIVE)
+"""What a guard can fail on: every setting's verdict, and one flag."""
 
 if TYPE_CHECKING:  # a checker cannot follow the lists
     BudgetVerdict: TypeAlias = Verdict
@@ -51,27 +57,36 @@ else:
     FailOn = StrEnum("FailOn", [(str(one).upper(), str(one)) for one in GUARDED])
 
 _ADVICE = {
+    Verdict.DOUBLE_DISADVANTAGE: (
+        "One group is worse off in both ways: its members are easier to recognise, and they get "
+        "the worse predictions; look at why the model remembers them, and whether a smaller "
+        "budget, more of their data or a simpler model changes it."
+    ),
     Verdict.DISPARITY_SHOWN: (
-        "The groups receive unequal {outcome} in proportion to their privacy cost, beyond what "
-        "split luck explains; look at which group has the lower ratio, below which floor the "
-        "sign holds, and whether the cost or the rate drives it."
+        "The groups receive unequal {outcome} in proportion to their privacy cost; look at which "
+        "group has the lower ratio, below which floor the sign holds, and whether the exposures "
+        "or the predictions drive it."
+    ),
+    Verdict.EQUAL_WITHIN_MARGIN: (
+        "The groups' privacy costs are equal within the margin that the plan names; whether that "
+        "margin is small enough is for those affected to say."
     ),
     Verdict.NO_DISPARITY_SHOWN: (
-        "A privacy cost is resolved but unequal ratios are not shown; this is not proof of "
-        "equality, so compare the detectable cost with what would matter."
+        "A privacy cost is there, but unequal ratios are not shown; this is not proof of "
+        "equality, so compare the upper limit of the difference with what would matter."
     ),
     Verdict.FLOOR_DOMINATED: (
         "Costs are real but all below the floor, so the ratio only repeats the positive rates; "
         "read the demographic parity gap, or plan a lower floor before looking again."
     ),
     Verdict.NOT_RESOLVED: (
-        "No group's privacy cost can be told from the luck of the split, so no ratio of {outcome} "
-        "to cost is evidence here; use more splits, more records or a sharper cost, and compare "
-        "the detectable cost with what would matter."
+        "No privacy cost is shown for any group, so no ratio of {outcome} to cost is evidence "
+        "here; compare the upper limits with what would matter, and use more splits, more records "
+        "or a sharper cost if they are too large."
     ),
     Verdict.INSUFFICIENT_DATA: (
-        "The release lacks what is needed to tell signal from the luck of the split; ask the "
-        "trainer for confusion counts, or at least for group sizes."
+        "The release lacks what is needed to tell memory from chance; ask the trainer for "
+        "confusion counts, for more test records, or for a sharper cost."
     ),
     Verdict.FLOOR_ROBUST: (
         "One budget has the smallest disparity at every floor of the grid; it is the paper's "
@@ -85,7 +100,7 @@ _ADVICE = {
 
 
 def strongest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The overall verdict: the strongest over budgets.
+    """The overall verdict: the strongest over settings.
 
     >>> strongest([Verdict.NOT_RESOLVED, Verdict.FLOOR_DOMINATED]).value
     'floor_dominated'

@@ -14,8 +14,18 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pcer._version import __version__
-from pcer.auditing import Audit, Benefit, FailOn, Plan, audit_schema, parse_plan, read_audit
-from pcer.auditing import audit as run_audit
+from pcer.auditing import (
+    Audit,
+    Benefit,
+    FailOn,
+    Plan,
+    Tested,
+    audit_schema,
+    judge_tested,
+    parse_plan,
+    read_audit,
+    run_tests,
+)
 from pcer.cli.parts import (
     MET,
     STDOUT,
@@ -29,7 +39,7 @@ from pcer.cli.parts import (
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import MAX_BYTES, canonical_json
-from pcer.release import Proxy, Release, read_release, release_schema
+from pcer.release import Release, read_release, release_schema
 from pcer.report import (
     draw_figures,
     to_junit,
@@ -92,7 +102,7 @@ def audit(
     ] = None,
     benefit: Annotated[Benefit, typer.Option(help="What a group receives.")] = PLAN["benefit"],
     cost: Annotated[
-        str, typer.Option(help="What it pays: overfitting_gap, or a proxy in the release.")
+        str, typer.Option(help="What it pays: a cost in the release, or the sharpest of them.")
     ] = PLAN["cost"],
     floor: Annotated[float, typer.Option(help="Smallest cost that counts.")] = PLAN["floor"],
     floors: Annotated[str, typer.Option(help="Grid of Algorithm 1, comma-separated.")] = FLOORS,
@@ -100,7 +110,14 @@ def audit(
     reference_group: Annotated[
         str | None, typer.Option("--reference", help="Group that others are compared with.")
     ] = PLAN["reference_group"],
+    margin: Annotated[
+        float | None, typer.Option(help="Difference of costs that counts as equal.")
+    ] = PLAN["margin"],
     rng: Annotated[int, typer.Option(help="Seed of bootstrap and null draws.")] = PLAN["rng"],
+    family: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RELEASE", help="Judge together with this release; repeatable."),
+    ] = None,
     allow_large: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Read this file even if over 64 MB; repeatable."),
@@ -112,7 +129,7 @@ def audit(
         json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
     )
     outputs.check(files)
-    done = audit_all(files, plan, allow_large or [])
+    done = audit_all(files, plan, allow_large or [], family or [])
     wanted = [choice.value for choice in fail_on or []]
     outputs.write(done, wanted)
     if not outputs.uses_stdout:
@@ -162,22 +179,35 @@ class Audited(NamedTuple):
 
     audits: list[Audit]
     releases: list[Release]
+    family: list[Release]
 
 
-def audit_all(files: list[Path], plan: Plan, allow_large: Sequence[Path] = ()) -> Audited:
+def audit_all(
+    files: list[Path],
+    plan: Plan,
+    allow_large: Sequence[Path] = (),
+    family: Sequence[Path] = (),
+) -> Audited:
     """Read everything first, so that a bad file costs no waiting; then audit."""
     large = {path.resolve() for path in allow_large}
     read = [
         read_release(path, max_bytes=None if path.resolve() in large else MAX_BYTES)
         for path in files
     ]
+    others = [read_release(path) for path in family]
+    tested: list[Tested] = []
     audits: list[Audit] = []
     with display("releases", lasting=False) as shown:
-        for path, release in zip(files, read, strict=True):
-            n, total = len(audits), len(files)
-            shown.tell("auditing", path.name, done=n, total=total, work=n / total)
-            audits.append(_audit_named(path, release, plan))
-    return Audited(audits, read)
+        total = len(files)
+        for path, release in zip([*files, *family], [*read, *others], strict=True):
+            work = len(tested) / (total + len(family)) / 2
+            shown.tell("testing", path.name, done=0, total=total, work=work)
+            tested.append(_tested(path, release, plan))
+        for path, one in zip(files, judge_tested(tested[:total], tested[total:]), strict=True):
+            audits.append(one)
+            n = len(audits)
+            shown.tell("auditing", path.name, done=n, total=total, work=0.5 + n / total / 2)
+    return Audited(audits, read, others)
 
 
 class Outputs:
@@ -229,9 +259,13 @@ def print_audits(audits: list[Audit]) -> None:
     console = Console(width=min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH)
     for one in audits:
         console.rule(Text(summary.subject_name(one)), align="left")
-        console.print(Text(f"VERDICT  {one.verdict.words}", style="bold"))
-        _print_lines(console, "Advice", summary.advice(one))
+        named = f" ({', '.join(one.worse_off)})" if one.worse_off else ""
+        console.print(Text(f"VERDICT  {one.verdict.words}{named}", style="bold"))
+        console.print(Text(one.headline))
         _print_lines(console, "In plain words", one.account)
+        _print_lines(console, "Can it be trusted?", [one.choice, *one.trust])
+        _print_lines(console, "What can be done", one.next_steps)
+        _print_lines(console, "Advice", summary.advice(one))
         _print_lines(console, "What was audited", summary.facts(one))
         console.print()
         for table in summary.tables(one):
@@ -240,17 +274,6 @@ def print_audits(audits: list[Audit]) -> None:
     if len(audits) > 1:
         console.rule()
         console.print(to_rich(summary.summary_table(audits)))
-
-
-def print_sharper(release: Release, path: Path, cost: Proxy) -> None:
-    """The same models with a cost that the gap's noise does not hide."""
-    sharper = run_audit(release, Plan(cost=cost.name))
-    console = Console(width=WIDTH)
-    console.rule(Text("The same models, measured more sharply"), align="left")
-    console.print(Text(f"VERDICT  {sharper.verdict.words}  (cost: {cost.label})"))
-    console.print()
-    console.print(to_rich(summary.resolution_table(sharper)))
-    console.print(f"\nIn full: pcer audit {path} --cost {cost.name}\n", markup=False)
 
 
 def _plan(said: Mapping[str, Any]) -> Plan:
@@ -279,9 +302,9 @@ def _release_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _audit_named(path: Path, release: Release, plan: Plan) -> Audit:
+def _tested(path: Path, release: Release, plan: Plan) -> Tested:
     try:
-        return run_audit(release, plan)
+        return run_tests(release, plan)
     except PcerError as error:
         raise type(error)(f"{path}: {error}") from None
 
@@ -289,7 +312,7 @@ def _audit_named(path: Path, release: Release, plan: Plan) -> Audit:
 def _render(name: str, done: Audited, wanted: list[str]) -> str:
     audits = done.audits
     if name == "html":
-        return to_report(audits, done.releases)
+        return to_report(audits, done.releases, done.family)
     if name == "json":
         trees: list[Any] = [audit.to_tree() for audit in audits]
         return canonical_json(trees[0] if len(trees) == 1 else trees)

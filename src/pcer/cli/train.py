@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from pcer.auditing import Plan
-from pcer.cli.audit import Outputs, audit_all, print_audits, print_sharper
+from pcer.cli.audit import Outputs, audit_all, print_audits
 from pcer.cli.parts import (
     TRAINING,
     WIDTH,
@@ -29,7 +29,7 @@ from pcer.cli.parts import (
 )
 from pcer.errors import InputError
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
-from pcer.release import LEAST_PEOPLE, Outcome, proxies
+from pcer.release import LEAST_PEOPLE, Outcome
 from pcer.report import Table, to_rich
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pcer.train import EngineFlags
 
 BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS)
-SHARPER = proxies.PAIRED_CONFIDENCE
 """The cost that the demo shows beside the gap: free in every sweep."""
 
 
@@ -147,7 +146,6 @@ def demo(
     outputs = Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(done, [])
     print_audits(done.audits)
-    print_sharper(done.releases[0], paths[0], SHARPER)
     typer.echo(f"Release: {paths[0]}")
     outputs.print_places()
 

@@ -51,6 +51,7 @@ from pcer.release.format import (
     GroupTables,
     Name,
     Outcome,
+    Placebo,
     PooledExposure,
     Provenance,
     Release,
@@ -64,7 +65,7 @@ from pcer.release.format import (
     release_schema,
     write_release,
 )
-from pcer.release.panel import Panel, carried_costs, panels
+from pcer.release.panel import Exposures, Panel, PooledExposures, carried_costs, panels
 from pcer.release.provenance import SourceState, source_state
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 
@@ -82,12 +83,15 @@ __all__ = [
     "DisclosureRule",
     "Entries",
     "Exposure",
+    "Exposures",
     "GivenAway",
     "GroupTables",
     "Name",
     "Outcome",
     "Panel",
+    "Placebo",
     "PooledExposure",
+    "PooledExposures",
     "Provenance",
     "Proxy",
     "Regrouping",

@@ -1,4 +1,7 @@
-"""A release as arrays: one panel per budget, ordered (seed, group), budgets ascending."""
+"""A release as arrays: one panel per setting, ordered (seed, group).
+
+A setting is a model and a budget: models by name, unnamed first, and budgets ascending.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,24 @@ class Exposures:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class PooledExposures(Exposures):
+    """The same over all models of a setting: arrays over the group."""
+
+    benefit_covariance: FloatArray
+    """With the positive rate; NaN where not released."""
+    n_records: FloatArray
+    """Records behind the value; NaN where not released."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Panel:
-    """All models of one budget. Arrays are (seed, group) unless said otherwise."""
+    """All runs of one setting. Arrays are (seed, group) unless said otherwise."""
 
     epsilon: float
     seeds: tuple[int, ...]
     group_names: tuple[str, ...]
     split: IntArray
-    """(seed,) which of the budget's distinct splits each run used, from 0."""
+    """(seed,) which of the setting's distinct splits each run used, from 0."""
     train: Counts | None
     """NaN where a table has no counts; None where none has."""
     test: Counts | None
@@ -49,8 +62,10 @@ class Panel:
     n_train: FloatArray
     n_test: FloatArray
     exposure: dict[str, Exposures]
-    pooled: dict[str, Exposures]
+    pooled: dict[str, PooledExposures]
     """By proxy, arrays over the group alone."""
+    model: str | None = None
+    """Name of the model or training rule."""
 
     @property
     def n_splits(self) -> int:
@@ -64,19 +79,23 @@ class Panel:
 
 
 def panels(release: Release) -> tuple[Panel, ...]:
-    """Split a release into its budgets, ascending, no differential privacy last; made once.
+    """Split a release into its settings: models by name, budgets ascending; made once.
 
-    Runs are ordered by seed, so that their order in the file changes nothing.
+    No differential privacy is the last budget. Runs are ordered by seed, so that their order in
+    the file changes nothing.
     """
     return release.kept(_panels)
 
 
 def _panels(release: Release) -> tuple[Panel, ...]:
-    ordered = sorted(release.runs, key=lambda run: (run.budget, run.seed))
-    budgets = sorted({run.budget for run in ordered})
-    return tuple(
-        _panel(release, [run for run in ordered if run.budget == budget]) for budget in budgets
-    )
+    by_setting: dict[tuple[str, float], list[Run]] = {}
+    for run in sorted(release.runs, key=lambda run: (*_setting(run), run.seed)):
+        by_setting.setdefault(_setting(run), []).append(run)
+    return tuple(_panel(release, runs) for runs in by_setting.values())
+
+
+def _setting(run: Run) -> tuple[str, float]:
+    return run.model or "", run.budget
 
 
 def carried_costs(panels: Iterable[Panel]) -> list[str]:
@@ -102,7 +121,8 @@ def _panel(release: Release, runs: list[Run]) -> Panel:
         n_train=_array(cells, lambda cell: cell.train.n),
         n_test=_array(cells, lambda cell: cell.test.n),
         exposure=_exposures(cells),
-        pooled=_pooled(release, runs[0].epsilon, names),
+        pooled=_pooled(release, runs[0], names),
+        model=runs[0].model,
     )
 
 
@@ -114,22 +134,30 @@ def _exposures(cells: list[list[GroupTables]]) -> dict[str, Exposures]:
     }
 
 
-def _pooled(
-    release: Release, epsilon: float | None, names: tuple[str, ...]
-) -> dict[str, Exposures]:
-    rows = [row for row in release.pooled_exposure if row.epsilon == epsilon]
+def _pooled(release: Release, run: Run, names: tuple[str, ...]) -> dict[str, PooledExposures]:
+    setting = (run.model, run.epsilon)
+    rows = [row for row in release.pooled_exposure if (row.model, row.epsilon) == setting]
     by_key = {(row.proxy, row.group): row for row in rows}
-    per_group = {
-        proxy: _exposure([[by_key.get((proxy, name)) for name in names]])
+    return {
+        proxy: _pooled_exposure([by_key.get((proxy, name)) for name in names])
         for proxy in sorted({row.proxy for row in rows})
     }
-    return {
-        proxy: Exposures(value=one.value[0], standard_error=one.standard_error[0])
-        for proxy, one in per_group.items()
-    }
 
 
-def _exposure(cells: Sequence[Sequence[Exposure | PooledExposure | None]]) -> Exposures:
+def _pooled_exposure(cells: Sequence[PooledExposure | None]) -> PooledExposures:
+    def column(field: str) -> FloatArray:
+        array = _array([cells], lambda cell: None if cell is None else getattr(cell, field))
+        return np.asarray(array[0])
+
+    return PooledExposures(
+        value=column("value"),
+        standard_error=column("standard_error"),
+        benefit_covariance=column("benefit_covariance"),
+        n_records=column("n_records"),
+    )
+
+
+def _exposure(cells: Sequence[Sequence[Exposure | None]]) -> Exposures:
     return Exposures(
         value=_array(cells, lambda cell: None if cell is None else cell.value),
         standard_error=_array(cells, lambda cell: None if cell is None else cell.standard_error),

@@ -17,15 +17,27 @@ class Scale:
     Args:
         unit: what a cost of 1 would be one of.
         told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
-        unseen: an effect too small to be seen; ``{amount}`` is the smallest that would be.
+        short: an amount in few words, ``{amount}`` being ``hundredths`` of it.
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
     """
 
     unit: str
     told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
-    unseen: str = "an effect of less than about {amount} hundredths"
+    short: str = "{amount} hundredths"
     is_advantage: bool = False
+
+    def hundredths(self, cost: float) -> str:
+        """A cost in hundredths; of an attacker, how often out of 100 he is right."""
+        return f"{50 + 100 * cost:z.1f}" if self.is_advantage else f"{100 * cost:z.2g}"
+
+    def amount(self, cost: float) -> str:
+        """A cost in few words.
+
+        >>> ACCURACY.amount(0.031), AUC.amount(0.052)
+        ('3.1 more in 100 right', '55.2 of 100 guesses right')
+        """
+        return self.short.format(amount=self.hundredths(cost))
 
 
 def _advantage(unit: str, question: str) -> Scale:
@@ -33,7 +45,7 @@ def _advantage(unit: str, question: str) -> Scale:
         unit=unit,
         told=f"an attacker who is asked {question} is right this often out of 100 times, where "
         "guessing gives 50: {found}",
-        unseen=f"an attacker who told {question} fewer than {{amount}} times in 100",
+        short="{amount} of 100 guesses right",
         is_advantage=True,
     )
 
@@ -42,12 +54,13 @@ ACCURACY = Scale(
     unit="difference of accuracies",
     told="having been in the training data makes the model right for about this many more people "
     "out of 100: {found}",
-    unseen="an effect on fewer than about {amount} people in 100",
+    short="{amount} more in 100 right",
 )
 PROBABILITY = Scale(
     unit="difference of probabilities",
     told="having been in the training data raises the model's confidence in a person's true label "
     "by about this many hundredths: {found}",
+    short="{amount} hundredths more confident",
 )
 BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")

@@ -10,9 +10,9 @@ from pcer.auditing import (
     Audit,
     BudgetResult,
     Verdict,
-    budget_name,
     decimals,
     listed,
+    setting_name,
 )
 
 MOST_BUDGETS_NAMED = 6
@@ -31,21 +31,11 @@ def answers(audit: Audit) -> list[Answer]:
     return [_is_there(audit), _for_whom(audit), _can_it_be_trusted(audit)]
 
 
-def verdict_sentence(audit: Audit) -> str:
-    """The verdict in one sentence, naming the budgets that have it and their number."""
-    having = _having(audit.budgets, audit.verdict)
-    return {
-        Verdict.DISPARITY_SHOWN: f"A disparity is shown at {having}.",
-        Verdict.NO_DISPARITY_SHOWN: f"At {having} a privacy cost is real, but no disparity shown.",
-        Verdict.FLOOR_DOMINATED: f"Costs are real but below the floor at {having}.",
-        Verdict.NOT_RESOLVED: "No privacy cost can be told from the luck of the split.",
-        Verdict.INSUFFICIENT_DATA: "The release does not hold enough to tell.",
-    }[audit.verdict]
-
-
 def _is_there(audit: Audit) -> Answer:
     short = {
+        Verdict.DOUBLE_DISADVANTAGE: "Yes, a double disadvantage is shown",
         Verdict.DISPARITY_SHOWN: "Yes, a disparity is shown",
+        Verdict.EQUAL_WITHIN_MARGIN: "No: the costs are equal within the margin",
         Verdict.NO_DISPARITY_SHOWN: "None is shown",
         Verdict.FLOOR_DOMINATED: "It cannot be told at this floor",
         Verdict.NOT_RESOLVED: "It cannot be told",
@@ -84,7 +74,9 @@ def _can_it_be_trusted(audit: Audit) -> Answer:
     resolved = [b for b in audit.budgets if any(g.resolved for g in b.groups.values())]
     total = len(audit.budgets)
     short = {
-        Verdict.DISPARITY_SHOWN: "Beyond split luck, yes",
+        Verdict.DOUBLE_DISADVANTAGE: "Beyond chance, yes",
+        Verdict.DISPARITY_SHOWN: "Beyond chance, yes",
+        Verdict.EQUAL_WITHIN_MARGIN: "Within the margin, yes",
         Verdict.NO_DISPARITY_SHOWN: "The cost, yes; equality is not proved",
         Verdict.FLOOR_DOMINATED: "Only the positive rates",
     }.get(audit.verdict, "No number here is evidence of a disparity")
@@ -92,8 +84,6 @@ def _can_it_be_trusted(audit: Audit) -> Answer:
     at = f" at {len(resolved)} of {total} budgets" if resolved and total > 1 else ""
     parts = [f"costs {out} the luck of the split{at}"]
     parts += [f"smallest cost that would have been seen: {_detectable(audit)}"]
-    if total > 1:
-        parts += [f"the budget of smallest disparity is {audit.algorithm1.verdict.words}"]
     if audit.subject.split_kind != "random":
         parts.insert(0, "the split is not said to be random")
     return Answer("Can it be trusted?", short, _sentence("; ".join(parts)))
@@ -112,11 +102,11 @@ def _detectable(audit: Audit) -> str:
 
 
 def _having(budgets: Sequence[BudgetResult], verdict: Verdict) -> str:
-    names = [budget_name(budget.epsilon) for budget in budgets if budget.verdict is verdict]
+    names = [setting_name(b.model, b.epsilon) for b in budgets if b.verdict is verdict]
     if len(names) == len(budgets) > 1:
-        return f"all {len(names)} budgets"
+        return f"all {len(names)} settings"
     if len(names) > MOST_BUDGETS_NAMED:
-        return f"{len(names)} of {len(budgets)} budgets"
+        return f"{len(names)} of {len(budgets)} settings"
     return listed(names)
 
 

@@ -167,8 +167,8 @@ def gap_chart(audit: Audit, rows: Rows) -> Chart:
         "Grey: where it would lie if nothing was memorised, with its mean as a tick. A point "
         "inside its grey bar is no signal; a cross is a cost that is not resolved.",
     )
-    if not audit.plan.proxy.is_from_counts:
-        cost = audit.plan.proxy.label
+    if not audit.proxy.is_from_counts:
+        cost = audit.proxy.label
         title = "Overfitting gap of each group"
         grey = f"The cost of this audit is another, the {cost}: a cross is one not resolved."
     return Chart(

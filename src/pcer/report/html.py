@@ -10,13 +10,20 @@ import base64
 import gzip
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pcer._version import __version__
-from pcer.auditing import BUDGET_VERDICTS, Audit, Plan, Verdict, parse_plan, signed
+from pcer.auditing import (
+    BUDGET_VERDICTS,
+    Audit,
+    BudgetResult,
+    Plan,
+    Verdict,
+    parse_plan,
+    signed,
+)
 from pcer.errors import InputError
 from pcer.files import parse_json, require_format
 from pcer.release import Release, parse_release
@@ -30,9 +37,9 @@ if TYPE_CHECKING:
     import jinja2
 
 FORMAT: Final = "pcer-report"
-VERSION: Final = 1
+VERSION: Final = 2
 GENERATOR = f"pcer {__version__}"
-PAYLOAD = {"format", "version", "plan", "releases"}
+PAYLOAD = {"format", "version", "plan", "releases", "family"}
 """What a page carries, by name."""
 MOST_DRAWN_AT_ONCE = 3
 """Releases whose charts are all drawn after opening; with more, a chart is drawn when near."""
@@ -60,12 +67,15 @@ METHOD = (
 )
 
 
-def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
+def to_report(
+    audits: Sequence[Audit], releases: Sequence[Release], family: Sequence[Release] = ()
+) -> str:
     """Render the page: the same text for the same audits and releases.
 
     Args:
         audits: of one plan, in the order of the page.
         releases: what each of them audited.
+        family: further releases that were judged together with them.
     """
     if len({one.plan_sha256 for one in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
@@ -97,7 +107,7 @@ def to_report(audits: Sequence[Audit], releases: Sequence[Release]) -> str:
         bundle=_safe(bundle),
         script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
         settings=_safe(script_json(_settings(plan, floors, len(sections)))),
-        payload=_safe(script_json(_payload(plan, releases))),
+        payload=_safe(script_json(_payload(plan, releases, family))),
     )
 
 
@@ -106,6 +116,7 @@ class Payload(NamedTuple):
 
     plan: Plan
     releases: list[Release]
+    family: list[Release]
 
 
 def read_payload(text: str, *, file: str) -> Payload:
@@ -121,13 +132,16 @@ def read_payload(text: str, *, file: str) -> Payload:
             "the page with the version that wrote it, or write it again."
         )
     plan = parse_plan(data.get("plan"), file=f"{file}: plan")
-    found = data.get("releases")
-    if not isinstance(found, list) or not found:
-        raise InputError(f"{file}: pcer-report must hold a list of releases; write it again.")
-    releases = [
-        parse_release(one, file=f"{file}: releases[{index}]") for index, one in enumerate(found)
-    ]
-    return Payload(plan, releases)
+    found, family = data.get("releases"), data.get("family")
+    if not isinstance(found, list) or not found or not isinstance(family, list):
+        raise InputError(f"{file}: pcer-report must hold lists of releases; write it again.")
+    return Payload(
+        plan, _releases(found, f"{file}: releases"), _releases(family, f"{file}: family")
+    )
+
+
+def _releases(found: list[Any], place: str) -> list[Release]:
+    return [parse_release(one, file=f"{place}[{index}]") for index, one in enumerate(found)]
 
 
 def script_json(tree: Any) -> str:
@@ -142,12 +156,13 @@ def script_json(tree: Any) -> str:
     return text
 
 
-def _payload(plan: Plan, releases: Sequence[Release]) -> dict[str, Any]:
+def _payload(plan: Plan, releases: Sequence[Release], family: Sequence[Release]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
         "plan": plan.model_dump(),
         "releases": [release.to_tree() for release in releases],
+        "family": [release.to_tree() for release in family],
     }
 
 
@@ -229,29 +244,39 @@ def _overall(audits: Sequence[Audit]) -> str:
     verdicts: list[Verdict] = [one.verdict for one in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
     told = "; ".join(f"{verdict.words}: {count}" for verdict, count in counts if count)
-    doubled = sum(any(b.double_disadvantage for b in one.budgets) for one in audits)
-    return f"Of {len(audits)} releases, {told}. Double disadvantage: {doubled}."
+    return f"Of {len(audits)} releases, {told}."
 
 
 def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     """Releases by budgets, each with its verdict."""
-    budgets = sorted({budget.budget for one in audits for budget in one.budgets})
-    names = {
-        b.budget: label
-        for one in audits
-        for b, label in zip(one.budgets, budget_labels(one), strict=True)
-    }
+    named = {setting: label for one in audits for setting, label in _labelled(one)}
+    settings = sorted(named)
     rows = []
     for number, one in enumerate(audits, start=1):
-        found: dict[float, Verdict] = {budget.budget: budget.verdict for budget in one.budgets}
+        found: dict[_Key, Verdict] = {_key(budget): budget.verdict for budget in one.budgets}
         rows.append(
             {
                 "id": f"release-{number}",
                 "dataset": one.subject.dataset,
                 "attribute": one.subject.attribute,
                 "verdict": one.verdict,
-                "cells": [found.get(budget) for budget in budgets],
+                "cells": [found.get(setting) for setting in settings],
             }
         )
-    headers = [names[b] if math.isinf(b) else f"ε = {names[b]}" for b in budgets]
-    return {"budgets": headers, "rows": rows}
+    return {"budgets": [named[setting] for setting in settings], "rows": rows}
+
+
+_Key = tuple[str, float]
+"""A setting as it is sorted: its model and its budget."""
+
+
+def _key(budget: BudgetResult) -> _Key:
+    return budget.model or "", budget.budget
+
+
+def _labelled(audit: Audit) -> list[tuple[_Key, str]]:
+    labels = zip(audit.budgets, budget_labels(audit), strict=True)
+    return [
+        (_key(one), f"ε = {label}" if one.model is None and one.epsilon is not None else label)
+        for one, label in labels
+    ]

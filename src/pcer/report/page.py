@@ -16,12 +16,12 @@ from pcer.auditing import (
     plus_minus,
     rate_bounds,
     rate_plus_minus,
-    short_budget,
+    short_setting,
 )
 from pcer.auditing import p_value as printed_p
 from pcer.release import Release, carried_costs, panels
 from pcer.report import tables as summary
-from pcer.report.answers import Answer, answers, verdict_sentence
+from pcer.report.answers import Answer, answers
 from pcer.report.charts import Chart, charts
 from pcer.report.rows import (
     Datum,
@@ -78,7 +78,7 @@ def section(audit: Audit, release: Release, number: int) -> Section:
         id=f"release-{number}",
         audit=audit,
         title=summary.subject_name(audit),
-        verdict=verdict_sentence(audit),
+        verdict=audit.headline,
         advice=summary.advice(audit),
         answers=answers(audit),
         facts=summary.facts(audit),
@@ -92,9 +92,9 @@ def section(audit: Audit, release: Release, number: int) -> Section:
                 _with_verdicts(summary.floors_table(audit), audit),
                 title="Disparity at every floor of the grid",
             ),
-            summary.algorithm_table(audit),
+            *summary.algorithm_tables(audit),
         ],
-        comparison=[summary.rankings_table(audit), summary.norms_table(audit)],
+        comparison=[*summary.rankings_tables(audit), *summary.norms_tables(audit)],
         double=double_table(audit),
         proxies=proxies_table(audit, rows) if carried_costs(panels(release)) else None,
         agreement=summary.agreement_table(audit.agreement) if audit.agreement else None,
@@ -109,7 +109,7 @@ def budget_table(audit: Audit) -> Table:
     several = len(audit.subject.groups) > 2
     rows = [
         (
-            short_budget(budget.epsilon),
+            short_setting(budget.model, budget.epsilon),
             *([pair_name(pair.groups)] if several else []),
             budget.verdict.words,
             _rate(budget.accuracy, 3),
@@ -162,7 +162,7 @@ def double_table(audit: Audit) -> Table:
     """Who has both the higher cost and the worse predictions, and the test of it."""
     rows = [
         (
-            short_budget(budget.epsilon),
+            short_setting(budget.model, budget.epsilon),
             pair_name(pair.groups),
             _cost(budget, pair.groups[0]),
             _cost(budget, pair.groups[1]),

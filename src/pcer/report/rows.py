@@ -16,17 +16,17 @@ import numpy as np
 from pcer.auditing import (
     Audit,
     BudgetResult,
-    Estimate,
+    Exposed,
     GroupResult,
     Measured,
     PairResult,
     Plan,
     Summary,
-    budget_name,
     measure_costs,
     rate_difference,
     rounded,
-    short_budget,
+    setting_name,
+    short_setting,
 )
 from pcer.release import Release, panels, proxy_named
 
@@ -46,7 +46,7 @@ def chart_data(audit: Audit, release: Release) -> dict[str, list[Datum]]:
     """Everything the charts draw, by name. Numbers have the digits of the audit file."""
     measured = measure_costs(panels(release), audit.plan)
     names = {
-        "runs": _runs(audit, measured[audit.plan.cost]),
+        "runs": _runs(audit, measured[audit.cost]),
         "keys": _keys(audit),
         "pairs": _pairs(audit),
         "budgets": [_budget(audit, budget) for budget in audit.budgets],
@@ -91,9 +91,9 @@ def audit_floors(plan: Plan) -> list[float]:
 
 def budget_labels(audit: Audit) -> list[str]:
     """What budgets are called on an axis: short, and distinct even where they nearly agree."""
-    short = [short_budget(budget.epsilon) for budget in audit.budgets]
+    short = [short_setting(one.model, one.epsilon) for one in audit.budgets]
     if len(set(short)) == len(short):
-        return short
+        return [isolated(label) for label in short]
     return ["no-DP" if budget.epsilon is None else repr(budget.epsilon) for budget in audit.budgets]
 
 
@@ -126,7 +126,8 @@ def status(budget: BudgetResult) -> str:
 def with_status(budget: BudgetResult) -> str:
     """A budget's name with the label that it needs."""
     label = status(budget)
-    return budget_name(budget.epsilon) + (f" ({label})" if label else "")
+    name = setting_name(budget.model, budget.epsilon)
+    return name + (f" ({label})" if label else "")
 
 
 def _runs(audit: Audit, measured: Sequence[Measured]) -> list[Datum]:
@@ -225,23 +226,23 @@ def _groups(audit: Audit) -> list[Datum]:
             "panel": with_status(budget),
             "group": isolated(audit.subject.groups[g]),
             "resolved": _resolved(budget.groups[audit.subject.groups[g]].resolved),
-            **_group(budget.groups[audit.subject.groups[g]], audit.plan),
+            **_group(budget.groups[audit.subject.groups[g]], audit),
         }
         for label, budget in zip(budget_labels(audit), audit.budgets, strict=True)
         for g in shown_groups(audit)
     ]
 
 
-def _group(group: GroupResult, plan: Plan) -> Datum:
+def _group(group: GroupResult, audit: Audit) -> Datum:
     null = group.null_gap
-    noise = group.noise_level if plan.proxy.is_from_counts else None  # drawn beside the gap
+    noise = group.noise_level if audit.proxy.is_from_counts else None  # drawn beside the gap
     error = group.cost.standard_error
     return {
         **_interval("gap_", group.overfitting_gap.mean, group.overfitting_gap.ci),
         "noise": null.mean if null else noise,
         "null_low": null.interval[0] if null else None,
         "null_high": null.interval[1] if null else None,
-        **_estimate("cost_", group.cost.value, error, plan),
+        **_estimate("cost_", group.cost.value, error, audit.plan),
         **_interval("benefit_", group.benefit.mean, group.benefit.ci),
     }
 
@@ -251,19 +252,18 @@ def _proxies(audit: Audit, measured: Mapping[str, Sequence[Measured]]) -> list[D
     rows = []
     for k, label in enumerate(budget_labels(audit)):
         for proxy, by_budget in measured.items():
-            if (estimate := by_budget[k].estimate) is not None:
+            if (exposed := by_budget[k].exposed) is not None:
                 of_budget = {"budget": label, "proxy": isolated(proxy_named(proxy).label)}
-                rows += [{**of_budget, **row} for row in _proxy(audit, estimate)]
+                rows += [{**of_budget, **row} for row in _proxy(audit, exposed)]
     return rows
 
 
-def _proxy(audit: Audit, estimate: Estimate) -> list[Datum]:
+def _proxy(audit: Audit, exposed: Exposed) -> list[Datum]:
+    value, error = exposed.value, np.sqrt(exposed.variance)
     return [
         {
             "group": isolated(audit.subject.groups[g]),
-            **_estimate(
-                "", _finite(estimate.value[g]), _finite(estimate.standard_error[g]), audit.plan
-            ),
+            **_estimate("", _finite(value[g]), _finite(error[g]), audit.plan),
         }
         for g in shown_groups(audit)
     ]

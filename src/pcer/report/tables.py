@@ -10,21 +10,24 @@ from collections.abc import Sequence
 from pcer.auditing import (
     NOTHING,
     Agreement,
+    AsPublished,
     Audit,
     BoundCheck,
     BudgetResult,
+    Comparison,
     FloorRow,
     GroupResult,
     PairResult,
     bounds,
     budget_list,
-    budget_name,
     decimals,
     number_range,
     p_value,
     plus_minus,
     rate_plus_minus,
+    setting_name,
     short_budget,
+    short_setting,
     signed,
     yes_no,
 )
@@ -37,7 +40,8 @@ LONGEST_HEADER = 12
 
 def headline(audit: Audit) -> str:
     """The verdict in one line, naming the data."""
-    return f"{subject_name(audit)}: {audit.verdict.words}"
+    groups = f" ({', '.join(audit.worse_off)})" if audit.worse_off else ""
+    return f"{subject_name(audit)}: {audit.verdict.words}{groups}"
 
 
 def subject_name(audit: Audit) -> str:
@@ -75,20 +79,21 @@ def advice(audit: Audit) -> list[str]:
     for budget in budgets:
         reason = f" Reason: {budget.reason}." if budget.reason else ""
         text = f"{budget.verdict.words}: {budget.advice}{reason}"
-        by_text.setdefault(text, []).append(budget_name(budget.epsilon))
+        by_text.setdefault(text, []).append(setting_name(budget.model, budget.epsilon))
     return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
 
 
 def tables(audit: Audit) -> list[Table]:
     """All tables of an audit, in reading order."""
     return [
-        published_table(audit),
         resolution_table(audit),
         pairs_table(audit),
+        *([costs_table(audit)] if len(audit.costs) > 1 else []),
+        published_table(audit),
         floors_table(audit),
-        algorithm_table(audit),
-        norms_table(audit),
-        rankings_table(audit),
+        *algorithm_tables(audit),
+        *norms_tables(audit),
+        *rankings_tables(audit),
         *([agreement_table(audit.agreement)] if audit.agreement else []),
     ]
 
@@ -163,7 +168,7 @@ def resolution_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=2,
         note=(
-            f"Cost: {(cost := audit.plan.proxy.label)}, centred on chance. Noise level: "
+            f"Cost: {(cost := audit.proxy.label)}, centred on chance. Noise level: "
             f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted."
         ),
     )
@@ -228,9 +233,50 @@ def floors_table(audit: Audit) -> Table:
     )
 
 
-def algorithm_table(audit: Audit) -> Table:
+def costs_table(audit: Audit) -> Table:
+    """What every carried cost says, the audit's own first."""
+    rows = [
+        (
+            proxy_named(one.cost).label,
+            f"{one.n_resolved} of {one.n_cells}",
+            ", ".join(one.more_exposed) or NOTHING,
+            ", ".join(one.lower_ratio) or NOTHING,
+            ", ".join(one.double_disadvantage) or NOTHING,
+            p_value(one.p_value),
+            p_value(one.p_value_over_costs),
+        )
+        for one in audit.costs
+    ]
+    return Table(
+        "What every cost says",
+        (
+            "cost",
+            "resolved",
+            "more\nexposed",
+            "lower\nratio",
+            f"doubly dis{SOFT_HYPHEN}advantaged",
+            "p",
+            "p over\ncosts",
+        ),
+        tuple(rows),
+        n_labels=1,
+        note="Each cost put to the same tests. The first is the one that the verdict rests on.",
+    )
+
+
+def algorithm_tables(audit: Audit) -> list[Table]:
+    """Algorithm 1 for each model."""
+    return [_algorithm_table(one, _of_model(audit, one.model)) for one in audit.published]
+
+
+def _of_model(audit: Audit, model: str | None) -> str:
+    """What tells the tables of several models apart."""
+    return f", {model}" if len(audit.models) > 1 else ""
+
+
+def _algorithm_table(published: AsPublished, of_model: str) -> Table:
     """Algorithm 1: which budget has the smallest disparity at each floor."""
-    found = audit.algorithm1
+    found = published.algorithm1
     rows = [
         (
             f"{row.floor:g}",
@@ -245,7 +291,7 @@ def algorithm_table(audit: Audit) -> Table:
         else "no floor is informative, since no cost is resolved"
     )
     return Table(
-        "Algorithm 1: budget of smallest disparity",
+        f"Algorithm 1: budget of smallest disparity{of_model}",
         ("floor", "budget", "informative?"),
         tuple(rows),
         n_labels=3,
@@ -253,14 +299,19 @@ def algorithm_table(audit: Audit) -> Table:
     )
 
 
-def norms_table(audit: Audit) -> Table:
+def norms_tables(audit: Audit) -> list[Table]:
+    """Which budget each norm would pick, for each model."""
+    return [_norms_table(one, _of_model(audit, one.model)) for one in audit.comparisons]
+
+
+def _norms_table(compared: Comparison, of_model: str) -> Table:
     """Which budget each norm would pick; the norm is the reader's choice."""
     rows = [
         (row.norm, row.rule, budget_list(row.budgets), yes_no(row.costs_resolved))
-        for row in audit.comparison.norms
+        for row in compared.norms
     ]
     return Table(
-        "Which budget would each norm pick?",
+        f"Which budget would each norm pick?{of_model}",
         ("norm", "rule", "budget", "costs resolved"),
         tuple(rows),
         n_labels=4,
@@ -268,9 +319,13 @@ def norms_table(audit: Audit) -> Table:
     )
 
 
-def rankings_table(audit: Audit) -> Table:
+def rankings_tables(audit: Audit) -> list[Table]:
+    """PCER beside the outcome-only measures, for each model."""
+    return [_rankings_table(one, _of_model(audit, one.model)) for one in audit.comparisons]
+
+
+def _rankings_table(compared: Comparison, of_model: str) -> Table:
     """Budgets ordered by each measure, and where PCER and the others part ways."""
-    compared = audit.comparison
     rows = [
         (
             row.measure.replace("_", " "),
@@ -282,14 +337,14 @@ def rankings_table(audit: Audit) -> Table:
     turned = [short_budget(row.epsilon) for row in compared.direction_disagreement]
     refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
     return Table(
-        "Comparison with outcome-only measures",
+        f"Comparison with outcome-only measures{of_model}",
         ("measure", "budgets, smallest first", "other best budget\nthan PCER"),
         tuple(rows),
         n_labels=3,
         note=(
             f"Opposite direction to the rate difference at: {', '.join(turned) or 'no budget'}. "
             "Passing both audits would claim equal costs (Proposition 3), which is refuted at: "
-            f"{', '.join(refuted) or 'no budget'}. {_correlations(audit)}"
+            f"{', '.join(refuted) or 'no budget'}. {_correlations(compared)}"
         ),
     )
 
@@ -302,7 +357,7 @@ def summary_table(audits: Sequence[Audit]) -> Table:
             audit.subject.attribute,
             audit.verdict.words,
             ", ".join(
-                f"{short_budget(b.epsilon)} {b.verdict.words}"
+                f"{short_setting(b.model, b.epsilon)} {b.verdict.words}"
                 for b in audit.budgets
                 if b.verdict is not audit.verdict
             )
@@ -362,8 +417,8 @@ def _informative(informative: bool, repeats: bool) -> str:
     return "yes" if informative else "no: not below a resolved cost"
 
 
-def _correlations(audit: Audit) -> str:
-    known = [row for row in audit.comparison.correlations if row.r is not None]
+def _correlations(compared: Comparison) -> str:
+    known = [row for row in compared.correlations if row.r is not None]
     if not known:
         return ""
     told = ", ".join(f"{row.r:+z.2f} ({' − '.join(row.groups)})" for row in known)
@@ -377,7 +432,7 @@ def _size(group: GroupResult) -> str:
 
 
 def _budget(budget: BudgetResult) -> str:
-    return short_budget(budget.epsilon)
+    return short_setting(budget.model, budget.epsilon)
 
 
 def agreement_table(found: Agreement) -> Table:

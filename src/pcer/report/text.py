@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
-from pcer.auditing import DOUBLE_DISADVANTAGE, Audit, BudgetResult, Verdict, budget_name
+from pcer.auditing import Audit, BudgetResult, Verdict, setting_name
 from pcer.report.table import latex_text, markdown_text, to_latex, to_markdown
 from pcer.report.tables import advice, facts, floors_table, headline, subject_name, tables
 
@@ -16,7 +17,10 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
     for audit in audits:
         parts.append(f"## {markdown_text(headline(audit))}\n")
         for title, lines in (
+            ("The finding", [audit.headline]),
             ("In plain words", audit.account),
+            ("Can it be trusted?", audit.trust),
+            ("What can be done", audit.next_steps),
             ("Advice", advice(audit)),
             ("What was audited", facts(audit)),
         ):
@@ -32,7 +36,8 @@ def to_latex_tables(audits: Sequence[Audit]) -> str:
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
     for audit in audits:
         parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
-        parts.append(latex_text(" ".join([*audit.account, *advice(audit)])) + "\n")
+        told = [audit.headline, *audit.account, *audit.trust, *advice(audit)]
+        parts.append(latex_text(" ".join(told)) + "\n")
         parts += [to_latex(table) for table in tables(audit)]
     return "\n".join(parts)
 
@@ -52,34 +57,58 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
 
 
 def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
-    failures = [_budget_failure(budget, fail_on) for budget in audit.budgets]
-    found = audit.algorithm1.verdict
-    grid = found.value if found is Verdict.FLOOR_SENSITIVE and found in fail_on else None
-    failed = sum(name is not None for name in (*failures, grid))
     name = f"pcer {subject_name(audit)}"
-    counts = {"tests": str(len(failures) + 1), "failures": str(failed), "errors": "0"}
+    cases = [*_budget_cases(audit, fail_on), *_grid_cases(audit, fail_on)]
+    failed = sum(case.failure is not None for case in cases)
+    counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
     suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
-    for budget, failure in zip(audit.budgets, failures, strict=True):
-        _case(suite, name, budget_name(budget.epsilon), failure, budget.advice)
-    _case(
-        suite,
-        name,
-        "Algorithm 1 over the floor grid",
-        grid,
-        audit.algorithm1.verdict.advice(audit.subject.outcome),
-    )
+    properties = Xml.SubElement(suite, "properties")
+    for key, value in (("verdict", audit.verdict.value), ("worse off", ", ".join(audit.worse_off))):
+        Xml.SubElement(properties, "property", {"name": key, "value": value})
+    for case in cases:
+        _add(suite, name, case)
     output = Xml.SubElement(suite, "system-out")
-    output.text = "\n".join([*audit.account, "", to_markdown(floors_table(audit))])
+    told = [audit.headline, *audit.account, *audit.trust]
+    output.text = "\n".join([*told, "", to_markdown(floors_table(audit))])
 
 
-def _case(suite: Xml.Element, suite_name: str, name: str, failure: str | None, text: str) -> None:
-    case = Xml.SubElement(suite, "testcase", {"classname": suite_name, "name": name})
-    if failure:
-        Xml.SubElement(case, "failure", {"message": failure.replace("_", " ")}).text = text
+class _Case(NamedTuple):
+    name: str
+    failure: str | None
+    text: str
 
 
-def _budget_failure(budget: BudgetResult, fail_on: Sequence[str]) -> str | None:
-    if budget.verdict.value in fail_on:
-        return budget.verdict.value
-    doubled = budget.double_disadvantage and DOUBLE_DISADVANTAGE in fail_on
-    return DOUBLE_DISADVANTAGE if doubled else None
+def _budget_cases(audit: Audit, fail_on: Sequence[str]) -> list[_Case]:
+    return [
+        _Case(
+            setting_name(budget.model, budget.epsilon),
+            _failure(budget, fail_on),
+            f"{budget.reason}. {budget.advice}" if budget.reason else budget.advice,
+        )
+        for budget in audit.budgets
+    ]
+
+
+def _grid_cases(audit: Audit, fail_on: Sequence[str]) -> list[_Case]:
+    cases = []
+    for one in audit.published:
+        found = one.algorithm1.verdict
+        failure = found.value if found is Verdict.FLOOR_SENSITIVE and found in fail_on else None
+        of_model = f", {one.model}" if one.model is not None else ""
+        text = found.advice(audit.subject.outcome)
+        cases.append(_Case(f"Algorithm 1 over the floor grid{of_model}", failure, text))
+    return cases
+
+
+def _add(suite: Xml.Element, suite_name: str, one: _Case) -> None:
+    case = Xml.SubElement(suite, "testcase", {"classname": suite_name, "name": one.name})
+    if one.failure:
+        Xml.SubElement(case, "failure", {"message": one.failure.replace("_", " ")}).text = one.text
+
+
+def _failure(budget: BudgetResult, fail_on: Sequence[str]) -> str | None:
+    """What a guard meets: the verdict, with the groups that it names."""
+    if budget.verdict.value not in fail_on:
+        return None
+    named = f": {', '.join(budget.worse_off)}" if budget.worse_off else ""
+    return f"{budget.verdict.value}{named}"

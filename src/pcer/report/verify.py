@@ -48,8 +48,23 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
     fitting = [release for release in releases if release.sha256 == digest]
     if not fitting and len(releases) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
-    recomputed = audit(fitting[0] if fitting else releases[0], plan)
+    family = _family_of(found, releases) if fitting else []
+    recomputed = audit(fitting[0] if fitting else releases[0], plan, family=family)
     return first_difference(found, recomputed.model_dump(), path="")
+
+
+def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Release]:
+    """The other releases that the audit was judged together with; all must be at hand."""
+    known = {release.sha256: release for release in releases}
+    named = found.get("family")
+    digests = named if isinstance(named, list) else []
+    for digest in digests:
+        if digest not in known:
+            raise InputError(
+                f"The audit was judged in a family of {len(digests)} releases, and the one with "
+                f"the digest {digest} is not at hand; name all of them."
+            )
+    return [known[digest] for digest in digests if digest != found.get("release_sha256")]
 
 
 class PageDifference(NamedTuple):
@@ -80,9 +95,9 @@ def verify_report(
         InputError: the page carries no release, or was written by another version.
     """
     text = read_text(path)
-    plan, carried = read_payload(text, file=str(path))
+    plan, carried, family = read_payload(text, file=str(path))
     _require_same(path, carried, releases)
-    again = to_report([audit(release, plan) for release in carried], carried)
+    again = to_report(audit(carried, plan, family=family), carried, family)
     difference = _page_difference(text, again)
     if difference is None and Path(path).read_bytes() != again.encode():
         return PageDifference(1, "the head of the page", "a byte order mark", "none")

@@ -150,7 +150,7 @@ def _points(view: View) -> Reply:
 
 
 def _own_correlations(run: OurRun) -> Reply:
-    found = [run.audit(one).comparison.correlations[0] for one in CONFIGURATIONS]
+    found = [run.audit(one).comparisons[0].correlations[0] for one in CONFIGURATIONS]
     r = [
         known(row.r, "the correlation", one) for row, one in zip(found, CONFIGURATIONS, strict=True)
     ]

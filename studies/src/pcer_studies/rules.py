@@ -255,7 +255,7 @@ def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
 def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:
     """By group: the budgets at which the audit with this cost finds it the more exposed."""
     found: dict[str, list[float]] = {name: [] for name in one.groups}
-    for claim in run.audit(one, cost).comparison.equal_gap_claims:
+    for claim in run.audit(one, cost).comparisons[0].equal_gap_claims:
         if claim.refuted:
             epsilon = NO_DP if claim.epsilon is None else claim.epsilon
             found[claim.groups[0 if claim.cost_difference > 0 else 1]].append(epsilon)

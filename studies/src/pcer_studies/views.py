@@ -233,7 +233,7 @@ class OurRun(View):
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""
-        claims = self.audit(one).comparison.equal_gap_claims
+        claims = self.audit(one).comparisons[0].equal_gap_claims
         at_budget = (c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon)
         claim = known(next(at_budget, None), "a test of equal costs", one)
         gaps = self.gap(one, epsilon, 0) - self.gap(one, epsilon, 1)

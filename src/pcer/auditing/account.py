@@ -1,0 +1,388 @@
+"""The finding in words: one headline, an account for the people affected, how sure, what to do.
+
+Every output prints these sentences; none makes its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pcer.auditing.ahead import more_would_show
+from pcer.auditing.declarations import Finding
+from pcer.auditing.disclosed import disclosed
+from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
+from pcer.auditing.results import Setting
+from pcer.auditing.verdict import Verdict, strongest
+from pcer.auditing.words import listed, setting_name
+from pcer.release import Proxy, Release, proxy_named
+from pcer.statistics import SIGNIFICANCE
+
+MOST_GROUPS_IN_A_SENTENCE = 4
+
+
+class Conclusion(NamedTuple):
+    """The verdict of an audit and its words; ``telling`` is the setting that they are about."""
+
+    verdict: Verdict
+    telling: int
+    headline: str
+    account: list[str]
+    trust: list[str]
+    next_steps: list[str]
+
+
+class _Story(NamedTuple):
+    """What the sentences are made of."""
+
+    settings: Sequence[Setting]
+    budgets: Sequence[BudgetResult]
+    subject: AuditSubject
+    told: BudgetResult
+    telling: int
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.told.verdict
+
+    @property
+    def proxy(self) -> Proxy:
+        return self.settings[0].measured.proxy
+
+    @property
+    def where(self) -> str:
+        return setting_name(self.told.model, self.told.epsilon)
+
+
+def conclude(
+    settings: Sequence[Setting],
+    budgets: Sequence[BudgetResult],
+    costs: Sequence[CostStory],
+    subject: AuditSubject,
+    release: Release,
+    findings: Sequence[Finding],
+    *,
+    family_p: float | None,
+) -> Conclusion:
+    """The strongest verdict over settings, and everything that is said about it."""
+    verdict = strongest(budget.verdict for budget in budgets)
+    telling = max(
+        (k for k, budget in enumerate(budgets) if budget.verdict is verdict),
+        key=lambda k: _largest_cost(budgets[k]),
+    )
+    story = _Story(settings, budgets, subject, budgets[telling], telling)
+    return Conclusion(
+        verdict=verdict,
+        telling=telling,
+        headline=_headline(story),
+        account=[*_account(story), *disclosed(release)],
+        trust=[*_trust(story, costs, findings, family_p)],
+        next_steps=[*_next_steps(story)],
+    )
+
+
+def _headline(story: _Story) -> str:
+    told = story.told
+    match told.verdict:
+        case Verdict.DOUBLE_DISADVANTAGE:
+            return _double(story)
+        case Verdict.DISPARITY_SHOWN:
+            return _shown(story)
+        case Verdict.EQUAL_WITHIN_MARGIN:
+            return (
+                f"At {story.where} the groups' privacy costs are equal within "
+                f"{_margin(story)} hundredths, the margin of the plan."
+            )
+        case Verdict.NO_DISPARITY_SHOWN:
+            capped = f": {told.reason}" if told.reason else ""
+            return (
+                f"At {story.where} the model remembers people's records ({_found(story)}), but no "
+                f"group is shown to pay more for what it receives{capped}."
+            )
+        case Verdict.FLOOR_DOMINATED:
+            return (
+                f"At {story.where} the model remembers people's records ({_found(story)}), but so "
+                "little that it lies below the floor of the plan."
+            )
+        case Verdict.NOT_RESOLVED if told.reason is None:
+            return f"The model is not shown to remember anyone's record{_at_most(story)}."
+        case Verdict.NOT_RESOLVED:
+            return f"Nothing can be concluded from this release: {told.reason}."
+    return (
+        "This release cannot tell whether the model remembers anyone's record, and for whom: "
+        f"{told.reason}{_at_most(story)}."
+    )
+
+
+def _double(story: _Story) -> str:
+    names = story.told.worse_off
+    worse = "fewer" if story.subject.outcome == "benefit" else "more"
+    harm = "" if story.subject.outcome == "benefit" else ", which here are a harm"
+    pairs = [pair for pair in story.told.pairs if pair.double_disadvantage is not None]
+    return (
+        f"{listed(names)} {_verb(names, 'is', 'are')} worse off twice at {story.where}: easier to "
+        f"recognise in the training data ({_compared(story, pairs)}), and with {worse} positive "
+        f"predictions{harm} ({_received(story, pairs)})."
+    )
+
+
+def _shown(story: _Story) -> str:
+    names = story.told.worse_off
+    pairs = [pair for pair in story.told.pairs if pair.disparity_shown]
+    less = "less benefit" if story.subject.outcome == "benefit" else "fewer positive predictions"
+    return (
+        f"In proportion to {_verb(names, 'its', 'their')} privacy cost, {listed(names)} "
+        f"{_verb(names)} {less} at {story.where}: {_received(story, pairs)}; "
+        f"{_compared(story, pairs)}."
+    )
+
+
+def _compared(story: _Story, pairs: Sequence[PairResult]) -> str:
+    """Exposures of the groups of some pairs."""
+    scale = story.proxy.scale
+    groups = [(name, story.told.groups[name]) for name in _of_pairs(pairs)]
+    amounts = [
+        f"{scale.hundredths(group.cost.value)} in {name}"
+        for name, group in groups
+        if group.cost.value is not None
+    ]
+    return scale.short.format(amount=listed(amounts))
+
+
+def _received(story: _Story, pairs: Sequence[PairResult]) -> str:
+    """Benefits of the groups of some pairs."""
+    parts = [f"{_out_of_100([story.told], name)} in {name}" for name in _of_pairs(pairs)]
+    return f"{listed(parts)} of 100 {_receive(story)}"
+
+
+def _of_pairs(pairs: Sequence[PairResult]) -> list[str]:
+    """Groups of some pairs, the worse off first."""
+    worse = [pair.double_disadvantage or pair.lower_ratio for pair in pairs]
+    names = [name for name in worse if name is not None] + [n for p in pairs for n in p.groups]
+    return list(dict.fromkeys(names))[:MOST_GROUPS_IN_A_SENTENCE]
+
+
+def _found(story: _Story) -> str:
+    """What every resolved group's exposure is."""
+    amounts = [
+        f"{story.proxy.scale.hundredths(group.cost.value)} in {name}"
+        for name, group in story.told.groups.items()
+        if group.resolved and group.cost.value is not None
+    ]
+    return story.proxy.scale.short.format(amount=listed(amounts[:MOST_GROUPS_IN_A_SENTENCE]))
+
+
+def _at_most(story: _Story) -> str:
+    """The largest exposure that all limits together allow, over all settings."""
+    limits = [
+        group.cost.upper_limit_together
+        for budget in story.budgets
+        for group in budget.groups.values()
+        if not group.too_few
+    ]
+    known = [limit for limit in limits if limit is not None]
+    if not known or len(known) < len(limits):
+        return ""
+    return f"; in every group it is at most {story.proxy.scale.amount(max(known))}"
+
+
+def _margin(story: _Story) -> str:
+    return f"{100 * (story.settings[0].plan.margin or math.nan):g}"
+
+
+def _account(story: _Story) -> Iterator[str]:
+    """Tell what was found, for whom, and what was not looked at."""
+    yield _outcomes(story)
+    yield _privacy(story)
+    if story.verdict in (
+        Verdict.DOUBLE_DISADVANTAGE,
+        Verdict.DISPARITY_SHOWN,
+        Verdict.EQUAL_WITHIN_MARGIN,
+        Verdict.NO_DISPARITY_SHOWN,
+    ):
+        yield _balance(story)
+    yield _not_measured(story.subject)
+
+
+def _outcomes(story: _Story) -> str:
+    subject = story.subject
+    weight = "a benefit" if subject.outcome == "benefit" else "a harm"
+    names = subject.groups[:MOST_GROUPS_IN_A_SENTENCE]
+    parts = [f"{_out_of_100(story.budgets, name)} in {name}" for name in names]
+    more = len(subject.groups) - MOST_GROUPS_IN_A_SENTENCE
+    rest = f" (and {more} further groups)" if more > 0 else ""
+    return f"Out of 100 people, about {listed(parts)}{rest} {_receive(story)} (here {weight})."
+
+
+def _receive(story: _Story) -> str:
+    return {
+        "positive_rate": "receive a positive prediction",
+        "true_positive_rate": "are predicted positive, counted among those who qualify",
+        "precision": "are rightly predicted positive, counted among all so predicted",
+    }[story.settings[0].plan.benefit]
+
+
+def _privacy(story: _Story) -> str:
+    told, scale = story.told, story.proxy.scale
+    if not any(group.resolved for group in told.groups.values()):
+        reason = f": {told.reason}" if told.reason else ""
+        return (
+            f"Whether the model remembers anyone's record cannot be told{reason}{_at_most(story)}."
+        )
+    found = [
+        f"{scale.hundredths(group.cost.value)} in {name}"
+        for name, group in told.groups.items()
+        if group.resolved and group.cost.value is not None
+    ]
+    unclear = "; for the other groups this could not be told"
+    words = scale.told.format(label=story.proxy.label, found=listed(found))
+    return f"At {story.where}, {words}{unclear if len(found) < len(told.groups) else ''}."
+
+
+def _balance(story: _Story) -> str:
+    told, subject = story.told, story.subject
+    lower = list(dict.fromkeys(p.lower_ratio for p in told.pairs if p.lower_ratio))
+    good = "benefit" if subject.outcome == "benefit" else "positive predictions"
+    text = f"It is not shown that {good} and this cost stand in unequal proportion"
+    if lower:
+        text = f"In proportion to their privacy cost, {listed(lower)} {_verb(lower)} "
+        text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
+        if subject.outcome == "harm":
+            text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
+        text += f"; {_driven(told)}"
+    doubled = sorted({name for one in story.budgets for name in one.double_disadvantage})
+    if doubled:
+        worse = "fewer positive" if subject.outcome == "benefit" else "more harmful"
+        text += f"; {listed(doubled)} {_verb(doubled, 'bears', 'bear')} both a higher cost and "
+        text += f"{worse} predictions"
+    return text + f"{_difference_limit(story)}."
+
+
+def _driven(told: BudgetResult) -> str:
+    words = {
+        "benefits": "the predictions drive it, at exposures that cannot be told apart",
+        "exposures": "the exposures drive it, at similar predictions",
+        "both": "both the exposures and the predictions differ",
+        "together": "neither the exposures nor the predictions differ by themselves",
+    }
+    drivers = dict.fromkeys(pair.driven_by for pair in told.pairs if pair.driven_by)
+    return listed([words[driver] for driver in drivers])
+
+
+def _difference_limit(story: _Story) -> str:
+    """The most by which exposures can differ, over the pairs of the setting."""
+    limits = [pair.exposure.upper_limit_together for pair in story.told.pairs]
+    known = [limit for limit in limits if limit is not None]
+    if not known or len(known) < len(limits):
+        return ""
+    return f"; the groups' exposures differ by at most {100 * max(known):z.2g} in 100"
+
+
+def _not_measured(subject: AuditSubject) -> str:
+    missing = subject.n_missing_group
+    people = f"the {missing:,} people whose group is not recorded, " if missing else ""
+    return (
+        "Not measured: stronger attacks than this proxy, what follows for a person whose "
+        f"record is recognised, whether a prediction is right for an individual, {people}and "
+        "whether those affected find the trade acceptable."
+    )
+
+
+def _trust(
+    story: _Story,
+    costs: Sequence[CostStory],
+    findings: Sequence[Finding],
+    family_p: float | None,
+) -> Iterator[str]:
+    splits = story.told.n_splits
+    yield (
+        f"{splits} random split{'s' if splits > 1 else ''} of the records; intervals and "
+        "comparisons are about people like these, not about these records alone."
+    )
+    yield _coin_flips(story)
+    yield from (finding.sentence for finding in findings)
+    if not findings:
+        yield "What the release says about its splits agrees with its own counts."
+    if len(costs) > 1:
+        yield _other_costs(costs)
+    if family_p is not None:
+        yield (
+            "Judged together with the other attributes of the same records, its strongest "
+            f"comparison has p = {family_p:.2g}."
+        )
+    if any(group.too_few for group in story.told.groups.values()):
+        few = [name for name, group in story.told.groups.items() if group.too_few]
+        yield f"Too few people to tell anything by this cost: {listed(few)}."
+
+
+def _coin_flips(story: _Story) -> str:
+    flips = [pair.coin_flips for pair in story.told.pairs if pair.coin_flips is not None]
+    if not flips:
+        return "The release does not say how often coin-flip attributes would raise an alarm here."
+    most = max(flips, key=lambda one: one.n_shown + one.n_double)
+    kind = "n_double" if story.verdict is Verdict.DOUBLE_DISADVANTAGE else "n_shown"
+    return f"Of {most.n_draws} coin-flip attributes, {getattr(most, kind)} raised this alarm."
+
+
+def _other_costs(costs: Sequence[CostStory]) -> str:
+    resolved = [one for one in costs if one.n_resolved]
+    alarms = [one for one in costs if _alarms(one)]
+    named = listed([proxy_named(one.cost).short for one in alarms]) if alarms else "none"
+    return (
+        f"Of {len(costs)} costs that the release carries, {len(resolved)} "
+        f"{'shows' if len(resolved) == 1 else 'show'} memory of some group's records; judged "
+        f"together, unequal ratios or a double disadvantage are shown by: {named}."
+    )
+
+
+def _alarms(cost: CostStory) -> bool:
+    p = cost.p_value_over_costs
+    is_beyond = p is not None and p <= SIGNIFICANCE
+    return is_beyond and bool(cost.lower_ratio or cost.double_disadvantage)
+
+
+def _next_steps(story: _Story) -> Iterator[str]:
+    yield story.told.advice
+    more = more_would_show(story.settings[story.telling], story.told)
+    if more is not None:
+        yield more
+    private = _less_exposed(story)
+    if private is not None:
+        yield private
+
+
+def _less_exposed(story: _Story) -> str | None:
+    """What the budget of least exposure would change, where the told one exposes people."""
+    told, scale = story.told, story.proxy.scale
+    others = [one for one in story.budgets if one.model == told.model and one.budget < told.budget]
+    if not any(group.resolved for group in told.groups.values()) or not others:
+        return None
+    best = min(others, key=_largest_cost)
+    before, after = _largest_cost(told), _largest_cost(best)
+    accuracies = told.accuracy.mean, best.accuracy.mean
+    if not after < before or accuracies[0] is None or accuracies[1] is None:
+        return None
+    return (
+        f"At {setting_name(best.model, best.epsilon)} the largest exposure is "
+        f"{scale.amount(max(after, 0.0))} instead of {scale.amount(before)}, and the accuracy "
+        f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} in 100."
+    )
+
+
+def _largest_cost(budget: BudgetResult) -> float:
+    costs = [group.cost.value for group in budget.groups.values()]
+    return max((cost for cost in costs if cost is not None), default=-math.inf)
+
+
+def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
+    means = [budget.groups[name].benefit.mean for budget in budgets]
+    counts = [round(100 * mean) for mean in means if mean is not None]
+    if not counts:
+        return "an unknown number"
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _verb(names: Sequence[str], one: str = "receives", many: str = "receive") -> str:
+    return one if len(names) == 1 else many

@@ -1,0 +1,109 @@
+"""What takes an alarm back: coin flips that alarm as well, permuted labels, and other attributes.
+
+The p-value of an alarm stays as it is, so that anyone can recompute it; but it does not become a
+verdict where something that has nothing to do with the groups would have raised it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcer.auditing.inference import Evidence
+from pcer.auditing.measure import Measured, Pair
+from pcer.metrics import BoolArray, IntArray
+from pcer.release import Placebo, Release
+from pcer.statistics import SIGNIFICANCE
+
+TOO_MANY = 0.01
+"""Coin flips that alarm so often that alarms of 5 % have at most this chance are too many: 19 of
+200."""
+
+Reasons = dict[tuple[int, int], str]
+"""By setting and pair."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capped:
+    """Evidence, and what is left of its alarms."""
+
+    evidence: Evidence
+    shown: BoolArray
+    double: IntArray
+    reasons: Reasons
+
+
+def cap_alarms(
+    release: Release,
+    measured: Sequence[Measured],
+    pairs: tuple[Pair, ...],
+    evidence: Evidence,
+    *,
+    family_p: float | None = None,
+) -> Capped:
+    """Take back alarms that coin flips, permutations or the family speak against."""
+    rows = coin_flips(release, measured, pairs)
+    shown, double = evidence.shown.copy(), evidence.double.copy()
+    reasons: Reasons = {}
+    for key in zip(*np.nonzero(evidence.shown | (evidence.double >= 0)), strict=True):
+        k, pair = int(key[0]), int(key[1])
+        row = rows.get((k, pair))
+        no_shown, no_double = _why_not(row, family_p)
+        reason = (no_shown if shown[k, pair] else None) or (
+            no_double if double[k, pair] >= 0 else None
+        )
+        shown[k, pair] &= no_shown is None
+        double[k, pair] = double[k, pair] if no_double is None else -1
+        if reason is not None:
+            reasons[k, pair] = reason
+    return Capped(evidence=evidence, shown=shown, double=double, reasons=reasons)
+
+
+def coin_flips(
+    release: Release, measured: Sequence[Measured], pairs: tuple[Pair, ...]
+) -> dict[tuple[int, int], Placebo]:
+    """The release's rows about this cost, by setting and pair."""
+    by_key: dict[tuple[object, ...], Placebo] = {
+        (row.model, row.epsilon, row.proxy, frozenset(row.groups)): row for row in release.placebo
+    }
+    found = {}
+    for k, one in enumerate(measured):
+        names, panel = one.panel.group_names, one.panel
+        epsilon = None if np.isinf(panel.epsilon) else panel.epsilon
+        for pair, (i, j) in enumerate(pairs):
+            key = (panel.model, epsilon, one.proxy.name, frozenset((names[i], names[j])))
+            if key in by_key:
+                found[k, pair] = by_key[key]
+    return found
+
+
+def _why_not(row: Placebo | None, family_p: float | None) -> tuple[str | None, str | None]:
+    """Why a disparity, and why a double disadvantage, does not count; None if it does."""
+    if family_p is not None and family_p > SIGNIFICANCE:
+        reason = (
+            "judged together with the other attributes of the same records it is within chance "
+            f"(p = {family_p:.2g})"
+        )
+        return reason, reason
+    if row is None:
+        return None, None
+    return _spoken_against(row, row.n_shown), _spoken_against(row, row.n_double)
+
+
+def _spoken_against(row: Placebo, n_alarms: int) -> str | None:
+    if row.p_value is not None and row.p_value > SIGNIFICANCE:
+        return (
+            f"groups drawn by lot among the same people differ as much (permutation p = "
+            f"{row.p_value:.2g})"
+        )
+    if _is_too_many(n_alarms, row.n_draws):
+        return f"{n_alarms} of {row.n_draws} coin-flip attributes raise this alarm, too"
+    return None
+
+
+def _is_too_many(n_alarms: int, n_draws: int) -> bool:
+    from scipy.special import bdtrc
+
+    return n_alarms > 0 and float(bdtrc(n_alarms - 1, n_draws, SIGNIFICANCE)) < TOO_MANY

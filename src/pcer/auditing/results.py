@@ -1,0 +1,378 @@
+"""One setting on its way into the audit file: groups, pairs, and the paper's numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcer import metrics
+from pcer.auditing.caps import Capped
+from pcer.auditing.file import (
+    CoinFlips,
+    CostValue,
+    CrossProduct,
+    Disparity,
+    Driver,
+    Equivalence,
+    FloorRow,
+    GroupDifference,
+    GroupResult,
+    PairResult,
+    Plan,
+    PooledDisparity,
+    PublishedBudget,
+    PublishedPair,
+    Summary,
+)
+from pcer.auditing.inference import Evidence
+from pcer.auditing.measure import (
+    ColumnKey,
+    Measured,
+    NullDraws,
+    Pair,
+    number,
+    pooled_disparity,
+)
+from pcer.auditing.null import noise_level
+from pcer.auditing.people import cost_limit, difference_limit, equivalence_p, limit_quantile
+from pcer.metrics import FloatArray
+from pcer.release import GAP, Outcome, Placebo
+from pcer.statistics import (
+    POWER_QUANTILE,
+    SIGNIFICANCE,
+    detectable,
+    holm,
+    interval_quantile,
+    sign_test,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting with everything that was found about it."""
+
+    index: int
+    measured: Measured
+    gap: Measured
+    pairs: tuple[Pair, ...]
+    plan: Plan
+    outcome: Outcome
+    found: Capped
+    evidence: Evidence
+    """Of this setting alone."""
+    whole: Evidence
+    """Of all settings, whose sizes the limits that hold together need."""
+    flips: Mapping[tuple[int, int], Placebo]
+    summaries: dict[ColumnKey, Summary]
+    null: NullDraws | None
+    equivalence: FloatArray | None
+    """(pair,) adjusted p-values of "equal within the margin"."""
+
+    @property
+    def cost(self) -> str:
+        """Name of the cost."""
+        return self.measured.proxy.name
+
+
+def columns_of(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
+    """Every quantity of one cost that is summarised over seeds, by name."""
+    cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=plan.floor)
+    columns: dict[ColumnKey, FloatArray] = {("spread", cost): metrics.pcer_spread(ratio)}
+    for g in range(ratio.shape[1]):
+        columns["pcer", cost, g] = ratio[:, g]
+    for k, pair in enumerate(pairs):
+        columns["disparity", cost, k] = _disparity(one, pair, plan.floor)
+        columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
+        for floor in plan.floors:
+            columns["disparity", cost, k, floor] = _disparity(one, pair, floor)
+    return columns
+
+
+def shared_columns(one: Measured) -> dict[ColumnKey, FloatArray]:
+    """The same of what no cost enters into."""
+    panel = one.panel
+    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
+    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+    columns: dict[ColumnKey, FloatArray] = {
+        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
+        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
+        ("odds",): _odds_gap(one),
+    }
+    for g in range(len(panel.group_names)):
+        columns["rate", g] = panel.positive_rate[:, g]
+        columns["benefit", g] = one.benefit[:, g]
+        columns["gap", g] = gap[:, g]
+        columns["difference", g] = difference[:, g]
+    return columns
+
+
+def group_result(setting: Setting, g: int) -> GroupResult:
+    """One group in one setting."""
+    one, evidence, summaries = setting.measured, setting.evidence, setting.summaries
+    counted = one.exposed is not None and one.exposed.is_counted
+    null = setting.null if counted else None
+    return GroupResult(
+        n_train=number(one.panel.n_train[:, g].mean()),
+        n_test=number(one.panel.n_test[:, g].mean()),
+        positive_rate=summaries["rate", g],
+        benefit=summaries["benefit", g],
+        overfitting_gap=summaries["gap", g],
+        accuracy_difference=summaries["difference", g],
+        cost=_cost(setting, g),
+        noise_level=_noise_level(setting, g),
+        detectable_cost=_detectable_cost(setting, g),
+        p_value=number(evidence.cost_p[g]),
+        p_value_alone=number(evidence.cost_p_alone[g]),
+        resolved=bool(evidence.resolved[g]),
+        too_few=not bool(one.told[g]),
+        null_gap=None if null is None else null.gap_picture(g, setting.plan),
+        pcer=summaries["pcer", setting.cost, g],
+    )
+
+
+def pair_result(setting: Setting, k: int) -> PairResult:
+    """Two groups in one setting."""
+    one, evidence, plan = setting.measured, setting.evidence, setting.plan
+    i, j = setting.pairs[k]
+    names = one.panel.group_names
+    value, ci = pooled_disparity(one, (i, j), plan)
+    shown = bool(setting.found.shown[setting.index, k])
+    doubled = int(setting.found.double[setting.index, k])
+    flips = setting.flips.get((setting.index, k))
+    return PairResult(
+        groups=(names[i], names[j]),
+        pcer_disparity=_published(setting, one, k),
+        normalised_disparity=setting.summaries["normalised", setting.cost, k],
+        pooled=PooledDisparity(
+            disparity=value, ci=ci, costs_resolved=bool(evidence.resolved[[i, j]].all())
+        ),
+        exposure=_difference(setting, "exposure", k),
+        benefit=_difference(setting, "benefit", k),
+        cross_product=CrossProduct(
+            value=number(evidence.cross[k]),
+            standard_error=number(evidence.cross_error[k]),
+            p_value=number(evidence.cross_p[k]),
+            p_value_alone=number(evidence.cross_p_alone[k]),
+        ),
+        disparity_shown=shown,
+        lower_ratio=names[j if evidence.cross[k] > 0 else i] if shown else None,
+        more_exposed=_side(setting, k, evidence.exposure[k], evidence.exposure_p[k]),
+        better_off=_side(setting, k, _better(setting, k), evidence.benefit_p[k]),
+        driven_by=_driver(evidence, k) if shown else None,
+        floors=[_floor_row(setting, one, k, floor) for floor in plan.floors],
+        floor_slope=_slope(setting, one, k),
+        double_disadvantage=names[doubled] if doubled >= 0 else None,
+        double_disadvantage_p=number(evidence.double_p[k]),
+        double_disadvantage_p_alone=number(evidence.double_p_alone[k]),
+        equivalence=_equivalence(setting, k),
+        coin_flips=None if flips is None else _flips(flips),
+        capped=setting.found.reasons.get((setting.index, k)),
+        sign_holds_below_floor=_sign_limit(setting, k, (i, j)),
+    )
+
+
+def published_budget(setting: Setting) -> PublishedBudget:
+    """The paper's numbers, the gap being the cost."""
+    one, names = setting.gap, setting.gap.panel.group_names
+    return PublishedBudget(
+        epsilon=on_disk(one.panel.epsilon),
+        pcer={name: setting.summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
+        pairs=[
+            PublishedPair(
+                groups=(names[i], names[j]),
+                pcer_disparity=_published(setting, one, k),
+                normalised_disparity=setting.summaries["normalised", GAP.name, k],
+                floors=[_floor_row(setting, one, k, floor) for floor in setting.plan.floors],
+                floor_slope=_slope(setting, one, k),
+            )
+            for k, (i, j) in enumerate(setting.pairs)
+        ],
+    )
+
+
+def adjusted_equivalence(whole: Evidence, plan: Plan) -> FloatArray | None:
+    """(setting, pair) adjusted p-values of "equal within the margin"; None without a margin."""
+    if plan.margin is None:
+        return None
+    p = equivalence_p(whole.exposure, whole.exposure_error, margin=plan.margin)
+    return holm(np.where(np.isfinite(whole.exposure_p_alone), p, np.nan))
+
+
+def on_disk(epsilon: float) -> float | None:
+    """A budget as files have it."""
+    return None if math.isinf(epsilon) else epsilon
+
+
+def _odds_gap(one: Measured) -> FloatArray:
+    if one.panel.test is None:
+        return np.full(len(one.panel.seeds), np.nan)
+    return metrics.equalized_odds_gap(
+        metrics.true_positive_rate(one.panel.test), metrics.false_positive_rate(one.panel.test)
+    )
+
+
+def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
+    """Disparity of one pair in every run, first minus second."""
+    ratio = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
+    return metrics.pcer_disparity(ratio)[:, 0]
+
+
+def _cost(setting: Setting, g: int) -> CostValue:
+    one, level = setting.measured, setting.plan.confidence_level
+    if one.exposed is None or not one.told[g]:
+        value = None if one.exposed is None else number(one.exposed.value[g])
+        return CostValue(
+            value=value,
+            standard_error=None,
+            interval=None,
+            upper_limit=None,
+            upper_limit_together=None,
+        )
+    value, error = float(one.exposed.value[g]), float(np.sqrt(one.exposed.variance[g]))
+    reach = interval_quantile(level) * error
+    n_limits = max(1, setting.whole.cost_p_alone.size)
+    return CostValue(
+        value=value,
+        standard_error=error,
+        interval=(value - reach, value + reach),
+        upper_limit=_limit(one, g, value, error, level, 1),
+        upper_limit_together=_limit(one, g, value, error, level, n_limits),
+    )
+
+
+def _limit(one: Measured, g: int, value: float, error: float, level: float, n: int) -> float | None:
+    """Most that the cost can be; where nothing can vary, not less than what could hide."""
+    z = limit_quantile(n_limits=n, confidence_level=level)
+    limit = float(cost_limit(np.array(value), np.array(error), z=z))
+    hidden = float(one.hidden_limit(1 - (1 - level) / n)[g])
+    return number(limit if math.isnan(hidden) else max(limit, hidden))
+
+
+def _noise_level(setting: Setting, g: int) -> float | None:
+    """The "gap" of a model that memorises nothing; None where nothing can vary."""
+    exposed = setting.gap.exposed
+    if exposed is None or not exposed.null_variance[g] > 0:
+        return None
+    return number(noise_level(exposed.null_variance[g] * exposed.n_splits))
+
+
+def _detectable_cost(setting: Setting, g: int) -> float | None:
+    exposed = setting.measured.exposed
+    if exposed is None or not setting.measured.told[g] or not exposed.null_variance[g] > 0:
+        return None
+    error = np.sqrt(exposed.null_variance[g])
+    return number(detectable(error, n_tests=setting.whole.n_cost_tests))
+
+
+def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
+    """Exposures or benefits, first minus second."""
+    evidence, level = setting.evidence, setting.plan.confidence_level
+    value, error = -getattr(evidence, what)[k] + 0.0, getattr(evidence, f"{what}_error")[k]
+    n = max(1, setting.whole.n_pair_tests)
+    reach, known = interval_quantile(level) * error, bool(np.isfinite(value + error))
+    limits = [
+        number(difference_limit(value, error, z=limit_quantile(n_limits=m, confidence_level=level)))
+        for m in (1, n)
+    ]
+    return GroupDifference(
+        value=number(value),
+        standard_error=number(error),
+        interval=(float(value - reach), float(value + reach)) if known else None,
+        upper_limit=limits[0],
+        upper_limit_together=limits[1],
+        detectable=number((limit_quantile(n_limits=2 * n) + POWER_QUANTILE) * error),
+        p_value=number(getattr(evidence, f"{what}_p")[k]),
+        p_value_alone=number(getattr(evidence, f"{what}_p_alone")[k]),
+    )
+
+
+def _side(setting: Setting, k: int, second_minus_first: float, p: float) -> str | None:
+    """The group on the higher side of a difference that is beyond chance."""
+    names, (i, j) = setting.measured.panel.group_names, setting.pairs[k]
+    return names[j if second_minus_first > 0 else i] if p <= SIGNIFICANCE else None
+
+
+def _better(setting: Setting, k: int) -> float:
+    sign = 1.0 if setting.outcome == "benefit" else -1.0
+    return sign * float(setting.evidence.benefit[k])
+
+
+def _driver(evidence: Evidence, k: int) -> Driver:
+    """What makes the ratios unequal, each by its own test."""
+    exposures = evidence.exposure_p[k] <= SIGNIFICANCE
+    benefits = evidence.benefit_p[k] <= SIGNIFICANCE
+    if exposures and benefits:
+        return "both"
+    return "exposures" if exposures else "benefits" if benefits else "together"
+
+
+def _equivalence(setting: Setting, k: int) -> Equivalence | None:
+    if setting.equivalence is None or setting.plan.margin is None:
+        return None
+    p = setting.equivalence[k]
+    return Equivalence(margin=setting.plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
+
+
+def _flips(row: Placebo) -> CoinFlips:
+    return CoinFlips(
+        n_draws=row.n_draws,
+        n_shown=row.n_shown,
+        n_double=row.n_double,
+        permutation_p=row.p_value,
+        permutation_p_within_labels=row.p_value_within_labels,
+    )
+
+
+def _published(setting: Setting, one: Measured, k: int) -> Disparity:
+    """The paper's number, at the plan's floor."""
+    values = _disparity(one, setting.pairs[k], setting.plan.floor)
+    n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
+    known = bool(np.isfinite(values).all())
+    drawn = setting.null if one.proxy.is_from_counts else None
+    null = None if drawn is None else drawn.disparity_picture(k, setting.plan)
+    return Disparity(
+        **dict(setting.summaries["disparity", one.proxy.name, k]),
+        n_positive_seeds=n_positive if known else None,
+        sign_test_p=sign_test(n_positive, n_negative) if known else None,
+        null_mean=None if null is None else null.mean,
+        null_interval=None if null is None else null.interval,
+    )
+
+
+def _floor_row(setting: Setting, one: Measured, k: int, floor: float) -> FloorRow:
+    pair = setting.pairs[k]
+    cost, values = one.cost[:, pair], _disparity(one, pair, floor)
+    dominated = metrics.floor_dominated(cost, floor=floor).mean()
+    return FloorRow(
+        **dict(setting.summaries["disparity", one.proxy.name, k, floor]),
+        floor=floor,
+        n_positive_seeds=int((values > 0).sum()) if np.isfinite(values).all() else None,
+        floor_dominated_share=float(dominated) if np.isfinite(cost).all() else None,
+    )
+
+
+def _slope(setting: Setting, one: Measured, k: int) -> float | None:
+    """Least-squares slope of log |mean disparity| against log floor; -1 is all floor."""
+    floors, name = setting.plan.floors, one.proxy.name
+    means = [setting.summaries["disparity", name, k, floor].mean for floor in floors]
+    known = [abs(mean) for mean in means if mean]
+    if len(known) < len(floors) or len(floors) < 2:
+        return None
+    x, y = np.log(floors), np.log(known)
+    x = x - x.mean()
+    return float((x * (y - y.mean())).sum() / (x * x).sum())
+
+
+def _sign_limit(setting: Setting, k: int, pair: Pair) -> float | None:
+    """Floor above which the sign turns, where the worse-off group has the higher rate."""
+    one, evidence = setting.measured, setting.evidence
+    if one.received is None or one.exposed is None:
+        return None
+    better, worse = pair if evidence.cross[k] > 0 else pair[::-1]
+    rate = one.received.value
+    if not evidence.resolved[worse] or rate[worse] <= rate[better]:
+        return None
+    return float(one.exposed.value[worse] * rate[better] / rate[worse])
