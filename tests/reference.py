@@ -10,7 +10,7 @@ from math import comb
 import numpy as np
 from scipy import stats
 
-from pcer.release.format import Confusion, Release
+from pcer.release.format import Confusion, Release, Run
 
 
 def accuracy(table: Confusion) -> float:
@@ -64,19 +64,40 @@ def sample_variance(values: list[float]) -> float:
 
 
 def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[float, float]:
-    """Cost estimate of a group: runs of one split averaged first."""
-    by_split: dict[object, list[tuple[float, float]]] = {}
+    """Cost of a group, runs of one split averaged first, and its error for people like these."""
+    by_split: dict[object, list[tuple[float, float, float]]] = {}
+    sizes = []
     for run in release.runs:
         if run.epsilon == epsilon:
-            tables = run.groups[name]
-            luck, variance = split_luck(tables.train, tables.test)
-            x = accuracy(tables.train) - accuracy(tables.test) - luck
-            by_split.setdefault(run.split, []).append((x, variance))
-    xs = [mean([x for x, _ in rows]) for rows in by_split.values()]
-    variance = mean([mean([v for _, v in rows]) for rows in by_split.values()])
-    if len(xs) > 1:
-        variance = max(variance, sample_variance(xs))
-    return mean(xs), math.sqrt(variance / len(xs))
+            train, test = run.groups[name].train, run.groups[name].test
+            luck, variance = split_luck(train, test)
+            x = accuracy(train) - accuracy(test) - luck
+            u = rate_variance(accuracy(train), train.n) + rate_variance(accuracy(test), test.n)
+            by_split.setdefault(run.split, []).append((x, variance, u))
+            sizes.append(train.n + test.n)
+    xs, vs, us = ([mean([row[k] for row in rows]) for rows in by_split.values()] for k in range(3))
+    cost = mean(xs)
+    people = rate_variance(cost, mean(sizes))
+    return cost, math.sqrt(cost_variance(xs, max(mean(vs), mean(us)), people))
+
+
+def memorised_p(release: Release, epsilon: float | None, name: str) -> float | None:
+    """Exact p-value from each split's lowest-numbered seed; None where nothing can vary."""
+    first: dict[object, Run] = {}
+    for run in sorted(release.runs, key=lambda run: run.seed):
+        if run.epsilon == epsilon:
+            first.setdefault(run.split, run)
+    strata: list[Stratum] = []
+    for run in first.values():
+        train, test = run.groups[name].train, run.groups[name].test
+        for hit, miss, test_hit, test_miss in (
+            (train.tp, train.fn, test.tp, test.fn),
+            (train.tn, train.fp, test.tn, test.fp),
+        ):
+            total = hit + miss + test_hit + test_miss
+            strata.append((total, hit + miss, hit + test_hit, hit))
+    varies = [n for n in strata if 0 < n[1] < n[0] and 0 < n[2] < n[0]]
+    return convolved_tail([n for n in strata if n[0]]) if varies else None
 
 
 def holm(p_values: list[float]) -> list[float]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pcer.auditing.inference import cross_product
-from pcer.auditing.measure import SplitMeans, by_split, cost_estimate
+from pcer.auditing.file import Plan
+from pcer.auditing.inference import alarms, compare_pairs, make_tests
+from pcer.auditing.measure import by_split, measure_panel
+from pcer.release import Panel, PooledExposures
 from pcer.statistics import detectable, holm, two_sided_p, upper_p
 from tests import reference
 
@@ -48,27 +52,121 @@ def test_runs_of_one_split_are_averaged_first():
     assert by_split(values, np.array([0, 0, 1])).tolist() == [[2.0], [10.0]]
 
 
-def test_error_is_the_larger_of_closed_form_and_spread():
-    cost = np.array([[0.1, 0.1], [0.3, 0.1]])
-    means = SplitMeans(cost=cost, variance=np.array([0.001, 0.004]), benefit=np.ones((2, 2)))
-    estimate = cost_estimate(means)
-    assert estimate.value == pytest.approx([0.2, 0.1])
-    assert estimate.standard_error == pytest.approx([np.sqrt(0.02 / 2), np.sqrt(0.004 / 2)])
-
-
-def test_cross_product_by_hand():
-    means = SplitMeans(
-        cost=np.array([[0.01, 0.03]]),
-        variance=np.array([0.0004, 0.0009]),
-        benefit=np.array([[0.5, 0.2]]),
+def measured(cost, variance, benefit, covariance=np.nan):
+    """A pooled cost of two groups of 10,000 records with these errors, and ten splits' benefit."""
+    n = np.full((10, 2), 5_000.0)
+    pooled = PooledExposures(
+        value=np.array(cost),
+        standard_error=np.sqrt(variance),
+        benefit_covariance=np.full(2, covariance),
+        n_records=np.full(2, 10_000.0),
     )
-    value, error = cross_product(means, 0, 1)
-    assert value == pytest.approx(0.5 * 0.03 - 0.2 * 0.01)
-    assert error == pytest.approx(np.sqrt(0.25 * 0.0009 + 0.04 * 0.0004))
+    panel = Panel(
+        epsilon=np.inf,
+        seeds=tuple(range(10)),
+        group_names=("a", "b"),
+        split=np.arange(10),
+        train=None,
+        test=None,
+        train_accuracy=np.full((10, 2), 0.8),
+        test_accuracy=np.full((10, 2), 0.8),
+        positive_rate=np.tile(benefit, (10, 1)),
+        n_train=n,
+        n_test=n,
+        exposure={},
+        pooled={"paired_gap": pooled},
+    )
+    return measure_panel(panel, Plan(), "paired_gap")
+
+
+@pytest.mark.parametrize("covariance", [0.0, -1e-6])
+def test_cross_product_by_hand(covariance):
+    one = measured([0.01, 0.03], [0.0004, 0.0009], [0.5, 0.2], covariance)
+    found = compare_pairs(one, ((0, 1),)).cross
+    received = [reference.rate_variance(r, 1 / (1 / 1e4 + 1e-4 / 10)) for r in (0.5, 0.2)]
+    sides = [
+        {
+            "benefit": r,
+            "cost": c,
+            "benefit_variance": v,
+            "cost_variance": w,
+            "covariance": covariance,
+        }
+        for r, c, v, w in zip((0.5, 0.2), (0.01, 0.03), received, (0.0004, 0.0009), strict=True)
+    ]
+    assert found.value == pytest.approx(0.5 * 0.03 - 0.2 * 0.01)
+    assert found.error**2 == pytest.approx(reference.cross_variance(*sides))
+
+
+def test_an_unknown_covariance_counts_as_the_worst():
+    known, unknown = (measured([0.01, 0.03], [4e-4, 9e-4], [0.5, 0.2], c) for c in (0.0, np.nan))
+    errors = [compare_pairs(one, ((0, 1),)).cross.error[0] for one in (known, unknown)]
+    assert errors[1] > errors[0]
 
 
 def test_unequal_rates_alone_make_no_cross_product():
-    means = SplitMeans(
-        cost=np.zeros((3, 2)), variance=np.full(2, 1e-4), benefit=np.tile([0.9, 0.1], (3, 1))
+    one = measured([0.0, 0.0], [1e-4, 1e-4], [0.9, 0.1], 0.0)
+    found = compare_pairs(one, ((0, 1),))
+    assert found.cross.value == 0
+    assert found.benefit.p_value < 1e-12
+
+
+def test_both_disadvantages_must_be_the_same_groups():
+    """The more exposed group is the better off: no double disadvantage, however sure both are."""
+    plan = {"outcome": "benefit", "random": True}
+    worse = make_tests([measured([0.01, 0.09], [1e-6, 1e-6], [0.5, 0.2])], ((0, 1),), **plan)
+    better = make_tests([measured([0.01, 0.09], [1e-6, 1e-6], [0.2, 0.5])], ((0, 1),), **plan)
+    assert (worse.double.tolist(), better.double.tolist()) == ([[1]], [[-1]])
+    assert worse.double_p < 1e-6
+    assert better.double_p == 1.0
+
+
+def test_shown_and_double_are_one_family():
+    found = make_tests(
+        [measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2])],
+        ((0, 1),),
+        outcome="benefit",
+        random=True,
     )
-    assert cross_product(means, 0, 1)[0] == 0
+    both = [found.cross_p_alone.item(), found.double_p_alone.item()]
+    assert [found.cross_p.item(), found.double_p.item()] == pytest.approx(reference.holm(both))
+
+
+def test_alarms_are_those_of_the_audit():
+    """Families of pairs among pseudo-groups: what each would be told alone."""
+    rng = np.random.default_rng(7)
+    costs, rates = rng.normal(0.03, 0.02, 40), rng.uniform(0.2, 0.6, 40)
+    one = measured(costs[:2], np.full(2, 1e-4), rates[:2])
+    panel = one.panel
+    n = np.full((10, 40), 5_000.0)
+    many = replace(
+        panel,
+        group_names=tuple(f"g{k}" for k in range(40)),
+        train_accuracy=np.full((10, 40), 0.8),
+        test_accuracy=np.full((10, 40), 0.8),
+        positive_rate=np.tile(rates, (10, 1)),
+        n_train=n,
+        n_test=n,
+        pooled={
+            "paired_gap": PooledExposures(
+                value=costs,
+                standard_error=np.full(40, 0.01),
+                benefit_covariance=np.zeros(40),
+                n_records=np.full(40, 10_000.0),
+            )
+        },
+    )
+    pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
+    found = alarms([many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20)
+    for k, (i, j) in enumerate(pairs):
+        alone = make_tests(
+            [measured(costs[[i, j]], np.full(2, 1e-4), rates[[i, j]], 0.0)],
+            ((0, 1),),
+            outcome="benefit",
+            random=True,
+        )
+        assert found.shown[0, k] == alone.shown[0, 0]
+        who = alone.double[0, 0]
+        assert found.double[0, k] == (who if who < 0 else pairs[k][who])
+    assert found.shown.any()
+    assert (found.double >= 0).any()

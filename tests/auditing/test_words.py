@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 import pcer
 from pcer.auditing import (
-    Audit,
-    BudgetResult,
     Summary,
-    Verdict,
     bounds,
     decimals,
     plus_minus,
@@ -22,8 +19,7 @@ from pcer.auditing import (
     rate_plus_minus,
     signed,
 )
-from pcer.auditing.words import account
-from pcer.report.tables import rankings_table
+from pcer.report.tables import rankings_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,40 +69,14 @@ def test_what_is_written_is_the_rounded_number(value, places):
     assert near == pytest.approx(value, rel=0.005, abs=1e-300)
 
 
-def budget_with(audit: Audit, values: dict[str, float | None]) -> BudgetResult:
-    """The first budget, not resolved, with one cost and detectable cost in every group."""
-    groups = {
-        name: group.model_copy(
-            update={
-                "cost": group.cost.model_copy(update={"value": values["cost"]}),
-                "detectable_cost": values["detectable"],
-            }
-        )
-        for name, group in audit.budgets[0].groups.items()
-    }
-    verdict = {"verdict": Verdict.NOT_RESOLVED, "reason": None}
-    return audit.budgets[0].model_copy(update={**verdict, "groups": groups})
-
-
-def test_an_unknown_cost_is_not_told_as_0():
-    release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
-    audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
-    known = budget_with(audit, {"cost": -0.01, "detectable": 0.03})
-    unknown = budget_with(audit, {"cost": None, "detectable": None})
-    alone = account([unknown], audit.subject, audit.plan)[1]
-    assert alone.endswith("how small an effect would have gone unseen is not known.")
-    both = account([unknown, known], audit.subject, audit.plan)[1]
-    assert "an effect on fewer than about 3 people in 100 would probably have gone unseen." in both
-
-
 def test_a_correlation_of_nearly_0_has_no_minus():
     release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
     audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
-    (row,) = audit.comparison.correlations
-    nearly = audit.comparison.model_copy(
-        update={"correlations": [row.model_copy(update={"r": -0.001})]}
-    )
-    note = rankings_table(audit.model_copy(update={"comparison": nearly})).note
+    (compared,) = audit.comparisons
+    (row,) = compared.correlations
+    nearly = compared.model_copy(update={"correlations": [row.model_copy(update={"r": -0.001})]})
+    (table,) = rankings_tables(audit.model_copy(update={"comparisons": [nearly]}))
+    note = table.note
     assert "+0.00 (Other − African-American)" in note
 
 

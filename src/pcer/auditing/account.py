@@ -33,7 +33,7 @@ class Conclusion(NamedTuple):
     next_steps: list[str]
 
 
-class _Story(NamedTuple):
+class _Told(NamedTuple):
     """What the sentences are made of."""
 
     settings: Sequence[Setting]
@@ -71,7 +71,7 @@ def conclude(
         (k for k, budget in enumerate(budgets) if budget.verdict is verdict),
         key=lambda k: _largest_cost(budgets[k]),
     )
-    story = _Story(settings, budgets, subject, budgets[telling], telling)
+    story = _Told(settings, budgets, subject, budgets[telling], telling)
     return Conclusion(
         verdict=verdict,
         telling=telling,
@@ -82,7 +82,7 @@ def conclude(
     )
 
 
-def _headline(story: _Story) -> str:
+def _headline(story: _Told) -> str:
     told = story.told
     match told.verdict:
         case Verdict.DOUBLE_DISADVANTAGE:
@@ -115,7 +115,7 @@ def _headline(story: _Story) -> str:
     )
 
 
-def _double(story: _Story) -> str:
+def _double(story: _Told) -> str:
     names = story.told.worse_off
     worse = "fewer" if story.subject.outcome == "benefit" else "more"
     harm = "" if story.subject.outcome == "benefit" else ", which here are a harm"
@@ -127,7 +127,7 @@ def _double(story: _Story) -> str:
     )
 
 
-def _shown(story: _Story) -> str:
+def _shown(story: _Told) -> str:
     names = story.told.worse_off
     pairs = [pair for pair in story.told.pairs if pair.disparity_shown]
     less = "less benefit" if story.subject.outcome == "benefit" else "fewer positive predictions"
@@ -138,7 +138,7 @@ def _shown(story: _Story) -> str:
     )
 
 
-def _compared(story: _Story, pairs: Sequence[PairResult]) -> str:
+def _compared(story: _Told, pairs: Sequence[PairResult]) -> str:
     """Exposures of the groups of some pairs."""
     scale = story.proxy.scale
     groups = [(name, story.told.groups[name]) for name in _of_pairs(pairs)]
@@ -150,7 +150,7 @@ def _compared(story: _Story, pairs: Sequence[PairResult]) -> str:
     return scale.short.format(amount=listed(amounts))
 
 
-def _received(story: _Story, pairs: Sequence[PairResult]) -> str:
+def _received(story: _Told, pairs: Sequence[PairResult]) -> str:
     """Benefits of the groups of some pairs."""
     parts = [f"{_out_of_100([story.told], name)} in {name}" for name in _of_pairs(pairs)]
     return f"{listed(parts)} of 100 {_receive(story)}"
@@ -163,7 +163,7 @@ def _of_pairs(pairs: Sequence[PairResult]) -> list[str]:
     return list(dict.fromkeys(names))[:MOST_GROUPS_IN_A_SENTENCE]
 
 
-def _found(story: _Story) -> str:
+def _found(story: _Told) -> str:
     """What every resolved group's exposure is."""
     amounts = [
         f"{story.proxy.scale.hundredths(group.cost.value)} in {name}"
@@ -173,7 +173,7 @@ def _found(story: _Story) -> str:
     return story.proxy.scale.short.format(amount=listed(amounts[:MOST_GROUPS_IN_A_SENTENCE]))
 
 
-def _at_most(story: _Story) -> str:
+def _at_most(story: _Told) -> str:
     """The largest exposure that all limits together allow, over all settings."""
     limits = [
         group.cost.upper_limit_together
@@ -187,11 +187,11 @@ def _at_most(story: _Story) -> str:
     return f"; in every group it is at most {story.proxy.scale.amount(max(known))}"
 
 
-def _margin(story: _Story) -> str:
+def _margin(story: _Told) -> str:
     return f"{100 * (story.settings[0].plan.margin or math.nan):g}"
 
 
-def _account(story: _Story) -> Iterator[str]:
+def _account(story: _Told) -> Iterator[str]:
     """Tell what was found, for whom, and what was not looked at."""
     yield _outcomes(story)
     yield _privacy(story)
@@ -205,7 +205,7 @@ def _account(story: _Story) -> Iterator[str]:
     yield _not_measured(story.subject)
 
 
-def _outcomes(story: _Story) -> str:
+def _outcomes(story: _Told) -> str:
     subject = story.subject
     weight = "a benefit" if subject.outcome == "benefit" else "a harm"
     names = subject.groups[:MOST_GROUPS_IN_A_SENTENCE]
@@ -215,7 +215,7 @@ def _outcomes(story: _Story) -> str:
     return f"Out of 100 people, about {listed(parts)}{rest} {_receive(story)} (here {weight})."
 
 
-def _receive(story: _Story) -> str:
+def _receive(story: _Told) -> str:
     return {
         "positive_rate": "receive a positive prediction",
         "true_positive_rate": "are predicted positive, counted among those who qualify",
@@ -223,7 +223,7 @@ def _receive(story: _Story) -> str:
     }[story.settings[0].plan.benefit]
 
 
-def _privacy(story: _Story) -> str:
+def _privacy(story: _Told) -> str:
     told, scale = story.told, story.proxy.scale
     if not any(group.resolved for group in told.groups.values()):
         reason = f": {told.reason}" if told.reason else ""
@@ -240,7 +240,7 @@ def _privacy(story: _Story) -> str:
     return f"At {story.where}, {words}{unclear if len(found) < len(told.groups) else ''}."
 
 
-def _balance(story: _Story) -> str:
+def _balance(story: _Told) -> str:
     told, subject = story.told, story.subject
     lower = list(dict.fromkeys(p.lower_ratio for p in told.pairs if p.lower_ratio))
     good = "benefit" if subject.outcome == "benefit" else "positive predictions"
@@ -270,7 +270,7 @@ def _driven(told: BudgetResult) -> str:
     return listed([words[driver] for driver in drivers])
 
 
-def _difference_limit(story: _Story) -> str:
+def _difference_limit(story: _Told) -> str:
     """The most by which exposures can differ, over the pairs of the setting."""
     limits = [pair.exposure.upper_limit_together for pair in story.told.pairs]
     known = [limit for limit in limits if limit is not None]
@@ -290,7 +290,7 @@ def _not_measured(subject: AuditSubject) -> str:
 
 
 def _trust(
-    story: _Story,
+    story: _Told,
     costs: Sequence[CostStory],
     findings: Sequence[Finding],
     family_p: float | None,
@@ -316,7 +316,7 @@ def _trust(
         yield f"Too few people to tell anything by this cost: {listed(few)}."
 
 
-def _coin_flips(story: _Story) -> str:
+def _coin_flips(story: _Told) -> str:
     flips = [pair.coin_flips for pair in story.told.pairs if pair.coin_flips is not None]
     if not flips:
         return "The release does not say how often coin-flip attributes would raise an alarm here."
@@ -342,7 +342,7 @@ def _alarms(cost: CostStory) -> bool:
     return is_beyond and bool(cost.lower_ratio or cost.double_disadvantage)
 
 
-def _next_steps(story: _Story) -> Iterator[str]:
+def _next_steps(story: _Told) -> Iterator[str]:
     yield story.told.advice
     more = more_would_show(story.settings[story.telling], story.told)
     if more is not None:
@@ -352,7 +352,7 @@ def _next_steps(story: _Story) -> Iterator[str]:
         yield private
 
 
-def _less_exposed(story: _Story) -> str | None:
+def _less_exposed(story: _Told) -> str | None:
     """What the budget of least exposure would change, where the told one exposes people."""
     told, scale = story.told, story.proxy.scale
     others = [one for one in story.budgets if one.model == told.model and one.budget < told.budget]

@@ -31,7 +31,7 @@ from pcer.release import Outcome, Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
 
 
-class Difference(NamedTuple):
+class PairDifference(NamedTuple):
     """Of every pair, second minus first, its error for people like these, and its p-value."""
 
     value: FloatArray
@@ -39,13 +39,13 @@ class Difference(NamedTuple):
     p_value: FloatArray
 
     @classmethod
-    def of(cls, value: FloatArray, variance: FloatArray) -> Difference:
+    def of(cls, value: FloatArray, variance: FloatArray) -> PairDifference:
         """Estimate over error; p is 1 where the error is 0."""
         error = np.sqrt(variance)
         return cls(value, error, two_sided_p(value, error))
 
     @classmethod
-    def unknown(cls, n_pairs: int) -> Difference:
+    def unknown(cls, n_pairs: int) -> PairDifference:
         """Where there is nothing to compare."""
         return cls(*(np.full(n_pairs, np.nan) for _ in range(3)))
 
@@ -53,9 +53,9 @@ class Difference(NamedTuple):
 class PairTests(NamedTuple):
     """Unadjusted tests of one setting's pairs."""
 
-    exposure: Difference
-    benefit: Difference
-    cross: Difference
+    exposure: PairDifference
+    benefit: PairDifference
+    cross: PairDifference
     """L = R_i c_j - R_j c_i; positive: the second group has the lower ratio."""
 
 
@@ -201,7 +201,7 @@ def alarms(
 
 def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
-    nothing = Difference.unknown(len(pairs))
+    nothing = PairDifference.unknown(len(pairs))
     first, second = np.array(pairs, dtype=np.int64).T
     told = one.told[first] & one.told[second]
     benefit = nothing if one.received is None else _benefits(one.received, first, second)
@@ -211,7 +211,7 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     pooled = pooled_cost(sides[0].value, sides[1].value, sides[0].n, sides[1].n)
     tested = [cost_in_tests(side.value, pooled) for side in sides]
     variances = [side.variance_at(cost) for side, cost in zip(sides, tested, strict=True)]
-    exposure = Difference.of(sides[1].value - sides[0].value, variances[0] + variances[1])
+    exposure = PairDifference.of(sides[1].value - sides[0].value, variances[0] + variances[1])
     cross = nothing
     if one.received is not None:
         received = one.received.only(first), one.received.only(second)
@@ -219,16 +219,16 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     return PairTests(_where(told, exposure), benefit, _where(told, cross))
 
 
-def _benefits(received: Received, first: IntArray, second: IntArray) -> Difference:
+def _benefits(received: Received, first: IntArray, second: IntArray) -> PairDifference:
     variance = received.variance[first] + received.variance[second]
-    return Difference.of(received.value[second] - received.value[first], variance)
+    return PairDifference.of(received.value[second] - received.value[first], variance)
 
 
 def _cross(
     exposed: tuple[Exposed, Exposed],
     received: tuple[Received, Received],
     tested: Sequence[FloatArray],
-) -> Difference:
+) -> PairDifference:
     """R_i c_j - R_j c_i with the errors of all four, and at least its spread over splits.
 
     Cross-multiplied, so that without memorisation both products are 0 whatever the rates.
@@ -237,10 +237,10 @@ def _cross(
     closed, value = cross_variance(*whole), cross_product(*whole)
     one, other = exposed
     if not one.is_counted or one.n_splits < 2:
-        return Difference.of(value, closed)
+        return PairDifference.of(value, closed)
     lasting = [_lasting(*side) for side in zip(exposed, received, tested, strict=True)]
     products = received[0].per_split * other.per_split - received[1].per_split * one.per_split
-    return Difference.of(value, at_least_spread(closed, products, cross_variance(*lasting)))
+    return PairDifference.of(value, at_least_spread(closed, products, cross_variance(*lasting)))
 
 
 def _whole(exposed: Exposed, received: Received, tested: FloatArray) -> OneSide:
@@ -268,15 +268,15 @@ def _lasting(exposed: Exposed, received: Received, tested: FloatArray) -> OneSid
     )
 
 
-def _where(told: BoolArray, difference: Difference) -> Difference:
-    return Difference(*(np.where(told, part, np.nan) for part in difference))
+def _where(told: BoolArray, difference: PairDifference) -> PairDifference:
+    return PairDifference(*(np.where(told, part, np.nan) for part in difference))
 
 
-def _stacked(tests: Sequence[PairTests], name: str, usable: float) -> Difference:
+def _stacked(tests: Sequence[PairTests], name: str, usable: float) -> PairDifference:
     """One comparison of all settings, arrays (setting, pair)."""
     rows = [getattr(one, name) for one in tests]
     value, error, p = (np.stack(part) for part in zip(*rows, strict=True))
-    return Difference(value, error, p * usable)
+    return PairDifference(value, error, p * usable)
 
 
 def _resolved_of(measured: Sequence[Measured], pairs: tuple[Pair, ...], n_groups: int) -> BoolArray:
@@ -294,7 +294,7 @@ def _worse_resolved(cross: FloatArray, resolved: BoolArray, pairs: tuple[Pair, .
     return np.asarray(np.where(cross > 0, resolved[:, second], resolved[:, first]))
 
 
-def _double_p(exposure: Difference, benefit: Difference, outcome: Outcome) -> FloatArray:
+def _double_p(exposure: PairDifference, benefit: PairDifference, outcome: Outcome) -> FloatArray:
     """The larger of two p-values; 1 where the more exposed group is the better off."""
     worse = benefit.value if outcome == "harm" else -benefit.value
     both = double_p(exposure.p_value, benefit.p_value)

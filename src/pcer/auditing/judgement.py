@@ -19,10 +19,10 @@ NOTHING_VARIES = (
 )
 NO_BENEFIT = "what the groups receive is not given, so that no ratio can be formed"
 
-Judged = tuple[BudgetVerdict, str | None]
+Ruling = tuple[BudgetVerdict, str | None]
 
 
-def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Judged:
+def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Ruling:
     """The verdict of a setting, and its reason where something is missing or speaks against it."""
     unusable = _unusable(setting, findings, random=random)
     if unusable is not None:
@@ -41,7 +41,7 @@ def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Jud
     return Verdict.NO_DISPARITY_SHOWN, _why_capped(setting)
 
 
-def _unusable(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Judged | None:
+def _unusable(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Ruling | None:
     """Where no test can be made, or none may be believed."""
     one = setting.measured
     if one.exposed is None:

@@ -1,8 +1,8 @@
-"""From one setting's panel and the plan to arrays: benefit, cost, what tests need, summaries."""
+"""From one setting's panel and the plan to arrays: benefit, cost, and what tests need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +18,8 @@ from pcer.auditing.exact import (
     strata_of_counts,
     strata_of_rates,
 )
-from pcer.auditing.file import SHARPEST, NullPicture, Plan, Summary
-from pcer.auditing.null import SplitLuck, draw_differences, luck_of_strata
+from pcer.auditing.file import SHARPEST, Plan
+from pcer.auditing.null import SplitLuck, luck_of_strata
 from pcer.auditing.people import (
     auc_people_part,
     balanced_people_part,
@@ -34,14 +34,9 @@ from pcer.auditing.people import (
 from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release import GAP, PROXIES, Panel, Proxy, carried_costs, proxies, proxy_named
-from pcer.statistics import bootstrap_sums, generator, percentile_interval, upper_p
+from pcer.statistics import upper_p
 
-ColumnKey = tuple[object, ...]
-"""What is summarised over seeds: a quantity's name, and the group, pair or floor it is of."""
 Pair = tuple[int, int]
-
-OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
-"""What a stream of random numbers is for."""
 
 LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
@@ -184,7 +179,7 @@ class Measured:
             return np.full(len(groups), np.nan)
         found = memorised(Strata(*(part[..., groups] for part in self.strata)))
         clumps = self.inflation[groups]
-        p = upper_p(found.excess, np.sqrt(found.variance * clumps))
+        p = np.maximum(upper_p(found.excess, np.sqrt(found.variance * clumps)), SMALLEST_P)
         return np.where(np.isnan(found.p_value) | (clumps == 1.0), found.p_value, p)
 
     @property
@@ -265,107 +260,6 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
         sizes = np.concatenate([panel.n_train + panel.n_test for panel in panels]).mean(axis=0)
         reference = 0 if np.isnan(sizes).any() else int(np.argmax(sizes))
     return tuple((reference, other) for other in range(len(names)) if other != reference)
-
-
-def summarise(
-    columns: Mapping[ColumnKey, FloatArray], plan: Plan, *, panel: Panel
-) -> dict[ColumnKey, Summary]:
-    """Mean, standard deviation and bootstrap interval of every column over seeds.
-
-    One resampling serves all columns. A column with a NaN has no summary; one seed no interval.
-    """
-    values = np.stack(list(columns.values()), axis=1)
-    n_seeds = len(values)
-    mean, std, ci = values.mean(axis=0), None, None
-    if n_seeds > 1:
-        std = values.std(axis=0, ddof=1)
-        rng = _stream(plan, OVER_SEEDS, panel)
-        draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
-        ci = percentile_interval(draws, confidence_level=plan.confidence_level)
-    return {
-        key: Summary(
-            mean=number(mean[k]),
-            std=None if std is None else number(std[k]),
-            ci=None if ci is None else interval(ci[:, k]),
-        )
-        for k, key in enumerate(columns)
-    }
-
-
-def pooled_disparity(
-    measured: Measured, pair: Pair, plan: Plan
-) -> tuple[float | None, tuple[float, float] | None]:
-    """Disparity of pooled rate over pooled cost, with a bootstrap interval over splits."""
-    if measured.exposed is None or measured.received is None:
-        return None, None
-    weight = benefit_of(measured.panel, plan)[1]
-    share = by_split(
-        np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), measured.panel.split
-    )
-    cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
-    if n_splits != len(share):
-        share = share.mean(axis=0, keepdims=True)
-    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)
-
-    def disparity(sums: FloatArray) -> FloatArray:
-        rate = sums[..., 0, :] / sums[..., 1, :]
-        ratio = metrics.pcer(rate, sums[..., 2, :] / n_splits, floor=plan.floor)
-        return np.asarray(ratio[..., pair[0]] - ratio[..., pair[1]])
-
-    value = number(disparity(parts.sum(axis=0)))
-    if n_splits < 2:
-        return value, None
-    rng = _stream(plan, OVER_SPLITS, measured.panel)
-    draws = disparity(bootstrap_sums(parts, resamples=plan.resamples, rng=rng))
-    return value, interval(percentile_interval(draws, confidence_level=plan.confidence_level))
-
-
-@dataclass(frozen=True, kw_only=True)
-class NullDraws:
-    """Means over seeds if nothing was memorised, one per draw."""
-
-    gap: FloatArray
-    """(draw, group)."""
-    disparity: FloatArray
-    """(draw, pair)."""
-
-    def gap_picture(self, group: int, plan: Plan) -> NullPicture:
-        """Mean and interval of a group's mean gap."""
-        return _picture(self.gap[:, group], plan)
-
-    def disparity_picture(self, pair: int, plan: Plan) -> NullPicture:
-        """Mean and interval of a pair's mean disparity."""
-        return _picture(self.disparity[:, pair], plan)
-
-
-def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDraws | None:
-    """Draw what the gap and the disparity would be without memorisation, rates as observed.
-
-    Runs of one split share its draw, so that many runs of one split are not taken for many
-    splits. Only a cost from counts has such a picture.
-    """
-    panel = measured.panel
-    known = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
-    if not (measured.proxy.is_from_counts and panel.has_sizes and known):
-        return None
-    luck = _luck(panel)
-    rng = _stream(plan, NULL_DRAWS, panel)
-    n_groups = len(panel.group_names)
-    luck_of_split: dict[int, FloatArray] = {}
-    gap = np.zeros((plan.null_draws, n_groups))
-    disparity = np.zeros((plan.null_draws, len(pairs)))
-    first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    for seed, split in enumerate(panel.split.tolist()):
-        mean, scale = luck.mean[seed], np.sqrt(luck.variance[seed])
-        if split not in luck_of_split:
-            uniforms = rng.random((2, plan.null_draws, n_groups))
-            difference = draw_differences(*_tables_of(panel, seed), uniforms=uniforms)
-            luck_of_split[split] = _standardise(difference - mean, scale)
-        drawn = np.maximum(mean + scale * luck_of_split[split], 0.0)
-        ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
-        gap += drawn
-        disparity += ratio[:, first] - ratio[:, second]
-    return NullDraws(gap=gap / len(panel.seeds), disparity=disparity / len(panel.seeds))
 
 
 def number(value: float | FloatArray) -> float | None:
@@ -491,7 +385,7 @@ def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | No
     difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
     if not np.isfinite(difference).all():
         return None, "some group's accuracy is withheld in some model"
-    luck = _luck(panel)
+    luck = luck_of(panel)
     null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
     n_train, n_test = panel.n_train / clumps, panel.n_test / clumps
     records = record_variance(panel.train_accuracy, panel.test_accuracy, n_train, n_test)
@@ -557,41 +451,9 @@ def _at_least_spread(closed: FloatArray, per_split: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(closed, per_split.var(axis=0, ddof=1)))
 
 
-def _luck(panel: Panel) -> SplitLuck:
+def luck_of(panel: Panel) -> SplitLuck:
     """By label where a table has counts; of rates, with one stratum for the whole group."""
     return luck_of_strata(_all_strata(panel))
-
-
-def _stream(plan: Plan, purpose: int, panel: Panel) -> np.random.Generator:
-    return generator(plan.rng, purpose=purpose, epsilon=panel.epsilon, model=panel.model)
-
-
-def _tables_of(panel: Panel, seed: int) -> tuple[Counts, Counts]:
-    """One run's counts; of rates the nearest whole numbers, as one stratum."""
-    tables = (panel.n_train, panel.train_accuracy), (panel.n_test, panel.test_accuracy)
-    train, test = (_one_stratum(n[seed], rate[seed]) for n, rate in tables)
-    if panel.train is not None and panel.test is not None:
-        known = np.isfinite(panel.train.n[seed] + panel.test.n[seed])
-        counts = ((panel.train, train), (panel.test, test))
-        train, test = (
-            Counts(*(np.where(known, a[seed], b) for a, b in zip(have, rest, strict=True)))
-            for have, rest in counts
-        )
-    return train, test
-
-
-def _one_stratum(n: FloatArray, rate: FloatArray) -> Counts:
-    right, none = np.rint(n * rate), np.zeros_like(n)
-    return Counts(tp=right, fp=none, tn=none, fn=n - right)
-
-
-def _standardise(deviation: FloatArray, scale: FloatArray) -> FloatArray:
-    return np.divide(deviation, scale, out=np.zeros_like(deviation), where=scale > 0)
-
-
-def _picture(draws: FloatArray, plan: Plan) -> NullPicture:
-    low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
-    return NullPicture(mean=float(draws.mean()), interval=(float(low), float(high)))
 
 
 def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:

@@ -28,16 +28,10 @@ from pcer.auditing.file import (
     Summary,
 )
 from pcer.auditing.inference import Evidence
-from pcer.auditing.measure import (
-    ColumnKey,
-    Measured,
-    NullDraws,
-    Pair,
-    number,
-    pooled_disparity,
-)
+from pcer.auditing.measure import Measured, Pair, number
 from pcer.auditing.null import noise_level
 from pcer.auditing.people import cost_limit, difference_limit, equivalence_p, limit_quantile
+from pcer.auditing.summaries import ColumnKey, NullDraws, pooled_disparity
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Outcome, Placebo
 from pcer.statistics import (
@@ -248,7 +242,8 @@ def _limit(one: Measured, g: int, value: float, error: float, level: float, n: i
     z = limit_quantile(n_limits=n, confidence_level=level)
     limit = float(cost_limit(np.array(value), np.array(error), z=z))
     hidden = float(one.hidden_limit(1 - (1 - level) / n)[g])
-    return number(limit if math.isnan(hidden) else max(limit, hidden))
+    held = limit if math.isnan(hidden) else max(limit, hidden)
+    return number(min(held, one.proxy.scale.largest))
 
 
 def _noise_level(setting: Setting, g: int) -> float | None:

@@ -27,15 +27,7 @@ from pcer.auditing.file import (
 )
 from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.judgement import judge
-from pcer.auditing.measure import (
-    Measured,
-    Pair,
-    draw_null,
-    measure_costs,
-    pairs_of,
-    require_available,
-    summarise,
-)
+from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
 from pcer.auditing.results import (
     Setting,
     adjusted_equivalence,
@@ -46,6 +38,7 @@ from pcer.auditing.results import (
     published_budget,
     shared_columns,
 )
+from pcer.auditing.summaries import draw_null, summarise
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels
 from pcer.statistics import SIGNIFICANCE, holm

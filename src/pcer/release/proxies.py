@@ -6,6 +6,7 @@ is). A release may carry any other, from any tool: it is audited alike and told 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,16 +21,20 @@ class Scale:
         short: an amount in few words, ``{amount}`` being ``hundredths`` of it.
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
+        largest: the most that such a cost can be.
     """
 
     unit: str
     told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
     short: str = "{amount} hundredths"
     is_advantage: bool = False
+    largest: float = math.inf
 
     def hundredths(self, cost: float) -> str:
         """A cost in hundredths; of an attacker, how often out of 100 he is right."""
-        return f"{50 + 100 * cost:z.1f}" if self.is_advantage else f"{100 * cost:z.2g}"
+        if self.is_advantage:
+            return f"{50 + 100 * cost:z.1f}"
+        return f"{100 * cost:z.2g}" if abs(cost) < 0.1 else f"{100 * cost:z.0f}"
 
     def amount(self, cost: float) -> str:
         """A cost in few words.
@@ -47,6 +52,7 @@ def _advantage(unit: str, question: str) -> Scale:
         "guessing gives 50: {found}",
         short="{amount} of 100 guesses right",
         is_advantage=True,
+        largest=0.5,
     )
 
 
@@ -55,12 +61,14 @@ ACCURACY = Scale(
     told="having been in the training data makes the model right for about this many more people "
     "out of 100: {found}",
     short="{amount} more in 100 right",
+    largest=1.0,
 )
 PROBABILITY = Scale(
     unit="difference of probabilities",
     told="having been in the training data raises the model's confidence in a person's true label "
     "by about this many hundredths: {found}",
     short="{amount} hundredths more confident",
+    largest=1.0,
 )
 BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")

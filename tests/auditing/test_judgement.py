@@ -1,0 +1,325 @@
+"""Verdicts on worlds whose answer is known: what caps them, what they say, and what they do not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import pcer
+from pcer.release import Release, parse_release
+from tests.simulate import World, simulate
+
+QUICK = pcer.Plan(resamples=20, null_draws=5)
+UNEQUAL = World(
+    sizes=(10_000, 10_000),
+    label_shares=(0.527, 0.2),
+    right=[(0.95, 0.6)] * 2,
+    gaps=(0.005, 0.05),
+    n_seeds=10,
+)
+
+
+@pytest.fixture(scope="module")
+def unequal() -> Release:
+    """Group g1 is memorised more and receives less."""
+    return simulate(UNEQUAL, np.random.default_rng(0))
+
+
+def changed(release: Release, **fields: object) -> Release:
+    return parse_release({**json.loads(release.to_json()), "version": 2, **fields}, file="changed")
+
+
+def with_placebo(release: Release, **row: object) -> Release:
+    said = {
+        "epsilon": None,
+        "proxy": "overfitting_gap",
+        "groups": ["g0", "g1"],
+        "n_draws": 200,
+        "n_shown": 9,
+        "n_double": 4,
+        "p_value": 0.001,
+    }
+    return changed(release, placebo=[{**said, **row}])
+
+
+def four_rows() -> Release:
+    table = {"train": {"tp": 1, "fp": 0, "tn": 0, "fn": 0}, "test": {"tp": 1} | EMPTY}
+    return one_run({"a": table, "b": table})
+
+
+EMPTY = {"fp": 0, "tn": 0, "fn": 0}
+
+
+def one_run(groups: dict[str, object]) -> Release:
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 2,
+            "subject": {
+                "dataset": "d",
+                "attribute": "x",
+                "groups": list(groups),
+                "outcome": "benefit",
+            },
+            "training": {"split_kind": "random"},
+            "runs": [{"epsilon": None, "seed": 0, "split": "s", "groups": groups}],
+        },
+        file="one run",
+    )
+
+
+def right(n: int, *, wrong: int = 0) -> dict[str, int]:
+    return {"tp": n // 2, "fp": 0, "tn": n - n // 2 - wrong, "fn": wrong}
+
+
+def test_one_error_in_the_test_part_is_no_finding():
+    """Of 100 people one was classified wrong, and he was in the test part: chance 1 in 10."""
+    lucky = {"train": right(90), "test": {"tp": 4, "fp": 1, "tn": 5, "fn": 0}}
+    plain = {"train": right(90, wrong=1), "test": right(10, wrong=1)}
+    audit = pcer.audit(one_run({"lucky": lucky, "plain": plain}), QUICK)
+    assert audit.budgets[0].groups["lucky"].p_value_alone == pytest.approx(0.1, abs=0.03)
+    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+
+
+@pytest.mark.parametrize("release", [four_rows()], ids=["4 rows"])
+def test_data_that_can_show_nothing_are_insufficient(release):
+    audit = pcer.audit(release, QUICK)
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    assert "nobody was classified wrong, or everybody was" in audit.headline
+    group = audit.budgets[0].groups["a"]
+    assert group.detectable_cost is None
+    assert group.noise_level is None
+    assert group.cost.upper_limit > 0.5
+
+
+def test_a_perfect_model_is_told_with_the_limit_that_it_gives():
+    table = {"train": right(7_000), "test": right(3_000)}
+    audit = pcer.audit(one_run({"a": table, "b": table}), QUICK)
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    limit = audit.budgets[0].groups["a"].cost.upper_limit
+    assert 3 / 3_000 <= limit + 1e-5 < 0.01
+    assert "in every group it is at most" in audit.headline
+
+
+def test_coin_flips_that_alarm_too_take_the_alarm_back(unequal):
+    assert pcer.audit(with_placebo(unequal), QUICK).verdict.is_alarm
+    many = pcer.audit(with_placebo(unequal, n_shown=19, n_double=19), QUICK)
+    assert many.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert "19 of 200 coin-flip attributes raise this alarm, too" in many.headline
+    assert many.worse_off == []
+    assert many.budgets[0].pairs[0].capped is not None
+    assert pcer.audit(with_placebo(unequal, n_shown=18, n_double=18), QUICK).verdict.is_alarm
+
+
+def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
+    audit = pcer.audit(with_placebo(unequal, n_double=19), QUICK)
+    assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
+    assert audit.budgets[0].double_disadvantage == []
+    assert "Of 200 coin-flip attributes, 9 raised this alarm." in audit.trust
+
+
+def test_permuted_labels_take_the_alarm_back(unequal):
+    audit = pcer.audit(with_placebo(unequal, p_value=0.06), QUICK)
+    assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert "groups drawn by lot among the same people differ as much" in audit.headline
+
+
+def test_a_release_without_coin_flips_says_so(unequal):
+    assert any("does not say how often coin-flip" in one for one in pcer.audit(unequal).trust)
+
+
+def test_double_disadvantage_needs_no_floor(unequal):
+    audit = pcer.audit(unequal, QUICK.model_copy(update={"floor": 0.5}))
+    assert audit.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
+    assert "g1" in audit.headline
+    assert any("g1 bears both" in one for one in audit.account)
+
+
+def attribute(release: Release, name: str, digest: str | None) -> Release:
+    tree = json.loads(release.to_json())
+    tree["subject"]["attribute"] = name
+    return changed(release, subject=tree["subject"], provenance={"data_digest": digest})
+
+
+def weak() -> Release:
+    """An alarm that just passes alone."""
+    world = World(
+        sizes=(4_000, 4_000),
+        label_shares=(0.4, 0.4),
+        right=[(0.9, 0.6)] * 2,
+        gaps=(0.01, 0.042),
+        n_seeds=4,
+    )
+    for seed in range(100):
+        found = simulate(world, np.random.default_rng(seed))
+        audit = pcer.audit(found, QUICK)
+        p = audit.budgets[0].pairs[0].cross_product.p_value
+        if audit.verdict.is_alarm and 0.02 < p <= 0.05:
+            return found
+    raise AssertionError("no such release among 100")
+
+
+def test_attributes_of_the_same_records_are_judged_together():
+    found, other = weak(), simulate(UNEQUAL_NOT, np.random.default_rng(1))
+    alone = pcer.audit(attribute(found, "sex", "d"), QUICK)
+    family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
+    together = pcer.audit(family, QUICK)
+    assert alone.verdict.is_alarm
+    assert together[0].verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert "judged together with the other attributes" in together[0].headline
+    assert together[0].family == sorted(one.sha256 for one in family)
+    p = min(alone.budgets[0].pairs[0].cross_product.p_value, 1.0)
+    assert together[0].family_p == pytest.approx(5 * p)
+    assert together[0].budgets[0].pairs[0].cross_product == alone.budgets[0].pairs[0].cross_product
+    apart = [attribute(found, "sex", "d"), attribute(other, "x", "e"), attribute(other, "y", None)]
+    assert pcer.audit(apart, QUICK)[0].family_p is None
+    named = pcer.audit(apart[0], QUICK, family=family[1:])
+    assert named.to_tree() == together[0].to_tree()
+
+
+UNEQUAL_NOT = World(
+    sizes=(4_000, 4_000),
+    label_shares=(0.4, 0.4),
+    right=[(0.9, 0.6)] * 2,
+    gaps=(0.02, 0.02),
+    n_seeds=4,
+)
+
+
+def test_a_margin_makes_equality_a_verdict():
+    release = simulate(
+        World(
+            sizes=(30_000, 30_000),
+            label_shares=(0.4, 0.4),
+            right=[(0.9, 0.6)] * 2,
+            gaps=(0.02, 0.02),
+            n_seeds=10,
+        ),
+        np.random.default_rng(3),
+    )
+    wide, narrow = (
+        pcer.audit(release, QUICK.model_copy(update={"margin": m})) for m in (0.02, 1e-3)
+    )
+    assert wide.verdict is pcer.Verdict.EQUAL_WITHIN_MARGIN
+    assert "equal within 2 hundredths" in wide.headline
+    assert narrow.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert pcer.audit(release, QUICK).budgets[0].pairs[0].equivalence is None
+
+
+def test_a_shown_disparity_is_not_equal_within_a_margin(unequal):
+    assert pcer.audit(unequal, QUICK.model_copy(update={"margin": 0.9})).verdict.is_alarm
+
+
+def two_models(release: Release) -> Release:
+    tree = json.loads(release.to_json())
+    runs = [{**run, "model": name} for name in ("forest", "net") for run in tree["runs"]]
+    return changed(release, runs=runs)
+
+
+def test_settings_are_models_and_budgets(unequal):
+    audit = pcer.audit(two_models(unequal), QUICK)
+    assert [(one.model, one.epsilon) for one in audit.budgets] == [("forest", None), ("net", None)]
+    assert [one.model for one in audit.published] == ["forest", "net"]
+    assert [one.model for one in audit.comparisons] == ["forest", "net"]
+    assert "at forest, no-DP" in audit.headline
+    alone = pcer.audit(unequal, QUICK)
+    one, other = alone.budgets[0].groups["g1"], audit.budgets[1].groups["g1"]
+    assert one.cost.value == other.cost.value
+    assert one.p_value_alone == other.p_value_alone
+
+
+def with_pooled(release: Release, proxy: str, **fields: object) -> Release:
+    tree = json.loads(release.to_json())
+    rows = [
+        {
+            "epsilon": None,
+            "group": name,
+            "proxy": proxy,
+            "value": value,
+            "standard_error": 0.002,
+            **fields,
+        }
+        for name, value in (("g0", 0.01), ("g1", 0.03))
+    ]
+    return changed(release, pooled_exposure=[*tree.get("pooled_exposure", []), *rows])
+
+
+def test_the_sharpest_cost_is_the_default(unequal):
+    audit = pcer.audit(unequal, QUICK)
+    assert audit.cost == "overfitting_gap"
+    assert "splits enough for LiRA" in audit.choice
+    sharper = pcer.audit(with_pooled(with_pooled(unequal, "paired_gap"), "lira_advantage"), QUICK)
+    assert sharper.cost == "lira_advantage"
+    assert {one.cost: one.is_main for one in sharper.costs} == {
+        "lira_advantage": True,
+        "overfitting_gap": False,
+        "paired_gap": False,
+    }
+    assert sharper.published[0].cost == "overfitting_gap"
+    assert sharper.published[0].budgets[0].pairs[0].pcer_disparity == (
+        audit.budgets[0].pairs[0].pcer_disparity
+    )
+    named = pcer.audit(with_pooled(unequal, "lira_advantage"), QUICK, cost="overfitting_gap")
+    assert named.cost == "overfitting_gap"
+
+
+def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
+    release = changed(unequal, not_computed={"lira_advantage": "no scores were kept"})
+    choice = pcer.audit(release, QUICK).choice
+    assert "LiRA was not computed: no scores were kept." in choice
+    assert "splits enough for paired confidence" in choice
+
+
+def test_a_small_group_is_too_few_to_tell(unequal):
+    tree = json.loads(with_pooled(unequal, "lira_advantage", n_records=5_000).to_json())
+    tree["pooled_exposure"][0]["n_records"] = 49
+    audit = pcer.audit(parse_release(tree, file="few"), QUICK)
+    assert audit.cost == "lira_advantage"
+    group = audit.budgets[0].groups["g0"]
+    assert group.too_few
+    assert group.p_value is None
+    assert not audit.verdict.is_alarm
+    assert any("Too few people" in one for one in audit.trust)
+
+
+def test_a_contradicted_declaration_caps_the_verdict(unequal):
+    tree = json.loads(unequal.to_json())
+    first = tree["runs"][0]
+    tree["runs"] = [{**first, "seed": k, "split": f"s{k}"} for k in range(5)]
+    audit = pcer.audit(parse_release(tree, file="copies"), QUICK)
+    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+    assert [one.check for one in audit.declarations if one.caps_verdict] == ["split_names"]
+    assert audit.headline.startswith("Nothing can be concluded from this release")
+
+
+def test_clumps_of_records_widen_every_error(unequal):
+    said = {"split_kind": "random", "unit_of_split": "person"}
+    units = {"g0": 2_500.0, "g1": 2_500.0}
+    declared = changed(unequal, training={**said, "effective_units": units})
+    plain, clumped = (pcer.audit(one, QUICK).budgets[0] for one in (unequal, declared))
+    for name in ("g0", "g1"):
+        one, other = plain.groups[name], clumped.groups[name]
+        assert other.cost.standard_error > 1.4 * one.cost.standard_error
+        assert other.p_value_alone >= one.p_value_alone
+    assert clumped.pairs[0].benefit.standard_error == pytest.approx(
+        2 * plain.pairs[0].benefit.standard_error, rel=0.01
+    )
+
+
+def test_benefits_that_are_not_given_leave_the_costs():
+    tree = json.loads(simulate(UNEQUAL, np.random.default_rng(0)).to_json())
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            for part in ("train", "test"):
+                table = tables[part]
+                n = sum(table.values())
+                tables[part] = {"n": n, "accuracy": (table["tp"] + table["tn"]) / n}
+    audit = pcer.audit(parse_release({**tree, "version": 2}, file="no benefit"), QUICK)
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    assert "what the groups receive is not given" in audit.headline
+    assert audit.budgets[0].groups["g1"].resolved
+    assert "for about this many more people out of 100: 5 in g1" in audit.account[1]
+    assert audit.budgets[0].pairs[0].benefit.value is None
+    assert audit.budgets[0].pairs[0].exposure.p_value < 0.05
