@@ -216,7 +216,8 @@ def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
 
 def _cost(setting: Setting, g: int) -> CostValue:
     one, level = setting.measured, setting.plan.confidence_level
-    if one.exposed is None or not one.told[g]:
+    known = one.exposed is not None and one.told[g] and np.isfinite(one.exposed.variance[g])
+    if one.exposed is None or not known:
         value = None if one.exposed is None else number(one.exposed.value[g])
         return CostValue(
             value=value,
