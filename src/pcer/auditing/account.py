@@ -15,7 +15,7 @@ from pcer.auditing.disclosed import disclosed
 from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
 from pcer.auditing.results import Setting
 from pcer.auditing.verdict import Verdict, strongest
-from pcer.auditing.words import listed, setting_name
+from pcer.auditing.words import in_setting, listed
 from pcer.release import Proxy, Release, proxy_named
 from pcer.statistics import SIGNIFICANCE
 
@@ -52,7 +52,12 @@ class _Told(NamedTuple):
 
     @property
     def where(self) -> str:
-        return setting_name(self.told.model, self.told.epsilon)
+        return in_setting(self.told.model, self.told.epsilon)
+
+    @property
+    def opening(self) -> str:
+        """The setting at the head of a sentence."""
+        return self.where[0].upper() + self.where[1:]
 
 
 def conclude(
@@ -91,69 +96,61 @@ def _headline(story: _Told) -> str:
             return _shown(story)
         case Verdict.EQUAL_WITHIN_MARGIN:
             return (
-                f"At {story.where} the groups' privacy costs are equal within "
-                f"{_margin(story)} hundredths, the margin of the plan."
+                f"{story.opening} the groups' privacy costs are equal within {_margin(story)} "
+                "hundredths, the margin of the plan."
             )
         case Verdict.NO_DISPARITY_SHOWN:
             capped = f": {told.reason}" if told.reason else ""
             return (
-                f"At {story.where} the model remembers people's records ({_found(story)}), but no "
+                f"{story.opening} the model remembers people's records ({_found(story)}), but no "
                 f"group is shown to pay more for what it receives{capped}."
             )
         case Verdict.FLOOR_DOMINATED:
             return (
-                f"At {story.where} the model remembers people's records ({_found(story)}), but so "
+                f"{story.opening} the model remembers people's records ({_found(story)}), but so "
                 "little that it lies below the floor of the plan."
             )
         case Verdict.NOT_RESOLVED if told.reason is None:
             return f"The model is not shown to remember anyone's record{_at_most(story)}."
         case Verdict.NOT_RESOLVED:
             return f"Nothing can be concluded from this release: {told.reason}."
-    return (
-        "This release cannot tell whether the model remembers anyone's record, and for whom: "
-        f"{told.reason}{_at_most(story)}."
-    )
+    return f"This release cannot tell who pays what: {told.reason}{_at_most(story)}."
 
 
 def _double(story: _Told) -> str:
     names = story.told.worse_off
-    worse = "fewer" if story.subject.outcome == "benefit" else "more"
-    harm = "" if story.subject.outcome == "benefit" else ", which here are a harm"
     pairs = [pair for pair in story.told.pairs if pair.double_disadvantage is not None]
+    harm = "" if story.subject.outcome == "benefit" else ", which here harms"
     return (
-        f"{listed(names)} {_verb(names, 'is', 'are')} worse off twice at {story.where}: easier to "
-        f"recognise in the training data ({_compared(story, pairs)}), and with {worse} positive "
-        f"predictions{harm} ({_received(story, pairs)})."
+        f"{listed(names)} {_verb(names, 'is', 'are')} worse off twice {story.where}: "
+        f"{_compared(story, _of_pairs(pairs))}; and {_received(story, _of_pairs(pairs))}{harm}."
     )
 
 
 def _shown(story: _Told) -> str:
     names = story.told.worse_off
     pairs = [pair for pair in story.told.pairs if pair.disparity_shown]
-    less = "less benefit" if story.subject.outcome == "benefit" else "fewer positive predictions"
+    harms = story.subject.outcome == "harm"
+    less = "fewer positive predictions, which here harm," if harms else "less"
     return (
-        f"In proportion to {_verb(names, 'its', 'their')} privacy cost, {listed(names)} "
-        f"{_verb(names)} {less} at {story.where}: {_received(story, pairs)}; "
-        f"{_compared(story, pairs)}."
+        f"For what {_verb(names, 'its', 'their')} privacy costs, {listed(names)} {_verb(names)} "
+        f"{less} {story.where}: {_received(story, _of_pairs(pairs))}, while "
+        f"{_compared(story, _of_pairs(pairs))}."
     )
 
 
-def _compared(story: _Told, pairs: Sequence[PairResult]) -> str:
-    """Exposures of the groups of some pairs."""
-    scale = story.proxy.scale
-    groups = [(name, story.told.groups[name]) for name in _of_pairs(pairs)]
-    amounts = [
-        f"{scale.hundredths(group.cost.value)} in {name}"
-        for name, group in groups
-        if group.cost.value is not None
-    ]
-    return scale.short.format(amount=listed(amounts))
+def _compared(story: _Told, names: Sequence[str]) -> str:
+    """Exposures of some groups."""
+    groups = [(name, story.told.groups[name].cost.value) for name in names]
+    hundredths = story.proxy.scale.hundredths
+    amounts = [f"{hundredths(cost)} ({name})" for name, cost in groups if cost is not None]
+    return story.proxy.scale.short.format(found=listed(amounts))
 
 
-def _received(story: _Told, pairs: Sequence[PairResult]) -> str:
-    """Benefits of the groups of some pairs."""
-    parts = [f"{_out_of_100([story.told], name)} in {name}" for name in _of_pairs(pairs)]
-    return f"{listed(parts)} of 100 {_receive(story)}"
+def _received(story: _Told, names: Sequence[str]) -> str:
+    """Benefits of some groups."""
+    parts = [f"{_out_of_100([story.told], name)} of 100 in {name}" for name in names]
+    return f"{listed(parts)} {_receive(story)}"
 
 
 def _of_pairs(pairs: Sequence[PairResult]) -> list[str]:
@@ -165,12 +162,8 @@ def _of_pairs(pairs: Sequence[PairResult]) -> list[str]:
 
 def _found(story: _Told) -> str:
     """What every resolved group's exposure is."""
-    amounts = [
-        f"{story.proxy.scale.hundredths(group.cost.value)} in {name}"
-        for name, group in story.told.groups.items()
-        if group.resolved and group.cost.value is not None
-    ]
-    return story.proxy.scale.short.format(amount=listed(amounts[:MOST_GROUPS_IN_A_SENTENCE]))
+    resolved = [name for name, group in story.told.groups.items() if group.resolved]
+    return _compared(story, resolved[:MOST_GROUPS_IN_A_SENTENCE])
 
 
 def _at_most(story: _Told) -> str:
@@ -184,7 +177,7 @@ def _at_most(story: _Told) -> str:
     known = [limit for limit in limits if limit is not None]
     if not known or len(known) < len(limits):
         return ""
-    return f"; in every group it is at most {story.proxy.scale.amount(max(known))}"
+    return f"; {story.proxy.scale.at_most(max(known))}"
 
 
 def _margin(story: _Told) -> str:
@@ -237,7 +230,7 @@ def _privacy(story: _Told) -> str:
     ]
     unclear = "; for the other groups this could not be told"
     words = scale.told.format(label=story.proxy.label, found=listed(found))
-    return f"At {story.where}, {words}{unclear if len(found) < len(told.groups) else ''}."
+    return f"{story.opening}, {words}{unclear if len(found) < len(told.groups) else ''}."
 
 
 def _balance(story: _Told) -> str:
@@ -363,10 +356,13 @@ def _less_exposed(story: _Told) -> str | None:
     accuracies = told.accuracy.mean, best.accuracy.mean
     if not after < before or accuracies[0] is None or accuracies[1] is None:
         return None
+    where = in_setting(best.model, best.epsilon)
+    exposure = scale.short.format(
+        found=f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
+    )
     return (
-        f"At {setting_name(best.model, best.epsilon)} the largest exposure is "
-        f"{scale.amount(max(after, 0.0))} instead of {scale.amount(before)}, and the accuracy "
-        f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} in 100."
+        f"{where[0].upper()}{where[1:]} {exposure}, in the most exposed group; the model is right "
+        f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
     )
 
 

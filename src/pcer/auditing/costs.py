@@ -36,8 +36,8 @@ def choose_cost(panels: Sequence[Panel], plan: Plan) -> Proxy:
 def why(release: Release, panels: Sequence[Panel], plan: Plan, cost: Proxy) -> str:
     """One or two sentences: how the cost was chosen, and which sharper one is missing."""
     if plan.cost != SHARPEST:
-        return f"The cost is the {cost.label}, as the plan names it."
-    chosen = f"The cost is the {cost.label}, the sharpest that this release carries for everyone."
+        return f"Exposure is measured by {cost.label}, as the plan says."
+    chosen = f"Exposure is measured by {cost.label}, the sharpest cost here that covers everyone."
     missing = [
         one
         for one in SHARPNESS[: SHARPNESS.index(cost)]

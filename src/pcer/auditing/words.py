@@ -28,6 +28,16 @@ def setting_name(model: str | None, epsilon: float | None) -> str:
     return budget_name(epsilon) if model is None else f"{model}, {budget_name(epsilon)}"
 
 
+def in_setting(model: str | None, epsilon: float | None) -> str:
+    """A setting as part of a sentence.
+
+    >>> in_setting(None, 0.5), in_setting("forest", None)
+    ('at ε = 0.5', 'in forest without differential privacy')
+    """
+    budget = "without differential privacy" if epsilon is None else f"at {budget_name(epsilon)}"
+    return budget if model is None else f"in {model} {budget}"
+
+
 def short_setting(model: str | None, epsilon: float | None) -> str:
     """A setting in a table."""
     return short_budget(epsilon) if model is None else f"{model}, {short_budget(epsilon)}"

@@ -18,7 +18,8 @@ class Scale:
     Args:
         unit: what a cost of 1 would be one of.
         told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
-        short: an amount in few words, ``{amount}`` being ``hundredths`` of it.
+        short: the same as part of a sentence.
+        most: a limit; ``{amount}`` is ``hundredths`` of it.
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
         largest: the most that such a cost can be.
@@ -26,7 +27,8 @@ class Scale:
 
     unit: str
     told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
-    short: str = "{amount} hundredths"
+    short: str = "the cost is {found} hundredths"
+    most: str = "in no group is the cost more than {amount} hundredths"
     is_advantage: bool = False
     largest: float = math.inf
 
@@ -36,13 +38,13 @@ class Scale:
             return f"{50 + 100 * cost:z.1f}"
         return f"{100 * cost:z.2g}" if abs(cost) < 0.1 else f"{100 * cost:z.0f}"
 
-    def amount(self, cost: float) -> str:
-        """A cost in few words.
+    def at_most(self, cost: float) -> str:
+        """A limit as part of a sentence.
 
-        >>> ACCURACY.amount(0.031), AUC.amount(0.052)
-        ('3.1 more in 100 right', '55.2 of 100 guesses right')
+        >>> ACCURACY.at_most(0.031)
+        'in no group does it make the model right for more than 3.1 more people in 100'
         """
-        return self.short.format(amount=self.hundredths(cost))
+        return self.most.format(amount=self.hundredths(cost))
 
 
 def _advantage(unit: str, question: str) -> Scale:
@@ -50,7 +52,9 @@ def _advantage(unit: str, question: str) -> Scale:
         unit=unit,
         told=f"an attacker who is asked {question} is right this often out of 100 times, where "
         "guessing gives 50: {found}",
-        short="{amount} of 100 guesses right",
+        short="an attacker guesses right {found} times in 100, where chance gives 50",
+        most="in no group does an attacker guess right more than {amount} times in 100, where "
+        "chance gives 50",
         is_advantage=True,
         largest=0.5,
     )
@@ -60,14 +64,16 @@ ACCURACY = Scale(
     unit="difference of accuracies",
     told="having been in the training data makes the model right for about this many more people "
     "out of 100: {found}",
-    short="{amount} more in 100 right",
+    short="training on people makes the model right for {found} more of them in 100",
+    most="in no group does it make the model right for more than {amount} more people in 100",
     largest=1.0,
 )
 PROBABILITY = Scale(
     unit="difference of probabilities",
     told="having been in the training data raises the model's confidence in a person's true label "
     "by about this many hundredths: {found}",
-    short="{amount} hundredths more confident",
+    short="training on people makes the model surer of their true label by {found} hundredths",
+    most="in no group does it make the model surer by more than {amount} hundredths",
     largest=1.0,
 )
 BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
