@@ -97,3 +97,56 @@ def gap_positions(gaps: list[int], n_trials: int) -> list[int]:
             return positions
         positions.append(at)
     raise AssertionError("too few gaps")
+
+
+def norm_bin(norm: float, clip: float, *, n_bins: int = 200) -> int:
+    """The bin of a clipped norm: (b - 1) clip / 200 < s <= b clip / 200."""
+    kept = norm * min(1.0, clip / (norm + 1e-6))
+    return math.ceil(kept * n_bins / clip)
+
+
+def train_by_rule(
+    module: nn.Module,
+    records: tuple[Tensor, Tensor],
+    drawn: list[list[int]],
+    *,
+    clip: float,
+    learning_rate: float,
+    momentum: float,
+    expected_batch: int,
+    every: int = 1,
+    is_held: bool = False,
+    costs: list[float] | None = None,
+    budget: float = math.inf,
+) -> np.ndarray:
+    """DP-SGD without noise, in place, with every gradient of every record at every step.
+
+    Norms count from every so many steps; held, they are also what the record is clipped at. With
+    costs, a record is out for good before the first step that it cannot pay. Gives how many steps
+    each record spent in each bin.
+    """
+    features, labels = records
+    n = len(features)
+    counts = np.zeros((n, 201), dtype=int)
+    velocity = [torch.zeros_like(p) for p in module.parameters()]
+    bins, bounds, spent, is_out = [0] * n, [clip] * n, [0.0] * n, [False] * n
+    for step, batch in enumerate(drawn):
+        gradients = [record_gradient(module, features[i], labels[i]) for i in range(n)]
+        norms = [math.sqrt(sum(float(g.square().sum()) for g in one)) for one in gradients]
+        if step % every == 0:
+            bins = [norm_bin(norm, clip) for norm in norms]
+            bounds = [b * clip / 200 if is_held else clip for b in bins]
+        for i in range(n):
+            cost = 0.0 if costs is None else costs[bins[i]]
+            is_out[i] = is_out[i] or spent[i] + cost > budget
+            spent[i] += 0.0 if is_out[i] else cost
+            counts[i, 0 if is_out[i] else bins[i]] += 1
+        total = [torch.zeros_like(p) for p in module.parameters()]
+        for i in batch:
+            factor = 0.0 if is_out[i] else min(1.0, bounds[i] / (norms[i] + 1e-6))
+            total = [t + factor * g for t, g in zip(total, gradients[i], strict=True)]
+        with torch.no_grad():
+            for p, v, t in zip(module.parameters(), velocity, total, strict=True):
+                v.copy_(momentum * v + t / expected_batch)
+                p -= learning_rate * v
+    return counts

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
@@ -35,6 +37,18 @@ from pcer.report.charts import Chart
 from pcer.report.figures import draw_figures
 from pcer.report.html import to_report
 from pcer.report.marks import budget_axis, finish, source
+from pcer.train import engine as fleets
+from pcer.train.device import choose_device
+from pcer.train.opacus import train_modules
+from pcer.train.rules import RULES, DpSgd, RuleState
+from tests.train_cases import (
+    CONFIG,
+    CountSteps,
+    PlainDevice,
+    make_data,
+    make_models,
+    train_block,
+)
 
 LOANS = DatasetTask(
     name="loans",
@@ -112,6 +126,53 @@ def test_a_verb_is_a_function_and_a_line():
     app.command(epilog="Example: pcer hello world")(hello)
     assert CliRunner().invoke(app, ["hello", "world"]).output == "hello world\n"
     assert "hello" in CliRunner().invoke(app, ["--help"]).output
+
+
+@dataclasses.dataclass(frozen=True)
+class Gentle(DpSgd):
+    """Odd records are drawn half as often, and clipped at an eighth."""
+
+    name: str = "gentle"
+    adapts: bool = True
+
+    def sample_shares(self, records):
+        """A share for each training record."""
+        return np.where(records % 2, 0.5, 1.0)
+
+    def refresh(self, state, seen):
+        """A bound for each training record of each private model."""
+        return RuleState(torch.where(seen.records % 2 == 1, 0.125, seen.largest_clip))
+
+
+def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
+    monkeypatch.setitem(RULES, Gentle.name, Gentle())
+    data, models = make_data(), make_models()
+    config = dataclasses.replace(CONFIG, rule="gentle", receipts="exact")
+    company = sorted(models, key=lambda model: not model.is_private)
+    device = choose_device("cpu")
+    with torch.no_grad():
+        fleet = fleets.assemble(
+            data, company, config, device=device, secret=b"", accounts=CountSteps()
+        )
+        device.fit(fleet)
+    schedule = fleet.schedule
+    for model in range(8):  # the private ones
+        drawn = torch.cat(
+            [r[:n] for r, n in zip(schedule.rows[:, model], schedule.sizes[:, model], strict=True)]
+        )
+        share = (drawn % data.n_records % 2 == 1).double().mean()
+        assert abs(share - 1 / 3) < 0.08  # not 1/2
+        odd = fleet.watch.records[model] % 2 == 1
+        counts = fleet.watch.book.steps_per_bin(model)
+        assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
+        assert counts[~odd, 26:].sum() > 0
+    found, plain = (
+        train_block(data, models, config, device=where, accounts=CountSteps())
+        for where in (device, PlainDevice(company))
+    )
+    np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
+    with pytest.raises(pcer.errors.InputError, match="rule 'gentle' cannot be trained through Op"):
+        train_modules(lambda n: torch.nn.Linear(n, 1), data, budgets=(1.0,), config=config)
 
 
 def release_from_rows(rows: list[tuple[int, int, int, int]], facts: ReleaseFacts) -> Release:

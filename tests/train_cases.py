@@ -1,5 +1,6 @@
 """Small data and models to train, and the training loop on a CPU without a compiler."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -9,6 +10,7 @@ from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.device import choose_device
+from pcer.train.fleet import Allowance
 from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream
@@ -27,6 +29,22 @@ def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
 
 def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
     return [Model(s, e, n) for s in seeds for e, n in budgets]
+
+
+@dataclasses.dataclass(frozen=True)
+class CountSteps:
+    """Simple accounts: the mean bin of a record in shares of the clip, times the sampling rate."""
+
+    given: Allowance | None = None
+
+    def fold(self, steps_per_bin, *, noise_multiplier, sampling_rate, dp_delta):
+        """One number that depends on every count."""
+        mean = steps_per_bin @ np.arange(201) / steps_per_bin.sum(axis=1) / 200
+        return (mean * sampling_rate + noise_multiplier + dp_delta).astype(np.float32)
+
+    def allowance(self, epsilon, *, noise_multiplier, sampling_rate, n_steps, dp_delta):
+        """The same for all."""
+        return self.given
 
 
 class PlainDevice:
@@ -54,10 +72,13 @@ class PlainDevice:
         return last
 
 
-def train_block(data, models, config=CONFIG, *, device=None, secret=b""):
+def train_block(data, models, config=CONFIG, *, device=None, secret=b"", accounts=None):
     """Logits (model, record) of a block, on the CPU unless a device is given."""
     device = device or choose_device("cpu")
-    return fleets.train_block(data, models, config, device=device, secret=secret)
+    found = fleets.train_block(
+        data, models, config, device=device, secret=secret, accounts=accounts
+    )
+    return found.logits
 
 
 def moved(fleet, **to):
@@ -66,9 +87,20 @@ def moved(fleet, **to):
         fleet,
         start=FleetState(fleet.start.weights.to(**to), fleet.start.velocity.to(**to)),
         rule=dataclasses.replace(fleet.rule, clip=fleet.rule.clip.to(**to)),
+        watch=moved_watch(fleet.watch, **to),
         std=fleet.std.to(**to),
         table=fleet.table.to(**to),
     )
+
+
+def moved_watch(watch, **to):
+    """The same rule, before the first step."""
+    again = copy.copy(watch)
+    again.clip, place = watch.clip.to(**to), {k: v for k, v in to.items() if k == "device"}
+    again.records, again.firsts = watch.records.to(**place), watch.firsts.to(**place)
+    again.bounds = None if watch.bounds is None else watch.bounds.to(**to)
+    again.until = None if watch.until is None else watch.until.to(**place)
+    return again
 
 
 def plain_states(fleet, company):
@@ -76,9 +108,11 @@ def plain_states(fleet, company):
     private = company[: len(fleet.noise)]
     bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private]
     state, half = fleet.start, fleet.layout.width // 2
-    for rows in fleet.schedule.rows.cpu():
+    for at, rows in enumerate(fleet.schedule.rows.cpu()):
+        if fleet.watch.is_due(at):
+            fleet.watch.refresh(at, fleets.norm_bins_plainly(fleet, state.weights))
         words = np.array([one.random_raw(half) for one in bits], dtype=np.uint64).reshape(-1, half)
-        total = fleets.batch_sum(fleet, state.weights, rows)
+        total = fleets.batch_sum(fleet, state.weights, rows, at)
         state = fleets.step(fleet, state, total, torch.from_numpy(words.view(np.int32)))
         yield state
 

@@ -15,10 +15,12 @@ from pcer.train.config import (
     Accountant,
     Engine,
     EngineFlags,
+    Sampling,
     TrainConfig,
     parse_budgets,
     usable_cores,
 )
+from pcer.train.rules import RULES
 
 
 def test_defaults_are_the_papers():
@@ -33,8 +35,29 @@ def test_config_survives_json():
     assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
+def test_every_setting_survives_json():
+    config = TrainConfig(
+        adjacency="add-or-remove",
+        sample_rate=1 / 49,
+        n_steps=77,
+        divisor=30,
+        receipts="held",
+        refresh_every=5,
+        budget_per_person=2.5,
+    )
+    assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config.sampling(1000) == Sampling(1000, 49, 77, 30)
+    assert config.sampling(1000).expected_batch == 30
+
+
+def test_receipts_that_are_held_need_their_own_rule(monkeypatch):
+    monkeypatch.setitem(RULES, "other", RULES["dp-sgd"])
+    with pytest.raises(InputError, match="under the rule 'held', but rule 'other' was given"):
+        TrainConfig(receipts="held", rule="other")
+
+
 def test_unknown_setting_is_refused_by_name():
-    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, clip_norm"):
+    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, adjacency"):
         TrainConfig.from_dict({"epoch": 3})
 
 
@@ -63,6 +86,30 @@ def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch)
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), but 1.0"),
         ({"dp_delta": 0.0}, "dp_delta must lie strictly between 0 and 1"),
         ({"split": "by year"}, "split must be one of .*'given'.*, but 'by year' was given"),
+        ({"sample_rate": 0.3}, "sample_rate must be one over a whole number, such as 1/100, but 0"),
+        ({"sample_rate": 0.0}, "sample_rate must be one over a whole number, .* but 0.0 was given"),
+        ({"n_steps": 0}, "n_steps must be a whole number of at least 1, but 0"),
+        ({"divisor": 1.5}, "divisor must be a whole number of at least 1"),
+        ({"refresh_every": 0}, "refresh_every must be a whole number of at least 1"),
+        ({"adjacency": "replace"}, r"adjacency must be one of \['zero-out', 'add-or-remove'\]"),
+        (
+            {"adjacency": "add-or-remove", "n_steps": 9},
+            "keeps the number of training records secret.*set sample_rate, divisor too",
+        ),
+        ({"rule": "lax"}, r"rule must be one of \['dp-sgd', 'held'\], but 'lax' was given"),
+        ({"receipts": "all"}, r"receipts must be one of \['none', 'exact', 'refreshed', 'held'\]"),
+        (
+            {"receipts": "exact", "refresh_every": 5},
+            "receipts 'exact' need the norms of every step, but refresh_every 5 was given",
+        ),
+        (
+            {"budget_per_person": 1.0},
+            "budget_per_person needs receipts 'held', .* but receipts 'none' was given",
+        ),
+        (
+            {"budget_per_person": -1.0, "receipts": "held"},
+            "budget_per_person must be a finite number above 0",
+        ),
         ({"accountant": "gdp"}, r"accountant must be one of \['pld', 'prv', 'rdp'\], but 'gdp'"),
     ],
 )

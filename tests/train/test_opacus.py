@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -128,3 +129,18 @@ def test_a_layer_that_mixes_records_is_refused():
 def test_more_than_one_logit_is_refused():
     with pytest.raises(InputError, match=r"must give one logit per record, but gave \(\d+, 2\)"):
         train_module(lambda n: nn.Linear(n, 2), make_data(), Model(0, NO_DP, 0.0), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"rule": "held"}, "rule 'held' cannot be trained through Opacus, .* rule 'dp-sgd'"),
+        ({"receipts": "exact"}, "receipts 'exact' cannot be counted through Opacus, .* 'none'"),
+    ],
+)
+def test_a_rule_that_opacus_cannot_follow_is_refused_by_name(settings, sentence):
+    config = dataclasses.replace(CONFIG, **settings)
+    with pytest.raises(InputError, match=sentence):
+        train_modules(lambda n: nn.Linear(n, 1), make_data(), budgets=(1.0,), config=config)
+    with pytest.raises(InputError, match=sentence):
+        train_module(lambda n: nn.Linear(n, 1), make_data(), Model(0, 1.0, 1.0), config)

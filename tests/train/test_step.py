@@ -33,7 +33,8 @@ def compiled_sum(layout, weights, batch, clip):
         rows = np.flatnonzero(batch.inputs[model, :, -1]).astype(np.int32)
         room = kernels.Room.of(layout, len(rows), dtype)
         limit = clip.numpy()[model, 0, 0]
-        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, net, rule, limit, own.numpy(), room)
+        room.limit[:] = limit
+        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, net, rule, own.numpy(), room)
         sums[model] = torch.from_numpy(room.total)
     return sums
 

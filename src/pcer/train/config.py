@@ -15,11 +15,21 @@ from typing import Any
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
 from pcer.metrics import NO_DP as NO_DP
+from pcer.train.rules import RULES, DpSgd, TrainingRule
 
 _NO_DP_WORDS = ("none", "no-dp", "inf")
 
 
-ADDED_SETTINGS: Mapping[str, Any] = {}
+ADDED_SETTINGS: Mapping[str, Any] = {
+    "adjacency": "zero-out",
+    "sample_rate": None,
+    "n_steps": None,
+    "divisor": None,
+    "rule": "dp-sgd",
+    "receipts": "none",
+    "refresh_every": None,
+    "budget_per_person": None,
+}
 """Settings of ``TrainConfig`` that are younger than version 0.1.0, each with the value that stands
 for what older versions did. A sweep's folder or release without the setting counts as having that
 value, so that it can go on after an upgrade. An entry stays as it is even if the default changes.
@@ -55,6 +65,32 @@ class SplitRule(StrEnum):
     """Whatever rows the caller names."""
 
 
+class Adjacency(StrEnum):
+    """Which two data sets an epsilon compares: what it takes to be public, and what not."""
+
+    ZERO_OUT = "zero-out"
+    """One record is replaced by one that joins batches with a gradient of zero: the number of
+    training records is public, and sample rate, steps and divisor may follow from it."""
+    ADD_OR_REMOVE = "add-or-remove"
+    """One record is added or removed: the number of training records is secret, so that sample
+    rate, steps and divisor must be fixed without it."""
+
+
+class ReceiptMode(StrEnum):
+    """How the privacy that each person spends is counted while a model trains."""
+
+    NONE = "none"
+    """Not at all."""
+    EXACT = "exact"
+    """From the norms of all training records at every step."""
+    REFRESHED = "refreshed"
+    """From norms that are computed every so many steps and taken to stay as they are: an
+    estimate."""
+    HELD = "held"
+    """Likewise, and each record is clipped at the norm that was counted, which is the rule "held":
+    what is counted is what happened."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How batches are drawn: every record joins every step with the same chance, independently.
@@ -63,11 +99,13 @@ class Sampling:
         n_train: training records.
         steps_per_epoch: steps after which a record has been drawn once in expectation.
         n_steps: steps of the whole training.
+        divisor: what sums of gradients are divided by, where it is fixed.
     """
 
     n_train: int
     steps_per_epoch: int
     n_steps: int
+    divisor: int | None = None
 
     @property
     def sample_rate(self) -> float:
@@ -77,7 +115,7 @@ class Sampling:
     @property
     def expected_batch(self) -> int:
         """What sums of gradients are divided by: n_train times the sample rate, rounded down."""
-        return self.n_train // self.steps_per_epoch
+        return self.divisor or max(1, self.n_train // self.steps_per_epoch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +134,16 @@ class TrainConfig:
         standardise: shift and scale each feature by the mean and standard deviation of the
             training records (outside the epsilon).
         split: how records are divided into training and test records.
+        adjacency: which two data sets an epsilon compares; "zero-out" takes the number of training
+            records as public.
+        sample_rate: chance of a record to join a step, one over a whole number; None: from
+            ``expected_batch`` and the number of training records.
+        n_steps: steps of the whole training; None: from ``epochs`` and the sample rate.
+        divisor: what sums of gradients are divided by; None: the expected batch.
+        rule: what a step clips, samples and adds; a name in ``RULES``.
+        receipts: how the privacy that each person spends is counted; "held" implies its rule.
+        refresh_every: steps from one computation of all norms to the next; None: an epoch.
+        budget_per_person: an epsilon after which a person is left out; needs receipts "held".
 
     >>> TrainConfig(epochs=5).epochs
     5
@@ -111,10 +159,18 @@ class TrainConfig:
     accountant: Accountant = Accountant.PLD
     standardise: bool = True
     split: SplitRule = SplitRule.WITHIN_LABELS
+    adjacency: Adjacency = Adjacency.ZERO_OUT
+    sample_rate: float | None = None
+    n_steps: int | None = None
+    divisor: int | None = None
+    rule: str = DpSgd.name
+    receipts: ReceiptMode = ReceiptMode.NONE
+    refresh_every: int | None = None
+    budget_per_person: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        for name, kind in (("accountant", Accountant), ("split", SplitRule)):
+        for name, kind in _CHOICES.items():
             object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
         require_at_least(1, epochs=self.epochs, expected_batch=self.expected_batch)
         for units in self.hidden:
@@ -123,24 +179,87 @@ class TrainConfig:
         require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
+        for name in ("n_steps", "divisor", "refresh_every"):
+            if (value := getattr(self, name)) is not None:
+                require_at_least(1, **{name: value})
+        self._check_adjacency()
+        self._check_rule()
+
+    def _check_adjacency(self) -> None:
+        rate = self.sample_rate
+        if rate is not None and not (0 < rate <= 1 and _is_whole(1 / rate)):
+            raise InputError(
+                f"sample_rate must be one over a whole number, such as 1/100, but {rate!r} was "
+                "given."
+            )
+        missing = [name for name in _FIXED if getattr(self, name) is None]
+        if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
+            raise InputError(
+                f"adjacency 'add-or-remove' keeps the number of training records secret, so that "
+                f"nothing may follow from it: set {', '.join(missing)} too."
+            )
+
+    def _check_rule(self) -> None:
+        if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
+            object.__setattr__(self, "rule", str(ReceiptMode.HELD))
+        if self.rule not in RULES:
+            raise InputError(f"rule must be one of {list(RULES)}, but {self.rule!r} was given.")
+        if self.receipts is ReceiptMode.HELD and self.rule != ReceiptMode.HELD:
+            raise InputError(
+                f"receipts 'held' are counted under the rule 'held', but rule {self.rule!r} was "
+                "given; leave one of them out."
+            )
+        if self.receipts is ReceiptMode.EXACT and self.refresh_every not in (None, 1):
+            raise InputError(
+                f"receipts 'exact' need the norms of every step, but refresh_every "
+                f"{self.refresh_every!r} was given; leave it out."
+            )
+        if self.budget_per_person is not None:
+            require_positive(budget_per_person=self.budget_per_person)
+            if self.receipts is not ReceiptMode.HELD:
+                raise InputError(
+                    f"budget_per_person needs receipts 'held', which say before a step what it "
+                    f"costs each person at most, but receipts {str(self.receipts)!r} was given."
+                )
+
+    @property
+    def training_rule(self) -> TrainingRule:
+        """What a step clips, samples and adds."""
+        return RULES[self.rule]
+
+    @property
+    def largest_clip(self) -> float:
+        """The largest bound of any record's gradient, as the rule has it."""
+        return self.training_rule.largest_clip(self.clip_norm)
+
+    def refresh_steps(self, n_train: int) -> int | None:
+        """Steps from one computation of all norms to the next; None where none is needed."""
+        if self.receipts is ReceiptMode.NONE and not self.training_rule.adapts:
+            return None
+        if self.receipts is ReceiptMode.EXACT:
+            return 1
+        return self.refresh_every or self.sampling(n_train).steps_per_epoch
 
     def sampling(self, n_train: int) -> Sampling:
         """How batches of ``n_train`` records are drawn.
 
         >>> TrainConfig().sampling(32_223)
-        Sampling(n_train=32223, steps_per_epoch=126, n_steps=3150)
+        Sampling(n_train=32223, steps_per_epoch=126, n_steps=3150, divisor=None)
         """
+        if self.sample_rate is not None:
+            steps = round(1 / self.sample_rate)
+            return Sampling(n_train, steps, self.n_steps or steps * self.epochs, self.divisor)
         if self.expected_batch > n_train:
             raise InputError(
                 f"expected_batch must be at most the {n_train} training records, but "
                 f"{self.expected_batch} was given; use a smaller batch."
             )
         steps = math.ceil(n_train / self.expected_batch)
-        return Sampling(n_train, steps, steps * self.epochs)
+        return Sampling(n_train, steps, self.n_steps or steps * self.epochs, self.divisor)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the release."""
-        words = {"accountant": str(self.accountant), "split": str(self.split)}
+        words = {name: str(getattr(self, name)) for name in _CHOICES}
         return {**asdict(self), **words, "hidden": list(self.hidden)}
 
     @classmethod
@@ -157,6 +276,14 @@ class TrainConfig:
                 raise InputError(f"The training config has no setting {key!r}; it has {names}.")
         return cls(**{**ADDED_SETTINGS, **settings})
 
+
+_CHOICES: Mapping[str, type[StrEnum]] = {
+    "accountant": Accountant,
+    "split": SplitRule,
+    "adjacency": Adjacency,
+    "receipts": ReceiptMode,
+}
+_FIXED = ("sample_rate", "n_steps", "divisor")
 
 MOST_ON_A_CORE = 25
 """Models of a block on a CPU, at most: more would hold more splits in memory for nothing."""
@@ -265,6 +392,11 @@ def _budget(word: str) -> float:
         ) from None
     require_budget(epsilon)
     return epsilon
+
+
+def _is_whole(number: float) -> bool:
+    """To the rounding of a quotient."""
+    return abs(number - round(number)) <= 1e-9 * number
 
 
 def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:

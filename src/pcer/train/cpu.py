@@ -20,7 +20,7 @@ from pcer.train.step import FleetState
 from pcer.train.streams import GapTable
 
 CHUNK = 512
-"""Records predicted at a time."""
+"""Records predicted at a time, or whose norms are computed."""
 
 
 class CpuDevice:
@@ -51,6 +51,18 @@ class CpuDevice:
             loop.advance(rows, sizes)
         return loop.state
 
+    def norm_bins(self, fleet: Fleet, state: FleetState) -> Tensor:
+        """Norm bins (private model, training record)."""
+        table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
+        room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
+        rule = _sgd(fleet)
+        bins = np.empty(fleet.watch.records.shape, dtype=np.uint8)
+        firsts, clip = fleet.watch.firsts.tolist(), fleet.rule.clip.view(-1).numpy()
+        for model, records in enumerate(fleet.watch.records.numpy()):
+            weights, rows = state.weights[model].numpy(), records + firsts[model]
+            kernels.norm_bins(table, rows, net, rule, clip[model], weights, room, bins[model])
+        return torch.from_numpy(bins)
+
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
         table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
@@ -69,7 +81,7 @@ def compile_kernels() -> None:
     """
     table, labels = np.ones((8, 2), dtype=np.float32), np.arange(8) % 2
     data = TrainingData.of(table, labels, {0: np.arange(6)})
-    config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3)
+    config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3, rule="held")
     try:
         models = [Model(0, 1.0, 1.0), Model(0, NO_DP, 0.0)]
         train_block(data, models, config, device=CpuDevice())
@@ -125,6 +137,21 @@ class _Noise:
         torch.sin(angle, out=self.second).mul_(radius)
 
 
+def _sgd(fleet: Fleet) -> kernels.Rule:
+    rule, dtype = fleet.rule, fleet.table.numpy().dtype
+    return kernels.Rule.of(rule.learning_rate, rule.momentum, rule.expected_batch, dtype)
+
+
+def _bounds(fleet: Fleet) -> kernels.Bounds:
+    """Views of what the rule of the block overwrites."""
+    none, watch = np.empty((0, 0), fleet.table.numpy().dtype), fleet.watch
+    return kernels.Bounds(
+        none if watch.bounds is None else watch.bounds.numpy(),
+        none.astype(np.int32) if watch.until is None else watch.until.numpy(),
+        watch.firsts.numpy(),
+    )
+
+
 class CpuStep:
     """The state of a block, and the step that overwrites it."""
 
@@ -132,16 +159,15 @@ class CpuStep:
         self.fleet = fleet
         self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
         self.table = fleet.table.numpy()
-        rule, dtype = fleet.rule, self.table.dtype
         self.net = kernels.Net.of(fleet.layout)
-        self.rule = kernels.Rule.of(rule.learning_rate, rule.momentum, rule.expected_batch, dtype)
-        self.clip = rule.clip.reshape(-1).numpy()
-        self.noise = _Noise(fleet)
+        self.rule, self.bounds = _sgd(fleet), _bounds(fleet)
+        self.clip = fleet.rule.clip.reshape(-1).numpy()
+        self.noise, self.n_done = _Noise(fleet), 0
         n_columns = fleet.schedule.rows.shape[2]
-        self.room = kernels.Room.of(fleet.layout, n_columns, dtype)
+        self.room = kernels.Room.of(fleet.layout, n_columns, self.table.dtype)
 
     def advance(self, rows: Tensor, sizes: Tensor) -> None:
-        """One step of every model.
+        """One step of every model, with the norms before it where they are wanted.
 
         The gaps between layers collect noise that nothing reads.
 
@@ -149,6 +175,9 @@ class CpuStep:
             rows: (model, column), the batches as rows of the table, from the left.
             sizes: (model,) how many records each batch has.
         """
+        if self.fleet.watch.is_due(self.n_done):
+            bins = CpuDevice().norm_bins(self.fleet, self.state)
+            self.fleet.watch.refresh(self.n_done, bins)
         self.noise.draw()
         kernels.advance(
             self.table,
@@ -161,4 +190,7 @@ class CpuStep:
             self.state.weights.numpy(),
             self.state.velocity.numpy(),
             self.room,
+            self.bounds,
+            self.n_done,
         )
+        self.n_done += 1

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, Layout
 
 Array = NDArray[Any]
@@ -58,6 +59,7 @@ class Room(NamedTuple):
         signals: (record x unit,) derivatives of the loss by the layers' outputs.
         square: (record,) squared norm of a record, the 1 that meets the bias included.
         label: (record,).
+        limit: (record,) the bound that a gradient is clipped at.
         norm: (record,) squared norm of a gradient, then the clip factor.
         side: (2, record) squared norms of a layer's input and signal.
         total: (parameter,) the clipped sum.
@@ -68,6 +70,7 @@ class Room(NamedTuple):
     signals: Array
     square: Array
     label: Array
+    limit: Array
     norm: Array
     side: Array
     total: Array
@@ -76,7 +79,7 @@ class Room(NamedTuple):
     def of(cls, layout: Layout, n_records: int, dtype: Any) -> Room:
         """Room for a network and a number of records."""
         inputs, *units = (size * n_records for size in layout.sizes)
-        lengths = (inputs, sum(units), sum(units), *3 * [n_records])
+        lengths = (inputs, sum(units), sum(units), *4 * [n_records])
         shapes = [*((length,) for length in lengths), (2, n_records), (layout.width,)]
         return cls(*(np.empty(shape, dtype) for shape in shapes))
 
@@ -104,6 +107,20 @@ class Rule(NamedTuple):
         return cls(*(kind(number) for number in numbers))
 
 
+class Bounds(NamedTuple):
+    """What a rule of training has decided for single records; empty where it decides nothing.
+
+    Attributes:
+        clip: (model, record of the split) the bound of each, or (0, 0).
+        until: (model, record of the split) int32, the first step that leaves it out, or (0, 0).
+        firsts: (model,) int64, the first row of each model's split in the table.
+    """
+
+    clip: Array
+    until: Array
+    firsts: Array
+
+
 @compiled
 def advance(
     table: Array,
@@ -116,6 +133,8 @@ def advance(
     weights: Array,
     velocity: Array,
     room: Room,
+    bounds: Bounds,
+    step: int,
 ) -> None:
     """One step of every model, in place.
 
@@ -130,32 +149,29 @@ def advance(
         weights: (model, parameter).
         velocity: (model, parameter).
         room: for one model.
+        bounds: of single records.
+        step: which step it is.
     """
     for model in range(len(weights)):
-        clipped_sum(
-            table, rows[model, : sizes[model]], net, rule, clip[model], weights[model], room
-        )
+        batch = rows[model, : sizes[model]]
+        _limit(batch, clip[model], model, bounds, step, room.limit)
+        clipped_sum(table, batch, net, rule, weights[model], room)
         _update(room.total, noise[model], rule, weights[model], velocity[model])
 
 
 @compiled
 def clipped_sum(
-    table: Array, rows: Array, net: Net, rule: Rule, clip: Any, weights: Array, room: Room
+    table: Array, rows: Array, net: Net, rule: Rule, weights: Array, room: Room
 ) -> None:
-    """The sum of a model's clipped gradients into ``room.total``."""
+    """The sum of a model's gradients into ``room.total``, each clipped at its ``room.limit``."""
     room.total[:] = 0
     n = len(rows)
     if n == 0:
         return
     inputs = _gather(table, rows, net, room)
-    forward(net, weights, inputs, room.outputs)
+    _signals(net, weights, inputs, room)
+    _clip(net, rule, n, room)
     n_layers = len(net.sizes) - 1
-    logit, residual = _last(net, n, room.outputs), _last(net, n, room.signals)
-    label = room.label
-    for r in range(n):
-        residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
-    _back(net, weights, n, room)
-    _clip(net, rule, clip, n, room)
     first = _units(net, 0, n, room.signals)
     np.dot(inputs.T, first.T, _weight(net, 0, room.total))
     _row_sums(first, _bias(net, 0, room.total))
@@ -164,6 +180,63 @@ def clipped_sum(
         below = _units(net, layer - 1, n, room.outputs)
         np.dot(below, signal.T, _weight(net, layer, room.total))
         _row_sums(signal, _bias(net, layer, room.total))
+
+
+@compiled
+def norm_bins(
+    table: Array,
+    rows: Array,
+    net: Net,
+    rule: Rule,
+    clip: Any,
+    weights: Array,
+    room: Room,
+    bins: Array,
+) -> None:
+    """The norm of every row's gradient, clipped and rounded up to a bin; a roomful at a time."""
+    n_room = len(room.label)
+    for start in range(0, len(rows), n_room):
+        n = min(n_room, len(rows) - start)
+        inputs = _gather(table, rows[start : start + n], net, room)
+        _signals(net, weights, inputs, room)
+        _square_norms(net, n, room)
+        for r in range(n):
+            bins[start + r] = _bin_of(room.norm[r], clip, rule.margin)
+
+
+@compiled
+def _bin_of(square: Any, clip: Any, margin: Any) -> int:
+    """What is no number counts as clipped."""
+    norm = np.sqrt(square)
+    kept = norm if norm + margin <= clip else norm * (clip / (norm + margin))
+    steps = np.ceil(np.float64(kept) * N_BINS / np.float64(clip))
+    return int(steps) if steps <= N_BINS else N_BINS
+
+
+@compiled
+def _limit(rows: Array, clip: Any, model: int, bounds: Bounds, step: int, limit: Array) -> None:
+    """The clip bound of every record of a batch."""
+    first = bounds.firsts[model]
+    limit[: len(rows)] = clip
+    if len(bounds.clip):
+        for r in range(len(rows)):
+            limit[r] = bounds.clip[model, rows[r] - first]
+    if len(bounds.until):
+        for r in range(len(rows)):
+            if step >= bounds.until[model, rows[r] - first]:
+                limit[r] = 0
+
+
+@compiled
+def _signals(net: Net, weights: Array, inputs: Array, room: Room) -> None:
+    """Outputs and signals of every layer, of the records that were gathered."""
+    n = len(inputs)
+    forward(net, weights, inputs, room.outputs)
+    logit, residual = _last(net, n, room.outputs), _last(net, n, room.signals)
+    label = room.label
+    for r in range(n):
+        residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
+    _back(net, weights, n, room)
 
 
 @compiled
@@ -219,8 +292,8 @@ def _back(net: Net, weights: Array, n: int, room: Room) -> None:
 
 
 @compiled
-def _clip(net: Net, rule: Rule, clip: Any, n: int, room: Room) -> None:
-    """Scale every record's signals so that its gradient's norm is at most the clip."""
+def _square_norms(net: Net, n: int, room: Room) -> None:
+    """The squared norm of every record's gradient."""
     norm, inside, outside = room.norm[:n], room.side[0, :n], room.side[1, :n]
     _add_squares(_units(net, 0, n, room.signals), 0, norm)
     for r in range(n):
@@ -230,9 +303,15 @@ def _clip(net: Net, rule: Rule, clip: Any, n: int, room: Room) -> None:
         _add_squares(_units(net, layer, n, room.signals), 0, outside)
         for r in range(n):
             norm[r] += inside[r] * outside[r]
-    one = norm.dtype.type(1)
+
+
+@compiled
+def _clip(net: Net, rule: Rule, n: int, room: Room) -> None:
+    """Scale every record's signals so that its gradient's norm is at most its limit."""
+    _square_norms(net, n, room)
+    norm, limit, one = room.norm[:n], room.limit[:n], room.norm.dtype.type(1)
     for r in range(n):
-        norm[r] = min(clip / (np.sqrt(norm[r]) + rule.margin), one)
+        norm[r] = min(limit[r] / (np.sqrt(norm[r]) + rule.margin), one)
     for layer in range(len(net.sizes) - 1):
         signal = _units(net, layer, n, room.signals)
         for u in range(len(signal)):

@@ -18,7 +18,14 @@ from torch import Tensor
 from pcer.errors import InputError
 from pcer.train.config import Sampling
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
-from pcer.train.engine import Fleet, batch_sum, fill_plainly, predict_plainly, step
+from pcer.train.engine import (
+    Fleet,
+    batch_sum,
+    fill_plainly,
+    norm_bins_plainly,
+    predict_plainly,
+    step,
+)
 from pcer.train.fleet import Float32Array
 from pcer.train.schedule import Draw, Drawer, Words, fill_rows
 from pcer.train.step import FleetState
@@ -112,7 +119,9 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
         widths = fleet.schedule.widths
         usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
-        for is_wide in fleet.schedule.wide_steps():
+        for at, is_wide in enumerate(fleet.schedule.wide_steps()):
+            if fleet.watch.is_due(at):
+                fleet.watch.refresh(at, norm_bins_plainly(fleet, held.state.weights))
             (wide if is_wide else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
@@ -164,7 +173,7 @@ def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
 def _advance_plainly(fleet: Fleet, held: _Replayed, width: int) -> None:
     rows = fleet.schedule.rows.index_select(0, held.counter)[0]
     bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
-    total = batch_sum(fleet, held.state.weights, rows[:, :width])
+    total = batch_sum(fleet, held.state.weights, rows[:, :width], held.counter)
     after = step(fleet, held.state, total, bits)
     held.state.weights.copy_(after.weights)
     held.state.velocity.copy_(after.velocity)

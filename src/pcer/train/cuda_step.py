@@ -94,12 +94,13 @@ def gather_kernel(  # type: ignore[no-untyped-def]
 @triton.jit
 def hidden_kernel(  # type: ignore[no-untyped-def]
     batch, first, weights, clip, tail, n_columns, width, n_inputs, n_parameters, start2, start3,
-    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
+    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr, OWN: tl.constexpr,
 ):  # fmt: skip
     """From the first layer's product to the clipped signals of every record.
 
     Overwrites ``first`` with the first layer's signals, scaled by the clip factor, and writes the
     clipped sums of the other two layers to ``tail``. A program has some records of one model.
+    ``clip`` has a bound for each model, or, with ``OWN``, for each record of the batches.
     """
     model, share = tl.program_id(0).to(tl.int64), tl.program_id(1)
     unit1, unit2, lane = tl.arange(0, H1), tl.arange(0, H2), tl.arange(0, R)
@@ -127,7 +128,8 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
         square = tl.sum(signal1 * signal1, axis=1) * input_square
         square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(signal2 * signal2, axis=1)
         square += (tl.sum(hidden2 * hidden2, axis=1) + 1) * residual * residual
-        factor = tl.minimum(limit / (tl.sqrt_rn(square) + _MARGIN), 1.0)
+        bound = tl.load(clip + record) if OWN else limit
+        factor = tl.minimum(bound / (tl.sqrt_rn(square) + _MARGIN), 1.0)
         tl.store(place, signal1 * factor[:, None])
         signal2, residual = signal2 * factor[:, None], residual * factor
         sum2 += tl.dot(tl.trans(hidden1), signal2, input_precision="ieee")
@@ -229,7 +231,7 @@ class FusedStep:
         inputs = batch[..., : sizes[0] + 1]
         matrix = self.fleet.layout.layers(state.weights)[0].matrix
         signal = torch.bmm(inputs, matrix)
-        self.clip_signals(batch, signal, state.weights)
+        self.clip_signals(batch, signal, state.weights, self.limits(counter, n_columns))
         self.update(state, torch.bmm(inputs.mT, signal), counter)
 
     def gather(self, counter: Tensor, n_columns: int) -> Tensor:
@@ -246,14 +248,23 @@ class FusedStep:
         )
         return batch
 
-    def clip_signals(self, batch: Tensor, first: Tensor, weights: Tensor) -> None:
+    def limits(self, counter: Tensor, n_columns: int) -> Tensor:
+        """The clip bound of every model (model,), or of every record (model, column)."""
+        watch = self.fleet.watch
+        if not watch.decides:
+            return self.clip
+        rows = self.fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
+        return watch.limits(rows, counter)[..., 0].contiguous()
+
+    def clip_signals(self, batch: Tensor, first: Tensor, weights: Tensor, clip: Tensor) -> None:
         """Turn the first layer's product into its clipped signals, and fill the tail."""
         n_models, n_columns, width = batch.shape
         n_inputs, h1, h2, _ = self.fleet.layout.sizes
         _, start2, start3, _ = self.fleet.layout.starts
         hidden_kernel[(n_models, SHARES)](
-            batch, first, weights, self.clip, self.tail, n_columns, width, n_inputs,
-            weights.shape[1], start2, start3, H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
+            batch, first, weights, clip, self.tail, n_columns, width, n_inputs,
+            weights.shape[1], start2, start3, H1=h1, H2=h2, R=RECORDS, OWN=clip.ndim == 2,
+            num_warps=WARPS,
         )  # fmt: skip
 
     def update(self, state: FleetState, head: Tensor, counter: Tensor) -> None:

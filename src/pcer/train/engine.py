@@ -8,6 +8,7 @@ The device is passed in: this file knows none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,9 +19,17 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.config import Sampling, TrainConfig
-from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
-from pcer.train.schedule import Draw, Schedule, Widths
+from pcer.train.config import ReceiptMode, Sampling, TrainConfig, usable_cores
+from pcer.train.fleet import (
+    Accounts,
+    Allowance,
+    BlockResult,
+    Float32Array,
+    Model,
+    TrainingData,
+    require_sound,
+)
+from pcer.train.schedule import Draw, Schedule, Widths, thin_rows
 from pcer.train.step import (
     LANES,
     Batch,
@@ -31,13 +40,21 @@ from pcer.train.step import (
     clipped_sum,
     gaussian,
     momentum_step,
+    norm_bins,
     round_up,
     square,
 )
 from pcer.train.streams import Purpose, initial_weights, stream
+from pcer.train.watch import StepBook, Watch
 
 CHUNK = 8192
 """Records that a GPU predicts at a time."""
+
+FOLD_THREADS = 8
+"""Models of a block on a GPU whose steps are folded at the same time, at most."""
+
+NORM_CHUNK = 2048
+"""Records of every model whose norms a GPU computes at a time."""
 
 EXTRA_COLUMNS = 3
 """What the table of records holds besides the features: a 1, the squared norm, the label."""
@@ -60,6 +77,7 @@ class Fleet:
         schedule: which rows of the table every step sees.
         slots: for each model, the split it trains on.
         noise: for each private model, the stream of its noise.
+        watch: the rule of training, and what it has decided.
     """
 
     layout: Layout
@@ -70,6 +88,7 @@ class Fleet:
     schedule: Schedule
     slots: Tensor
     noise: list[np.random.Philox]
+    watch: Watch
 
     @property
     def n_records(self) -> int:
@@ -97,7 +116,7 @@ class Device(Protocol):
         """What draws one model's samples."""
 
     def fit(self, fleet: Fleet) -> FleetState:
-        """Train the block to the last step."""
+        """Train the block to the last step, by its rule."""
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records, as standardised for its split."""
@@ -110,8 +129,17 @@ def train_block(
     *,
     device: Device,
     secret: bytes = b"",
-) -> Float32Array:
-    """Train a block of models together and give their logits (model, record) on all records.
+    accounts: Accounts | None = None,
+) -> BlockResult:
+    """Train a block of models together: logits (model, record) on all records, and receipts.
+
+    Args:
+        data: records, labels and splits.
+        models: the block.
+        config: how to train; ``config.receipts`` needs ``accounts``.
+        device: where.
+        secret: mixed into every stream.
+        accounts: what becomes of the steps that each record spent in each norm bin.
 
     Raises:
         InputError: features are too large, or the training of a model diverged.
@@ -119,12 +147,14 @@ def train_block(
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
     with torch.no_grad(), one_thread():
-        fleet = assemble(data, company, config, device=device, secret=secret)
+        fleet = assemble(data, company, config, device=device, secret=secret, accounts=accounts)
         state = device.fit(fleet)
         logits = device.predict(fleet, state)
         sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
-    require_sound(company, sound, config)
-    return logits[np.argsort(order)]
+        require_sound(company, sound, config)
+        receipts = folded(fleet.watch.book, company, config, data.n_train, accounts)
+    back = np.argsort(order)
+    return BlockResult(tuple(models), logits[back], None if receipts is None else receipts[back])
 
 
 def assemble(
@@ -134,23 +164,110 @@ def assemble(
     *,
     device: Device,
     secret: bytes,
+    accounts: Accounts | None = None,
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
     layout = Layout((data.features.shape[1], *config.hidden, 1))
     private = [model for model in models if model.is_private]
-    std = [[model.noise_multiplier * config.clip_norm] for model in private]
+    std = [[model.noise_multiplier * config.largest_clip] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
     slots = [seeds.index(model.seed) for model in models]
+    sampling = config.sampling(data.n_train)
+    rule = step_rule(models, config, sampling.expected_batch, device.place)
     return Fleet(
         layout=layout,
         start=initial_state(layout, models, device.place, secret),
-        rule=step_rule(models, config, config.sampling(data.n_train).expected_batch, device.place),
+        rule=rule,
         std=torch.tensor(std, device=device.place).view(-1, 1),
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
         slots=torch.tensor(slots, device=device.place),
         noise=[_stream(model, Purpose.NOISE, secret) for model in private],
+        watch=watch_of(data, models, slots, config, rule.clip, accounts),
     )
+
+
+def watch_of(
+    data: TrainingData,
+    models: Sequence[Model],
+    slots: Sequence[int],
+    config: TrainConfig,
+    clip: Tensor,
+    accounts: Accounts | None,
+) -> Watch:
+    """The rule of a block, before the first step."""
+    private = [model for model in models if model.is_private]
+    records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
+    firsts = torch.tensor(slots, device=clip.device) * data.n_records
+    return Watch(
+        config.training_rule,
+        clip=clip,
+        largest_clip=config.largest_clip,
+        records=torch.from_numpy(records).view(-1, data.n_train).to(clip.device),
+        firsts=firsts,
+        n_records=data.n_records,
+        n_steps=config.sampling(data.n_train).n_steps,
+        every=config.refresh_steps(data.n_train),
+        has_book=config.receipts is not ReceiptMode.NONE,
+        allowances=_allowances(private, config, data.n_train, accounts),
+    )
+
+
+def _allowances(
+    private: Sequence[Model], config: TrainConfig, n_train: int, accounts: Accounts | None
+) -> list[Allowance] | None:
+    epsilon, sampling = config.budget_per_person, config.sampling(n_train)
+    if config.receipts is ReceiptMode.NONE:
+        return None
+    if accounts is None:
+        raise InputError(
+            f"receipts {str(config.receipts)!r} need something that accounts for them; give "
+            "accounts, or set receipts to 'none'."
+        )
+    if epsilon is None:
+        return None
+    return [
+        accounts.allowance(
+            epsilon,
+            noise_multiplier=model.noise_multiplier,
+            sampling_rate=sampling.sample_rate,
+            n_steps=sampling.n_steps,
+            dp_delta=config.dp_delta,
+        )
+        for model in private
+    ]
+
+
+def folded(
+    book: StepBook | None,
+    models: Sequence[Model],
+    config: TrainConfig,
+    n_train: int,
+    accounts: Accounts | None,
+) -> Float32Array | None:
+    """What is kept of every record's steps, (model, training record); few models at a time.
+
+    Without privacy there is no bound: infinity.
+    """
+    if book is None or accounts is None:
+        return None
+    rate = config.sampling(n_train).sample_rate
+
+    def fold(index: int) -> Float32Array:
+        return accounts.fold(
+            book.steps_per_bin(index),
+            noise_multiplier=models[index].noise_multiplier,
+            sampling_rate=rate,
+            dp_delta=config.dp_delta,
+        )
+
+    found = np.full((len(models), n_train), np.inf, dtype=np.float32)
+    private = [index for index, model in enumerate(models) if model.is_private]
+    n_threads = 1 if book.place.type == "cpu" else min(FOLD_THREADS, usable_cores())
+    with ThreadPoolExecutor(n_threads) as threads:
+        for index, kept in zip(private, threads.map(fold, private), strict=True):
+            found[index] = kept
+    return found
 
 
 def record_table(
@@ -232,7 +349,7 @@ def step_rule(
     models: Sequence[Model], config: TrainConfig, expected_batch: int, place: torch.device
 ) -> StepRule:
     """Clip and SGD settings; without privacy the clip is infinite."""
-    clips = [config.clip_norm if model.is_private else float("inf") for model in models]
+    clips = [config.largest_clip if model.is_private else float("inf") for model in models]
     clip = torch.tensor(clips, device=place).view(-1, 1, 1)
     return StepRule(clip, config.learning_rate, config.momentum, expected_batch)
 
@@ -255,7 +372,12 @@ def draw_schedule(
     records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
         own = records[model.seed] + slots[index] * data.n_records
-        sizes.append(draw(_stream(model, Purpose.SAMPLING, secret), own, rows[:, index]))
+        drawn = draw(_stream(model, Purpose.SAMPLING, secret), own, rows[:, index])
+        shares = config.training_rule.sample_shares(data.train_rows[model.seed])
+        if shares is not None and model.is_private:
+            bits = _stream(model, Purpose.THINNING, secret)
+            drawn = thin_rows(rows[:, index], drawn, own, shares, bits, padding=padding)
+        sizes.append(drawn)
     return Schedule(rows, torch.stack(sizes, dim=1), widths)
 
 
@@ -273,9 +395,28 @@ def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetS
     return momentum_step(state, total, fleet.rule)
 
 
-def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor) -> Tensor:
-    """Clipped sum of the batch of every model, from rows (model, column) of the table."""
-    return clipped_sum(fleet.layout, weights, gather(fleet, rows), fleet.rule.clip)
+def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0) -> Tensor:
+    """Clipped sum of the batch of every model, from rows (model, column) of the table.
+
+    Args:
+        fleet: the block.
+        weights: (model, width).
+        rows: of the batches.
+        at: which step it is, for rules that leave somebody out.
+    """
+    clip = fleet.watch.limits(rows, at)
+    return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)
+
+
+def norm_bins_plainly(fleet: Fleet, weights: Tensor) -> Tensor:
+    """Norm bins (private model, training record) in torch, wherever the tensors lie."""
+    watch, n = fleet.watch, len(fleet.noise)
+    rows, mine = watch.records + watch.firsts[:n, None], weights[:n]
+    parts = [
+        norm_bins(fleet.layout, mine, gather(fleet, part), fleet.rule.clip[:n])
+        for part in torch.split(rows, NORM_CHUNK, dim=1)
+    ]
+    return torch.cat(parts, dim=1)
 
 
 def predict_plainly(fleet: Fleet, state: FleetState) -> Float32Array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP, TrainConfig
 
@@ -101,12 +102,61 @@ class Model:
         return self.epsilon != NO_DP
 
 
+StepCounts = NDArray[np.unsignedinteger[Any]]
+"""(training record, norm bin) how many steps a record spent in each bin."""
+
+
+class Allowance(NamedTuple):
+    """What a person may spend, and what steps cost.
+
+    Attributes:
+        costs: (N_BINS + 1,) float64, what one step costs a record of each norm bin; 0 in bin 0.
+        budget: the most that all steps of a person may cost together.
+    """
+
+    costs: FloatArray
+    budget: float
+
+
+class Accounts(Protocol):
+    """The accounting of receipts, which training is given: it knows bins, and no epsilon."""
+
+    def fold(
+        self,
+        steps_per_bin: StepCounts,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        dp_delta: float,
+    ) -> Float32Array:
+        """From the steps of every record in every bin to what is kept of it, (record,)."""
+
+    def allowance(
+        self,
+        epsilon: float,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        n_steps: int,
+        dp_delta: float,
+    ) -> Allowance:
+        """The budget of a person, in the terms of the filter."""
+
+
 @dataclass(frozen=True)
 class BlockResult:
-    """The models of one block and their logits (model, record) on all records."""
+    """What a block of models gives.
+
+    Attributes:
+        models: the models.
+        logits: (model, record) on all records.
+        receipts: (model, training record), what is kept of the privacy that each person spent, in
+            the order of the split's rows; infinite without privacy. None where nobody counted.
+    """
 
     models: tuple[Model, ...]
     logits: Float32Array
+    receipts: Float32Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +168,14 @@ class Predictions:
         seeds: the seeds.
         logits: (budget, seed, record), float32; the model predicts 1 from 0 on.
         member: (seed, record), whether the record was in the training split.
+        receipts: (budget, seed, training record), as in ``BlockResult``; None where nobody counted.
     """
 
     budgets: tuple[Budget, ...]
     seeds: tuple[int, ...]
     logits: Float32Array
     member: BoolArray
+    receipts: Float32Array | None = None
 
     @property
     def predicted(self) -> BoolArray:
@@ -170,17 +222,29 @@ def gather_predictions(
     seeds: Sequence[int],
     member: BoolArray,
 ) -> Predictions:
-    """Put the logits of all blocks in their places; blocks may come in any order.
+    """Put the logits and receipts of all blocks in their places; blocks may come in any order.
 
-    A model that no block holds has NaN for logits.
+    A model that no block holds has NaN for both.
     """
     place = {b.epsilon: i for i, b in enumerate(budgets)}
     row = {seed: i for i, seed in enumerate(seeds)}
     logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
+    receipts = None
     for result in results:
-        for model, values in zip(result.models, result.logits, strict=True):
-            logits[place[model.epsilon], row[model.seed]] = values
-    return Predictions(budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member)
+        where = [place[m.epsilon] for m in result.models], [row[m.seed] for m in result.models]
+        logits[where] = result.logits
+        if result.receipts is not None:
+            if receipts is None:
+                shape = (*logits.shape[:2], *result.receipts.shape[1:])
+                receipts = np.full(shape, np.nan, dtype=np.float32)
+            receipts[where] = result.receipts
+    return Predictions(
+        budgets=tuple(budgets),
+        seeds=tuple(seeds),
+        logits=logits,
+        member=member,
+        receipts=receipts,
+    )
 
 
 def _check_table(features: Float32Array, labels: NDArray[np.generic]) -> None:

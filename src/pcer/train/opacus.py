@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pcer.errors import InputError
 from pcer.train.accounting import calibrate
-from pcer.train.config import Sampling, TrainConfig
+from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.cpu import CpuDevice
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
@@ -28,6 +28,7 @@ from pcer.train.fleet import (
     plan_models,
     require_sound,
 )
+from pcer.train.rules import DpSgd
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
 
@@ -61,6 +62,7 @@ def train_modules(
         secret: as in ``train_seeds``.
     """
     config = config or TrainConfig()
+    _require_plain(config)
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
 
     def results() -> Iterator[BlockResult]:
@@ -80,6 +82,7 @@ def train_module(
     secret: bytes = b"",
 ) -> Float32Array:
     """Train one module and give its logits (record,) on all records."""
+    _require_plain(config)
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n = data.features.shape[1]
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
@@ -93,6 +96,21 @@ def train_module(
         logits = predict_module(module, features)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
+
+
+def _require_plain(config: TrainConfig) -> None:
+    """Refuse what needs norms of all training records, or bounds of single ones."""
+    if config.rule != DpSgd.name:
+        raise InputError(
+            f"rule {config.rule!r} cannot be trained through Opacus, which clips all records at "
+            "one norm; train the network of the engine (train_seeds), or use rule 'dp-sgd'."
+        )
+    if config.receipts is not ReceiptMode.NONE:
+        raise InputError(
+            f"receipts {str(config.receipts)!r} cannot be counted through Opacus, which sees the "
+            "norms of a batch only; train the network of the engine (train_seeds), or set receipts "
+            "to 'none'."
+        )
 
 
 def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: bytes) -> nn.Module:

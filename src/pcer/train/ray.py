@@ -34,7 +34,7 @@ from pcer.errors import InputError, PcerError, not_installed
 from pcer.store import LOCK, owned
 from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
-from pcer.train.fleet import BlockResult, Model, TrainingData
+from pcer.train.fleet import Accounts, BlockResult, Model, TrainingData
 from pcer.train.versions import ARITHMETIC, installed_versions
 
 MAX_RETRIES = 3
@@ -85,6 +85,7 @@ class Work:
     config: TrainConfig
     device: str
     versions: tuple[tuple[str, str], ...]
+    accounts: Accounts | None = None
 
 
 def train_on_ray(
@@ -94,12 +95,13 @@ def train_on_ray(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes,
+    accounts: Accounts | None = None,
 ) -> Iterator[BlockResult]:
     """Train blocks as Ray tasks and give each one's result as soon as it is there.
 
     A connection that the caller has made with ``ray.init`` is used and left open.
     """
-    work = Work(data, secret, config, flags.device, _versions())
+    work = Work(data, secret, config, flags.device, _versions(), accounts)
     with _connected(flags, _store_bytes(data, blocks)):
         yield from _results(work, [tuple(block) for block in blocks], flags)
 
@@ -122,10 +124,12 @@ def train_task(work: Work, block: Block) -> BlockResult:
     _require_alike(work.versions)
     device = choose_device(work.device)
     data = _writable(work.data, {model.seed for model in block})
-    logits = train_block(data, block, work.config, device=device, secret=work.secret)
+    result = train_block(
+        data, block, work.config, device=device, secret=work.secret, accounts=work.accounts
+    )
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
-    return BlockResult(block, logits)
+    return result
 
 
 def _results(work: Work, blocks: Sequence[Block], flags: EngineFlags) -> Iterator[BlockResult]:
@@ -159,7 +163,8 @@ def _fetched(reference: Any) -> BlockResult:
         result: BlockResult = ray.get(reference)
     except RayError as error:
         raise _failure(error) from error
-    return BlockResult(result.models, np.array(result.logits))
+    receipts = None if result.receipts is None else np.array(result.receipts)
+    return BlockResult(result.models, np.array(result.logits), receipts)
 
 
 def _failure(error: Exception) -> Exception:
@@ -435,5 +440,5 @@ def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
     """Room for the records twice and for every result in flight: nothing goes to the disk."""
     rows = sum(rows.nbytes for rows in data.train_rows.values())
     in_flight = min(len(blocks), 2 * usable_cores()) * max(map(len, blocks), default=0)
-    result = data.n_records * np.float32().nbytes
+    result = 2 * data.n_records * np.float32().nbytes  # logits and receipts
     return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result

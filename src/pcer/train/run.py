@@ -8,6 +8,7 @@ from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.fleet import (
+    Accounts,
     BlockResult,
     Model,
     Predictions,
@@ -25,6 +26,7 @@ def train_seeds(
     config: TrainConfig | None = None,
     flags: EngineFlags | None = None,
     secret: bytes = b"",
+    accounts: Accounts | None = None,
 ) -> Predictions:
     """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
 
@@ -39,12 +41,14 @@ def train_seeds(
         secret: up to 64 bytes mixed into every stream. Without one the models can be reproduced
             by anyone who knows the seeds, and so can the noise: fine for public data, no
             protection for private data.
+        accounts: what becomes of the steps that each person's gradient spent in each norm bin;
+            ``config.receipts`` needs it.
     """
     config, flags = config or TrainConfig(), flags or EngineFlags()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
     models = plan_models(calibrated, data.seeds)
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
-    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
+    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret, accounts=accounts)
     return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
@@ -55,17 +59,20 @@ def run_blocks(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes = b"",
+    accounts: Accounts | None = None,
 ) -> Generator[BlockResult, None, None]:
     """Train blocks and give each one's result as soon as it is there, in any order."""
     require_engine(flags)
     if flags.engine is Engine.RAY:
         from pcer.train.ray import train_on_ray
 
-        yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
+        yield from train_on_ray(
+            data, blocks, config=config, flags=flags, secret=secret, accounts=accounts
+        )
         return
+    shared = (config, flags.device, secret, accounts)
     tasks: list[Task] = [
-        (_train_task, (data.only({m.seed for m in one}), tuple(one), config, flags.device, secret))
-        for one in blocks
+        (_train_task, (data.only({m.seed for m in one}), tuple(one), *shared)) for one in blocks
     ]
     yield from run_tasks(tasks, n_processes=flags.n_processes)
 
@@ -94,10 +101,15 @@ def require_engine(flags: EngineFlags) -> None:
 
 
 def _train_task(
-    data: TrainingData, block: tuple[Model, ...], config: TrainConfig, device: str, secret: bytes
+    data: TrainingData,
+    block: tuple[Model, ...],
+    config: TrainConfig,
+    device: str,
+    secret: bytes,
+    accounts: Accounts | None,
 ) -> BlockResult:
     from pcer.train.device import choose_device
     from pcer.train.engine import train_block
 
-    logits = train_block(data, block, config, device=choose_device(device), secret=secret)
-    return BlockResult(block, logits)
+    where = choose_device(device)
+    return train_block(data, block, config, device=where, secret=secret, accounts=accounts)

@@ -18,7 +18,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pcer.errors import PcerError
-from pcer.metrics import IntArray
+from pcer.metrics import FloatArray, IntArray
 from pcer.train.config import Sampling
 from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
@@ -162,6 +162,40 @@ def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
     line = rows.as_strided(((n_steps - 1) * rows.stride(0) + width,), (1,))
     line.scatter_(0, place, train_rows.index_select(0, record))
     return sizes
+
+
+def thin_rows(
+    rows: Tensor,
+    sizes: Tensor,
+    train_rows: Tensor,
+    shares: FloatArray,
+    bits: np.random.Philox,
+    *,
+    padding: int,
+) -> Tensor:
+    """Keep each drawn record with a chance of its own, and give the sizes that are left.
+
+    A record that joins a step with chance q stays with chance s: it joins with chance s q,
+    rounded down to 2^-53 of q.
+
+    Args:
+        rows: one model's batches (step, column), overwritten.
+        sizes: (step,) of the batches.
+        train_rows: table row of each training record, ascending.
+        shares: (training record,) in [0, 1].
+        bits: nobody has drawn from it; a word for each drawn record, in order.
+        padding: the row that counts for nothing.
+    """
+    drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
+    words = torch.from_numpy((bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64))
+    most = torch.from_numpy(np.floor(shares * 2.0**53).astype(np.int64)).to(rows.device)
+    place = torch.searchsorted(train_rows, rows[drawn])
+    stays = torch.zeros_like(drawn)
+    stays[drawn] = words.to(rows.device) < most[place]
+    kept = torch.where(stays, rows, padding)
+    order = torch.sort(stays.logical_not().to(torch.uint8), dim=1, stable=True).indices
+    rows.copy_(kept.gather(1, order))
+    return stays.sum(dim=1)
 
 
 def require_room(sizes: Tensor, width: int) -> None:

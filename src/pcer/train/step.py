@@ -16,6 +16,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from pcer.train.rules import N_BINS
+
 CLIP_MARGIN = 1e-6
 """Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
 clip, and a zero gradient divides by no zero."""
@@ -169,12 +171,15 @@ def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
     """Sum over the batch of every record's clipped gradient, (model, width).
 
-    Adding or removing one record changes it by at most the clip norm.
+    A record more or less, or one whose gradient is zero instead, changes it by at most the clip.
+
+    Args:
+        layout: of the parameters.
+        weights: (model, width).
+        batch: the records.
+        clip: (model, 1, 1), or (model, record, 1) where each record has its own.
     """
-    layers = layout.layers(weights)
-    outputs = activations(layers, batch.inputs)
-    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.inputs[..., -1:])
-    backs = signals(layers, outputs, residual)
+    outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
     total = torch.zeros_like(weights)
     first, *others = layout.layers(total)
@@ -183,6 +188,25 @@ def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> 
         layer.weight.copy_(_product_sum(hidden, signal.mul_(factor)))
         torch.sum(signal, dim=1, keepdim=True, out=layer.bias)
     return total
+
+
+def _both_ways(layout: Layout, weights: Tensor, batch: Batch) -> tuple[list[Tensor], list[Tensor]]:
+    """Activations and signals of every layer."""
+    layers = layout.layers(weights)
+    outputs = activations(layers, batch.inputs)
+    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.inputs[..., -1:])
+    return outputs, signals(layers, outputs, residual)
+
+
+def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
+    """The norm of every record's clipped gradient, rounded up to a bin, (model, record) uint8.
+
+    What is no number counts as clipped.
+    """
+    found = squared_norm(batch, *_both_ways(layout, weights, batch))
+    kept = found.sqrt() * clip_factor(found, clip)
+    bins = kept.double().mul_(N_BINS).div_(clip.double()).ceil_()
+    return bins[..., 0].nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
 
 
 def squared_norm(batch: Batch, outputs: list[Tensor], backs: list[Tensor]) -> Tensor:

@@ -32,6 +32,7 @@ class Purpose(StrEnum):
     INITIAL = "initial weights"
     SAMPLING = "poisson sampling"
     NOISE = "gradient noise"
+    THINNING = "thinning of samples"
 
 
 def stream(*, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"") -> np.random.Philox:

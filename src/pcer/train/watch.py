@@ -1,0 +1,222 @@
+"""The rule of a block while it trains: bounds of every record, and how many steps each spent where.
+
+Every so many steps a device computes the norms of all training records and hands them in, rounded
+up to bins; the rule then decides on new bounds, a filter on who is out, and the book counts. All of
+it is torch on whatever device the block lies on, and what a step reads is overwritten in place, so
+that a captured step sees it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcer.train.fleet import Allowance, StepCounts
+from pcer.train.rules import N_BINS, Refresh, RuleState, TrainingRule
+
+KEPT_REFRESHES = 64
+"""Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
+record. A refresh an epoch stays below it."""
+
+
+class StepBook:
+    """How many steps each training record of each private model spent in each norm bin.
+
+    Args:
+        n_models: private models of the block.
+        n_train: training records of each.
+        n_steps: of the whole training.
+        place: where the norms lie.
+    """
+
+    def __init__(self, n_models: int, n_train: int, n_steps: int, place: torch.device) -> None:
+        self.shape = (n_models, n_train, N_BINS + 1)
+        self.kind = torch.int16 if n_steps < 2**15 else torch.int32
+        self.place = place
+        self.kept: list[tuple[Tensor, Tensor | int, int]] = []
+        self.sums: Tensor | None = None
+
+    def add(self, bins: Tensor, joined: Tensor | int, n_steps: int) -> None:
+        """Book the next steps.
+
+        Args:
+            bins: (private model, training record) uint8.
+            joined: how many of the steps a record could join, alike or each; the others are bin 0.
+            n_steps: how many steps.
+        """
+        self.kept.append((bins.clone(), joined, n_steps))
+        if len(self.kept) > KEPT_REFRESHES:
+            self._add_up()
+
+    def steps_per_bin(self, model: int) -> StepCounts:
+        """Of one model, (training record, bin); every row adds up to all steps so far."""
+        _, *shape = self.shape
+        found = torch.zeros(shape, dtype=self.kind, device=self.place)
+        if self.sums is not None:
+            found += self.sums[model]
+        for bins, joined, n_steps in self.kept:
+            mine = joined if isinstance(joined, int) else joined[model]
+            _count(found, bins[model], mine, n_steps)
+        wanted = np.uint16 if self.kind == torch.int16 else np.uint32
+        return found.cpu().numpy().view(wanted)
+
+    def _add_up(self) -> None:
+        if self.sums is None:
+            self.sums = torch.zeros(self.shape, dtype=self.kind, device=self.place)
+        for bins, joined, n_steps in self.kept:
+            _count(self.sums, bins, joined, n_steps)
+        self.kept.clear()
+
+
+def _count(counts: Tensor, bins: Tensor, joined: Tensor | int, n_steps: int) -> None:
+    """Add steps to (..., record, bin)."""
+    here = bins.long()[..., None]
+    if isinstance(joined, int):
+        counts.scatter_add_(-1, here, counts.new_full((), joined).expand(here.shape))
+        return
+    counts.scatter_add_(-1, here, joined[..., None].to(counts.dtype))
+    counts[..., 0] += (n_steps - joined).to(counts.dtype)
+
+
+class PersonFilter:
+    """Who is still in: a record whose budget would be exceeded by a step joins no more steps.
+
+    A Renyi filter: the order is fixed beforehand, every record is checked before every step,
+    sampled or not, and what it has spent depends on what was seen before only.
+
+    Args:
+        allowances: of each private model.
+        n_train: training records of each.
+        place: where the norms lie.
+    """
+
+    def __init__(self, allowances: list[Allowance], n_train: int, place: torch.device) -> None:
+        costs = np.array([one.costs for one in allowances]).reshape(len(allowances), N_BINS + 1)
+        self.costs = torch.from_numpy(costs).to(place)
+        budgets = [[one.budget] for one in allowances]
+        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
+        self.spent = torch.zeros(len(allowances), n_train, dtype=torch.float64, device=place)
+        self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
+
+    def admit(self, bins: Tensor, n_steps: int) -> Tensor:
+        """How many of the next steps each record joins, its bin staying as it is; they are spent.
+
+        The same as to check before each of them: a record joins while it can pay the next step,
+        and who once could not is out for good.
+        """
+        cost = self.costs.gather(1, bins.long())
+        can_pay = ((self.budget - self.spent) / cost).nan_to_num_(nan=n_steps, posinf=n_steps)
+        joined = can_pay.floor_().clamp_(0, n_steps)
+        joined -= (self.spent + joined * cost > self.budget).double()  # the quotient was rounded up
+        joined = joined.clamp_(min=0).mul_(self.is_open)
+        self.spent += joined * cost
+        self.is_open &= joined == n_steps
+        return joined.int()
+
+
+class Watch:
+    """What a rule asks for and decides while a block trains.
+
+    Args:
+        rule: the rule of training.
+        clip: (model, 1, 1), the largest bound of each model, infinite without privacy.
+        largest_clip: of the private models.
+        records: (private model, training record), rows of the data.
+        firsts: (model,) the first row of each model's split in the table of records.
+        n_records: of one split in the table.
+        n_steps: of the whole training.
+        every: steps from one refresh to the next; None: no norms are needed.
+        has_book: whether steps are counted.
+        allowances: of each private model, if there is a filter.
+    """
+
+    def __init__(
+        self,
+        rule: TrainingRule,
+        *,
+        clip: Tensor,
+        largest_clip: float,
+        records: Tensor,
+        firsts: Tensor,
+        n_records: int,
+        n_steps: int,
+        every: int | None,
+        has_book: bool = False,
+        allowances: list[Allowance] | None = None,
+    ) -> None:
+        self.rule, self.clip, self.largest_clip = rule, clip, largest_clip
+        self.records, self.firsts, self.n_records = records, firsts, n_records
+        self.n_steps, self.every = n_steps, every if len(records) else None
+        self.state = RuleState()
+        shape, place = (len(clip), n_records + 1), clip.device  # one more, for padding
+        self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if rule.adapts else None
+        self.until, self.filter, self.book = None, None, None
+        if allowances is not None:
+            self.filter = PersonFilter(allowances, records.shape[1], place)
+            self.until = torch.full(shape, n_steps, dtype=torch.int32, device=place)
+        if has_book:
+            self.book = StepBook(len(records), records.shape[1], n_steps, place)
+
+    @property
+    def decides(self) -> bool:
+        """Whether records have bounds of their own."""
+        return self.bounds is not None or self.until is not None
+
+    def is_due(self, step: int) -> bool:
+        """Whether norms are wanted before a step."""
+        return self.every is not None and step % self.every == 0
+
+    def refresh(self, step: int, bins: Tensor) -> None:
+        """Decide and book for the steps from here to the next refresh.
+
+        Args:
+            step: the step that comes next.
+            bins: (private model, training record) uint8, as ``step.norm_bins`` gives them.
+        """
+        assert self.every is not None
+        n_steps = min(self.every, self.n_steps - step)
+        self.state = self.rule.refresh(
+            self.state, Refresh(step, bins, self.records, self.largest_clip)
+        )
+        spent = self._accounted(bins)
+        joined = n_steps if self.filter is None else self.filter.admit(spent, n_steps)
+        if self.book is not None:
+            self.book.add(spent, joined, n_steps)
+        self._place(self.bounds, self._within(self.state.clip))
+        self._place(self.until, None if isinstance(joined, int) else joined + step)
+
+    def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
+        """The clip bound of every record of a step's batches, (model, column or 1, 1).
+
+        Args:
+            rows: (model, column) rows of the table of records.
+            step: which step it is; a tensor (1,) where the device counts.
+        """
+        if not self.decides:
+            return self.clip
+        place = (rows - self.firsts[:, None]).clamp_(max=self.n_records).long()
+        found = self.clip[..., 0] if self.bounds is None else self.bounds.gather(1, place)
+        if self.until is not None:
+            found = found.masked_fill(self.until.gather(1, place) <= step, 0)
+        return found[..., None]
+
+    def _accounted(self, bins: Tensor) -> Tensor:
+        """The bin of what a record can contribute: of its norm or of its bound, if that is less."""
+        if self.state.clip is None:
+            return bins
+        bound = self.state.clip.double().mul(N_BINS / self.largest_clip)
+        return torch.minimum(bins, _up(bound))
+
+    def _within(self, clip: Tensor | None) -> Tensor | None:
+        """No bound is above the largest, which the noise is made for."""
+        return None if clip is None else clip.clamp(0, self.largest_clip)
+
+    def _place(self, held: Tensor | None, values: Tensor | None) -> None:
+        if held is not None and values is not None:
+            held[: len(values)].scatter_(1, self.records, values.to(held.dtype))
+
+
+def _up(bins: Tensor) -> Tensor:
+    """Rounded up to a whole bin; what is no number counts as the last."""
+    return bins.ceil().nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)

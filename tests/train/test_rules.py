@@ -1,0 +1,390 @@
+"""Rules of training, norms of all records, and the steps that each spent in each bin."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from pcer.errors import InputError
+from pcer.train import EngineFlags, Model, TrainConfig, train_seeds
+from pcer.train import engine as fleets
+from pcer.train.config import NO_DP, ReceiptMode
+from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.fleet import Allowance
+from pcer.train.rules import N_BINS, RULES, DpSgd, Held, RuleState
+from pcer.train.schedule import sampled_positions
+from pcer.train.streams import Purpose, initial_weights, stream
+from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch
+from tests import reference_train as slow
+from tests.train_cases import (
+    CONFIG,
+    CountSteps,
+    PlainDevice,
+    make_data,
+    make_models,
+    moved,
+    plain_states,
+    train_block,
+)
+
+CPU = CpuDevice()
+SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
+COSTS = np.arange(N_BINS + 1) ** 2 / 1024.0  # sums of them are exact
+ACCOUNTS = CountSteps(Allowance(COSTS, budget=400.0))
+
+
+def small_data():
+    return make_data(n=60, n_features=4, seeds=range(2))
+
+
+def assemble(data, models, config, accounts=ACCOUNTS):
+    with torch.no_grad():
+        return fleets.assemble(data, models, config, device=CPU, secret=b"", accounts=accounts)
+
+
+def in_double(data, models, config):
+    """A block trained in float64, so that no norm lies on the wrong side of a bin by rounding."""
+    fleet, n = moved(assemble(data, models, config), dtype=torch.float64), data.features.shape[1]
+    fleet.table[:-1, n + 1] = fleet.table[:-1, :n].square().sum(dim=1) + 1
+    with torch.no_grad():
+        state = CPU.fit(fleet)
+    return fleet, state
+
+
+def by_the_twin(fleet, data, model, config, **how):
+    """The same model, one record at a time, with every gradient stored."""
+    n = data.features.shape[1]
+    table = fleet.table[fleet.watch.records[0]].double()
+    module = slow.mlp((n, *config.hidden, 1))
+    bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=Purpose.INITIAL)
+    slow.load_matrices(module, initial_weights(bits, sizes=(n, *config.hidden, 1)))
+    sampling = config.sampling(data.n_train)
+    drawn = sampled_positions(model.seed, model.epsilon, sampling, b"")
+    batches = [
+        (drawn[drawn // data.n_train == t] % data.n_train).tolist() for t in range(sampling.n_steps)
+    ]
+    counts = slow.train_by_rule(
+        module,
+        (table[:, :n], table[:, n + 2]),
+        batches,
+        clip=config.clip_norm,
+        learning_rate=config.learning_rate,
+        momentum=config.momentum,
+        expected_batch=sampling.expected_batch,
+        **how,
+    )
+    return module, counts
+
+
+def require_same_weights(fleet, state, module):
+    linear = [layer for layer in module if isinstance(layer, torch.nn.Linear)]
+    for mine, layer in zip(fleet.layout.layers(state.weights), linear, strict=True):
+        torch.testing.assert_close(mine.weight[0].mT, layer.weight.data, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(mine.bias[0, 0], layer.bias.data, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
+def test_counts_are_those_of_a_twin_that_stores_every_gradient(mode):
+    data, model = small_data(), Model(1, 0.5, 0.0)
+    config = dataclasses.replace(SMALL, receipts=mode)
+    fleet, state = in_double(data.only([1]), [model], config)
+    every = 1 if mode == "exact" else config.sampling(data.n_train).steps_per_epoch
+    module, counts = by_the_twin(fleet, data, model, config, every=every, is_held=mode == "held")
+    found = fleet.watch.book.steps_per_bin(0)
+    assert np.array_equal(found, counts)
+    assert (found.sum(axis=1) == config.sampling(42).n_steps).all()
+    assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
+    assert found[:, N_BINS].sum() > 0
+    require_same_weights(fleet, state, module)
+
+
+def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step():
+    data, model = small_data(), Model(0, 0.5, 0.0)
+    config = dataclasses.replace(SMALL, receipts="held", refresh_every=4, budget_per_person=1.0)
+    fleet, state = in_double(data.only([0]), [model], config)
+    module, counts = by_the_twin(
+        fleet, data, model, config, every=4, is_held=True, costs=COSTS.tolist(), budget=400.0
+    )
+    found = fleet.watch.book.steps_per_bin(0)
+    assert np.array_equal(found, counts)
+    require_same_weights(fleet, state, module)
+    spent = found @ COSTS
+    assert spent.max() <= 400
+    is_out = fleet.watch.filter.is_open.logical_not()[0].numpy()
+    assert 5 < is_out.sum() < 40  # some are out, and some are not
+    np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
+
+
+def test_a_filter_that_nobody_reaches_changes_no_bit():
+    config = dataclasses.replace(CONFIG, receipts="held")
+    free = train(config, CountSteps(Allowance(COSTS, budget=1e9)))
+    rich = train(
+        dataclasses.replace(config, budget_per_person=3.0),
+        CountSteps(Allowance(COSTS, budget=1e9)),
+    )
+    assert np.array_equal(free.logits, rich.logits)
+    assert np.array_equal(free.receipts, rich.receipts)
+
+
+def train(config, accounts=ACCOUNTS, data=None, models=None):
+    data, models = data or make_data(), models or make_models()
+    return fleets.train_block(data, models, config, device=CPU, accounts=accounts)
+
+
+@pytest.mark.parametrize("mode", ["exact", "refreshed"])
+def test_counting_changes_no_bit_of_the_models(mode):
+    plain = train_block(make_data(), make_models())
+    assert np.array_equal(train(dataclasses.replace(CONFIG, receipts=mode)).logits, plain)
+
+
+def test_holding_changes_private_models_only():
+    plain = train_block(make_data(), make_models())
+    held = train(dataclasses.replace(CONFIG, receipts="held")).logits
+    is_private = [model.is_private for model in make_models()]
+    same = [np.array_equal(a, b) for a, b in zip(plain, held, strict=True)]
+    assert same == [not private for private in is_private]
+
+
+@pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
+def test_receipts_of_a_model_are_the_same_bytes_in_any_block(mode):
+    config, data, models = (
+        dataclasses.replace(CONFIG, receipts=mode, epochs=2),
+        make_data(),
+        make_models(),
+    )
+    together = train(config, models=models)
+    assert together.receipts.dtype == np.float32
+    assert together.receipts.shape == (12, 210)  # 4 bytes a record
+    backwards = train(config, models=models[::-1])
+    assert np.array_equal(backwards.receipts[::-1], together.receipts)
+    for index, model in enumerate(models):
+        alone = train(config, data=data.only([model.seed]), models=[model])
+        assert np.array_equal(alone.receipts[0], together.receipts[index])
+        assert np.array_equal(alone.logits[0], together.logits[index])
+        assert np.isinf(alone.receipts).all() == (not model.is_private)
+
+
+@pytest.mark.parametrize("settings", [{"receipts": "held"}, {"receipts": "refreshed"}])
+def test_compiled_bins_bounds_and_steps_are_the_plain_ones(settings):
+    config = dataclasses.replace(CONFIG, clip_norm=0.4, refresh_every=3, **settings)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    ours, theirs = (
+        moved(assemble(make_data(), company, config), dtype=torch.float64) for _ in range(2)
+    )
+    with torch.no_grad():
+        state = CPU.fit(ours)
+        *_, plain = plain_states(theirs, company)
+    for model in range(8):
+        counts = ours.watch.book.steps_per_bin(model)
+        assert np.array_equal(counts, theirs.watch.book.steps_per_bin(model))
+    for mine, other in zip(
+        ours.layout.layers(state.weights), ours.layout.layers(plain.weights), strict=True
+    ):
+        torch.testing.assert_close(mine.matrix, other.matrix, atol=1e-10, rtol=1e-10)
+
+
+def test_compiled_filter_is_the_plain_one():
+    config = dataclasses.replace(
+        CONFIG, clip_norm=0.4, refresh_every=5, receipts="held", budget_per_person=1.0
+    )
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    ours, theirs = (
+        moved(assemble(make_data(), company, config), dtype=torch.float64) for _ in range(2)
+    )
+    with torch.no_grad():
+        state = CPU.fit(ours)
+        *_, plain = plain_states(theirs, company)
+    assert (ours.watch.until < ours.watch.n_steps).sum() > 100
+    torch.testing.assert_close(state.weights[:, :100], plain.weights[:, :100], atol=1e-9, rtol=0)
+    for model in range(8):
+        counts = ours.watch.book.steps_per_bin(model)
+        assert np.array_equal(counts, theirs.watch.book.steps_per_bin(model))
+
+
+def test_a_plain_device_honours_a_rule():
+    config = dataclasses.replace(CONFIG, rule="held")
+    data, models = make_data(), make_models()
+    company = sorted(models, key=lambda model: not model.is_private)
+    plain = train_block(data, models, config, device=PlainDevice(company))
+    compiled = train_block(data, models, config)
+    # A norm on the edge of a bin may fall to either side of it by rounding.
+    np.testing.assert_allclose(compiled, plain, atol=2e-3, rtol=2e-3)
+
+
+def test_a_held_record_never_contributes_more_than_is_booked():
+    """The change that one record makes to the clipped sum, at every step it joins."""
+    config, model = dataclasses.replace(SMALL, receipts="held"), Model(0, 0.5, 0.0)
+    fleet = moved(assemble(small_data().only([0]), [model], config), dtype=torch.float64)
+    loop, first = CpuStep(fleet), 42
+    seen = 0
+    with torch.no_grad():
+        for at, (rows, sizes) in enumerate(
+            zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True)
+        ):
+            before = loop.state.weights.clone()
+            loop.advance(rows, sizes)
+            padding = len(fleet.table) - 1
+            for record in rows[0, : sizes[0]].tolist():
+                alone = torch.tensor([[record]])
+                size = fleets.batch_sum(fleet, before, alone, at).norm()
+                assert size <= fleet.watch.bounds[0, record] * (1 + 1e-12)
+                seen += 1
+            assert fleets.batch_sum(fleet, before, torch.tensor([[padding]]), at).norm() == 0
+    assert seen > 2 * first
+    counts = fleet.watch.book.steps_per_bin(0)
+    assert counts.sum() == first * fleet.watch.n_steps
+
+
+def test_a_zero_gradient_is_bin_zero_and_adds_nothing():
+    """A network whose ReLUs and residuals are dead for a record: inputs and label cancel."""
+    config, model = dataclasses.replace(SMALL, hidden=(), receipts="held"), Model(0, 0.5, 0.0)
+    fleet = moved(assemble(small_data().only([0]), [model], config), dtype=torch.float64)
+    record = int(fleet.watch.records[0, 3])
+    fleet.table[record, 6] = 1.0
+    fleet.table[record, :4] *= 1e6  # the sigmoid is exactly 0 or 1
+    logit = fleets.predict_plainly(fleet, fleet.start)[0, record]
+    fleet.table[record, 6] = float(logit > 0)
+    with torch.no_grad():
+        bins = CPU.norm_bins(fleet, fleet.start)
+        assert bins[0, 3] == 0
+        fleet.watch.refresh(0, bins)
+        assert fleet.watch.bounds[0, record] == 0
+        assert fleets.batch_sum(fleet, fleet.start.weights, torch.tensor([[record]])).norm() == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_norms_that_are_no_numbers_count_as_clipped(value):
+    fleet = assemble(make_data(), make_models([0]), dataclasses.replace(CONFIG, receipts="held"))
+    fleet.start.weights[0] = value
+    with torch.no_grad():
+        for bins in (
+            CPU.norm_bins(fleet, fleet.start),
+            fleets.norm_bins_plainly(fleet, fleet.start.weights),
+        ):
+            assert (bins[0] == N_BINS).all() or np.isinf(value)
+            assert bins.max() <= N_BINS
+
+
+def test_a_training_that_diverges_while_it_is_counted_is_told():
+    config = dataclasses.replace(CONFIG, learning_rate=1e30, clip_norm=1e30, receipts="exact")
+    with pytest.raises(InputError, match="diverged"):
+        train(config, models=[Model(3, 2.0, 0.0)])
+
+
+@pytest.mark.parametrize("n_refreshes", [3, KEPT_REFRESHES + 5])
+def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
+    rng = np.random.default_rng(0)
+    book, slow_counts = StepBook(2, 7, 4000, torch.device("cpu")), np.zeros((2, 7, 201), dtype=int)
+    for k in range(n_refreshes):
+        bins = rng.integers(0, 201, (2, 7))
+        joined = rng.integers(0, 6, (2, 7)) if k % 2 else 5
+        book.add(
+            torch.from_numpy(bins.astype(np.uint8)),
+            joined if isinstance(joined, int) else torch.from_numpy(joined).int(),
+            5,
+        )
+        for m in range(2):
+            for r in range(7):
+                count = joined if isinstance(joined, int) else joined[m, r]
+                slow_counts[m, r, bins[m, r]] += count
+                slow_counts[m, r, 0] += 5 - count
+    for m in range(2):
+        found = book.steps_per_bin(m)
+        assert found.dtype == np.uint16
+        assert np.array_equal(found, slow_counts[m])
+        assert (found.sum(axis=1) == 5 * n_refreshes).all()
+
+
+def test_a_long_training_is_counted_in_wider_numbers():
+    book = StepBook(1, 2, 70_000, torch.device("cpu"))
+    book.add(torch.full((1, 2), 200, dtype=torch.uint8), 70_000, 70_000)
+    assert book.steps_per_bin(0)[0, 200] == 70_000
+    assert book.steps_per_bin(0).dtype == np.uint32
+
+
+def test_a_filter_admits_as_if_it_were_asked_before_every_step():
+    rng = np.random.default_rng(3)
+    costs = np.concatenate([[0.0], rng.random(N_BINS)])
+    budget = 30.0
+    person = PersonFilter([Allowance(costs, budget)], 400, torch.device("cpu"))
+    spent, is_out = np.zeros(400), np.zeros(400, dtype=bool)
+    for n_steps in (7, 1, 25, 60, 3):
+        bins = rng.integers(0, 201, 400)
+        joined = person.admit(torch.from_numpy(bins.astype(np.uint8))[None], n_steps)[0].numpy()
+        expected = np.zeros(400, dtype=int)
+        for _ in range(n_steps):
+            is_out |= spent + costs[bins] > budget
+            expected += ~is_out
+            spent += np.where(is_out, 0, costs[bins])
+        assert np.array_equal(joined, expected)
+    assert 50 < is_out.sum() < 400
+    assert person.spent.max() <= budget
+
+
+def test_bounds_never_exceed_the_largest():
+    @dataclasses.dataclass(frozen=True)
+    class Greedy(DpSgd):
+        name: str = "greedy"
+        adapts: bool = True
+
+        def refresh(self, state, seen):
+            return RuleState(torch.full(seen.bins.shape, 9.0))
+
+    watch = Watch(
+        Greedy(),
+        clip=torch.ones(1, 1, 1),
+        largest_clip=1.0,
+        records=torch.tensor([[0, 2]]),
+        firsts=torch.tensor([0]),
+        n_records=3,
+        n_steps=4,
+        every=2,
+        has_book=True,
+    )
+    watch.refresh(0, torch.tensor([[7, 200]], dtype=torch.uint8))
+    assert watch.bounds.max() == 1
+    assert watch.book.steps_per_bin(0)[0, 7] == 2  # the norm, where it is below the bound
+
+
+def test_the_first_rule_is_the_papers_and_the_second_is_held():
+    assert list(RULES) == ["dp-sgd", "held"]
+    assert TrainConfig().training_rule == DpSgd()
+    assert TrainConfig(receipts="held").training_rule == Held()
+    assert TrainConfig(receipts="held").rule == "held"
+    assert TrainConfig(rule="held").receipts is ReceiptMode.NONE
+
+
+def test_norms_are_computed_once_an_epoch_unless_said_otherwise():
+    steps = TrainConfig().sampling(32_223).steps_per_epoch
+    assert TrainConfig().refresh_steps(32_223) is None
+    assert TrainConfig(rule="held").refresh_steps(32_223) == steps
+    assert TrainConfig(receipts="refreshed").refresh_steps(32_223) == steps
+    assert TrainConfig(receipts="refreshed", refresh_every=9).refresh_steps(32_223) == 9
+    assert TrainConfig(receipts="exact").refresh_steps(32_223) == 1
+
+
+def test_receipts_without_accounts_are_refused():
+    with pytest.raises(InputError, match="receipts 'refreshed' need something that accounts"):
+        train(dataclasses.replace(CONFIG, receipts="refreshed"), accounts=None)
+
+
+def test_models_without_privacy_need_no_norms():
+    config = dataclasses.replace(CONFIG, receipts="exact")
+    found = train(config, models=[Model(0, NO_DP, 0.0)])
+    assert np.isinf(found.receipts).all()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_receipts_travel_through_the_whole_path(jobs):
+    config = TrainConfig(hidden=(8,), epochs=2, expected_batch=70, receipts="held")
+    flags = EngineFlags(jobs=jobs, block_size=3)
+    found = train_seeds(
+        make_data(), budgets=(NO_DP, 2.0), config=config, flags=flags, accounts=ACCOUNTS
+    )
+    assert found.receipts.shape == (2, 4, 210)
+    assert np.isinf(found.receipts[0]).all()
+    alone = train(
+        config, models=[Model(2, 2.0, found.budgets[1].noise_multiplier)], data=make_data()
+    )
+    assert np.array_equal(found.receipts[1, 2], alone.receipts[0])
