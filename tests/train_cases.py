@@ -10,7 +10,6 @@ from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.device import choose_device
-from pcer.train.fleet import Allowance
 from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream
@@ -32,10 +31,18 @@ def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
 
 
 @dataclasses.dataclass(frozen=True)
+class Purse:
+    """What steps cost, and what may be spent."""
+
+    cost: np.ndarray
+    budget: float
+
+
+@dataclasses.dataclass(frozen=True)
 class CountSteps:
     """Simple accounts: the mean bin of a record in shares of the clip, times the sampling rate."""
 
-    given: Allowance | None = None
+    given: Purse | None = None
 
     def fold(self, steps_per_bin, *, noise_multiplier, sampling_rate, dp_delta):
         """One number that depends on every count."""

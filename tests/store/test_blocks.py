@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from pcer.errors import InputError, OutputError
-from pcer.store import blocks, file_digest, finished_blocks, load_block, save_array, save_block
+from pcer.store import (
+    blocks,
+    file_digest,
+    finished_blocks,
+    load_block,
+    load_second,
+    save_array,
+    save_block,
+)
 from pcer.store.blocks import check_blocks, has_block_of
 
 KEYS = [("1.0", 0), ("inf", 7)]
@@ -101,10 +109,59 @@ def test_every_single_flipped_bit_is_found(tmp_path, suffix):
     (block,) = finished_blocks(tmp_path)
     for bit in range(8 * len(content)):
         path.write_bytes(flipped(content, bit))
-        assert blocks._fault(path.with_suffix(".json"), OURS, True, 3) is not None, bit
+        assert blocks._fault(path.with_suffix(".json"), OURS, True, (3, None)) is not None, bit
     path.write_bytes(content)
     assert list(finished_blocks(tmp_path)) == [block]
     assert check(tmp_path) == []
+
+
+PEOPLE = np.array([[1.5, 0.25], [np.inf, np.inf]], dtype=np.float32)
+
+
+def save_both(folder: Path) -> None:
+    save_block(folder, KEYS, VALUES, made_with=MADE_WITH, settings=OURS, second=PEOPLE)
+
+
+def check_both(folder: Path) -> list[str]:
+    return check_blocks(folder, settings=OURS, has_settings=True, n_columns=3, n_second=2)
+
+
+def test_a_second_array_is_read_as_it_was_written_and_nobody_elses(tmp_path):
+    save_both(tmp_path)
+    (block,) = finished_blocks(tmp_path)
+    assert np.array_equal(load_block(block, 3), VALUES)
+    assert load_second(block, 2).tobytes() == PEOPLE.tobytes()
+    assert block.second.stat().st_mode & 0o777 == 0o600
+    assert block.second_digest == file_digest(block.second)
+    assert check_both(tmp_path) == []
+    assert check(tmp_path) == []  # who needs none may find one
+
+
+def test_every_flipped_bit_of_a_second_array_is_found(tmp_path):
+    save_both(tmp_path)
+    (block,) = finished_blocks(tmp_path)
+    content = block.second.read_bytes()
+    for bit in range(8 * len(content)):
+        block.second.write_bytes(flipped(content, bit))
+        fault = blocks._fault(block.array.with_suffix(".json"), OURS, True, (3, 2))
+        assert fault is not None, bit
+    assert "(damaged)" in check_both(tmp_path)[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_whose_second_array_is_lost_or_was_never_made_does_not_count(tmp_path):
+    save_both(tmp_path)
+    (block,) = finished_blocks(tmp_path)
+    block.second.unlink()
+    with pytest.raises(InputError, match=r"second\.npy is not as it was written; run again"):
+        load_second(block, 2)
+    assert "(damaged)" in check_both(tmp_path)[0]
+    save(tmp_path, KEYS, VALUES)
+    (block,) = finished_blocks(tmp_path)
+    with pytest.raises(InputError, match="has no second array beside it; run again"):
+        load_second(block, 2)
+    assert "(damaged)" in check_both(tmp_path)[0]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_block_that_does_not_count_is_removed_and_told(tmp_path):

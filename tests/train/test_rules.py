@@ -11,7 +11,6 @@ from pcer.train import EngineFlags, Model, TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP, ReceiptMode
 from pcer.train.cpu import CpuDevice, CpuStep
-from pcer.train.fleet import Allowance
 from pcer.train.rules import N_BINS, RULES, DpSgd, Held, RuleState
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
@@ -21,6 +20,7 @@ from tests.train_cases import (
     CONFIG,
     CountSteps,
     PlainDevice,
+    Purse,
     make_data,
     make_models,
     moved,
@@ -31,7 +31,7 @@ from tests.train_cases import (
 CPU = CpuDevice()
 SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
 COSTS = np.arange(N_BINS + 1) ** 2 / 1024.0  # sums of them are exact
-ACCOUNTS = CountSteps(Allowance(COSTS, budget=400.0))
+ACCOUNTS = CountSteps(Purse(COSTS, budget=400.0))
 
 
 def small_data():
@@ -118,10 +118,10 @@ def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step():
 
 def test_a_filter_that_nobody_reaches_changes_no_bit():
     config = dataclasses.replace(CONFIG, receipts="held")
-    free = train(config, CountSteps(Allowance(COSTS, budget=1e9)))
+    free = train(config, CountSteps(Purse(COSTS, budget=1e9)))
     rich = train(
         dataclasses.replace(config, budget_per_person=3.0),
-        CountSteps(Allowance(COSTS, budget=1e9)),
+        CountSteps(Purse(COSTS, budget=1e9)),
     )
     assert np.array_equal(free.logits, rich.logits)
     assert np.array_equal(free.receipts, rich.receipts)
@@ -307,7 +307,7 @@ def test_a_filter_admits_as_if_it_were_asked_before_every_step():
     rng = np.random.default_rng(3)
     costs = np.concatenate([[0.0], rng.random(N_BINS)])
     budget = 30.0
-    person = PersonFilter([Allowance(costs, budget)], 400, torch.device("cpu"))
+    person = PersonFilter([Purse(costs, budget)], 400, torch.device("cpu"))
     spent, is_out = np.zeros(400), np.zeros(400, dtype=bool)
     for n_steps in (7, 1, 25, 60, 3):
         bins = rng.integers(0, 201, 400)

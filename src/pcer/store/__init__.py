@@ -7,6 +7,7 @@ from pcer.store.blocks import (
     StoredBlock,
     finished_blocks,
     load_block,
+    load_second,
     save_array,
     save_block,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "is_sealed",
     "keep_secret",
     "load_block",
+    "load_second",
     "new_secret",
     "owned",
     "read_secret",

@@ -1,5 +1,7 @@
 """Finished blocks of work in a folder: each is an array and the names of its rows.
 
+A block may have a second array, with a row for each name too; both are sealed alike.
+
 A block is written whole or not at all, so a killed job finds what is finished and does only what
 is missing. It carries the digests of its array, of its own record and of the settings that made
 it: what a disk, a copy or a hand has changed does not count. What the numbers mean is the job's
@@ -46,6 +48,13 @@ class StoredBlock(NamedTuple):
     settings: str | None
     """Digest of the settings; None where the folder is older than seals, as for the next."""
     array_digest: str | None
+    second_digest: str | None = None
+    """Of the second array; None where the block has none."""
+
+    @property
+    def second(self) -> Path:
+        """Where the second array lies, if there is one."""
+        return _second(self.array)
 
 
 def save_block(
@@ -55,6 +64,7 @@ def save_block(
     *,
     made_with: Mapping[str, str],
     settings: str,
+    second: np.ndarray[Any, Any] | None = None,
 ) -> None:
     """Values first, then the small file that makes them count.
 
@@ -64,6 +74,7 @@ def save_block(
         values: a row each.
         made_with: versions by package.
         settings: digest of the settings that made them.
+        second: another array with a row each.
     """
     array = folder / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
     digest = save_array(array, values)
@@ -73,6 +84,8 @@ def save_block(
         "settings": settings,
         "array_sha256": digest,
     }
+    if second is not None:
+        record["second_sha256"] = save_array(_second(array), second)
     _write_record(array, record)
 
 
@@ -86,7 +99,14 @@ def finished_blocks(folder: Path) -> Iterator[StoredBlock]:
         yield _block(path)
 
 
-def check_blocks(folder: Path, *, settings: str, has_settings: bool, n_columns: int) -> list[str]:
+def check_blocks(
+    folder: Path,
+    *,
+    settings: str,
+    has_settings: bool,
+    n_columns: int,
+    n_second: int | None = None,
+) -> list[str]:
     """Remove every block that is not what these settings wrote; gives sentences for the reader.
 
     Blocks from before blocks were sealed are taken as they are, and sealed, if the folder itself
@@ -97,13 +117,14 @@ def check_blocks(folder: Path, *, settings: str, has_settings: bool, n_columns: 
         settings: digest of the settings that are asked for.
         has_settings: whether the folder was found to name the same settings.
         n_columns: of every block.
+        n_second: columns of the second array of every block; None where they need none.
     """
     for path in folder.glob(".*.tmp"):  # what a kill left of an array
         path.unlink(missing_ok=True)
     faults: dict[str, str] = {}
     n_sealed = 0
     for path in _records(folder):
-        fault = _fault(path, settings, has_settings, n_columns)
+        fault = _fault(path, settings, has_settings, (n_columns, n_second))
         if fault is not None:
             faults[path.stem] = fault
             _remove(path)
@@ -124,8 +145,18 @@ def has_block_of(folder: Path, settings: str) -> bool:
 
 def load_block(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
     """The array of a block, float32 with so many columns, as it was written."""
-    path, shape = block.array, (len(block.keys), n_columns)
-    if block.array_digest is not None and block.array_digest != _digest_or_none(path):
+    return _load(block.array, block.array_digest, (len(block.keys), n_columns))
+
+
+def load_second(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
+    """The second array of a block, likewise; InputError where it has none."""
+    if block.second_digest is None:
+        raise InputError(f"{block.array} has no second array beside it; {ANEW}.")
+    return _load(block.second, block.second_digest, (len(block.keys), n_columns))
+
+
+def _load(path: Path, digest: str | None, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    if digest is not None and digest != _digest_or_none(path):
         raise InputError(f"{path} is not as it was written; {ANEW}.")
     try:
         found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -133,7 +164,7 @@ def load_block(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
         raise InputError(f"{path} cannot be read; {ANEW}.") from None
     if found.shape != shape or found.dtype != np.float32:
         raise InputError(
-            f"{path} must hold {shape[0]} rows of {n_columns} numbers (float32), but has shape "
+            f"{path} must hold {shape[0]} rows of {shape[1]} numbers (float32), but has shape "
             f"{found.shape} ({found.dtype}); {ANEW}."
         )
     return found
@@ -161,6 +192,10 @@ def save_array(path: Path, values: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
+def _second(path: Path) -> Path:
+    return path.with_suffix(".second.npy")
+
+
 def _digest_or_none(path: Path) -> str | None:
     try:
         return file_digest(path)
@@ -183,7 +218,9 @@ def _block(path: Path) -> StoredBlock:
         made = record.get("made_with")
         made_with = None if made is None else {str(k): str(v) for k, v in made.items()}
         is_old = set(record) <= UNSEALED
-        digests = (None, None) if is_old else (record["settings"], record["array_sha256"])
+        names = ("settings", "array_sha256")
+        digests = [None, None] if is_old else [record[name] for name in names]
+        digests.append(record.get("second_sha256"))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} does not name the rows of a block; {ANEW}.") from None
     if not is_old and not is_sealed(record):
@@ -191,11 +228,15 @@ def _block(path: Path) -> StoredBlock:
     return StoredBlock(keys, path.with_suffix(".npy"), made_with, *digests)
 
 
-def _fault(path: Path, settings: str, has_settings: bool, n_columns: int) -> str | None:
+def _fault(
+    path: Path, settings: str, has_settings: bool, n_columns: tuple[int, int | None]
+) -> str | None:
     """Why a block does not count; None if it does."""
     try:
         block = _block(path)
-        load_block(block, n_columns)
+        load_block(block, n_columns[0])
+        if n_columns[1] is not None and block.settings in (None, settings):
+            load_second(block, n_columns[1])
     except InputError:
         return "damaged"
     if block.settings is None:
@@ -207,6 +248,7 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
         path.with_suffix(".npy").unlink(missing_ok=True)
+        _second(path).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             f"{path} cannot be removed ({error.strerror}), and it is not as it was written; "

@@ -18,7 +18,12 @@ Settings = Mapping[str, Any]
 
 
 def resume_folder(
-    folder: Path, settings: Settings, *, added: Settings, n_columns: int
+    folder: Path,
+    settings: Settings,
+    *,
+    added: Settings,
+    n_columns: int,
+    n_second: int | None = None,
 ) -> list[str]:
     """Begin or go on in a folder; what is left of it then is what these settings made.
 
@@ -30,6 +35,7 @@ def resume_folder(
         settings: what its blocks depend on.
         added: as for ``require_same_settings``.
         n_columns: of every block.
+        n_second: columns of the second array of every block; None where they need none.
 
     Returns:
         Sentences for the reader, about blocks that do not count and old ones that do.
@@ -48,7 +54,11 @@ def resume_folder(
             raise
         before = None
     notes = check_blocks(
-        folder, settings=digest, has_settings=before is not None, n_columns=n_columns
+        folder,
+        settings=digest,
+        has_settings=before is not None,
+        n_columns=n_columns,
+        n_second=n_second,
     )
     if before is None:
         write_files({path: canonical_json(settings)}, private=True)

@@ -27,6 +27,7 @@ from pcer.store import (
     Key,
     finished_blocks,
     load_block,
+    load_second,
     owned,
     require_same_settings,
     resume_folder,
@@ -39,11 +40,13 @@ from pcer.sweep.origin import version_note
 from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
     ADDED_SETTINGS,
+    Accounts,
     BlockResult,
     Budget,
     EngineFlags,
     Model,
     Predictions,
+    ReceiptMode,
     TrainConfig,
     TrainingData,
     calibrate,
@@ -72,6 +75,8 @@ class Sweep:
         secret: mixed into every random stream, the splits and the digests; see
             ``pcer.train.train_seeds``. Records that are not public need one.
         disclosure: what a release may let out about few people, or about one.
+        accounts: what becomes of the steps that each person's gradient spent in each norm bin;
+            ``config.receipts`` needs it.
     """
 
     dataset: GroupedDataset
@@ -81,6 +86,7 @@ class Sweep:
     config: TrainConfig
     secret: bytes = b""
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
+    accounts: Accounts | None = None
 
     def __post_init__(self) -> None:
         if not (self.secret or self.dataset.public):
@@ -88,12 +94,22 @@ class Sweep:
                 f"dataset {self.dataset.name!r} is not public, so its noise, splits and digests "
                 "need a secret of 16 to 64 bytes; give one, or say that the records are public."
             )
+        if self.has_receipts and self.accounts is None:
+            raise InputError(
+                f"receipts {str(self.config.receipts)!r} need something that accounts for them; "
+                "give accounts, or set receipts to 'none'."
+            )
         for name in self.attributes:
             self.dataset.attribute(name)
         for kind in ("attributes", "budgets", "seeds"):
             values = getattr(self, kind)
             if not values or len(set(values)) < len(values):
                 raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
+
+    @property
+    def has_receipts(self) -> bool:
+        """Whether the privacy that each person spends is counted."""
+        return self.config.receipts is not ReceiptMode.NONE
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -120,6 +136,7 @@ def run_sweep(
     keep_scores: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     on_note: Callable[[str], None] = lambda sentence: None,
+    on_scores: Callable[[Predictions], None] = lambda scores: None,
 ) -> dict[str, Path]:
     """Train what is missing and write one release per attribute.
 
@@ -133,6 +150,8 @@ def run_sweep(
             damaged, or of other settings, are trained again; that blocks of an older version
             get digests; and, which the releases carry too, that not one version of pcer and its
             packages trained all models.
+        on_scores: called with what all models say of every record, and with the receipts, before
+            the releases are written; they are about persons.
 
     Returns:
         The release files by attribute.
@@ -148,17 +167,18 @@ def run_sweep(
         return paths
     with owned(work):
         _checked_releases(sweep, paths)
-        faults = _resumed(sweep, work)
         splits = {
             seed: split(sweep.dataset, seed=seed, secret=sweep.secret) for seed in sweep.seeds
         }
         data = _training_data(sweep.dataset, splits)
+        faults = _resumed(sweep, work, data)
         budgets = _calibrated(sweep, data.n_train)
         notes = _version_notes(work, plan_models(budgets, sweep.seeds))
         for note in (*faults, *notes):
             on_note(note)
         _train_missing(sweep, work, data, budgets, flags=flags, on_progress=on_progress)
-        scores = _collect(work, data, budgets)
+        scores = _collect(work, data, budgets, has_receipts=sweep.has_receipts)
+        on_scores(scores)
         releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
@@ -205,9 +225,14 @@ def _work(sweep: Sweep, folder: Path) -> Path:
     return folder / f"{_slug(sweep.dataset.name)}.scores"
 
 
-def _resumed(sweep: Sweep, work: Path) -> list[str]:
-    n_columns = sweep.dataset.n_records
-    return resume_folder(work, sweep.settings, added=_added_settings(), n_columns=n_columns)
+def _resumed(sweep: Sweep, work: Path, data: TrainingData) -> list[str]:
+    return resume_folder(
+        work,
+        sweep.settings,
+        added=_added_settings(),
+        n_columns=data.n_records,
+        n_second=data.n_train if sweep.has_receipts else None,
+    )
 
 
 def _training_data(dataset: GroupedDataset, splits: Mapping[int, Split]) -> TrainingData:
@@ -248,12 +273,24 @@ def _train_missing(
         return
     count, made_with = total - len(missing), installed_versions()
     blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
-    trained = run_blocks(data, blocks, config=sweep.config, flags=flags, secret=sweep.secret)
+    trained = run_blocks(
+        data,
+        blocks,
+        config=sweep.config,
+        flags=flags,
+        secret=sweep.secret,
+        accounts=sweep.accounts,
+    )
     with closing(trained):
         for result in trained:
             keys = [_key(model) for model in result.models]
             save_block(
-                work, keys, result.logits, made_with=made_with, settings=sweep.settings_digest
+                work,
+                keys,
+                result.logits,
+                made_with=made_with,
+                settings=sweep.settings_digest,
+                second=result.receipts,
             )
             count += len(result.models)
             on_progress(count, total)
@@ -263,16 +300,20 @@ def _key(model: Model) -> Key:
     return float(model.epsilon).hex(), model.seed
 
 
-def _collect(work: Path, data: TrainingData, budgets: Sequence[Budget]) -> Predictions:
+def _collect(
+    work: Path, data: TrainingData, budgets: Sequence[Budget], *, has_receipts: bool
+) -> Predictions:
     """What every model says, from the finished blocks; those may hold other models too."""
     wanted = {_key(model): model for model in plan_models(budgets, data.seeds)}
 
     def results() -> Iterator[BlockResult]:
         for block in finished_blocks(work):
             values = load_block(block, data.n_records)
+            people = load_second(block, data.n_train) if has_receipts else None
             for row, key in enumerate(block.keys):
                 if key in wanted:
-                    yield BlockResult((wanted[key],), values[row : row + 1])
+                    kept = None if people is None else people[row : row + 1]
+                    yield BlockResult((wanted[key],), values[row : row + 1], kept)
 
     found = gather_predictions(results(), budgets=budgets, seeds=data.seeds, member=data.member)
     if not np.isfinite(found.logits).all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,16 +106,16 @@ StepCounts = NDArray[np.unsignedinteger[Any]]
 """(training record, norm bin) how many steps a record spent in each bin."""
 
 
-class Allowance(NamedTuple):
-    """What a person may spend, and what steps cost.
+class Allowance(Protocol):
+    """What a person may spend, and what steps cost."""
 
-    Attributes:
-        costs: (N_BINS + 1,) float64, what one step costs a record of each norm bin; 0 in bin 0.
-        budget: the most that all steps of a person may cost together.
-    """
+    @property
+    def cost(self) -> FloatArray:
+        """(norm bin,) what one step costs a record of each bin; 0 in bin 0."""
 
-    costs: FloatArray
-    budget: float
+    @property
+    def budget(self) -> float:
+        """The most that all steps of a person may cost together."""
 
 
 class Accounts(Protocol):

@@ -92,7 +92,7 @@ class PersonFilter:
     """
 
     def __init__(self, allowances: list[Allowance], n_train: int, place: torch.device) -> None:
-        costs = np.array([one.costs for one in allowances]).reshape(len(allowances), N_BINS + 1)
+        costs = np.array([one.cost for one in allowances]).reshape(len(allowances), N_BINS + 1)
         self.costs = torch.from_numpy(costs).to(place)
         budgets = [[one.budget] for one in allowances]
         self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
