@@ -99,7 +99,8 @@ def test_counts_against_a_loop(tmp_path):
                 assert table.fp == sum(dataset.labels[r] == 0 for r in positive)
     assert release.subject.n_missing_group == int((codes < 0).sum()) > 0
     assert release.subject.notes[0] == "Made for a test."
-    assert "LiRA and RMIA need at least 8 seeds" in release.subject.notes[1]
+    assert "the number of training records counts as public" in release.subject.notes[1]
+    assert "LiRA and RMIA need at least 8 seeds" in release.subject.notes[2]
 
 
 def test_a_release_carries_what_attacks_found(tmp_path):
@@ -123,6 +124,9 @@ def test_a_release_says_how_it_was_trained(tmp_path):
     assert private.epsilon_by_accountant["rdp"] <= 1.0
     assert release.training.split_kind == "random"
     assert release.training.config["epochs"] == 1
+    assert release.training.config["adjacency"] == "zero-out"
+    assert release.training.joint_privacy["adjacency"] == "zero-out"
+    assert release.training.mechanism == "dp-sgd"
     joint = release.training.joint_privacy
     assert (joint["private_models"], joint["models_without_privacy"]) == (4, 4)
     assert joint["epsilon_of_the_private_models"] > 1.0

@@ -1,5 +1,6 @@
 """What only a CUDA device can show: run by hand with ``pytest -m gpu``."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,10 +13,14 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.device import choose_device
 from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
+from pcer.train.rules import RULES, DpSgd
 from pcer.train.schedule import sampled_positions
+from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
 from tests.train_cases import (
     CONFIG,
+    CountSteps,
+    Purse,
     make_data,
     make_models,
     moved,
@@ -38,9 +43,11 @@ def test_noise_bits_on_the_device_are_those_of_the_cpu():
         assert np.array_equal(found.cpu().numpy().view(np.uint64), expected)
 
 
-def assemble(data, models, config):
+def assemble(data, models, config, device="cuda", accounts=None):
     with torch.no_grad():
-        return fleets.assemble(data, models, config, device=choose_device("cuda"), secret=b"")
+        return fleets.assemble(
+            data, models, config, device=choose_device(device), secret=b"", accounts=accounts
+        )
 
 
 def on_the_cpu(data, models, config):
@@ -154,3 +161,130 @@ def test_a_network_of_another_shape_takes_the_plain_path():
     ours = on_the_cpu(data, models, config)
     theirs = train_block(data, models, config, device=choose_device("cuda"))
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
+
+
+PAPER = TrainConfig(epochs=3, expected_batch=64)  # the fused step
+OTHER = TrainConfig(epochs=3, expected_batch=64, hidden=(24,))  # the plain one
+PURSE = Purse(np.arange(201) ** 2 / 1024.0, budget=300.0)
+
+
+def fitted(config, device):
+    """A block after training, with its book."""
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    fleet = assemble(make_data(), company, config, device, CountSteps(PURSE))
+    with torch.no_grad():
+        state = choose_device(device).fit(fleet)
+    return fleet, state
+
+
+@pytest.mark.parametrize("config", [PAPER, OTHER])
+def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
+    fleet, state = fitted(dataclasses.replace(config, receipts="refreshed"), "cuda")
+    here, _ = fitted(dataclasses.replace(config, receipts="refreshed"), "cpu")
+    with torch.no_grad():
+        found = fleets.norm_bins_plainly(fleet, state.weights).cpu().int()
+        weights = FleetState(state.weights.cpu(), state.velocity.cpu())
+        expected = choose_device("cpu").norm_bins(here, weights).int()
+    assert found.shape == (8, 210)
+    assert (found - expected).abs().max() <= 1
+    assert (found != expected).double().mean() < 0.005
+    assert len(found.unique()) > 20
+
+
+@pytest.mark.parametrize("config", [PAPER, OTHER])
+@pytest.mark.parametrize("mode", ["exact", "refreshed"])
+def test_counting_changes_no_bit_on_the_device(config, mode):
+    data, models, device = make_data(), make_models(), choose_device("cuda")
+    plain = train_block(data, models, config, device=device)
+    counted = dataclasses.replace(config, receipts=mode)
+    found = train_block(data, models, counted, device=device, accounts=CountSteps())
+    assert np.array_equal(found, plain)
+
+
+@pytest.mark.parametrize("config", [PAPER, OTHER])
+@pytest.mark.parametrize(
+    "how",
+    [{"receipts": "exact"}, {"receipts": "held"}, {"receipts": "held", "budget_per_person": 1.0}],
+)
+def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(config, how):
+    settings = dataclasses.replace(config, **how)
+    (ours, state), (theirs, _) = fitted(settings, "cuda"), fitted(settings, "cpu")
+    again, same = fitted(settings, "cuda")
+    assert torch.equal(state.weights, same.weights)
+    n_steps = settings.sampling(210).n_steps
+    for model in range(8):
+        found, expected = (f.watch.book.steps_per_bin(model).astype(int) for f in (ours, theirs))
+        assert np.array_equal(found, again.watch.book.steps_per_bin(model))
+        assert (found.sum(axis=1) == n_steps).all()
+        mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
+        assert np.abs(mean[0] - mean[1]).mean() < 0.5  # of a bin
+        if "budget_per_person" in how:
+            assert (found @ PURSE.cost).max() <= PURSE.budget
+    if "budget_per_person" in how:
+        assert ours.watch.filter.is_open.logical_not().sum() > 50
+
+
+@pytest.mark.parametrize("config", [PAPER, OTHER])
+def test_held_models_on_the_device_agree_with_the_cpu(config):
+    settings = dataclasses.replace(config, rule="held")
+    data, models = make_data(), make_models()
+    ours = train_block(data, models, settings, device=choose_device("cuda"))
+    np.testing.assert_allclose(ours, train_block(data, models, settings), atol=2e-3, rtol=2e-3)
+    assert np.abs(ours - train_block(data, models, config)).max() > 5e-3  # it is another rule
+
+
+def test_fused_step_with_bounds_of_single_records_is_the_plain_step_to_rounding():
+    from pcer.train import cuda
+
+    settings = dataclasses.replace(PAPER, receipts="held", budget_per_person=1.0)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    fleet = assemble(make_data(), company, settings, accounts=CountSteps(PURSE))
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    bounds, until = fleet.watch.bounds, fleet.watch.until
+    bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
+    until[:8] = torch.randint(0, 4, until[:8].shape, device="cuda", generator=generator).int()
+    with torch.no_grad():
+        fused, plain = cuda._hold(fleet), cuda._hold(fleet)
+        assert fused.fused is not None
+        for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full) * 2:
+            fused.fused.advance(fused.state, fused.counter, width)
+            cuda._advance_plainly(fleet, plain, width)
+            torch.testing.assert_close(
+                fused.state.weights, plain.state.weights, atol=2e-6, rtol=2e-5
+            )
+            plain.state.weights.copy_(fused.state.weights)
+            plain.state.velocity.copy_(fused.state.velocity)
+            fused.counter.add_(1)
+            plain.counter.add_(1)
+
+
+def test_a_book_on_the_device_counts_as_on_the_cpu():
+    from pcer.train.watch import KEPT_REFRESHES, StepBook
+
+    books = [StepBook(2, 50, 4000, torch.device(place)) for place in ("cpu", "cuda")]
+    generator = torch.Generator().manual_seed(1)
+    for k in range(KEPT_REFRESHES + 9):
+        bins = torch.randint(0, 201, (2, 50), generator=generator).to(torch.uint8)
+        joined = torch.randint(0, 6, (2, 50), generator=generator).int() if k % 2 else 5
+        for book in books:
+            mine = joined if isinstance(joined, int) else joined.to(book.place)
+            book.add(bins.to(book.place), mine, 5)
+    for model in range(2):
+        assert np.array_equal(*(book.steps_per_bin(model) for book in books))
+
+
+def test_thinned_schedules_on_the_device_are_those_of_the_cpu(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Rarely(DpSgd):
+        name: str = "rarely"
+
+        def sample_shares(self, records):
+            return np.where(records % 2, 0.25, 1.0)
+
+    monkeypatch.setitem(RULES, "rarely", Rarely())
+    settings = dataclasses.replace(CONFIG, rule="rarely")
+    ours, theirs = (
+        assemble(make_data(), make_models(), settings, place).schedule for place in ("cuda", "cpu")
+    )
+    assert torch.equal(ours.rows.cpu(), theirs.rows)
+    assert torch.equal(ours.sizes.cpu(), theirs.sizes)

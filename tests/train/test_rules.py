@@ -12,7 +12,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP, ReceiptMode
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.rules import N_BINS, RULES, DpSgd, Held, RuleState
-from pcer.train.schedule import sampled_positions
+from pcer.train.schedule import sampled_positions, thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
 from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch
 from tests import reference_train as slow
@@ -388,3 +388,35 @@ def test_receipts_travel_through_the_whole_path(jobs):
         config, models=[Model(2, 2.0, found.budgets[1].noise_multiplier)], data=make_data()
     )
     assert np.array_equal(found.receipts[1, 2], alone.receipts[0])
+
+
+def test_limits_are_the_same_where_the_device_counts_the_steps():
+    config = dataclasses.replace(SMALL, receipts="held", budget_per_person=1.0)
+    fleet = assemble(small_data(), [Model(0, 0.5, 1.0), Model(1, NO_DP, 0.0)], config)
+    watch, rows = fleet.watch, fleet.schedule.rows[2]
+    watch.bounds[0] = torch.rand(61)
+    watch.until[0, ::2] = 2
+    found = watch.limits(rows, torch.tensor([2]))
+    assert torch.equal(found, watch.limits(rows, 2))
+    for column, row in enumerate(rows[0].tolist()):
+        expected = watch.bounds[0, min(row, 60)] * (watch.until[0, min(row, 60)] > 2)
+        assert found[0, column, 0] == expected
+    assert torch.isinf(found[1]).all()  # without privacy
+
+
+def test_a_thinned_sample_keeps_each_record_with_its_own_chance():
+    n, n_steps, share = 50, 4000, np.linspace(0, 1, 50)
+    own = torch.arange(100, 100 + n, dtype=torch.int32)
+    rows = torch.full((n_steps, 64), 999, dtype=torch.int32)
+    rows[:, :n] = own
+    sizes = torch.full((n_steps,), n)
+    bits = stream(seed=1, epsilon=1.0, purpose=Purpose.THINNING)
+    left = thin_rows(rows, sizes, own, share, bits, padding=999)
+    assert torch.equal((rows != 999).sum(dim=1), left)
+    for row, size in zip(rows, left.tolist(), strict=True):
+        assert (row[:size].diff() > 0).all()  # from the left, in order
+        assert (row[size:] == 999).all()
+    kept = np.array([(rows == record).sum() for record in own.tolist()]) / n_steps
+    assert kept[0] == 0
+    assert kept[-1] == 1
+    assert np.abs(kept - share).max() < 4.5 * 0.5 / np.sqrt(n_steps)

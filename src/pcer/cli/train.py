@@ -70,6 +70,19 @@ def train(
     accountant: Annotated[
         Literal["pld", "prv", "rdp"] | None, typer.Option(help="Who calibrates the noise.")
     ] = None,
+    adjacency: Annotated[
+        Literal["zero-out", "add-or-remove"] | None,
+        typer.Option(help="What epsilon compares; the second keeps the number of records secret."),
+    ] = None,
+    sample_rate: Annotated[
+        float | None, typer.Option(help="Chance to join a step; default: from the batch.")
+    ] = None,
+    n_steps: Annotated[
+        int | None, typer.Option(help="Steps of training; default: from the epochs.")
+    ] = None,
+    divisor: Annotated[
+        int | None, typer.Option(help="What sums are divided by; default: the batch.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N.")] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes; default: cores. Changes only the speed.")

@@ -38,7 +38,7 @@ from pcer.release import (
     source_state,
 )
 from pcer.store import Task, run_tasks, secret_name
-from pcer.train import Budget, Predictions, TrainConfig, joint_epsilon
+from pcer.train import Adjacency, Budget, Predictions, TrainConfig, joint_epsilon
 
 
 class Trained(Protocol):
@@ -64,6 +64,18 @@ class Trained(Protocol):
     def disclosure(self) -> DisclosureRule:
         """What may be let out about few people, or about one."""
 
+
+ADJACENCY_NOTES = {
+    Adjacency.ZERO_OUT: (
+        "Every epsilon compares training with a record to training with a gradient of zero in its "
+        "place; the number of training records counts as public."
+    ),
+    Adjacency.ADD_OR_REMOVE: (
+        "Every epsilon compares training with a record to training without it; sample rate, steps "
+        "and divisor were fixed without looking at the number of training records."
+    ),
+}
+"""What the budgets of a release mean, for every report."""
 
 ModelTable = tuple[IntArray, dict[str, dict[str, Exposure]]]
 """Of one model: counts (split, group, cell), and what attacks found by group and proxy."""
@@ -127,6 +139,7 @@ def _people(attribute: ProtectedAttribute, labels: IntArray, member: BoolArray) 
 
 def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
     dataset, private = sweep.dataset, [b for b in scores.budgets if not math.isinf(b.epsilon)]
+    meaning = [ADJACENCY_NOTES[sweep.config.adjacency]] if private else []
     return ReleaseFacts(
         dataset=dataset.name,
         outcome=dataset.outcome,
@@ -135,13 +148,13 @@ def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> Release
         disclosure=replace(sweep.disclosure, public=dataset.public),
         positive_label=dataset.positive_label,
         unit_of_privacy="record",
-        mechanism="dp-sgd" if private else "sgd",
+        mechanism=sweep.config.rule if private else "sgd",
         config=release_config(sweep),
         joint_privacy=_joint_privacy(sweep, scores, private),
         dp_delta=sweep.config.dp_delta,
         data_digest=dataset.published_digest(sweep.secret),
         source=source_state(),
-        notes=(*dataset.notes, *notes),
+        notes=(*dataset.notes, *notes, *meaning),
     )
 
 
@@ -303,6 +316,7 @@ def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -
         "models_without_privacy": (len(scores.budgets) - len(private)) * seeds,
         "epsilon_of_the_private_models": epsilon,
         "dp_delta": sweep.config.dp_delta,
+        "adjacency": str(sweep.config.adjacency),
         "meaning": (
             "An upper bound (RDP composition) for a record that is in every training set. Models "
             "without privacy, the exact counts in this file, the standardisation and the choice of "

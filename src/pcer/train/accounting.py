@@ -1,8 +1,10 @@
 """From a privacy budget to a noise level, and from a noise level to the privacy it spends.
 
 DP-SGD is n_steps compositions of a Gaussian mechanism on a Poisson sample. Neighbouring data sets
-differ by one record added or removed. Every epsilon given here is an upper bound, and every noise
-multiplier is rounded up, so that the budget holds.
+differ as ``TrainConfig.adjacency`` says: one record joins with a gradient of zero instead, and
+their number is public; or one is added or removed, and rate, steps and divisor are fixed. Both are
+the same pair of mechanisms. Every epsilon given here is an upper bound, and every noise multiplier
+is rounded up, so that the budget holds.
 """
 
 from __future__ import annotations

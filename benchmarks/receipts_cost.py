@@ -1,0 +1,135 @@
+"""What it costs to count each person's norms while models train, beside training alone.
+
+    python -m benchmarks.receipts_cost
+    python -m benchmarks.receipts_cost --shapes compas --modes refreshed held exact
+    python -m benchmarks.receipts_cost --device cuda --models 250 --epochs 25
+
+Prints a table and writes JSON. All modes run in turns in one process, on one core or one GPU, with
+the same private models, schedules and records (random: only shapes matter); times are CPU time (on
+a GPU, time on the clock) of the steps and of handing the counts over, the median over turns. What
+an accountant makes of the counts is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.engine import SHAPES, make_data
+from pcer.train import Allowance, Model, StepCounts, TrainConfig
+from pcer.train import engine as fleets
+from pcer.train.device import choose_device
+
+BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
+MODES = ("refreshed", "held")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Accounts that take the counts and keep nothing of them."""
+
+    def fold(
+        self,
+        steps_per_bin: StepCounts,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        dp_delta: float,
+    ) -> Any:
+        """A number per record, at no cost."""
+        return np.zeros(len(steps_per_bin), dtype=np.float32)
+
+    def allowance(self, epsilon: float, **terms: Any) -> Allowance:
+        """No filter is timed."""
+        raise NotImplementedError
+
+
+def make_turn(name: str, mode: str, n_models: int, epochs: int, place: str) -> Callable[[], float]:
+    """Seconds per model-step."""
+    device, accounts = choose_device(place), Handed()
+    data = make_data(name, range(-(-n_models // len(BUDGETS))))
+    models = [Model(s, e, 1.0) for s in data.seeds for e in BUDGETS][:n_models]
+    config = replace(TrainConfig(epochs=epochs), receipts=mode)
+    n_steps = config.sampling(data.n_train).n_steps
+    clock = time.process_time if place == "cpu" else time.perf_counter
+
+    @torch.no_grad()
+    def turn() -> float:
+        fleet = fleets.assemble(data, models, config, device=device, secret=b"", accounts=accounts)
+        start = clock()
+        device.fit(fleet)
+        fleets.folded(fleet.watch.book, models, config, data.n_train, accounts)
+        return (clock() - start) / (n_steps * n_models)
+
+    return turn
+
+
+def ratios(name: str, options: argparse.Namespace) -> Row:
+    """Time training alone and every mode in turns."""
+    epochs = options.epochs or max(1, -(-20_000 // SHAPES[name][0]))
+    turns = {
+        mode: make_turn(name, mode, options.models, epochs, options.device)
+        for mode in ("none", *options.modes)
+    }
+    times: dict[str, list[float]] = {mode: [] for mode in turns}
+    for index in range(options.turns + 1):
+        for mode, turn in turns.items():
+            seconds = turn()
+            if index:  # the first turn warms up
+                times[mode].append(seconds)
+    beside = [zip(times[mode], times["none"], strict=True) for mode in options.modes]
+    return {
+        "shape": name,
+        "epochs": epochs,
+        "median_us": {mode: 1e6 * statistics.median(found) for mode, found in times.items()},
+        "ratios": {
+            mode: statistics.median(a / b for a, b in both)
+            for mode, both in zip(options.modes, beside, strict=True)
+        },
+    }
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=(*MODES, "exact"))
+    parser.add_argument("--turns", type=int, default=5, help="timed turns of each mode")
+    parser.add_argument("--models", type=int, default=10, help="private models of the block")
+    parser.add_argument("--epochs", type=int, default=None, help="default: a few, by shape")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/receipts_cost.json"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    with fleets.one_thread():
+        rows = [ratios(name, options) for name in options.shapes]
+    print("time per model-step, and as a multiple of training alone")
+    for row in rows:
+        us = row["median_us"]
+        parts = [f"{mode} {us[mode]:6.0f} us {row['ratios'][mode]:5.2f}x" for mode in options.modes]
+        print(
+            f"{row['shape']:7} {row['epochs']:3} epochs  alone {us['none']:5.0f} us",
+            *parts,
+            sep=" | ",
+        )
+    machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
+    settings = {key: str(value) for key, value in vars(options).items()}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps({**machine, "settings": settings, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
