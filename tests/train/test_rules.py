@@ -11,7 +11,7 @@ from pcer.train import EngineFlags, Model, TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP, ReceiptMode
 from pcer.train.cpu import CpuDevice, CpuStep
-from pcer.train.rules import N_BINS, RULES, DpSgd, Held, RuleState
+from pcer.train.rules import N_BINS, RULES, DpSgd, Held, Refresh, RuleState
 from pcer.train.schedule import sampled_positions, thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
 from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch
@@ -420,3 +420,24 @@ def test_a_thinned_sample_keeps_each_record_with_its_own_chance():
     assert kept[0] == 0
     assert kept[-1] == 1
     assert np.abs(kept - share).max() < 4.5 * 0.5 / np.sqrt(n_steps)
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_what_a_rule_decides_for_a_record_depends_on_no_other_record(name):
+    """One person must not move everybody's bounds: no noise would hide that."""
+    rule, bins = RULES[name], torch.randint(0, 201, (2, 30)).to(torch.uint8)
+    rows, state = torch.arange(30).repeat(2, 1), RuleState()
+    before = rule.refresh(state, Refresh(0, bins, rows, 1.0)).clip
+    for record in range(30):
+        other = bins.clone()
+        other[0, record] = 200 - other[0, record]
+        after = rule.refresh(state, Refresh(0, other, rows, 1.0)).clip
+        if before is None:
+            assert after is None
+            continue
+        changed = before != after
+        changed[0, record] = False
+        assert not changed.any()
+    whole = rule.sample_shares(np.arange(30))
+    part = rule.sample_shares(np.arange(10))
+    assert (whole is None and part is None) or np.array_equal(whole[:10], part)

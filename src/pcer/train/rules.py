@@ -2,9 +2,13 @@
 
 The paper's DP-SGD is one rule among others. A rule decides three things for every training record,
 as tensors that every device understands: the bound its gradient is clipped at, how often it joins
-a batch, and, through the largest bound, the noise. It may decide anew every so many steps, from
-norms that are in public view only through the weights. No bound exceeds the largest, no record is
-drawn more often than the config says: so the calibrated epsilon holds for every rule.
+a batch, and, through the largest bound, the noise. It may decide anew every so many steps, from the
+norms of the records' gradients.
+
+No bound exceeds the largest, and no record is drawn more often than the config says. One more thing
+a rule must keep itself: what it decides for a record may depend on that record and on the weights,
+never on another record, or one person would move everybody's bounds, which no noise hides. Then
+the calibrated epsilon holds.
 """
 
 from __future__ import annotations
@@ -79,7 +83,7 @@ class TrainingRule(Protocol):
         """
 
     def refresh(self, state: RuleState, seen: Refresh) -> RuleState:
-        """Decide anew, on the device where the tensors lie."""
+        """Decide anew for every record by itself, on the device where the tensors lie."""
 
 
 @dataclass(frozen=True)
