@@ -1,0 +1,260 @@
+"""What a training run cost each of its records, and what of that is a bound.
+
+Two numbers of a record, both from its number of steps in each bin of gradient norms:
+
+* ``realised``: its divergences, added up, as an epsilon at delta, by the order that gives least.
+  Papers print it. The order is chosen after the fact, so it describes, and bounds nothing.
+* ``receipt``: the bound. Before training a ladder of levels is fixed, each with one order and a
+  share of delta; the receipt is the lowest level whose budget of divergence was not exceeded, or
+  the promised epsilon where no level below it was kept. Each level is a filter that would have
+  left the record out in time and never had to (Feldman and Zrnic 2021): so the loss of this run
+  stays below the receipt, but for the chance delta.
+
+Both follow from the settings and the bins alone. Of a finished model four bytes per record are
+kept: ``realised`` as a float32 whose last bits name the rung of the ladder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.train.fleet import Float32Array
+from pcer.train.renyi import N_BINS, ORDERS, conversion, epsilon_of, step_costs
+
+N_LEVELS = 24
+LEVEL_RATIO = 0.86
+"""Levels below the promised epsilon, and each as a share of the next: from 86 % down to 3 %. More
+levels round less but share delta among more; receipts are lowest, on average, about here."""
+
+RUNG_BITS = 6
+"""Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less
+than one part in 100,000."""
+
+LOT = 8192
+"""Records that are folded at a time, for memory."""
+
+MEMBERLESS = np.float32(np.nan)
+"""What is kept of a record that the model was not trained on."""
+
+Bins = npt.NDArray[np.unsignedinteger[Any]]
+"""Numbers of steps (record, bin); every row adds up to the steps of the training."""
+
+
+class Spending(NamedTuple):
+    """A budget of divergence at one order, fixed before training.
+
+    Attributes:
+        epsilon: what keeping it is worth, at the delta it was made for.
+        order: of the divergence.
+        divergence: how much may be spent.
+    """
+
+    epsilon: float
+    order: float
+    divergence: float
+
+
+class StepFilter(NamedTuple):
+    """What leaves a record out in time: it may join a step while spent + cost[bin] <= budget.
+
+    Attributes:
+        order: of the divergence.
+        cost: (bin,) divergence of one step.
+        budget: divergence that a record may spend in all.
+    """
+
+    order: float
+    cost: FloatArray
+    budget: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is settled before training about every record of a model: promise and levels.
+
+    Attributes:
+        noise_multiplier: standard deviation of the noise in units of the clip norm.
+        sampling_rate: chance of a record to join a step.
+        n_steps: steps of the training.
+        dp_delta: the delta of promise and receipts.
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    n_steps: int
+    dp_delta: float
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_steps=self.n_steps)
+        require_open_unit(dp_delta=self.dp_delta)
+
+    @property
+    def costs(self) -> FloatArray:
+        """(bin, order) divergence of one step."""
+        return step_costs(self.noise_multiplier, self.sampling_rate)
+
+    @property
+    def nominal(self) -> float:
+        """The promise, by the accountant of the receipts: clipped at every step."""
+        return _nominal(self)
+
+    @property
+    def levels(self) -> tuple[Spending, ...]:
+        """The levels, lowest first; those too low for any order are left out."""
+        return _levels(self)
+
+    @property
+    def ladder(self) -> FloatArray:
+        """Epsilons of the rungs: 0 for gradient zero at every step, the levels, the promise."""
+        return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
+
+    def realised(self, kept: Float32Array) -> FloatArray:
+        """``realised`` from what ``fold`` kept; NaN where the record was not trained on."""
+        value = (_bits(kept) & ~_rung_mask()).view(np.float32)
+        return np.minimum(value.astype(np.float64), self.nominal)
+
+    def receipt(self, kept: Float32Array) -> FloatArray:
+        """The receipts from what ``fold`` kept; NaN where the record was not trained on."""
+        rung = np.minimum(_bits(kept) & _rung_mask(), len(self.ladder) - 1)
+        return np.where(np.isnan(kept), np.nan, self.ladder[rung])
+
+
+def fold(
+    steps_per_bin: Bins, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+) -> Float32Array:
+    """Four bytes per record (record,), from which ``Terms`` reads ``realised`` and ``receipt``.
+
+    Args:
+        steps_per_bin: (record, bin) numbers of steps whose clipped gradient norm, in 200ths of the
+            clip norm, lies in (bin - 1, bin]; bin 0 is gradient zero.
+        noise_multiplier: standard deviation of the noise in units of the clip norm.
+        sampling_rate: chance of a record to join a step.
+        dp_delta: the delta of promise and receipts.
+    """
+    n_steps = _checked_steps(steps_per_bin)
+    terms = Terms(noise_multiplier, sampling_rate, n_steps, dp_delta)
+    lots = [steps_per_bin[at : at + LOT] for at in range(0, len(steps_per_bin), LOT)]
+    return np.concatenate([_fold_lot(lot, terms) for lot in lots])
+
+
+def divergences(
+    steps_per_bin: Bins, *, noise_multiplier: float, sampling_rate: float
+) -> FloatArray:
+    """(record, order) divergence that the steps of each record add up to."""
+    return np.asarray(
+        steps_per_bin.astype(np.float64) @ step_costs(noise_multiplier, sampling_rate)
+    )
+
+
+def person_filter(epsilon: float, terms: Terms) -> StepFilter:
+    """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
+
+    Args:
+        epsilon: the budget per person, at the delta of the terms.
+        terms: noise, rate and steps.
+
+    Raises:
+        InputError: no order can hold so small a budget.
+    """
+    require_positive(budget_per_person=epsilon)
+    best = _spending(epsilon, terms, terms.dp_delta)
+    if best is None:
+        least = float(conversion(terms.dp_delta).min())
+        raise InputError(
+            f"budget_per_person must be above {least:.3g} at delta {terms.dp_delta:g}, but "
+            f"{epsilon!r} was given."
+        )
+    column = int(np.flatnonzero(best.order == ORDERS)[0])
+    return StepFilter(best.order, terms.costs[:, column].copy(), best.divergence)
+
+
+def _checked_steps(steps_per_bin: Bins) -> int:
+    """Steps of the training; every record must have them all."""
+    if steps_per_bin.ndim != 2 or steps_per_bin.shape[1] != 1 + N_BINS or not len(steps_per_bin):
+        raise ValueError(
+            f"steps_per_bin must have shape (record, {1 + N_BINS}), but has {steps_per_bin.shape}."
+        )
+    totals = np.unique(steps_per_bin.sum(axis=1, dtype=np.int64))
+    if len(totals) > 1:
+        raise ValueError(
+            f"steps_per_bin must count every step of every record, but rows add up to {totals[0]} "
+            f"to {totals[-1]}."
+        )
+    return int(totals[0])
+
+
+def _fold_lot(steps_per_bin: Bins, terms: Terms) -> Float32Array:
+    """Only orders that can give less than the promise count: what each adds is known."""
+    added = conversion(terms.dp_delta)
+    wanted = (added <= terms.nominal) | np.isin(ORDERS, [level.order for level in terms.levels])
+    spent = steps_per_bin.astype(np.float64) @ terms.costs[:, wanted]
+    realised = np.minimum(_least(spent, added[wanted], terms.dp_delta), terms.nominal)
+    untouched = steps_per_bin[:, 0] == terms.n_steps
+    return _packed(realised, _rungs(spent, untouched, ORDERS[wanted], terms))
+
+
+def _least(spent: FloatArray, added: FloatArray, dp_delta: float) -> FloatArray:
+    """As ``epsilon_of``, over some orders."""
+    hidden = spent.min(axis=1) < -np.log1p(-(dp_delta**2))
+    return np.where(hidden, 0.0, np.maximum((spent + added).min(axis=1), 0.0))
+
+
+def _rungs(spent: FloatArray, untouched: BoolArray, orders: FloatArray, terms: Terms) -> IntArray:
+    """(record,) the lowest rung that holds; the last one always does."""
+    columns = np.searchsorted(orders, [level.order for level in terms.levels])
+    budgets = np.array([level.divergence for level in terms.levels])
+    holds = np.ones((len(spent), len(terms.ladder)), dtype=np.bool_)
+    holds[:, 0] = untouched
+    holds[:, 1:-1] = spent[:, columns] <= budgets
+    return np.asarray(holds.argmax(axis=1))
+
+
+@lru_cache(maxsize=1024)
+def _nominal(terms: Terms) -> float:
+    return float(epsilon_of(terms.n_steps * terms.costs[N_BINS], dp_delta=terms.dp_delta))
+
+
+@lru_cache(maxsize=1024)
+def _levels(terms: Terms) -> tuple[Spending, ...]:
+    wanted = [terms.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
+    found = (_spending(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
+    return tuple(level for level in found if level is not None)
+
+
+def _spending(epsilon: float, terms: Terms, dp_delta: float) -> Spending | None:
+    """The order at which a record of one norm at all steps may have the largest norm.
+
+    None where every order adds more than epsilon by itself.
+    """
+    allowed = epsilon - conversion(dp_delta)
+    whole = terms.n_steps * terms.costs.T  # (order, bin), growing along bins
+    fits = (whole <= allowed[:, None]).sum(axis=1)  # bins that fit, 0 among them
+    following = whole[np.arange(len(ORDERS)), np.clip(fits, 1, N_BINS)]
+    reach = fits + np.clip(allowed / following, 0, 1)
+    best = int(np.where(allowed > 0, reach, -1).argmax())
+    if allowed[best] <= 0:
+        return None
+    return Spending(epsilon, float(ORDERS[best]), float(allowed[best]))
+
+
+def _packed(realised: FloatArray, rung: IntArray) -> Float32Array:
+    """Epsilons rounded up to floats whose last bits are free, and the rungs in those bits."""
+    value = realised.astype(np.float32)
+    value = np.where(value < realised, np.nextafter(value, np.float32(np.inf)), value)
+    raised = (_bits(value) + _rung_mask()) & ~_rung_mask()
+    return (raised | rung.astype(np.uint32)).view(np.float32)
+
+
+def _bits(values: Float32Array) -> npt.NDArray[np.uint32]:
+    return np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+
+
+def _rung_mask() -> np.uint32:
+    return np.uint32(2**RUNG_BITS - 1)
