@@ -112,6 +112,9 @@ def full_release(form: str) -> dict[str, Any]:
                 "standard_error": 0.1,
                 "quantiles": {"median": 0.4},
                 "n_records": 3,
+                "nominal": 1.1,
+                "allowed_advantage": 0.05,
+                "exact": True,
             }
         ],
         "disclosure": {

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from pcer.cli import audit, tables, train
+from pcer.cli import audit, receipt, tables, train
 from pcer.cli.parts import UNUSABLE
 from pcer.cli.plugins import VerbGroup
 from pcer.cli.stop import Stopped, listen
@@ -22,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for family in (audit, tables, train):
+for family in (audit, tables, train, receipt):
     family.register(app)
 
 

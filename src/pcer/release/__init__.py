@@ -46,6 +46,7 @@ from pcer.release.disclosure import (
     given_away,
 )
 from pcer.release.format import (
+    Bound,
     Confusion,
     Exposure,
     GroupTables,
@@ -76,6 +77,7 @@ __all__ = [
     "LEAST_PEOPLE",
     "PROXIES",
     "SPLITS",
+    "Bound",
     "Coded",
     "Confusion",
     "Counted",

@@ -34,6 +34,7 @@ from pcer.release.disclosure import (
 from pcer.release.format import (
     FORMAT,
     VERSION,
+    Bound,
     Exposure,
     Outcome,
     PooledExposure,
@@ -151,6 +152,7 @@ class Counted:
         n_records: the most records that any run has, in a group or not.
         n_missing_group: the most that are in no group in any run.
         pooled: what attacks found over several models.
+        bounds: what the training says about the privacy that people spent.
         notes: what the counting has to tell, after the notes of the facts.
     """
 
@@ -160,6 +162,7 @@ class Counted:
     n_records: int
     n_missing_group: int = 0
     pooled: Sequence[PooledExposure] = ()
+    bounds: Sequence[Bound] = ()
     notes: Sequence[str] = ()
 
 
@@ -220,7 +223,7 @@ def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
     """The counts of the groups that may be released, before anything was attacked."""
     if not regrouping.changes:
         return counted
-    if counted.pooled or any(run.exposure for run in counted.runs):
+    if counted.pooled or counted.bounds or any(run.exposure for run in counted.runs):
         raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
     withheld = regrouping.place == NOBODY
     hidden = max(int(run.cells[:, withheld].sum()) for run in counted.runs)
@@ -261,6 +264,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
             for index, run in enumerate(counted.runs)
         ],
         "pooled_exposure": list(counted.pooled),
+        "bounds": list(counted.bounds),
         "disclosure": _disclosure(facts.disclosure, counted, detail),
         "provenance": _provenance(facts),
     }

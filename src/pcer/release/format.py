@@ -201,7 +201,26 @@ class Placebo(Record):
 
 
 class Bound(Record):
-    """An upper bound of the privacy loss of one group's people, from the training itself."""
+    """What the training itself says about the privacy that one group's people spent.
+
+    Attributes:
+        model: with ``epsilon``, the setting.
+        epsilon: of the setting, as promised.
+        group: whose.
+        label: only people of this label; None for all.
+        kind: the bound of each person (receipt), or the least epsilon over orders (realised),
+            which describes and bounds nothing.
+        mode: where the norms of gradients come from; "refreshed" ones are an estimate.
+        accountant: of ``mean``, ``quantiles`` and ``nominal``.
+        mean: epsilon, over people and models.
+        standard_error: of the mean, over people and seeds.
+        quantiles: by their share, such as "0.5".
+        n_records: people.
+        nominal: the promise by the same accountant.
+        allowed_advantage: AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy; an
+            estimate, on the scale of attacks.
+        exact: whether no noise was added to these statistics of training records.
+    """
 
     model: Name | None = None
     epsilon: Epsilon | None
@@ -214,6 +233,9 @@ class Bound(Record):
     standard_error: Annotated[float, Field(ge=0)] | None = None
     quantiles: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     n_records: Count | None = None
+    nominal: Annotated[float, Field(ge=0)] | None = None
+    allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
+    exact: bool | None = None
 
 
 class Disclosure(Record):

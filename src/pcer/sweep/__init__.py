@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from pcer.sweep.receipts import ReceiptIndex, SettingReceipts, person_receipts, right_guesses
 from pcer.sweep.run import Sweep, begun_with, is_finished, run_sweep
 
-__all__ = ["Sweep", "begun_with", "is_finished", "run_sweep"]
+__all__ = [
+    "ReceiptIndex",
+    "SettingReceipts",
+    "Sweep",
+    "begun_with",
+    "is_finished",
+    "person_receipts",
+    "right_guesses",
+    "run_sweep",
+]

@@ -26,6 +26,9 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
+from pcer.train.gaussian_dp import allowed_advantage, mu_of
+from pcer.train.receipts import Terms, fold, person_filter, realised_of, receipt_of
+from pcer.train.record_pld import estimate_by_pld
 from pcer.train.rules import N_BINS, RULES, TrainingRule
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
 from pcer.train.versions import installed_versions
@@ -48,18 +51,26 @@ __all__ = [
     "Predictions",
     "ReceiptMode",
     "StepCounts",
+    "Terms",
     "TrainConfig",
     "TrainingData",
     "TrainingRule",
+    "allowed_advantage",
     "calibrate",
     "cut_blocks",
     "epsilon_spent",
+    "estimate_by_pld",
+    "fold",
     "gather_predictions",
     "installed_versions",
     "joint_epsilon",
+    "mu_of",
     "parse_budgets",
+    "person_filter",
     "plan_models",
     "prepare",
+    "realised_of",
+    "receipt_of",
     "require_engine",
     "run_blocks",
     "train_seeds",

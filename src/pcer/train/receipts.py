@@ -31,7 +31,8 @@ from pcer.train.renyi import N_BINS, ORDERS, conversion, epsilon_of, step_costs
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
 """Levels below the promised epsilon, and each as a share of the next: from 86 % down to 3 %. More
-levels round less but share delta among more; receipts are lowest, on average, about here."""
+levels round less but share delta among more; receipts are lowest, on average, about here. What was
+folded by one ladder means nothing by another: these two stay as they are."""
 
 RUNG_BITS = 6
 """Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less
@@ -39,9 +40,6 @@ than one part in 100,000."""
 
 LOT = 8192
 """Records that are folded at a time, for memory."""
-
-MEMBERLESS = np.float32(np.nan)
-"""What is kept of a record that the model was not trained on."""
 
 Bins = npt.NDArray[np.unsignedinteger[Any]]
 """Numbers of steps (record, bin); every row adds up to the steps of the training."""
@@ -116,14 +114,34 @@ class Terms:
         return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
 
     def realised(self, kept: Float32Array) -> FloatArray:
-        """``realised`` from what ``fold`` kept; NaN where the record was not trained on."""
-        value = (_bits(kept) & ~_rung_mask()).view(np.float32)
-        return np.minimum(value.astype(np.float64), self.nominal)
+        """As ``realised_of``, with the ladder of these terms."""
+        return realised_of(kept, self.ladder)
 
     def receipt(self, kept: Float32Array) -> FloatArray:
-        """The receipts from what ``fold`` kept; NaN where the record was not trained on."""
-        rung = np.minimum(_bits(kept) & _rung_mask(), len(self.ladder) - 1)
-        return np.where(np.isnan(kept), np.nan, self.ladder[rung])
+        """As ``receipt_of``, with the ladder of these terms."""
+        return receipt_of(kept, self.ladder)
+
+
+def realised_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
+    """``realised`` from what ``fold`` kept; NaN where the record was not trained on.
+
+    Args:
+        kept: any shape.
+        ladder: of the terms that it was folded by; the promise stands last.
+    """
+    value = (_bits(kept) & ~_rung_mask()).view(np.float32)
+    return np.asarray(np.minimum(value.astype(np.float64), ladder[-1]))
+
+
+def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
+    """The receipts from what ``fold`` kept; NaN where the record was not trained on.
+
+    Args:
+        kept: any shape.
+        ladder: of the terms that it was folded by.
+    """
+    rung = np.minimum(_bits(kept) & _rung_mask(), len(ladder) - 1)
+    return np.where(np.isnan(kept), np.nan, ladder[rung])
 
 
 def fold(

@@ -1,0 +1,123 @@
+"""The verb for one person: ``pcer receipt``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from pcer.cli.parts import TRAINING, WIDTH, require_packages
+from pcer.report import Table, to_rich
+
+if TYPE_CHECKING:
+    from pcer.sweep import ReceiptIndex, SettingReceipts
+
+MODES = {
+    "exact": "Norms of your gradient were computed at every step, so the receipt is a bound.",
+    "held": (
+        "At every step your gradient was clipped at its last computed norm, so that what is "
+        "accounted is what happened, and the receipt is a bound."
+    ),
+    "refreshed": (
+        "Norms of your gradient were computed now and then and taken as unchanged in between, so "
+        "the receipt is an estimate and not a bound."
+    ),
+}
+"""What the norms mean for the receipt."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command(epilog="Example: pcer receipt out --record 1234")(receipt)
+
+
+def receipt(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a sweep with receipts.")],
+    record: Annotated[str, typer.Option(help="Id of the person's record.")],
+) -> None:
+    """Print what was promised to one person, what was spent, and what it allows; for them only."""
+    require_packages(TRAINING)
+    from pcer.sweep import person_receipts
+
+    index, rows = person_receipts(folder, record)
+    if not any(len(row.receipt) for row in rows):
+        typer.echo(_nothing(index, record))
+        return
+    Console(width=WIDTH).print(to_rich(receipt_table(index, rows, record)))
+    for sentence in receipt_words(index, rows):
+        typer.echo(sentence)
+
+
+def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:
+    """One line for each budget; the numbers are of the models that were trained on the person."""
+    return Table(
+        title=f"Receipt of record {record} of {index.dataset}",
+        columns=(
+            "promised\nepsilon",
+            f"the same\nby {index.accountant}",
+            "models\nwith you",
+            "spent,\nmean",
+            "spent,\nmost",
+            "receipt,\nmost",
+            "guesses right\nof 100, at most",
+        ),
+        rows=tuple(_row(index, row) for row in rows if len(row.receipt)),
+    )
+
+
+def receipt_words(index: ReceiptIndex, rows: Sequence[SettingReceipts]) -> list[str]:
+    """What the numbers say, and what they do not."""
+    several = any(len(row.receipt) > 1 for row in rows) or len(rows) > 1
+    return [
+        "Promised: by one such model nobody's odds that you were trained on change by more than a "
+        f"factor of e^epsilon, but for a chance of {index.dp_delta:g}. That holds for everybody.",
+        "Spent: the same for your own gradients in these runs, as papers print it; it describes "
+        "and bounds nothing.",
+        "Receipt: what was spent, rounded up to levels that were fixed before training, so that it "
+        f"holds after the fact, with the chance {index.dp_delta:g} shared among levels.",
+        MODES[index.mode],
+        "Guesses: who knows everything else, sees every step and guesses whether you were trained "
+        "on is right at most so often; a coin is right in 50 of 100.",
+        *(["Every line is about one model; whoever sees several can add them up."] * several),
+        *([_outside(index)] if index.standardised or index.has_models_without_privacy else []),
+        "Keep it to yourself: many people's receipts together tell more than each.",
+    ]
+
+
+def _row(index: ReceiptIndex, row: SettingReceipts) -> tuple[str, ...]:
+    return (
+        f"{row.setting.epsilon:g}",
+        f"{row.nominal:.3f}",
+        f"{len(row.receipt)}",
+        f"{row.realised.mean():.3f}",
+        f"{row.realised.max():.3f}",
+        f"{row.receipt.max():.3f}",
+        f"{_guesses(float(row.receipt.max()), index.dp_delta)}",
+    )
+
+
+def _guesses(epsilon: float, dp_delta: float) -> int:
+    """In whole numbers, rounded up; who never had a gradient cannot be told from a coin."""
+    from pcer.sweep import right_guesses
+
+    return math.ceil(100 * right_guesses(epsilon, dp_delta)) if epsilon else 50
+
+
+def _outside(index: ReceiptIndex) -> str:
+    parts = [
+        "the mean and the deviation of each feature, which the training records gave"
+        * index.standardised,
+        "models that were trained without privacy, for which no bound exists"
+        * index.has_models_without_privacy,
+    ]
+    return f"Outside of it: {'; and '.join(part for part in parts if part)}."
+
+
+def _nothing(index: ReceiptIndex, record: str) -> str:
+    if index.has_models_without_privacy and not index.settings:
+        return f"All models of {index.dataset} were trained without privacy: no bound exists."
+    return f"No private model of {index.dataset} was trained on record {record}: nothing was spent."
