@@ -8,12 +8,13 @@ from pcer.train.receipts import (
     LEVEL_RATIO,
     N_LEVELS,
     Terms,
+    allowance,
     divergences,
     fold,
-    person_filter,
 )
 from pcer.train.record_pld import estimate_by_pld
-from pcer.train.renyi import N_BINS, ORDERS, epsilon_of
+from pcer.train.renyi import ORDERS, epsilon_of
+from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 
 WHOLE = np.floor(ORDERS) == ORDERS
@@ -21,6 +22,12 @@ DELTA = 1e-5
 SETTINGS = [(37.377, 17), (4.654, 17), (0.909, 17), (1.829, 126)]
 """COMPAS at epsilon 0.1, 1 and 10, Adult at epsilon 1: noise and steps of an epoch."""
 EPOCHS, PERIODS = 25, 5
+COMPAS_AT_1 = {
+    "noise_multiplier": 4.654,
+    "sampling_rate": 1 / 17,
+    "n_steps": 425,
+    "dp_delta": DELTA,
+}
 
 
 def some_records(n: int, steps_per_epoch: int, *, seed: int = 0) -> np.ndarray:
@@ -161,25 +168,24 @@ def test_a_record_that_misses_steps_is_refused():
 
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
-    terms = Terms(4.654, 1 / 17, 425, DELTA)
-    own = person_filter(0.5, terms)
-    assert own.cost[0] == 0
+    own = allowance(0.5, **COMPAS_AT_1)
+    assert own.costs[0] == 0
     for position in (200, 120, 40):
         steps = np.zeros(N_BINS + 1, dtype=int)
         spent, taken = 0.0, 0
-        while taken < 425 and spent + own.cost[position] <= own.budget:
-            spent, taken = spent + own.cost[position], taken + 1
+        while taken < 425 and spent + own.costs[position] <= own.budget:
+            spent, taken = spent + own.costs[position], taken + 1
         steps[position] = taken
         assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) <= 0.5 * (1 + 1e-9)
         assert (taken == 425) == (position == 40)
     steps[:], steps[97] = 0, 425  # the order suits the norm that would just spend the budget
     assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(0.5, rel=0.03)
-    assert own.budget == pytest.approx(425 * own.cost[97], rel=0.05)
+    assert own.budget == pytest.approx(425 * own.costs[97], rel=0.05)
 
 
 def test_a_filter_cannot_hold_what_no_order_can():
     with pytest.raises(InputError, match="budget_per_person must be above"):
-        person_filter(1e-3, Terms(4.654, 1 / 17, 425, DELTA))
+        allowance(1e-3, **COMPAS_AT_1)
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), [(37.377, 17), (4.654, 17)])

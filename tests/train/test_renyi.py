@@ -5,7 +5,8 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 from scipy.special import ndtr
 
-from pcer.train.renyi import N_BINS, ORDERS, conversion, epsilon_of, step_costs
+from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
+from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 
 WHOLE = np.floor(ORDERS) == ORDERS

@@ -27,7 +27,7 @@ from pcer.train.fleet import (
     plan_models,
 )
 from pcer.train.gaussian_dp import allowed_advantage, mu_of
-from pcer.train.receipts import Terms, fold, person_filter, realised_of, receipt_of
+from pcer.train.receipts import RenyiAccounts, Terms, fold, realised_of, receipt_of
 from pcer.train.record_pld import estimate_by_pld
 from pcer.train.rules import N_BINS, RULES, TrainingRule
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
@@ -50,6 +50,7 @@ __all__ = [
     "Model",
     "Predictions",
     "ReceiptMode",
+    "RenyiAccounts",
     "StepCounts",
     "Terms",
     "TrainConfig",
@@ -66,7 +67,6 @@ __all__ = [
     "joint_epsilon",
     "mu_of",
     "parse_budgets",
-    "person_filter",
     "plan_models",
     "prepare",
     "realised_of",

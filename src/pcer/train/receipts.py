@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.train.fleet import Float32Array
-from pcer.train.renyi import N_BINS, ORDERS, conversion, epsilon_of, step_costs
+from pcer.train.fleet import Allowance, Float32Array, StepCounts
+from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
+from pcer.train.rules import N_BINS
 
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
@@ -41,9 +42,6 @@ than one part in 100,000."""
 LOT = 8192
 """Records that are folded at a time, for memory."""
 
-Bins = npt.NDArray[np.unsignedinteger[Any]]
-"""Numbers of steps (record, bin); every row adds up to the steps of the training."""
-
 
 class Spending(NamedTuple):
     """A budget of divergence at one order, fixed before training.
@@ -57,20 +55,6 @@ class Spending(NamedTuple):
     epsilon: float
     order: float
     divergence: float
-
-
-class StepFilter(NamedTuple):
-    """What leaves a record out in time: it may join a step while spent + cost[bin] <= budget.
-
-    Attributes:
-        order: of the divergence.
-        cost: (bin,) divergence of one step.
-        budget: divergence that a record may spend in all.
-    """
-
-    order: float
-    cost: FloatArray
-    budget: float
 
 
 @dataclass(frozen=True)
@@ -145,7 +129,7 @@ def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
 
 
 def fold(
-    steps_per_bin: Bins, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
 ) -> Float32Array:
     """Four bytes per record (record,), from which ``Terms`` reads ``realised`` and ``receipt``.
 
@@ -163,7 +147,7 @@ def fold(
 
 
 def divergences(
-    steps_per_bin: Bins, *, noise_multiplier: float, sampling_rate: float
+    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float
 ) -> FloatArray:
     """(record, order) divergence that the steps of each record add up to."""
     return np.asarray(
@@ -171,29 +155,42 @@ def divergences(
     )
 
 
-def person_filter(epsilon: float, terms: Terms) -> StepFilter:
+def allowance(
+    epsilon: float,
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    n_steps: int,
+    dp_delta: float,
+) -> Allowance:
     """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
 
-    Args:
-        epsilon: the budget per person, at the delta of the terms.
-        terms: noise, rate and steps.
+    Its one order is settled beforehand, like that of a level.
 
     Raises:
         InputError: no order can hold so small a budget.
     """
     require_positive(budget_per_person=epsilon)
-    best = _spending(epsilon, terms, terms.dp_delta)
+    terms = Terms(noise_multiplier, sampling_rate, n_steps, dp_delta)
+    best = _spending(epsilon, terms, dp_delta)
     if best is None:
-        least = float(conversion(terms.dp_delta).min())
+        least = float(conversion(dp_delta).min())
         raise InputError(
-            f"budget_per_person must be above {least:.3g} at delta {terms.dp_delta:g}, but "
-            f"{epsilon!r} was given."
+            f"budget_per_person must be above {least:.3g} at delta {dp_delta:g}, but {epsilon!r} "
+            "was given."
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
-    return StepFilter(best.order, terms.costs[:, column].copy(), best.divergence)
+    return Allowance(terms.costs[:, column].copy(), best.divergence)
 
 
-def _checked_steps(steps_per_bin: Bins) -> int:
+class RenyiAccounts:
+    """The accounting of receipts as training takes it: it travels to where models are trained."""
+
+    fold = staticmethod(fold)
+    allowance = staticmethod(allowance)
+
+
+def _checked_steps(steps_per_bin: StepCounts) -> int:
     """Steps of the training; every record must have them all."""
     if steps_per_bin.ndim != 2 or steps_per_bin.shape[1] != 1 + N_BINS or not len(steps_per_bin):
         raise ValueError(
@@ -208,7 +205,7 @@ def _checked_steps(steps_per_bin: Bins) -> int:
     return int(totals[0])
 
 
-def _fold_lot(steps_per_bin: Bins, terms: Terms) -> Float32Array:
+def _fold_lot(steps_per_bin: StepCounts, terms: Terms) -> Float32Array:
     """Only orders that can give less than the promise count: what each adds is known."""
     added = conversion(terms.dp_delta)
     wanted = (added <= terms.nominal) | np.isin(ORDERS, [level.order for level in terms.levels])

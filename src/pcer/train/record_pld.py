@@ -17,8 +17,8 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from pcer.metrics import FloatArray
-from pcer.train.receipts import Bins
-from pcer.train.renyi import N_BINS
+from pcer.train.fleet import StepCounts
+from pcer.train.rules import N_BINS
 
 MOST_RECORDS = 1_000
 """Records that this is done for, at most."""
@@ -52,7 +52,7 @@ class _StepLoss(NamedTuple):
 
 
 def estimate_by_pld(
-    steps_per_bin: Bins, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
 ) -> FloatArray:
     """(record,) epsilon at delta of each record as if its norms had been fixed beforehand.
 

@@ -23,9 +23,7 @@ from scipy.special import gammaln, logsumexp, xlog1py
 
 from pcer.errors import require_positive
 from pcer.metrics import FloatArray
-
-N_BINS = 200
-"""Norms are rounded up to a whole number of 200ths of the clip norm; bin 0 is gradient zero."""
+from pcer.train.rules import N_BINS
 
 ORDERS: FloatArray = np.array(
     [*(1 + tenths / 10 for tenths in range(1, 100)), *range(11, 64), 128, 256, 512, 1024]
