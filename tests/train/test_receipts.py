@@ -169,18 +169,18 @@ def test_a_record_that_misses_steps_is_refused():
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
     own = allowance(0.5, **COMPAS_AT_1)
-    assert own.costs[0] == 0
+    assert own.cost[0] == 0
     for position in (200, 120, 40):
         steps = np.zeros(N_BINS + 1, dtype=int)
         spent, taken = 0.0, 0
-        while taken < 425 and spent + own.costs[position] <= own.budget:
-            spent, taken = spent + own.costs[position], taken + 1
+        while taken < 425 and spent + own.cost[position] <= own.budget:
+            spent, taken = spent + own.cost[position], taken + 1
         steps[position] = taken
         assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) <= 0.5 * (1 + 1e-9)
         assert (taken == 425) == (position == 40)
     steps[:], steps[97] = 0, 425  # the order suits the norm that would just spend the budget
     assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(0.5, rel=0.03)
-    assert own.budget == pytest.approx(425 * own.costs[97], rel=0.05)
+    assert own.budget == pytest.approx(425 * own.cost[97], rel=0.05)
 
 
 def test_a_filter_cannot_hold_what_no_order_can():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,8 @@ from pcer.report import Table, to_rich
 if TYPE_CHECKING:
     from pcer.sweep import ReceiptIndex, SettingReceipts
 
+COLUMNS = 80
+"""Of the sentences."""
 MODES = {
     "exact": "Norms of your gradient were computed at every step, so the receipt is a bound.",
     "held": (
@@ -49,7 +52,7 @@ def receipt(
         return
     Console(width=WIDTH).print(to_rich(receipt_table(index, rows, record)))
     for sentence in receipt_words(index, rows):
-        typer.echo(sentence)
+        typer.echo(textwrap.fill(sentence, COLUMNS, subsequent_indent="  "))
 
 
 def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:

@@ -83,6 +83,16 @@ def train(
     divisor: Annotated[
         int | None, typer.Option(help="What sums are divided by; default: the batch.")
     ] = None,
+    receipts: Annotated[
+        Literal["exact", "refreshed", "held"] | None,
+        typer.Option(help="Account what each person spends; held is a rule of training too."),
+    ] = None,
+    refresh_every: Annotated[
+        int | None, typer.Option(help="Steps between norms for receipts; default: an epoch.")
+    ] = None,
+    budget_per_person: Annotated[
+        float | None, typer.Option(help="Epsilon after which a person is left out; with held.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N.")] = None,
     jobs: Annotated[
         int | None, typer.Option(help="Processes; default: cores. Changes only the speed.")
@@ -139,6 +149,8 @@ def train(
     flags = from_options(EngineFlags, said)
     for path in _run("train", _sweep(said), out, flags, keep_scores):
         typer.echo(f"wrote {path}")
+    if receipts:
+        typer.echo(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
     typer.echo(f"next: pcer audit {out}")
 
 
@@ -183,7 +195,7 @@ def _settings() -> Iterable[type[Any]]:
 def _sweep(said: Mapping[str, Any]) -> Sweep:
     """What the options of ``pcer train`` ask for."""
     from pcer.sweep import Sweep
-    from pcer.train import TrainConfig, parse_budgets
+    from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
 
     dataset = _load(said["source"], said)
     layers = {} if said["hidden"] is None else {"hidden": _layers(said["hidden"])}
@@ -196,6 +208,7 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
         seeds=tuple(range(said["seeds"])),
         secret=_secret(said, dataset),
         disclosure=disclosure_rule(said),
+        accounts=RenyiAccounts() if said["receipts"] else None,
     )
 
 

@@ -8,23 +8,27 @@ training records outside the training epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.data import ProtectedAttribute
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Bound
-from pcer.train import Terms, allowed_advantage, mu_of
+from pcer.train import Budget, Terms, TrainConfig, allowed_advantage, mu_of
+
+KeptArray: TypeAlias = npt.NDArray[np.float32]
+"""What ``pcer.train.fold`` keeps of records."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ACCOUNTANT = "rdp"
 """Of all numbers here: Renyi divergences, which carry the proof of a receipt."""
 REALISED, RECEIPT = "realised", "receipt"
-NOTE = (
-    "bounds are exact statistics of what training records spent, outside the training epsilon; "
+EXACT_NOTE = (
+    "bounds hold exact statistics of what training records spent, outside the training epsilon; "
     "docs/receipts.md says what noise they would need."
 )
 
@@ -49,7 +53,7 @@ class SpentPrivacy:
 
 
 def spent_privacy(
-    kept: np.ndarray[Any, np.dtype[np.float32]],
+    kept: KeptArray,
     member: BoolArray,
     terms: Terms,
     *,
@@ -75,9 +79,40 @@ def spent_privacy(
     )
 
 
-def placed(
-    kept: np.ndarray[Any, np.dtype[np.float32]], member: BoolArray
-) -> np.ndarray[Any, np.dtype[np.float32]]:
+def settings_spent(
+    receipts: KeptArray,
+    member: BoolArray,
+    budgets: Sequence[Budget],
+    config: TrainConfig,
+) -> list[SpentPrivacy]:
+    """For every private budget what its people spent.
+
+    Args:
+        receipts: (budget, seed, training record) as ``fold`` keeps them.
+        member: (seed, record).
+        budgets: along the first axis.
+        config: how the models were trained.
+    """
+    return [
+        spent_privacy(
+            receipts[index],
+            member,
+            terms_of(budget, int(member[0].sum()), config),
+            epsilon=budget.epsilon,
+            mode=str(config.receipts),
+        )
+        for index, budget in enumerate(budgets)
+        if not math.isinf(budget.epsilon)
+    ]
+
+
+def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
+    """What is settled before training about every record."""
+    sampling = config.sampling(n_train)
+    return Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta)
+
+
+def placed(kept: KeptArray, member: BoolArray) -> KeptArray:
     """(seed, record) from (seed, training record); NaN where a record was not trained on."""
     whole = np.full(member.shape, np.nan, dtype=np.float32)
     whole[member] = kept.ravel()

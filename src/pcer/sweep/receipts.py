@@ -7,18 +7,20 @@ persons, so only their owner can read them; nothing in them is for publication.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from pcer.data import GroupedDataset
 from pcer.errors import InputError, OutputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format, write_files
 from pcer.metrics import FloatArray
 from pcer.store import file_digest, is_sealed, save_array, sealed
-from pcer.train import realised_of, receipt_of
+from pcer.sweep.bounds import ACCOUNTANT, KeptArray, terms_of
+from pcer.train import Budget, TrainConfig, realised_of, receipt_of
 
 FORMAT: Literal["pcer-receipts"] = "pcer-receipts"
 VERSION: Literal[1] = 1
@@ -108,9 +110,42 @@ def receipts_folder(folder: Path, name: str) -> Path:
     return folder / f"{name}{SUFFIX}"
 
 
-def write_receipts(
-    folder: Path, index: ReceiptIndex, kept: np.ndarray[Any, np.dtype[np.float32]]
-) -> None:
+def receipt_index(
+    dataset: GroupedDataset,
+    config: TrainConfig,
+    *,
+    data_digest: str,
+    budgets: Sequence[Budget],
+    seeds: Sequence[int],
+    n_train: int,
+) -> ReceiptIndex:
+    """The index of a sweep's receipts, without digests."""
+    private = [budget for budget in budgets if not math.isinf(budget.epsilon)]
+    return ReceiptIndex(
+        dataset=dataset.name,
+        data_digest=data_digest,
+        mode=str(config.receipts),  # type: ignore[arg-type]  # one of the three, which is checked
+        accountant=ACCOUNTANT,
+        dp_delta=config.dp_delta,
+        clip_norm=config.clip_norm,
+        standardised=config.standardise,
+        has_models_without_privacy=len(private) < len(budgets),
+        settings=[_setting(one, n_train, config) for one in private],
+        seeds=list(seeds),
+        record_ids=dataset.record_ids.tolist(),
+    )
+
+
+def _setting(budget: Budget, n_train: int, config: TrainConfig) -> ReceiptSetting:
+    return ReceiptSetting(
+        epsilon=budget.epsilon,
+        epsilon_by_accountant=dict(budget.epsilon_by_accountant),
+        noise_multiplier=budget.noise_multiplier,
+        ladder=terms_of(budget, n_train, config).ladder.tolist(),
+    )
+
+
+def write_receipts(folder: Path, index: ReceiptIndex, kept: KeptArray) -> None:
     """The array first, then the index that makes it count; both whole, for their owner only.
 
     Args:
@@ -131,7 +166,7 @@ def write_receipts(
     write_files({folder / INDEX: canonical_json(sealed(told))}, private=True)
 
 
-def read_receipts(folder: Path) -> tuple[ReceiptIndex, np.ndarray[Any, np.dtype[np.float32]]]:
+def read_receipts(folder: Path) -> tuple[ReceiptIndex, KeptArray]:
     """The index and the array, as they were written.
 
     Raises:
@@ -146,15 +181,17 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, np.ndarray[Any, np.dtype[
     return index, np.load(array, mmap_mode="r", allow_pickle=False)
 
 
-def has_receipts(folder: Path, index: ReceiptIndex) -> bool:
-    """Whether a folder holds exactly these receipts; nothing is read but the index."""
+def has_receipts(
+    folder: Path, *, data_digest: str, mode: str, epsilons: Collection[float], seeds: Sequence[int]
+) -> bool:
+    """Whether a folder holds the receipts of these models; nothing but the index is read."""
     try:
         found = parse_record(ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file="")
     except InputError:
         return False
-    return (folder / ARRAY).exists() and found == index.model_copy(
-        update={"array_sha256": found.array_sha256, "sha256": found.sha256}
-    )
+    same = (found.data_digest, found.mode, found.seeds) == (data_digest, mode, list(seeds))
+    budgets = {setting.epsilon for setting in found.settings}
+    return same and budgets == set(epsilons) and (folder / ARRAY).exists()
 
 
 def find_receipts(folder: Path) -> Path:

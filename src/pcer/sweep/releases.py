@@ -25,6 +25,7 @@ from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
     CELLS,
     SPLITS,
+    Bound,
     Counted,
     CountedRun,
     DisclosureRule,
@@ -38,7 +39,16 @@ from pcer.release import (
     source_state,
 )
 from pcer.store import Task, run_tasks, secret_name
-from pcer.train import Adjacency, Budget, Predictions, TrainConfig, joint_epsilon
+from pcer.sweep.bounds import EXACT_NOTE, SpentPrivacy, bounds_of, settings_spent
+from pcer.train import (
+    Accounts,
+    Adjacency,
+    Budget,
+    Predictions,
+    RenyiAccounts,
+    TrainConfig,
+    joint_epsilon,
+)
 
 
 class Trained(Protocol):
@@ -63,6 +73,10 @@ class Trained(Protocol):
     @property
     def disclosure(self) -> DisclosureRule:
         """What may be let out about few people, or about one."""
+
+    @property
+    def accounts(self) -> Accounts | None:
+        """What became of the steps that each person's gradient spent in each norm bin."""
 
 
 ADJACENCY_NOTES = {
@@ -111,10 +125,22 @@ def build_releases(
     allowed = [_allowed(facts, sweep, name, scores) for name in sweep.attributes]
     attributes = [attribute for attribute, _ in allowed]
     attacked = attack_models(sweep, scores, attributes=attributes, n_processes=n_processes)
+    bounds = _bounds_by_attribute(sweep, scores, attributes)
     return {
-        attribute.name: _release(facts, attribute, scores, splits, budgets, note)
-        for (attribute, note), budgets in zip(allowed, attacked, strict=True)
+        attribute.name: _release(facts, attribute, scores, splits, budgets, note, rows)
+        for (attribute, note), budgets, rows in zip(allowed, attacked, bounds, strict=True)
     }
+
+
+def _bounds_by_attribute(
+    sweep: Trained, scores: Predictions, attributes: Sequence[ProtectedAttribute]
+) -> list[list[Bound]]:
+    """What the groups of every attribute spent, where that was counted."""
+    spent: list[SpentPrivacy] = []
+    if scores.receipts is not None and isinstance(sweep.accounts, RenyiAccounts):
+        spent = settings_spent(scores.receipts, scores.member, scores.budgets, sweep.config)
+    labels = sweep.dataset.labels
+    return [[row for one in spent for row in bounds_of(one, a, labels)] for a in attributes]
 
 
 def _allowed(
@@ -165,6 +191,7 @@ def _release(
     splits: Mapping[int, Split],
     attacked: Sequence[Attacked],
     note: str,
+    bounds: Sequence[Bound],
 ) -> Release:
     runs = tuple(
         _run(budget, seed, splits[seed].id, table)
@@ -179,7 +206,13 @@ def _release(
         n_records=len(attribute.codes),
         n_missing_group=attribute.n_missing,
         pooled=[row for one in attacked for row in one.pooled],
-        notes=[*([note] if note else []), *pooled_notes(len(scores.seeds)), *alarms],
+        bounds=bounds,
+        notes=[
+            *([note] if note else []),
+            *pooled_notes(len(scores.seeds)),
+            *alarms,
+            *([EXACT_NOTE] if bounds else []),
+        ],
     )
     return build_release(facts, counted, file=facts.dataset)
 

@@ -36,10 +36,19 @@ from pcer.store import (
     sealed,
     settings_digest,
 )
+from pcer.sweep.bounds import KeptArray, placed
 from pcer.sweep.origin import version_note
+from pcer.sweep.receipts import (
+    ReceiptIndex,
+    has_receipts,
+    receipt_index,
+    receipts_folder,
+    write_receipts,
+)
 from pcer.sweep.releases import build_releases, release_config
 from pcer.train import (
     ADDED_SETTINGS,
+    NO_DP,
     Accounts,
     BlockResult,
     Budget,
@@ -47,6 +56,7 @@ from pcer.train import (
     Model,
     Predictions,
     ReceiptMode,
+    RenyiAccounts,
     TrainConfig,
     TrainingData,
     calibrate,
@@ -110,6 +120,11 @@ class Sweep:
     def has_receipts(self) -> bool:
         """Whether the privacy that each person spends is counted."""
         return self.config.receipts is not ReceiptMode.NONE
+
+    @property
+    def keeps_receipts(self) -> bool:
+        """Whether they are pcer's own, and so become bounds and receipts."""
+        return self.has_receipts and isinstance(self.accounts, RenyiAccounts)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -179,6 +194,8 @@ def run_sweep(
         _train_missing(sweep, work, data, budgets, flags=flags, on_progress=on_progress)
         scores = _collect(work, data, budgets, has_receipts=sweep.has_receipts)
         on_scores(scores)
+        if sweep.keeps_receipts:
+            write_receipts(_receipts(sweep, folder), *_kept_receipts(sweep, scores))
         releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
@@ -194,7 +211,15 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     Raises:
         InputError: it holds a release of other settings or data, or with more models.
     """
-    return not _work(sweep, folder).exists() and _is_done(sweep, _paths(sweep, folder))
+    if _work(sweep, folder).exists() or not _is_done(sweep, _paths(sweep, folder)):
+        return False
+    return not sweep.keeps_receipts or has_receipts(
+        _receipts(sweep, folder),
+        data_digest=sweep.dataset.published_digest(sweep.secret),
+        mode=str(sweep.config.receipts),
+        epsilons=[epsilon for epsilon in sweep.budgets if epsilon != NO_DP],
+        seeds=sweep.seeds,
+    )
 
 
 def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> str | None:
@@ -223,6 +248,27 @@ def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
 
 def _work(sweep: Sweep, folder: Path) -> Path:
     return folder / f"{_slug(sweep.dataset.name)}.scores"
+
+
+def _receipts(sweep: Sweep, folder: Path) -> Path:
+    return receipts_folder(folder, _slug(sweep.dataset.name))
+
+
+def _kept_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, KeptArray]:
+    """Every record's receipts in every private model, and the index of them."""
+    assert scores.receipts is not None
+    private = [k for k, budget in enumerate(scores.budgets) if budget.epsilon != NO_DP]
+    shape = (len(private), *scores.member.shape)
+    kept = np.array([placed(scores.receipts[k], scores.member) for k in private], np.float32)
+    index = receipt_index(
+        sweep.dataset,
+        sweep.config,
+        data_digest=sweep.dataset.published_digest(sweep.secret),
+        budgets=scores.budgets,
+        seeds=scores.seeds,
+        n_train=int(scores.member[0].sum()),
+    )
+    return index, kept.reshape(shape)
 
 
 def _resumed(sweep: Sweep, work: Path, data: TrainingData) -> list[str]:

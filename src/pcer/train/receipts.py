@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.train.fleet import Allowance, Float32Array, StepCounts
+from pcer.train.fleet import Float32Array, StepCounts
 from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
 from pcer.train.rules import N_BINS
 
@@ -55,6 +55,20 @@ class Spending(NamedTuple):
     epsilon: float
     order: float
     divergence: float
+
+
+class RenyiAllowance(NamedTuple):
+    """What keeps a person within a budget: a step is joined while spent + cost <= budget.
+
+    Attributes:
+        cost: (bin,) divergence of one step; 0 in bin 0.
+        budget: divergence that a record may spend in all.
+        order: of the divergence.
+    """
+
+    cost: FloatArray
+    budget: float
+    order: float
 
 
 @dataclass(frozen=True)
@@ -162,7 +176,7 @@ def allowance(
     sampling_rate: float,
     n_steps: int,
     dp_delta: float,
-) -> Allowance:
+) -> RenyiAllowance:
     """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
 
     Its one order is settled beforehand, like that of a level.
@@ -180,7 +194,7 @@ def allowance(
             "was given."
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
-    return Allowance(terms.costs[:, column].copy(), best.divergence)
+    return RenyiAllowance(terms.costs[:, column].copy(), best.divergence, best.order)
 
 
 class RenyiAccounts:
