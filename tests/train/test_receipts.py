@@ -237,7 +237,7 @@ def test_many_records_are_condensed_without_loss_that_matters(monkeypatch):
     mu = np.random.default_rng(1).gamma(0.5, 0.5, 1_500)
     condensed = allowed_advantage(mu)
     monkeypatch.setattr("pcer.train.gaussian_dp.MOST_QUANTILES", 1_500)
-    assert condensed == pytest.approx(allowed_advantage(mu), abs=2e-6)
+    assert condensed == pytest.approx(allowed_advantage(mu), abs=1e-4)
 
 
 def test_nobody_allows_nothing():

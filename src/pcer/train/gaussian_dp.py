@@ -21,8 +21,8 @@ N_MU = 20_000
 """Grid on which the accountant is turned around; it is even in log mu."""
 LEAST_MU = 1e-6
 
-MOST_QUANTILES = 1_000
-"""Above so many records pairs of evenly many records are compared by their means."""
+MOST_QUANTILES = 512
+"""Above so many records, neighbours in mu are compared by their means: an error below 1e-4."""
 
 
 def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
@@ -57,9 +57,10 @@ def allowed_advantage(mu: FloatArray) -> float:
 
 def _condensed(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Means of neighbours in so many parts of about equal size, and their shares."""
-    parts = np.array_split(ordered, min(len(ordered), MOST_QUANTILES))
-    sizes = np.array([len(part) for part in parts])
-    return np.array([part.mean() for part in parts]), sizes / len(ordered)
+    n_parts = min(len(ordered), MOST_QUANTILES)
+    starts = np.arange(n_parts) * len(ordered) // n_parts
+    sizes = np.diff(np.append(starts, len(ordered)))
+    return np.add.reduceat(ordered, starts) / sizes, sizes / len(ordered)
 
 
 @lru_cache(maxsize=16)
