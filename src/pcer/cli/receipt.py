@@ -40,7 +40,9 @@ def register(app: typer.Typer) -> None:
 
 def receipt(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a sweep with receipts.")],
-    record: Annotated[str, typer.Option(help="Id of the person's record.")],
+    record: Annotated[
+        str, typer.Option(help="Id of the record; in your own table its row, from 0.")
+    ],
 ) -> None:
     """Print what was promised to one person, what was spent, and what it allows; for them only."""
     require_packages(TRAINING)
