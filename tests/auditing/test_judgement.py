@@ -323,3 +323,43 @@ def test_benefits_that_are_not_given_leave_the_costs():
     assert "for about this many more people out of 100: 5 in g1" in audit.account[1]
     assert audit.budgets[0].pairs[0].benefit.value is None
     assert audit.budgets[0].pairs[0].exposure.p_value < 0.05
+
+
+def with_receipts(release: Release) -> Release:
+    rows = [
+        {
+            "epsilon": 5.0,
+            "group": name,
+            "kind": "receipt",
+            "mode": "held",
+            "accountant": "rdp",
+            "mean": mean,
+            "standard_error": 0.01,
+            "nominal": 5.4,
+            "allowed_advantage": 0.2,
+            "n_records": 10_000,
+            **label,
+        }
+        for name, mean in (("g0", 3.0), ("g1", 4.0))
+        for label in ({}, {"label": 1})
+    ]
+    tree = json.loads(release.to_json())
+    return changed(release, runs=[{**run, "epsilon": 5.0} for run in tree["runs"]], bounds=rows)
+
+
+def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(unequal):
+    release = with_receipts(unequal)
+    audit = pcer.audit(release, QUICK)
+    assert audit.cost == "overfitting_gap"
+    spent = next(one for one in audit.costs if one.cost == "spent_epsilon")
+    assert (spent.more_exposed, spent.n_resolved) == (["g1"], 2)
+    bound = audit.budgets[0].groups["g1"].allowed
+    assert (bound.spent, bound.nominal, bound.advantage) == (4.0, 5.4, 0.2)
+    assert bound.by_label == {"1": 4.0}
+    told = next(one for one in audit.account if "training spent" in one)
+    assert "an epsilon of 3 (g0) and 4 (g1)" in told
+    assert "about 70.0 (g0) and 70.0 (g1) right guesses in 100" in told
+    named = pcer.audit(release, QUICK, cost="spent_epsilon")
+    assert named.budgets[0].pairs[0].exposure.value == pytest.approx(-1.0)
+    ratio = named.budgets[0].groups["g0"].pcer.mean
+    assert ratio == pytest.approx(named.budgets[0].groups["g0"].benefit.mean / 3.0)

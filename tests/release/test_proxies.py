@@ -48,7 +48,8 @@ def test_a_row_is_all_that_a_cost_needs():
 def test_every_cost_stands_in_the_docs_with_its_scale(proxy):
     table = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
     line = next(one for one in table.splitlines() if one.startswith(f"| `{proxy.name}`"))
-    place = "pooled" if proxy.is_pooled else "counts" if proxy.is_from_counts else "per model"
+    places = {Basis.MODELS: "pooled", Basis.COUNTS: "counts", Basis.TRAINING: "training"}
+    place = places.get(proxy.basis, "per model")
     unit = proxy.scale.unit.replace("1/2", "½")
     assert line.split(" | ")[1:3] == [place, unit]
 

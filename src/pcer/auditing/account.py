@@ -16,7 +16,7 @@ from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
 from pcer.auditing.results import Setting
 from pcer.auditing.verdict import Verdict, strongest
 from pcer.auditing.words import in_setting, listed
-from pcer.release import Proxy, Release, proxy_named
+from pcer.release import Proxy, Release, proxies, proxy_named
 from pcer.statistics import SIGNIFICANCE
 
 MOST_GROUPS_IN_A_SENTENCE = 4
@@ -195,7 +195,27 @@ def _account(story: _Told) -> Iterator[str]:
         Verdict.NO_DISPARITY_SHOWN,
     ):
         yield _balance(story)
+    yield from _allowed(story)
     yield _not_measured(story.subject)
+
+
+def _allowed(story: _Told) -> Iterator[str]:
+    """What training allows, where it kept receipts: in the told setting, or the least private."""
+    bounded = [one for one in story.budgets if any(g.allowed for g in one.groups.values())]
+    if not bounded:
+        return
+    one = story.told if story.told in bounded else max(bounded, key=lambda b: b.budget)
+    known = [(name, g.allowed) for name, g in one.groups.items() if g.allowed is not None]
+    known = known[:MOST_GROUPS_IN_A_SENTENCE]
+    spent = listed([f"{bound.spent:.2g} ({name})" for name, bound in known])
+    where = in_setting(one.model, one.epsilon)
+    text = f"{where[0].upper()}{where[1:]}, training spent on average an epsilon of {spent}"
+    found = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in known if b.advantage is not None]
+    if found:
+        text += f", which allows an attacker who sees every step about {listed(found)} right "
+        text += "guesses in 100"
+    estimate = any(bound.mode == "refreshed" for _, bound in known)
+    yield text + (" (an estimate)." if estimate else ".")
 
 
 def _outcomes(story: _Told) -> str:
@@ -319,11 +339,12 @@ def _coin_flips(story: _Told) -> str:
 
 
 def _other_costs(costs: Sequence[CostStory]) -> str:
-    resolved = [one for one in costs if one.n_resolved]
+    measured = [one for one in costs if proxy_named(one.cost) is not proxies.SPENT]
+    resolved = [one for one in measured if one.n_resolved]
     alarms = [one for one in costs if _alarms(one)]
     named = listed([proxy_named(one.cost).short for one in alarms]) if alarms else "none"
     return (
-        f"Of {len(costs)} costs that the release carries, {len(resolved)} "
+        f"Of {len(measured)} costs that were measured, {len(resolved)} "
         f"{'shows' if len(resolved) == 1 else 'show'} memory of some group's records; judged "
         f"together, unequal ratios or a double disadvantage are shown by: {named}."
     )

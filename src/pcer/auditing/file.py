@@ -115,6 +115,30 @@ class NullPicture(Record):
     interval: tuple[float, float]
 
 
+class GroupBound(Record):
+    """What training itself allows about one group's people, from the release's bounds.
+
+    Attributes:
+        mode: where the norms of gradients come from; "refreshed" ones are an estimate.
+        accountant: of every epsilon here.
+        nominal: the promise.
+        spent: mean receipt, a bound of each person's own epsilon.
+        standard_error: of it, over people and seeds.
+        quantiles: of receipts.
+        by_label: mean receipt of people of each label.
+        advantage: what an attacker who sees every step could reach, as AUC - 1/2; an estimate.
+    """
+
+    mode: str
+    accountant: str
+    nominal: float | None
+    spent: float
+    standard_error: float | None
+    quantiles: dict[str, float]
+    by_label: dict[str, float]
+    advantage: float | None
+
+
 class GroupResult(Record):
     """One group in one setting.
 
@@ -138,6 +162,7 @@ class GroupResult(Record):
     too_few: bool
     null_gap: NullPicture | None
     pcer: Summary
+    allowed: GroupBound | None
 
 
 class Disparity(Summary):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pcer.auditing.declarations import Finding
 from pcer.auditing.measure import LEAST_RECORDS
-from pcer.auditing.results import Setting
+from pcer.auditing.results import Setting, floor_of
 from pcer.auditing.verdict import BudgetVerdict, Verdict
 from pcer.statistics import SIGNIFICANCE
 
@@ -34,7 +34,7 @@ def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Rul
         return Verdict.EQUAL_WITHIN_MARGIN, None
     if not setting.evidence.resolved.any():
         return Verdict.NOT_RESOLVED, None
-    if _largest_cost(setting) < setting.plan.floor:
+    if _largest_cost(setting) < floor_of(setting.measured, setting.plan):
         return Verdict.FLOOR_DOMINATED, None
     if shown.any():
         return Verdict.DISPARITY_SHOWN, None

@@ -18,6 +18,7 @@ from pcer.auditing.file import (
     Driver,
     Equivalence,
     FloorRow,
+    GroupBound,
     GroupDifference,
     GroupResult,
     PairResult,
@@ -33,7 +34,7 @@ from pcer.auditing.null import noise_level
 from pcer.auditing.people import cost_limit, difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.summaries import ColumnKey, NullDraws, pooled_disparity
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Outcome, Placebo
+from pcer.release import GAP, Bound, Outcome, Panel, Placebo, Release
 from pcer.statistics import (
     POWER_QUANTILE,
     SIGNIFICANCE,
@@ -55,6 +56,8 @@ class Setting:
     plan: Plan
     outcome: Outcome
     found: Capped
+    bounds: Mapping[str, GroupBound]
+    """What training allows, by group."""
     evidence: Evidence
     """Of this setting alone."""
     whole: Evidence
@@ -73,12 +76,13 @@ class Setting:
 
 def columns_of(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
     """Every quantity of one cost that is summarised over seeds, by name."""
-    cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=plan.floor)
+    cost, main = one.proxy.name, floor_of(one, plan)
+    ratio = metrics.pcer(one.benefit, one.cost, floor=main)
     columns: dict[ColumnKey, FloatArray] = {("spread", cost): metrics.pcer_spread(ratio)}
     for g in range(ratio.shape[1]):
         columns["pcer", cost, g] = ratio[:, g]
     for k, pair in enumerate(pairs):
-        columns["disparity", cost, k] = _disparity(one, pair, plan.floor)
+        columns["disparity", cost, k] = _disparity(one, pair, main)
         columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
         for floor in plan.floors:
             columns["disparity", cost, k, floor] = _disparity(one, pair, floor)
@@ -124,7 +128,47 @@ def group_result(setting: Setting, g: int) -> GroupResult:
         too_few=not bool(one.told[g]),
         null_gap=None if null is None else null.gap_picture(g, setting.plan),
         pcer=summaries["pcer", setting.cost, g],
+        allowed=setting.bounds.get(one.panel.group_names[g]),
     )
+
+
+def bounds_of(release: Release, panel: Panel) -> dict[str, GroupBound]:
+    """What training allows in one setting, by group; nothing without receipts."""
+    epsilon = on_disk(panel.epsilon)
+    rows = [
+        row
+        for row in release.bounds
+        if (row.model, row.epsilon, row.kind) == (panel.model, epsilon, "receipt")
+    ]
+    return {
+        row.group: GroupBound(
+            mode=row.mode,
+            accountant=row.accountant,
+            nominal=row.nominal,
+            spent=row.mean,
+            standard_error=row.standard_error,
+            quantiles=row.quantiles,
+            by_label={
+                str(one.label): one.mean
+                for one in rows
+                if one.group == row.group and one.label is not None
+            },
+            advantage=_advantage(release, row),
+        )
+        for row in rows
+        if row.label is None
+    }
+
+
+def _advantage(release: Release, receipt: Bound) -> float | None:
+    """The advantage that goes with a receipt; it may stand in the row of what was realised."""
+    same = (receipt.model, receipt.epsilon, receipt.group, None)
+    known = (
+        row.allowed_advantage
+        for row in (receipt, *release.bounds)
+        if (row.model, row.epsilon, row.group, row.label) == same
+    )
+    return next((value for value in known if value is not None), None)
 
 
 def pair_result(setting: Setting, k: int) -> PairResult:
@@ -193,6 +237,11 @@ def adjusted_equivalence(whole: Evidence, plan: Plan) -> FloatArray | None:
         return None
     p = equivalence_p(whole.exposure, whole.exposure_error, margin=plan.margin)
     return holm(np.where(np.isfinite(whole.exposure_p_alone), p, np.nan))
+
+
+def floor_of(one: Measured, plan: Plan) -> float:
+    """The plan's floor, or the cost's own where that is larger."""
+    return max(plan.floor, one.proxy.floor)
 
 
 def on_disk(epsilon: float) -> float | None:
@@ -324,7 +373,7 @@ def _flips(row: Placebo) -> CoinFlips:
 
 def _published(setting: Setting, one: Measured, k: int) -> Disparity:
     """The paper's number, at the plan's floor."""
-    values = _disparity(one, setting.pairs[k], setting.plan.floor)
+    values = _disparity(one, setting.pairs[k], floor_of(one, setting.plan))
     n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
     known = bool(np.isfinite(values).all())
     drawn = setting.null if one.proxy.is_from_counts else None

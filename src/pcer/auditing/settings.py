@@ -31,6 +31,7 @@ from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, requi
 from pcer.auditing.results import (
     Setting,
     adjusted_equivalence,
+    bounds_of,
     columns_of,
     group_result,
     on_disk,
@@ -232,6 +233,7 @@ def _settings(one: Tested, found: Capped) -> list[Setting]:
             plan=one.plan,
             outcome=one.release.subject.outcome,
             found=found,
+            bounds=bounds_of(one.release, main.panel),
             evidence=found.evidence.of_setting(k),
             whole=found.evidence,
             flips=flips,

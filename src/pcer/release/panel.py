@@ -5,7 +5,7 @@ A setting is a model and a budget: models by name, unnamed first, and budgets as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -22,6 +22,7 @@ from pcer.release.format import (
     TestRates,
     TrainRates,
 )
+from pcer.release.proxies import SPENT
 
 Entry = TypeVar("Entry")
 
@@ -137,11 +138,26 @@ def _exposures(cells: list[list[GroupTables]]) -> dict[str, Exposures]:
 def _pooled(release: Release, run: Run, names: tuple[str, ...]) -> dict[str, PooledExposures]:
     setting = (run.model, run.epsilon)
     rows = [row for row in release.pooled_exposure if (row.model, row.epsilon) == setting]
-    by_key = {(row.proxy, row.group): row for row in rows}
+    by_key = {(row.proxy, row.group): row for row in (*rows, *_spent(release, setting))}
     return {
         proxy: _pooled_exposure([by_key.get((proxy, name)) for name in names])
-        for proxy in sorted({row.proxy for row in rows})
+        for proxy in sorted({proxy for proxy, _ in by_key})
     }
+
+
+def _spent(release: Release, setting: tuple[str | None, float | None]) -> Iterator[PooledExposure]:
+    """What groups spent by their receipts, as a cost like any other."""
+    for row in release.bounds:
+        if (row.model, row.epsilon, row.kind, row.label) == (*setting, "receipt", None):
+            yield PooledExposure(
+                model=row.model,
+                epsilon=row.epsilon,
+                group=row.group,
+                proxy=SPENT.name,
+                value=row.mean,
+                standard_error=row.standard_error,
+                n_records=row.n_records,
+            )
 
 
 def _pooled_exposure(cells: Sequence[PooledExposure | None]) -> PooledExposures:

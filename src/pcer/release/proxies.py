@@ -23,6 +23,7 @@ class Scale:
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
         largest: the most that such a cost can be.
+        per_unit: what a cost of 1 is told as: 100 hundredths, or 1 of its own unit.
     """
 
     unit: str
@@ -31,12 +32,14 @@ class Scale:
     most: str = "in no group is the cost more than {amount} hundredths"
     is_advantage: bool = False
     largest: float = math.inf
+    per_unit: float = 100.0
 
     def hundredths(self, cost: float) -> str:
-        """A cost in hundredths; of an attacker, how often out of 100 he is right."""
+        """A cost in hundredths or its own unit; of an attacker, how often he is right in 100."""
         if self.is_advantage:
             return f"{50 + 100 * cost:z.1f}"
-        return f"{100 * cost:z.2g}" if abs(cost) < 0.1 else f"{100 * cost:z.0f}"
+        amount = self.per_unit * cost
+        return f"{amount:z.2g}" if abs(amount) < 10 else f"{amount:z.0f}"
 
     def at_most(self, cost: float) -> str:
         """A limit as part of a sentence.
@@ -79,6 +82,13 @@ PROBABILITY = Scale(
 BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
 RATE = Scale(unit="difference of true positive rates")
+EPSILON = Scale(
+    unit="epsilon",
+    told="what training spent of people's privacy is, as an epsilon, on average {found}",
+    short="training spends on average an epsilon of {found}",
+    most="in no group does training spend on average an epsilon of more than {amount}",
+    per_unit=1.0,
+)
 UNKNOWN = Scale(unit="not known")
 
 
@@ -88,6 +98,7 @@ class Basis(StrEnum):
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
     MODELS = "every record's score by at least {n} models of a budget, each with its own split"
+    TRAINING = "what training itself counted of every person (pcer train --receipts)"
     ELSEWHERE = "a release whose trainer measured it"
 
 
@@ -106,6 +117,7 @@ class Proxy:
         scale: its unit.
         basis: what it is measured from.
         least_models: models of one budget that it needs.
+        floor: smallest that counts in a ratio, whatever smaller one a plan names.
     """
 
     name: str
@@ -113,6 +125,7 @@ class Proxy:
     scale: Scale
     basis: Basis
     least_models: int = 1
+    floor: float = 0.0
 
     @property
     def label(self) -> str:
@@ -144,6 +157,7 @@ PAIRED_GAP = Proxy("paired_gap", "paired gap", ACCURACY, Basis.MODELS, PAIR)
 PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
 LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
 LIRA_OFFLINE = Proxy("lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS)
+SPENT = Proxy("spent_epsilon", "spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 
 PROXIES: dict[str, Proxy] = {
