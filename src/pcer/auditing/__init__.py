@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
 from pcer.auditing.file import (
-    SHARPEST,
     SIGNIFICANT_DIGITS,
     Agreement,
     AsPublished,
     Audit,
-    Benefit,
     BoundCheck,
     BudgetResult,
     Comparison,
@@ -17,7 +15,6 @@ from pcer.auditing.file import (
     FloorRow,
     GroupResult,
     PairResult,
-    Plan,
     Summary,
     audit_schema,
     parse_plan,
@@ -28,6 +25,7 @@ from pcer.auditing.file import (
 from pcer.auditing.inference import Alarms, alarms
 from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
+from pcer.auditing.plan import SHARPEST, Benefit, Plan
 from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (

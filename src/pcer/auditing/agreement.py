@@ -13,8 +13,9 @@ import numpy as np
 
 from pcer import metrics
 from pcer.auditing.comparison import pearson
-from pcer.auditing.file import Agreement, BoundCheck, Plan, ProxyAgreement
+from pcer.auditing.file import Agreement, BoundCheck, ProxyAgreement
 from pcer.auditing.measure import Measured, Pair
+from pcer.auditing.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p

@@ -20,10 +20,10 @@ from pcer.auditing.file import (
     EquitableBudget,
     NormChoice,
     PairResult,
-    Plan,
     PublishedBudget,
     Ranking,
 )
+from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import GridVerdict, Verdict
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Outcome

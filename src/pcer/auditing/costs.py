@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pcer.auditing.caps import Capped
-from pcer.auditing.file import SHARPEST, CostStory, Plan
+from pcer.auditing.file import CostStory
 from pcer.auditing.measure import Measured, Pair, measure_panel
+from pcer.auditing.plan import SHARPEST, Plan
 from pcer.metrics import IntArray
 from pcer.release import Panel, Proxy, Release, proxies, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm

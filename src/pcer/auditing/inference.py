@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.file import Plan
 from pcer.auditing.measure import Exposed, Measured, Pair, Received, measure_panel
 from pcer.auditing.people import (
     OneSide,
@@ -26,6 +25,7 @@ from pcer.auditing.people import (
     people_covariance,
     pooled_cost,
 )
+from pcer.auditing.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p

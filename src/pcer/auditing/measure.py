@@ -18,7 +18,6 @@ from pcer.auditing.exact import (
     strata_of_counts,
     strata_of_rates,
 )
-from pcer.auditing.file import SHARPEST, Plan
 from pcer.auditing.null import SplitLuck, luck_of_strata
 from pcer.auditing.people import (
     auc_people_part,
@@ -31,6 +30,7 @@ from pcer.auditing.people import (
     record_variance,
     subset_covariance,
 )
+from pcer.auditing.plan import SHARPEST, Plan
 from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release import GAP, PROXIES, Panel, Proxy, carried_costs, proxies, proxy_named

@@ -22,7 +22,6 @@ from pcer.auditing.file import (
     GroupDifference,
     GroupResult,
     PairResult,
-    Plan,
     PooledDisparity,
     PublishedBudget,
     PublishedPair,
@@ -32,6 +31,7 @@ from pcer.auditing.inference import Evidence
 from pcer.auditing.measure import Measured, Pair, number
 from pcer.auditing.null import noise_level
 from pcer.auditing.people import cost_limit, difference_limit, equivalence_p, limit_quantile
+from pcer.auditing.plan import Plan
 from pcer.auditing.summaries import ColumnKey, NullDraws, pooled_disparity
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Bound, Outcome, Panel, Placebo, Release

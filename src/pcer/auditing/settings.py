@@ -23,11 +23,11 @@ from pcer.auditing.file import (
     Comparison,
     DeclarationFinding,
     EqualGapClaim,
-    Plan,
 )
 from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.judgement import judge
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
+from pcer.auditing.plan import Plan
 from pcer.auditing.results import (
     Setting,
     adjusted_equivalence,

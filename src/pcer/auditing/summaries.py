@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing.file import NullPicture, Plan, Summary
+from pcer.auditing.file import NullPicture, Summary
 from pcer.auditing.measure import (
     Measured,
     Pair,
@@ -19,6 +19,7 @@ from pcer.auditing.measure import (
     number,
 )
 from pcer.auditing.null import draw_differences
+from pcer.auditing.plan import Plan
 from pcer.metrics import Counts, FloatArray
 from pcer.release import Panel
 from pcer.statistics import bootstrap_sums, generator, percentile_interval
