@@ -175,10 +175,10 @@ def test_the_audit_takes_every_proxy_as_the_cost(scores, cost):
 @pytest.mark.parametrize(
     ("cost", "resolved", "unresolved"),
     [
-        ("paired_gap", "right for about this many more people out of 100", "people in 100 would"),
-        ("paired_confidence", "raises the model's confidence", "hundredths would"),
-        ("attack_advantage", "asked whether a person was in", "told whether a person was in"),
-        ("lira_advantage", "asked which of two people was in", "told which of two people was in"),
+        ("paired_gap", "right for about this many more people out of 100", "more in 100 right"),
+        ("paired_confidence", "raises the model's confidence", "hundredths"),
+        ("attack_advantage", "asked whether a person was in", "of 100 guesses right"),
+        ("lira_advantage", "asked which of two people was in", "of 100 guesses right"),
     ],
 )
 def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, unresolved):

@@ -76,8 +76,10 @@ def test_draws_come_near_all_divisions():
         assert (np.abs(test.p_value[..., 0] - share) <= luck).all()
 
 
+@pytest.mark.parametrize("shuffled", [0, 1_000])
 @pytest.mark.parametrize(("n", "size"), [(6, 2), (5, 4), (7, 1)])
-def test_every_subset_is_equally_likely(n, size):
+def test_every_subset_is_equally_likely(n, size, shuffled, monkeypatch):
+    monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
     drawn = subsets(n, size, 30_000, np.random.default_rng(2))
     assert (drawn.sum(axis=1) == size).all()
     _, counts = np.unique(drawn @ 2 ** np.arange(n), return_counts=True)

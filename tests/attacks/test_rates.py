@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcer.attacks.rates import record_rates
+from pcer.attacks.rates import everybodys_benefit, record_rates
 from pcer.auditing.null import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
@@ -76,3 +76,17 @@ def test_a_group_that_nobody_was_held_out_of_has_no_rates():
     assert np.isnan(found.benefit.value[0])
     assert np.isnan(found.gap.value[0])
     assert found.benefit.value[1] == 1.0
+
+
+def test_everybodys_benefit_is_that_of_one_group():
+    predicted, labels, member, codes = records(5)
+    member[0, codes >= 0] = True
+    member[0, np.flatnonzero(codes >= 0)[:1]] = False  # one held out
+    whole = np.where(codes >= 0, 0, -1)
+    expected = record_rates(predicted, labels, member, whole, n_groups=1).benefit
+    found = everybodys_benefit(predicted, member, whole)
+    assert found.value == pytest.approx(expected.value, abs=1e-15)
+    assert found.parts == pytest.approx(expected.parts, abs=1e-15)
+    nobody = everybodys_benefit(predicted, np.ones_like(member), whole)
+    assert np.isnan(nobody.value)
+    assert not nobody.parts.any()

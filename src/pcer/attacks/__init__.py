@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from pcer.attacks.coins import (
+    CHECKING,
+    CheckedCoins,
+    CoinDraws,
+    ExposedSetting,
+    check_with_coins,
+    coin_panel,
+    draw_coins,
+    no_coins,
+)
+from pcer.attacks.divisions import Divisions
 from pcer.attacks.epsilon import EpsilonBound, alarm_notes, bound_epsilon, weigh
 from pcer.attacks.exposure import (
     BudgetScores,
@@ -36,11 +47,16 @@ from pcer.attacks.placebo import (
 from pcer.attacks.single import log_odds
 
 __all__ = [
+    "CHECKING",
     "DRAWS",
     "LEAST_MODELS",
     "PLACEBOS",
     "BudgetScores",
+    "CheckedCoins",
+    "CoinDraws",
+    "Divisions",
     "EpsilonBound",
+    "ExposedSetting",
     "GroupMeans",
     "PermutationTest",
     "Permutations",
@@ -50,11 +66,15 @@ __all__ = [
     "RunAttacks",
     "alarm_notes",
     "bound_epsilon",
+    "check_with_coins",
+    "coin_panel",
+    "draw_coins",
     "epsilon_bounds",
     "epsilon_bounds_of",
     "exposure_from_scores",
     "group_means",
     "log_odds",
+    "no_coins",
     "permutation_tests",
     "placebo_groupings",
     "pooled_attacks_of",

@@ -6,16 +6,18 @@ The trainer's side: nothing that audits imports this file.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pcer.attacks.divisions import Divisions, divided_costs
 from pcer.attacks.epsilon import EpsilonBound, bound_epsilon
 from pcer.attacks.groups import BudgetScores as BudgetScores
 from pcer.attacks.groups import (
     Found,
+    KeptParts,
     Pooled,
     Views,
     count_all_guesses,
@@ -30,6 +32,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import (
     Exposure,
     PooledExposure,
+    PooledExposures,
     column_of,
     named_columns,
     numbers_of,
@@ -37,6 +40,7 @@ from pcer.release import (
 )
 
 RunExposures = list[dict[str, dict[str, Exposure]]]
+Coins = dict[str, PooledExposures]
 
 
 class _Rows(NamedTuple):
@@ -62,18 +66,33 @@ class RecordShares(NamedTuple):
 
 
 class PooledAttacks(NamedTuple):
-    """Rows of ``pooled_exposure``, and who is behind them, which never leaves the trainer."""
+    """Rows of ``pooled_exposure``, and who is behind them, which never leaves the trainer.
+
+    Attributes:
+        rows: by group and cost.
+        records: who is behind them.
+        coins: by cost, the same of the groups of coin flips, where those were asked for.
+    """
 
     rows: list[PooledExposure]
     records: RecordShares
+    coins: Coins
 
 
 class RunAttacks(NamedTuple):
-    """``exposure`` of every run; rows of the costs that are means of those; who is behind them."""
+    """What single models tell, and their means.
+
+    Attributes:
+        runs: ``exposure`` of every run.
+        rows: of the costs that are means of those.
+        records: who is behind the rows.
+        coins: as of ``PooledAttacks``.
+    """
 
     runs: RunExposures
     rows: list[PooledExposure]
     records: RecordShares
+    coins: Coins
 
 
 def run_exposures(scores: BudgetScores) -> RunExposures:
@@ -86,13 +105,26 @@ def run_exposures_of(scores: Sequence[BudgetScores]) -> list[RunExposures]:
     return [one.runs for one in run_attacks_of(scores, epsilon=math.inf)]
 
 
-def run_attacks_of(scores: Sequence[BudgetScores], *, epsilon: float) -> list[RunAttacks]:
-    """The same, and the costs that are means over the models, from one pass over them."""
+def run_attacks_of(
+    scores: Sequence[BudgetScores], *, epsilon: float, coins: Sequence[Divisions | None] = ()
+) -> list[RunAttacks]:
+    """The same, and the costs that are means over the models, from one pass over them.
+
+    Args:
+        scores: one for each attribute.
+        epsilon: the budget.
+        coins: for each attribute coin flips to look at too, or None.
+    """
+    views, flipped = _with_everybody(scores, coins)
+    found = single_model_attacks(views)
+    kept = flipped([one.pooled.kept for one in found])
     return [
         RunAttacks(
-            [_of_groups(one, model) for model in found.models], *_told(one, found.pooled, epsilon)
+            [_of_groups(one, model) for model in of_view.models],
+            *_told(one, of_view.pooled, epsilon),
+            costs,
         )
-        for one, found in zip(scores, single_model_attacks(Views(scores)), strict=True)
+        for one, of_view, costs in zip(scores, found, kept, strict=False)
     ]
 
 
@@ -115,12 +147,37 @@ def pooled_exposures_of(
     return [one.rows for one in pooled_attacks_of(scores, epsilon=epsilon)]
 
 
-def pooled_attacks_of(scores: Sequence[BudgetScores], *, epsilon: float) -> list[PooledAttacks]:
-    """The same, and who is behind the rows."""
+def pooled_attacks_of(
+    scores: Sequence[BudgetScores], *, epsilon: float, coins: Sequence[Divisions | None] = ()
+) -> list[PooledAttacks]:
+    """The same, and who is behind the rows; arguments as of ``run_attacks_of``."""
+    views, flipped = _with_everybody(scores, coins)
+    found = pooled_attacks(views)
+    kept = flipped([one.kept for one in found])
     return [
-        PooledAttacks(*_told(one, found, epsilon))
-        for one, found in zip(scores, pooled_attacks(Views(scores)), strict=True)
+        PooledAttacks(*_told(one, of_view, epsilon), costs)
+        for one, of_view, costs in zip(scores, found, kept, strict=False)
     ]
+
+
+def _with_everybody(
+    scores: Sequence[BudgetScores], coins: Sequence[Divisions | None]
+) -> tuple[Views, Callable[[Sequence[KeptParts | None]], list[Coins]]]:
+    """Views of the attributes and of everybody in one; and what makes coin flips of the latter."""
+    masks = [np.where(one.group >= 0, 0, -1).astype(np.int64) for one in scores]
+    asked = list(coins) or [None] * len(scores)
+    whole = {
+        mask.tobytes(): mask for mask, one in zip(masks, asked, strict=True) if one is not None
+    }
+
+    def flipped(kept: Sequence[KeptParts | None]) -> list[Coins]:
+        own = dict(zip(whole, filter(None, kept), strict=True))
+        return [
+            {} if one is None else divided_costs(own[mask.tobytes()], one)
+            for mask, one in zip(masks, asked, strict=True)
+        ]
+
+    return Views(scores, list(whole.values())), flipped
 
 
 def pooled_notes(n_seeds: int) -> list[str]:
@@ -240,6 +297,7 @@ def _pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) 
         proxy=proxy,
         value=found.value,
         standard_error=found.standard_error,
+        benefit_covariance=found.benefit_covariance,
         n_records=found.n_records,
         n_excluded=found.n_excluded,
     )

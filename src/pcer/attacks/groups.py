@@ -29,15 +29,20 @@ from pcer.attacks.lira import (
 )
 from pcer.attacks.pooled import (
     AUC_CHANCE,
+    Influences,
+    KeptPairedPool,
+    KeptPool,
+    PairedInfluences,
     PairedPool,
     Pool,
     PooledAdvantage,
+    Shares,
     Sides,
     add_auc,
     paired,
 )
 from pcer.attacks.ranking import Ranked, Ranker
-from pcer.attacks.rates import RecordRates, record_rates
+from pcer.attacks.rates import RecordRates, everybodys_benefit, record_rates
 from pcer.attacks.single import (
     Advantage,
     Influence,
@@ -71,6 +76,8 @@ class BudgetScores:
         member: (seed, record) whether the seed's model was trained on the record.
         group: (record,) position in ``group_names``; -1 where the group is not known.
         group_names: the groups, in the order of the release.
+        predicted: (seed, record) whether label 1 is predicted, where that does not follow from
+            the log odds: another threshold, or a model that decides in a way of its own.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -78,6 +85,7 @@ class BudgetScores:
     member: BoolArray
     group: IntArray
     group_names: tuple[str, ...]
+    predicted: BoolArray | None = None
 
     def __post_init__(self) -> None:
         for fault in _faults(self):
@@ -88,17 +96,21 @@ class Views:
     """The same models beside several attributes.
 
     Args:
-        scores: one for each attribute; logits, labels and membership are the same arrays.
+        scores: one for each attribute; all but the groups are the same arrays.
+        whole: views of everybody as one group, (record,) 0, or -1 for none, which come after those
+            of the attributes: what each record adds is kept, to be summed over any groups.
     """
 
-    def __init__(self, scores: Sequence[BudgetScores]) -> None:
+    def __init__(self, scores: Sequence[BudgetScores], whole: Sequence[IntArray] = ()) -> None:
         first = scores[0]
         for one in scores:
             if any(getattr(one, name) is not getattr(first, name) for name in SHARED):
                 raise ValueError("All views must share their logits, labels and membership.")
         self.logits, self.labels, self.member = first.logits, first.labels, first.member
-        self.group = [one.group for one in scores]
-        self.n_groups = [len(one.group_names) for one in scores]
+        self.predicted = first.logits >= 0 if first.predicted is None else first.predicted
+        self.group = [*(one.group for one in scores), *whole]
+        self.n_groups = [*(len(one.group_names) for one in scores), *(1 for _ in whole)]
+        self.is_whole = [False] * len(scores) + [True] * len(whole)
 
     @property
     def n_models(self) -> int:
@@ -112,18 +124,32 @@ class Views:
     def rates(self, view: int) -> RecordRates:
         """The benefit and the gap of every group of a view, and who is behind them."""
         codes, n_groups = self.group[view], self.n_groups[view]
-        return record_rates(self.logits >= 0, self.labels, self.member, codes, n_groups=n_groups)
+        return record_rates(self.predicted, self.labels, self.member, codes, n_groups=n_groups)
 
     def scaled_logit(self, model: int | slice) -> FloatArray:
         """Log odds of the true label, (record,) or (model, record)."""
         return true_label_logit(self.logits[model], self.labels)
 
 
-SHARED = ("logits", "labels", "member")
+SHARED = ("logits", "labels", "member", "predicted")
 
 Found = dict[str, Advantage]
 PooledFound = dict[str, PooledAdvantage]
 ModelAttack = Callable[[Ranked, FloatArray], Advantage | None]
+
+
+class KeptParts(NamedTuple):
+    """Attacks on everybody as one group: what each record adds, to be summed over any groups.
+
+    Attributes:
+        benefit: the positive rate on test records, and who is behind it.
+        ranked: by cost, of attacks that rank records within each model.
+        paired: by cost, of records beside themselves.
+    """
+
+    benefit: Shares
+    ranked: dict[str, Influences]
+    paired: dict[str, PairedInfluences]
 
 
 class Pooled(NamedTuple):
@@ -134,11 +160,13 @@ class Pooled(NamedTuple):
         exposure: by cost, (record,) numbers whose means over groups are those costs, see
             ``Shares.by_record``; NaN for records of no group.
         benefit: (record,) the same for the positive rate on test records.
+        kept: of a view of everybody, who is behind its one group; the rest is left out there.
     """
 
     groups: list[PooledFound]
     exposure: dict[str, FloatArray]
     benefit: FloatArray
+    kept: KeptParts | None = None
 
 
 class SingleAttacks(NamedTuple):
@@ -152,8 +180,8 @@ def single_model_attacks(views: Views) -> list[SingleAttacks]:
     """For every view, the proxies of single models, and the costs that are means of those."""
     ranker, everyone = views.ranker(), np.ones(len(views.labels), dtype=bool)
     pools = [
-        {name: Pool(*both, chance=CHANCE.get(name, 0.0)) for name in INFLUENCES}
-        for both in _divisions(views)
+        {name: _pool(views, v, chance=CHANCE.get(name, 0.0)) for name in INFLUENCES}
+        for v in range(len(views.group))
     ]
     models: list[list[list[Found]]] = [[] for _ in pools]
     for model, member in enumerate(views.member):
@@ -161,7 +189,8 @@ def single_model_attacks(views: Views) -> list[SingleAttacks]:
         loss = loss_of(logit)
         # a loss falls as the log odds rise
         for v, ranked in enumerate(ranker.rank(logit, member)):
-            found = [_of_model(group, loss) for group in ranked]
+            attacks = {} if views.is_whole[v] else MODEL_ATTACKS
+            found = [_of_model(group, loss, attacks) for group in ranked]
             models[v].append([one.proxies for one in found])
             for name, pool in pools[v].items():
                 pool.add(ranked, [one.influence.get(name) for one in found], everyone)
@@ -175,8 +204,8 @@ class _OfModel(NamedTuple):
     influence: dict[str, Influence]
 
 
-def _of_model(ranked: Ranked, loss: FloatArray) -> _OfModel:
-    found = {name: attack(ranked, loss) for name, attack in MODEL_ATTACKS.items()}
+def _of_model(ranked: Ranked, loss: FloatArray, attacks: Mapping[str, ModelAttack]) -> _OfModel:
+    found = {name: attack(ranked, loss) for name, attack in attacks.items()}
     parts = {} if ranked.is_onesided else INFLUENCES
     return _OfModel(
         {name: one for name, one in found.items() if one is not None},
@@ -217,7 +246,11 @@ def pooled_attacks(views: Views) -> list[Pooled]:
 
 
 def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Pooled:
-    group, rates = views.group[v], views.rates(v)
+    group = views.group[v]
+    if views.is_whole[v]:
+        benefit = everybodys_benefit(views.predicted, views.member, group)
+        return Pooled([], {}, benefit.by_record(group), _kept(benefit, pools))
+    rates = views.rates(v)
     results = {name: pool.results(rates.benefit) for name, pool in pools.items()}
     shares = {GAP: rates.gap, **{name: pool.shares() for name, pool in pools.items()}}
     return Pooled(
@@ -225,6 +258,26 @@ def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Poo
         exposure={name: one.by_record(group) for name, one in shares.items()},
         benefit=rates.benefit.by_record(group),
     )
+
+
+def _kept(benefit: Shares, pools: Mapping[str, PairedPool | Pool]) -> KeptParts:
+    ranked = {name: pool for name, pool in pools.items() if isinstance(pool, KeptPool)}
+    paired = {name: pool for name, pool in pools.items() if isinstance(pool, KeptPairedPool)}
+    return KeptParts(
+        benefit,
+        {name: pool.influences() for name, pool in ranked.items()},
+        {name: pool.influences() for name, pool in paired.items()},
+    )
+
+
+def _pool(views: Views, v: int, *, chance: float) -> Pool:
+    kind = KeptPool if views.is_whole[v] else Pool
+    return kind(views.group[v], views.n_groups[v], chance=chance)
+
+
+def _paired_pool(views: Views, v: int) -> PairedPool:
+    kind = KeptPairedPool if views.is_whole[v] else PairedPool
+    return kind(views.group[v], views.n_groups[v], n_models=views.n_models)
 
 
 def count_all_guesses(views: Views) -> list[list[Guesses]]:
@@ -257,10 +310,7 @@ class _AboutRecords(NamedTuple):
 
 def _about_records(views: Views) -> _AboutRecords:
     """One pass over the records, a few at a time."""
-    pools = [
-        {name: PairedPool(*both, n_models=views.n_models) for name in PAIRED}
-        for both in _divisions(views)
-    ]
+    pools = [{name: _paired_pool(views, v) for name in PAIRED} for v in range(len(views.group))]
     calibrated = None
     if views.n_models >= LEAST_MODELS:
         parts = (np.empty(views.member.shape) for _ in range(len(RatioParts._fields) + 2))
@@ -269,7 +319,8 @@ def _about_records(views: Views) -> _AboutRecords:
     for block, logits, member in blocks(views.logits, views.member):
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
-        correct, sides = (logits >= 0) == (views.labels[block] == 1), Sides(member)
+        correct = views.predicted[:, block] == (views.labels[block] == 1)
+        sides = Sides(member)
         for name, values in zip(PAIRED, (correct, confidence), strict=True):
             found = paired(values, sides)
             for of_view in pools:
@@ -283,37 +334,30 @@ def _about_records(views: Views) -> _AboutRecords:
     return _AboutRecords(pools, calibrated)
 
 
-def _divisions(views: Views) -> list[tuple[IntArray, int]]:
-    return list(zip(views.group, views.n_groups, strict=True))
-
-
 def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[Pool]]:
-    surplus = surplus_of(scores.evidence)
+    surplus, ranker = surplus_of(scores.evidence), views.ranker()
     pools = {
-        LIRA: [
-            _lira_pool(views, scores.evidence, surplus, *division) for division in _divisions(views)
-        ]
+        name: [_pool(views, v, chance=AUC_CHANCE) for v in range(len(views.group))]
+        for name in (LIRA, OFFLINE, RMIA)
     }
-    ranker = views.ranker()
+    for v, pool in enumerate(pools[LIRA]):
+        _add_lira(pool, views, v, scores.evidence, surplus)
     for name, shared in ((OFFLINE, scores.offline), (RMIA, scores.rmia)):
-        pools[name] = [Pool(*both, chance=AUC_CHANCE) for both in _divisions(views)]
         for score, member in zip(shared, views.member, strict=True):
             for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):
                 add_auc(pool, score, ranked)
     return pools
 
 
-def _lira_pool(
-    views: Views, evidence: RatioParts, surplus: FloatArray, group: IntArray, n_groups: int
-) -> Pool:
+def _add_lira(pool: Pool, views: Views, v: int, evidence: RatioParts, surplus: FloatArray) -> None:
+    group, n_groups = views.group[v], views.n_groups[v]
     sizes = np.zeros((views.n_models, n_groups + 1))  # the last is for records of no group
     for k in range(n_groups):
         sizes[:, k] = typical_difference([surplus[:, np.flatnonzero(group == k)]])
-    ranker, pool = Ranker([group], [n_groups]), Pool(group, n_groups, chance=AUC_CHANCE)
+    ranker = Ranker([group], [n_groups])
     for model, member in enumerate(views.member):
         score = shrunk_ratio(RatioParts(*(part[model] for part in evidence)), sizes[model][group])
         add_auc(pool, score, ranker.rank(score, member)[0])
-    return pool
 
 
 def _faults(scores: BudgetScores) -> Sequence[str]:
@@ -331,4 +375,8 @@ def _faults(scores: BudgetScores) -> Sequence[str]:
         return ["logits must be finite; a probability of exactly 0 or 1 has no log odds."]
     if scores.member.dtype != np.bool_:
         return ["member must be boolean; convert it with member == 1."]
+    if scores.predicted is not None and (
+        scores.predicted.shape != shape or scores.predicted.dtype != np.bool_
+    ):
+        return ["predicted must be boolean and (seed, record), as member is."]
     return []

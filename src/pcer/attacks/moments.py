@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,10 @@ SETS, TILES = 32, 64
 cores by BLAS libraries, which on a busy machine would wait for each other more than they work."""
 
 
+FILLED = 4096
+"""Records that are scaled at a time: few enough to stay near the processor."""
+
+
 class GroupMeans(NamedTuple):
     """Means over sets of records, their variances and covariances; NaN with fewer than two.
 
@@ -41,36 +45,31 @@ class GroupMeans(NamedTuple):
     covariance: FloatArray
 
 
-class Moments:
-    """Sums that tell means and variances over any set of records.
+class ExactSums:
+    """Sums of numbers over any set of records, the same in whatever order a machine adds.
 
-    Every column is scaled by a power of 2 and rounded to whole numbers so small that their sums
-    are exact: the result does not depend on how a machine adds. That leaves numbers 18 bits below
-    the largest of their column: what is compared is compared as rounded, everywhere alike.
+    Every row is scaled by a power of 2 and rounded to whole numbers so small that their sums are
+    exact. That leaves numbers 18 bits below the largest of their row: what is compared is compared
+    as rounded, everywhere alike.
 
     Args:
-        exposure: (setting, cost, record) finite.
-        benefit: (setting, record) finite.
+        rows: blocks of rows, each (row, record) finite.
+
+    Attributes:
+        total: (row,) sums over all records, as ``raw`` gives them.
     """
 
-    def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
-        self._shape, self._n = exposure.shape[:2], exposure.shape[2]
-        self._centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
-        e = _centred(exposure, self._centre[0]).reshape(-1, self._n)
-        b = _centred(benefit, self._centre[1])
-        beside = np.repeat(b, exposure.shape[1], axis=0)
-        sizes = [len(e)] * 3 + [len(b)] * 2
-        self._ends = np.cumsum(sizes)[:-1]
-        columns = np.zeros((-(-self._n // TILE) * TILE, sum(sizes)), dtype=np.float32)
-        parts = np.split(columns[: self._n], self._ends, axis=1)
-        kinds = (e, e**2, e * beside, b, b**2)
-        powers = [_fill(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+    def __init__(self, *rows: npt.NDArray[Any]) -> None:
+        n, ends = rows[0].shape[1], np.cumsum([len(part) for part in rows])
+        columns = np.zeros((-(-n // TILE) * TILE, ends[-1]), dtype=np.float32)
+        parts = np.split(columns[:n], ends[:-1], axis=1)
+        powers = [_fill(part, kind) for part, kind in zip(parts, rows, strict=True)]
         self._powers = np.concatenate(powers)
         self._tiles = columns.reshape(-1, TILE, columns.shape[1])
         self.total = columns.sum(axis=0, dtype=np.float64)
 
-    def sums(self, chosen: BoolArray) -> FloatArray:
-        """(set, column) exact sums over every set of records; ``chosen`` is (set, record)."""
+    def raw(self, chosen: BoolArray) -> FloatArray:
+        """(set, row) sums over every set of records, in units of each row's own."""
         out = np.zeros((len(chosen), self._tiles.shape[-1]))
         for first in range(0, len(chosen), SETS):
             sets = slice(first, first + SETS)
@@ -79,10 +78,37 @@ class Moments:
                 out[sets] += _product(chosen[sets, records], self._tiles[tile : tile + TILES])
         return out
 
+    def scaled(self, raw: FloatArray) -> FloatArray:
+        """Sums in the units that the rows were given in."""
+        return np.ldexp(raw, -self._powers)
+
+
+class Moments:
+    """Sums that tell means and variances over any set of records.
+
+    Args:
+        exposure: (setting, cost, record) finite.
+        benefit: (setting, record) finite.
+    """
+
+    def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
+        self._shape, n = exposure.shape[:2], exposure.shape[2]
+        self._centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
+        e = _centred(exposure, self._centre[0]).reshape(-1, n)
+        b = _centred(benefit, self._centre[1])
+        beside = np.repeat(b, exposure.shape[1], axis=0)
+        self._ends = np.cumsum([len(e)] * 3 + [len(b)])
+        self._exact = ExactSums(e, e**2, e * beside, b, b**2)
+        self.total = self._exact.total
+
+    def sums(self, chosen: BoolArray) -> FloatArray:
+        """(set, column) exact sums over every set of records; ``chosen`` is (set, record)."""
+        return self._exact.raw(chosen)
+
     def means(self, sums: FloatArray, n: IntArray) -> GroupMeans:
         """Means and variances from sums over sets of ``n`` (set,) records."""
         size = n.astype(np.float64)[:, None]
-        found = np.split(np.ldexp(sums, -self._powers) / size, self._ends, axis=1)
+        found = np.split(self._exact.scaled(sums) / size, self._ends, axis=1)
         e, e2, eb = (one.reshape(-1, *self._shape) for one in found[:3])
         b, b2 = found[3:]
         freedom = np.where(size > 1, size - 1, np.nan)
@@ -104,12 +130,19 @@ def _product(chosen: BoolArray, tiles: npt.NDArray[np.float32]) -> FloatArray:
     return np.asarray((by_tile @ tiles).sum(axis=0, dtype=np.float64))
 
 
-def _fill(columns: npt.NDArray[np.float32], rows: FloatArray) -> IntArray:
+def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
     """Set columns to rows as whole numbers whose sums are exact; the powers of 2 they took."""
-    _, exponents = np.frexp(np.abs(rows).max(axis=1))
-    powers = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
-    columns[:] = np.rint(np.ldexp(rows, powers[:, None])).T
-    return np.asarray(powers)
+    powers = np.zeros(len(rows), dtype=np.int64)
+    if rows.dtype != np.bool_:
+        _, exponents = np.frexp(np.abs(rows).max(axis=1))
+        powers = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
+    scale = np.ldexp(1.0, powers)[:, None]
+    for first in range(0, len(columns), FILLED):
+        some = slice(first, first + FILLED)
+        part = rows[:, some].astype(np.float64)
+        part *= scale
+        columns[some] = np.rint(part, out=part).T
+    return powers
 
 
 def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked, Ranker
 from pcer.attacks.single import Influence, auc_influence, least_error
@@ -125,6 +126,51 @@ class Pool:
         error = least_error(math.sqrt(variance), value, n_records)
         covariance = _covariance(parts, benefit, k, chosen, n_records)
         return PooledAdvantage(value, error, n_records, n_excluded, covariance)
+
+
+class Influences(NamedTuple):
+    """What every record adds to everybody's number, model by model.
+
+    Attributes:
+        values: (model,) everybody's number, chance taken off.
+        variances: (model,) what records alone make of each.
+        parts: (model, record) see ``Influence``.
+        known: (record,) whether any model scored it.
+    """
+
+    values: FloatArray
+    variances: FloatArray
+    parts: npt.NDArray[np.float32]
+    known: BoolArray
+
+
+class KeptPool(Pool):
+    """A pool of one group, everybody, that keeps what every record adds in every model."""
+
+    def __init__(self, codes: IntArray, n_groups: int, *, chance: float = 0.0) -> None:
+        super().__init__(codes, n_groups, chance=chance)
+        self._by_model: list[npt.NDArray[np.float32]] = []
+
+    def add(
+        self, ranked: Sequence[Ranked], found: Sequence[Influence | None], known: BoolArray
+    ) -> None:
+        """Take in one model."""
+        self._ever |= known
+        if found[0] is not None:
+            self._values[0].append(found[0].value)
+            self._variances[0].append(found[0].variance)
+            parts = np.zeros(len(known), dtype=np.float32)
+            parts[ranked[0].order] = found[0].parts
+            self._by_model.append(parts)
+
+    def influences(self) -> Influences:
+        """Of the models that had both sides."""
+        return Influences(
+            values=np.array(self._values[0]) - self._chance,
+            variances=np.array(self._variances[0]),
+            parts=np.array(self._by_model).reshape(-1, len(self._codes)),
+            known=self._ever & (self._codes >= 0),
+        )
 
 
 def model_luck(values: Sequence[float], variances: Sequence[float]) -> float:
@@ -290,17 +336,60 @@ class PairedPool:
         of_models = self._by_model[:, k] - value * self._moved[:, k]
         of_records = self._squares[chosen] + (value**2 - 2 * value * differences) * moved
         beyond = float((of_models**2).sum()) - float(of_records.sum())
-        return max(0.0, beyond) * self._own_weight(chosen)
+        share = self._inside[chosen].mean()
+        return max(0.0, beyond) * float(own_weight(len(self._by_model), share))
 
-    def _own_weight(self, chosen: IntArray) -> float:
-        """Makes good that a model's own number is in the means that it is measured from.
 
-        A model that adds x to all its records and nothing to the others then stands out by
-        x (1 - (1 + share trained on)/models), and by as many degrees of freedom less one.
-        """
-        n = len(self._by_model)
-        share = float(self._inside[chosen].mean())
-        return n / (n - 1) / (1 - (1 + share) / n) ** 2
+class PairedInfluences(NamedTuple):
+    """What every record and every model adds to the paired differences; arrays over the record.
+
+    Attributes:
+        differences: NaN for a record that was always in, or never.
+        squares: sum over the models of ``added`` squared.
+        moved_squares: the same of ``moved``.
+        inside: share of the models that trained on the record.
+        added: (model, record) see ``PairedRecords``.
+        moved: (model, record) see ``Sides``.
+    """
+
+    differences: FloatArray
+    squares: FloatArray
+    moved_squares: FloatArray
+    inside: FloatArray
+    added: npt.NDArray[np.float32]
+    moved: npt.NDArray[np.float32]
+
+
+class KeptPairedPool(PairedPool):
+    """A pool of paired differences that keeps what every model adds to every record's."""
+
+    def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
+        super().__init__(codes, n_groups, n_models=n_models)
+        self._kept = np.zeros((2, n_models, len(codes)), dtype=np.float32)
+
+    def add(self, block: slice, found: PairedRecords) -> None:
+        """Take in the records of a block."""
+        super().add(block, found)
+        self._kept[:, :, block] = found.added, found.sides.moved
+
+    def influences(self) -> PairedInfluences:
+        """Of all records of the group."""
+        return PairedInfluences(
+            np.where(self._codes >= 0, self._differences, np.nan),
+            self._squares,
+            self._moved_squares,
+            self._inside,
+            *self._kept,
+        )
+
+
+def own_weight(n_models: int, inside: FloatArray) -> FloatArray:
+    """Makes good that a model's own number is in the means that it is measured from.
+
+    A model that adds x to all its records and nothing to the others then stands out by
+    x (1 - (1 + share trained on)/models), and by as many degrees of freedom less one.
+    """
+    return np.asarray(n_models / (n_models - 1) / (1 - (1 + inside) / n_models) ** 2)
 
 
 def paired_cost(values: FloatArray, member: BoolArray) -> PooledAdvantage:

@@ -67,6 +67,21 @@ def record_rates(
     return RecordRates(benefit, gap)
 
 
+def everybodys_benefit(predicted: BoolArray, member: BoolArray, codes: IntArray) -> Shares:
+    """The positive rate on test records of everybody in one group, and who is behind it.
+
+    Args:
+        predicted: (model, record) whether the positive label is predicted.
+        member: (model, record).
+        codes: (record,) 0, or -1 for none.
+    """
+    tested = ~member & (codes >= 0)
+    n = tested.sum(axis=1, keepdims=True).astype(np.float64)
+    rate = _rate((predicted & tested).sum(axis=1, keepdims=True), n)
+    own = np.where(tested, (predicted - rate) * _rate(_freedom(n), n), 0.0)
+    return Shares(rate.mean(axis=0), own.mean(axis=0))
+
+
 def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(group,) positive rate on test records, and what a record of each cell adds to it."""
     held_out = counts[:, :, 0].sum(axis=LABEL)

@@ -185,7 +185,7 @@ class Placebo(Record):
         p_value: of the real attribute among permutations of the group labels, adjusted over
             settings and costs.
         p_value_within_labels: the same, permuted among people of one label.
-        n_permutations: how many there were.
+        n_permutations: how many there were; within labels perhaps fewer.
     """
 
     model: Name | None = None

@@ -1,0 +1,355 @@
+"""Rows of ``placebo``: how far an alarm about groups can be trusted, from whoever has the records.
+
+Two hundred attributes are drawn by coin flip, with groups of the same sizes, and every one of them
+is put through the audit's own tests, for every setting and every cost. None of them has anything to
+do with what the models remember: how many raise an alarm? For double disadvantage, whose first half
+is a real difference of benefits, the coin decides exposures alone and benefits stay as they are.
+Beside that stand permutation tests of the real attribute.
+
+Everything follows from the records, the models and a fixed seed: no clock, no number of processes
+and no value of a group changes a draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pcer.attacks.divisions import Divisions, counts_of, divided_panel
+from pcer.attacks.exposure import pooled_attacks_of, run_attacks_of
+from pcer.attacks.groups import BudgetScores, Views
+from pcer.attacks.placebo import (
+    DRAWS,
+    PLACEBOS,
+    PermutationTest,
+    Records,
+    permutation_tests,
+    placebo_groupings,
+)
+from pcer.auditing import Alarms, Plan, alarms
+from pcer.metrics import BoolArray, FloatArray, IntArray, positive_rate
+from pcer.release import Outcome, Panel, Placebo, PooledExposures
+
+SEED = 0
+"""Of all draws: whoever has the records can make them again."""
+
+LEAST_PLACEBOS = 100
+"""With fewer coin flips nothing is said of how often they alarm."""
+
+MOST_ENTRIES = 400_000
+"""Records times groups less one: beyond that, coin flips are not checked."""
+
+WITHIN_DRAWS = 999
+"""Divisions of a pair within labels, at most: that answer is shown second, and caps nothing."""
+
+MOST_TRIES = 10
+"""Times as many coin flips as are wanted, before groups are called too small for them."""
+
+NOT_COMPUTED = "placebo"
+"""What ``not_computed`` calls this check."""
+
+CHECKING = "checking with coin flips"
+"""What a progress display calls it."""
+
+GroupPair = tuple[int, int]
+Codes = npt.NDArray[np.int16]
+CoinTask = tuple[Callable[..., Any], tuple[Any, ...]]
+TaskRunner = Callable[[Sequence[CoinTask]], Iterable[Any]]
+
+
+class CoinDraws(NamedTuple):
+    """Coin-flip attributes (division, record), or why there are none."""
+
+    codes: Codes | None
+    reason: str | None = None
+
+    @property
+    def divisions(self) -> Divisions | None:
+        """What sums over their groups are made with."""
+        return None if self.codes is None else Divisions(self.codes, 1 + int(self.codes.max()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExposedSetting:
+    """The models of one setting beside one attribute, and what attacks found.
+
+    Attributes:
+        model: the setting's name; None where there is but one model.
+        epsilon: its budget; infinite without differential privacy.
+        scores: what its models say of every record.
+        exposure: by cost, (record,) numbers whose means over groups are the costs: those that
+            the release carries, and the gap.
+        benefit: (record,) the same of the positive rate.
+        panel: ``coin_panel`` of the coin flips, if it was made with the attacks.
+    """
+
+    model: str | None = None
+    epsilon: float
+    scores: BudgetScores
+    exposure: Mapping[str, FloatArray]
+    benefit: FloatArray
+    panel: Panel | None = None
+
+
+class CheckedCoins(NamedTuple):
+    """Rows of a release, or why there are none."""
+
+    rows: list[Placebo]
+    not_computed: dict[str, str]
+
+
+def check_with_coins(
+    settings: Sequence[ExposedSetting],
+    *,
+    outcome: Outcome,
+    draws: CoinDraws | None = None,
+    n_permutations: int = DRAWS,
+    run: TaskRunner | None = None,
+) -> CheckedCoins:
+    """Put coin flips through the audit, and permute the real attribute.
+
+    Args:
+        settings: all of one attribute, and of the same records in the same order.
+        outcome: whether a positive prediction is a benefit or a harm.
+        draws: the coin flips; drawn here if None.
+        n_permutations: divisions of every pair.
+        run: calls tasks, perhaps several at a time, and gives their results in order.
+    """
+    draws = draw_coins([one.scores for one in settings]) if draws is None else draws
+    if draws.codes is None:
+        return no_coins(str(draws.reason))
+    run = _one_by_one if run is None else run
+    check = _Check(_with_panels(settings, draws, run), len(draws.codes))
+    results = iter(run([*check.permutations(n_permutations), *check.alarms(outcome)]))
+    permuted = [[next(results) for _ in check.pairs] for _ in range(2)]
+    counted = [next(results) for _ in check.costs]
+    return CheckedCoins([*check.rows(permuted, counted, n_permutations)], {})
+
+
+def no_coins(reason: str) -> CheckedCoins:
+    """No rows, for a reason."""
+    return CheckedCoins([], {NOT_COMPUTED: reason})
+
+
+def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> CoinDraws:
+    """Coin-flip attributes that could have been released, with groups of the same sizes.
+
+    A release has no group that is empty in a part of a split, so such divisions are drawn anew.
+
+    Args:
+        scores: of every setting, all beside the same attribute.
+        n_draws: how many are wanted; between 100 and so many are given.
+    """
+    group, n_groups = scores[0].group, len(scores[0].group_names)
+    if len(group) * (n_groups - 1) > MOST_ENTRIES:
+        return CoinDraws(
+            None,
+            f"coin flips are checked for up to {MOST_ENTRIES:,} records times groups less one, and "
+            f"there are {len(group):,} times {n_groups - 1}",
+        )
+    splits = {row.tobytes(): row for one in scores for row in one.member}
+    found = _draw(group, n_groups, np.array([*splits.values()]), n_draws)
+    if len(found) < min(n_draws, LEAST_PLACEBOS):
+        reason = "some group is so small that coin flips leave a part of some split without it"
+        return CoinDraws(None, reason)
+    return CoinDraws(found)
+
+
+def coin_panel(
+    scores: BudgetScores,
+    divisions: Divisions,
+    costs: Mapping[str, PooledExposures],
+    *,
+    epsilon: float,
+    model: str | None = None,
+) -> Panel:
+    """What an audit would see of coin flips in one setting.
+
+    Args:
+        scores: the models of the setting.
+        divisions: the coin flips.
+        costs: what ``run_attacks_of`` and ``pooled_attacks_of`` found of them.
+        epsilon: of the setting.
+        model: of the setting.
+    """
+    panel = divided_panel(Views([scores]), divisions, epsilon=epsilon)
+    return replace(panel, pooled=dict(costs), model=model)
+
+
+class _Check:
+    """One attribute whose settings have their panels."""
+
+    def __init__(self, settings: Sequence[ExposedSetting], n_draws: int) -> None:
+        self.settings, self.n_draws = settings, n_draws
+        self.costs = list(dict.fromkeys(cost for one in settings for cost in one.exposure))
+        scores = settings[0].scores
+        self.labels, self.group, self.names = scores.labels, scores.group, scores.group_names
+        self.pairs = pairs_of_groups(self.group, len(self.names))
+
+    def permutations(self, n_draws: int) -> Iterator[CoinTask]:
+        """Tasks: among everybody and within labels, pair by pair."""
+        records = Records.stacked(
+            [one.exposure for one in self.settings],
+            [one.benefit for one in self.settings],
+            self.group,
+            self.costs,
+        )
+        within = min(n_draws, WITHIN_DRAWS)
+        for strata, n in ((None, n_draws), (self.labels, within)):
+            for pair in self.pairs:
+                yield _permuted, (records, pair, strata, n)
+
+    def alarms(self, outcome: Outcome) -> Iterator[CoinTask]:
+        """Tasks: cost by cost."""
+        rates = [_real_rates(one.scores) for one in self.settings]
+        families = _families(self.pairs, len(self.names), self.n_draws)
+        for cost in self.costs:
+            panels = [_only(one.panel, cost) for one in self.settings if one.panel is not None]
+            yield _counted_alarms, (panels, rates, families, cost, outcome, self.n_draws)
+
+    def rows(
+        self,
+        permuted: Sequence[Sequence[PermutationTest]],
+        counted: Sequence[_CountedAlarms],
+        n_permutations: int,
+    ) -> Iterator[Placebo]:
+        """Setting by setting, cost by cost, pair by pair."""
+        for s, setting in enumerate(self.settings):
+            for c, cost in enumerate(self.costs):
+                if cost not in setting.exposure:
+                    continue
+                for p, (i, j) in enumerate(self.pairs):
+                    among, within = (_p_value(tests[p], s, c) for tests in permuted)
+                    yield Placebo(
+                        model=setting.model,
+                        epsilon=None if math.isinf(setting.epsilon) else setting.epsilon,
+                        proxy=cost,
+                        groups=[self.names[i], self.names[j]],
+                        n_draws=self.n_draws,
+                        n_shown=int(counted[c].shown[s, p]),
+                        n_double=int(counted[c].double[s, p]),
+                        p_value=among,
+                        p_value_within_labels=within,
+                        n_permutations=n_permutations,
+                    )
+
+
+class _CountedAlarms(NamedTuple):
+    """How many coin flips alarmed; arrays (setting, pair)."""
+
+    shown: IntArray
+    double: IntArray
+
+
+def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
+    """Which groups an audit compares by itself: all with the largest; of two, in their order.
+
+    >>> pairs_of_groups(np.array([0, 1, 1, 2]), 3)
+    [(1, 0), (1, 2)]
+    """
+    sizes = np.bincount(group[group >= 0], minlength=n_groups)
+    reference = 0 if n_groups == 2 else int(np.argmax(sizes))
+    return [(reference, other) for other in range(n_groups) if other != reference]
+
+
+def _draw(group: IntArray, n_groups: int, member: BoolArray, n_draws: int) -> Codes:
+    """(division, record) as many as were found; ``member`` is (split, record)."""
+    rng = np.random.default_rng(SEED)
+    kept = np.zeros((0, len(group)), dtype=np.int16)
+    for _ in range(MOST_TRIES):
+        drawn = np.array(list(placebo_groupings(group, n_draws, rng)), dtype=np.int16)
+        divisions = Divisions(drawn, n_groups)
+        trained = divisions.sums(member)
+        whole = ((trained > 0) & (trained < divisions.sizes)).all(axis=0)
+        kept = np.concatenate([kept, drawn[whole.reshape(-1, n_groups).all(axis=1)]])
+        if len(kept) >= n_draws:
+            break
+    return kept[:n_draws]
+
+
+def _with_panels(
+    settings: Sequence[ExposedSetting], draws: CoinDraws, run: TaskRunner
+) -> list[ExposedSetting]:
+    """The same; what was not attacked together with its coin flips is attacked again."""
+    missing = [one for one in settings if one.panel is None]
+    made = iter(run([(_attacked_panel, (one, draws)) for one in missing]))
+    return [replace(one, panel=next(made)) if one.panel is None else one for one in settings]
+
+
+def _attacked_panel(setting: ExposedSetting, draws: CoinDraws) -> Panel:
+    divisions, scores, epsilon = draws.divisions, setting.scores, setting.epsilon
+    assert divisions is not None
+    (single,) = run_attacks_of([scores], epsilon=epsilon, coins=[divisions])
+    (pooled,) = pooled_attacks_of([scores], epsilon=epsilon, coins=[divisions])
+    costs = single.coins | pooled.coins
+    return coin_panel(scores, divisions, costs, epsilon=epsilon, model=setting.model)
+
+
+def _permuted(
+    records: Records, pair: GroupPair, strata: IntArray | None, n_draws: int
+) -> PermutationTest:
+    """Whether benefit per cost differs by more than between groups drawn anew."""
+    found = permutation_tests(records, [pair], seed=SEED, n_draws=n_draws, strata=strata)
+    return found.cross_product
+
+
+def _p_value(test: PermutationTest, setting: int, cost: int) -> float | None:
+    p = float(test.adjusted_over_costs[setting, cost, 0])
+    return p if math.isfinite(p) else None
+
+
+def _real_rates(scores: BudgetScores) -> FloatArray:
+    """(model, group) positive rates of the real groups on test records."""
+    real = Divisions(scores.group[None], len(scores.group_names))
+    return positive_rate(counts_of(Views([scores]), real)[1])
+
+
+def _families(pairs: Sequence[GroupPair], n_groups: int, n_draws: int) -> tuple[GroupPair, ...]:
+    """The pairs of every coin flip, one after the other, as sets of ``Divisions``."""
+    starts = range(0, n_draws * n_groups, n_groups)
+    return tuple((start + i, start + j) for start in starts for i, j in pairs)
+
+
+def _only(panel: Panel, cost: str) -> Panel:
+    """What the audit of one cost looks at; where that is a row, its counts need not travel."""
+    if cost not in panel.pooled:
+        return replace(panel, pooled={})
+    return replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
+
+
+def _counted_alarms(
+    panels: Sequence[Panel],
+    rates: Sequence[FloatArray],
+    families: tuple[GroupPair, ...],
+    cost: str,
+    outcome: Outcome,
+    n_draws: int,
+) -> _CountedAlarms:
+    """How many coin flips alarm, in both ways, by one cost."""
+
+    def found(seen: Sequence[Panel]) -> Alarms:
+        return alarms(seen, families, Plan(), cost=cost, outcome=outcome, n_families=n_draws)
+
+    beside = [
+        replace(panel, positive_rate=np.tile(rate, n_draws))
+        for panel, rate in zip(panels, rates, strict=True)
+    ]
+    return _CountedAlarms(
+        shown=_by_pair(found(panels).shown, n_draws),
+        double=_by_pair(found(beside).double >= 0, n_draws),
+    )
+
+
+def _by_pair(alarmed: BoolArray, n_draws: int) -> IntArray:
+    """(setting, pair) how many families alarmed."""
+    by_family = alarmed.reshape(len(alarmed), n_draws, -1)
+    return np.asarray(by_family.sum(axis=1, dtype=np.int64))
+
+
+def _one_by_one(tasks: Sequence[CoinTask]) -> Iterator[Any]:
+    return (function(*arguments) for function, arguments in tasks)
