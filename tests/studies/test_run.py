@@ -81,7 +81,9 @@ def test_progress_counts_models_of_the_whole_study(whole):
     assert told[-1].done == 12
     assert told[-1].work == 1
     assert told[0].what == "reading compas"
-    assert {"training compas", "attacking and counting compas"} <= {one.what for one in told}
+    done = {one.what for one in told}
+    assert {"training compas", "attacking and counting compas"} <= done
+    assert "checking with coin flips compas" in done
 
 
 def test_a_finished_study_is_not_trained_again(whole, monkeypatch):

@@ -77,6 +77,33 @@ def whole(tmp_path_factory) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in paths.items()}
 
 
+def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(tmp_path):
+    """A release says of every cost how it varies with the benefit, and how coin flips do."""
+    steps: list[str] = []
+    paths = run_sweep(tiny(), tmp_path, flags=FLAGS, on_step=steps.append)
+    assert steps == ["checking with coin flips"]
+    for path in paths.values():
+        release = pcer.read_release(path)
+        costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
+        assert {row.proxy for row in release.pooled_exposure} == costs
+        assert len(release.pooled_exposure) == 2 * 2 * len(costs)
+        assert all(row.benefit_covariance is not None for row in release.pooled_exposure)
+        assert len(release.placebo) == 2 * (1 + len(costs))
+        assert {row.proxy for row in release.placebo} == {"overfitting_gap", *costs}
+        assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {(200, 9_999)}
+        assert all(row.p_value is not None for row in release.placebo)
+        assert {"auc_advantage", "attack_advantage"} <= set(
+            release.runs[0].groups[release.subject.groups[0]].exposure
+        )
+
+
+def test_too_many_records_for_coin_flips_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("pcer.attacks.coins.MOST_ENTRIES", N - 1)
+    release = pcer.read_release(run_sweep(tiny(), tmp_path, flags=FLAGS)["sex"])
+    assert release.placebo == []
+    assert "up to 299 records times groups less one" in release.not_computed["placebo"]
+
+
 def test_counts_against_a_loop(tmp_path):
     sweep = tiny()
     path = run_sweep(sweep, tmp_path, flags=FLAGS)["age"]

@@ -12,12 +12,12 @@ import pytest
 from scipy.special import expit
 
 import pcer
-from pcer.attacks.exposure import BudgetScores, pooled_exposures
+from pcer.attacks import BudgetScores, pooled_attacks_of, run_attacks_of
 from pcer.attacks.single import log_odds
 from pcer.cli import app as cli
 from pcer.errors import InputError
 from pcer.release import DisclosureRule, ReleaseFacts
-from pcer.tables import records
+from pcer.tables import records, release
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
 from tests.simulate_sweep import scaled_logits, splits
@@ -95,7 +95,9 @@ def expected(frame, epsilon, codes, names):
         group=codes(person),
         group_names=names,
     )
-    return pooled_exposures(scores, epsilon=epsilon)
+    (single,) = run_attacks_of([scores], epsilon=epsilon)
+    (pooled,) = pooled_attacks_of([scores], epsilon=epsilon)
+    return [*single.rows, *pooled.rows]
 
 
 def codes_of(column, names):
@@ -110,11 +112,12 @@ def test_pooled_exposures_are_those_of_the_arrays(frame):
             for epsilon in (1.0, math.inf)
             for row in expected(frame, epsilon, codes_of(attribute, names), names)
         ]
-        assert len(rows) == 2 * 2 * 5
+        assert len(rows) == 2 * 2 * 7
         for one, other in zip(found[attribute].pooled_exposure, rows, strict=True):
             assert (one.epsilon, one.group, one.proxy) == (other.epsilon, other.group, other.proxy)
             assert one.value == pytest.approx(other.value, abs=1e-12)
             assert one.standard_error == pytest.approx(other.standard_error, abs=1e-12)
+            assert one.benefit_covariance == pytest.approx(other.benefit_covariance, abs=1e-12)
             assert (one.n_records, one.n_excluded) == (other.n_records, other.n_excluded)
     crossed = found["sex & age"]
     assert {row.group for row in crossed.pooled_exposure} == set(crossed.subject.groups)
@@ -155,13 +158,53 @@ def test_splits_are_named_by_who_was_trained_on(frame):
 
 
 def test_few_models_give_paired_costs_and_say_why():
-    release = releases_from_table(table(3), COLUMNS, FACTS)["sex"]
-    assert {row.proxy for row in release.pooled_exposure} == {"paired_gap", "paired_confidence"}
+    found = releases_from_table(table(3), COLUMNS, FACTS)["sex"]
+    single = {"attack_advantage", "auc_advantage"}
+    proxies = {row.proxy for row in found.pooled_exposure}
+    assert proxies == {*single, "paired_gap", "paired_confidence"}
     assert [
-        "at least 8 seeds per budget and there are 3" in note for note in release.subject.notes
+        "at least 8 seeds per budget and there are 3" in note for note in found.subject.notes
     ].count(True) == 1
     alone = releases_from_table(table(1), COLUMNS, FACTS)["sex"]
-    assert alone.pooled_exposure == []
+    assert {row.proxy for row in alone.pooled_exposure} == single
+
+
+def test_coin_flips_are_those_of_the_arrays(frame):
+    """Rows for every budget, cost and pair; attributes and their crossing alike."""
+    said = []
+    found = releases_from_table(frame, COLUMNS, FACTS, on_step=said.append)
+    assert said == ["checking with coin flips"]
+    for name, n_pairs in (("sex", 1), ("age", 1), ("sex & age", 3)):
+        assert len(found[name].placebo) == 2 * 8 * n_pairs
+        assert {row.n_draws for row in found[name].placebo} == {200}
+        assert found[name].not_computed == {}
+    again = releases_from_table(frame.iloc[::-1], COLUMNS, FACTS)
+    assert again["sex"].placebo == found["sex"].placebo
+
+
+def test_coin_flips_need_one_set_of_records_and_a_random_split(frame, monkeypatch):
+    other = frame.copy()
+    other.loc[other["epsilon"] == 1.0, "id"] += " elsewhere"
+    mixed = releases_from_table(other, COLUMNS, FACTS)["sex"]
+    assert mixed.placebo == []
+    assert mixed.not_computed == {"placebo": "the budgets were scored on different records"}
+    chosen = releases_from_table(frame, COLUMNS, replace(FACTS, split_kind="other"))["sex"]
+    assert (chosen.placebo, chosen.not_computed) == ([], {})
+    monkeypatch.setattr(release, "MOST_ROWS", 4_000)
+    large = releases_from_table(frame, COLUMNS, FACTS)["sex"]
+    assert "up to 4,000 rows, not 4,320" in large.not_computed["placebo"]
+
+
+def test_somebody_elses_score_keeps_its_name(frame):
+    """A membership score is an AUC of its own: no row of ours stands beside it by that name."""
+    given = replace(COLUMNS, membership_score="guess")
+    one = frame.assign(guess=np.arange(len(frame)) % 17)
+    found = releases_from_table(one, given, FACTS)["sex"]
+    pooled = {row.proxy for row in found.pooled_exposure}
+    assert "auc_advantage" not in pooled
+    assert "attack_advantage" in pooled
+    assert {row.proxy for row in found.placebo} == {*pooled, "overfitting_gap"}
+    assert "auc_advantage" in found.runs[0].groups["f"].exposure
 
 
 def test_probabilities_of_0_and_1_have_log_odds():
@@ -233,4 +276,6 @@ def test_from_the_command_line(frame, tmp_path, monkeypatch, capsys):
     assert not out.exists()
     code, told = run(*request, "--record-id", "id", "--out", out)
     assert code == 0, told
-    assert len(pcer.read_release(out).pooled_exposure) == 2 * 2 * 5
+    written = pcer.read_release(out)
+    assert len(written.pooled_exposure) == 2 * 2 * 7
+    assert len(written.placebo) == 2 * 8

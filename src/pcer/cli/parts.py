@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -22,6 +22,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.status import Status
 from typer.core import TyperCommand
 
 from pcer._version import __version__
@@ -159,7 +160,7 @@ def folder_for(path: str | None, *, parents: bool = False) -> Iterator[str]:
         raise
 
 
-def working(what: str) -> AbstractContextManager[Any]:
+def working(what: str) -> Status:
     """A line on stderr while something takes seconds and nothing can be counted."""
     return Console(stderr=True).status(what)
 
@@ -272,6 +273,18 @@ class Display:
             doing = "training" if done < total else "attacking and counting"
             work = (done - found) / (total - found) if total > found else 1.0
             self.tell(doing, name, done=done, total=total, found=found, work=work)
+
+        return tell
+
+    def step(self, name: str) -> Callable[[str], None]:
+        """What a sweep calls with what it does after its models are trained and attacked.
+
+        Args:
+            name: of the data.
+        """
+
+        def tell(doing: str) -> None:
+            self.tell(doing, name, done=self.done, total=self.total, found=self.found, work=1.0)
 
         return tell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.padding import Padding
+from rich.status import Status
 from rich.text import Text
 
 from pcer.cli.parts import (
@@ -121,9 +122,14 @@ def release(
     labels = {} if y_score is None else {"y_pred": None}
     columns = from_options(PredictionColumns, said, **labels)
     facts = from_options(ReleaseFacts, said, disclosure=disclosure_rule(said), secret=_secret(said))
-    with working("Counting"):
-        made = releases_from_table(table, columns, facts, backend=backend)
+    with working("Counting") as shown:
+        made = releases_from_table(table, columns, facts, backend=backend, on_step=_teller(shown))
     _write(made, out)
+
+
+def _teller(shown: Status) -> Callable[[str], None]:
+    """What the counting calls with what it does next."""
+    return lambda doing: shown.update(doing.capitalize())
 
 
 def datasets(

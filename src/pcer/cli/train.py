@@ -236,7 +236,13 @@ def _run(
     with display("models", kept_in=out) as shown:
         tell = shown.sweep(name, total)
         paths = run_sweep(
-            sweep, out, flags=flags, keep_scores=keep_scores, on_progress=tell, on_note=_tell
+            sweep,
+            out,
+            flags=flags,
+            keep_scores=keep_scores,
+            on_progress=tell,
+            on_step=shown.step(name),
+            on_note=_tell,
         )
     log_run(out, f"{verb} {name}", shown, flags)
     return list(paths.values())

@@ -37,6 +37,7 @@ from pcer.release.format import (
     Bound,
     Exposure,
     Outcome,
+    Placebo,
     PooledExposure,
     Release,
     SplitKind,
@@ -151,8 +152,10 @@ class Counted:
         runs: the models.
         n_records: the most records that any run has, in a group or not.
         n_missing_group: the most that are in no group in any run.
+        placebo: what coin flips and permuted groups gave.
         pooled: what attacks found over several models.
         bounds: what the training says about the privacy that people spent.
+        not_computed: by proxy, why it was not measured.
         notes: what the counting has to tell, after the notes of the facts.
     """
 
@@ -161,8 +164,10 @@ class Counted:
     runs: tuple[CountedRun, ...]
     n_records: int
     n_missing_group: int = 0
+    placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
+    not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
@@ -265,6 +270,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         ],
         "pooled_exposure": list(counted.pooled),
         "bounds": list(counted.bounds),
+        "not_computed": dict(counted.not_computed),
+        "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts.disclosure, counted, detail),
         "provenance": _provenance(facts),
     }

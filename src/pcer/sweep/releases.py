@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pcer.attacks import (
+    CHECKING,
     LEAST_MODELS,
     BudgetScores,
+    CheckedCoins,
+    CoinDraws,
     EpsilonBound,
+    ExposedSetting,
+    PooledAttacks,
+    RunAttacks,
     alarm_notes,
+    check_with_coins,
+    coin_panel,
+    draw_coins,
     epsilon_bounds_of,
-    pooled_exposures_of,
+    pooled_attacks_of,
     pooled_notes,
-    run_exposures_of,
+    run_attacks_of,
     weigh,
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, Split
@@ -30,6 +39,7 @@ from pcer.release import (
     CountedRun,
     DisclosureRule,
     Exposure,
+    Panel,
     PooledExposure,
     Release,
     ReleaseFacts,
@@ -102,6 +112,8 @@ class Attacked(NamedTuple):
     """By seed."""
     pooled: list[PooledExposure]
     bounds: list[EpsilonBound]
+    setting: ExposedSetting
+    """Who is behind them, which never leaves the trainer."""
 
 
 def build_releases(
@@ -111,6 +123,7 @@ def build_releases(
     *,
     notes: Sequence[str] = (),
     n_processes: int = 1,
+    on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
     """One release per protected attribute; deterministic for the sweep and the source.
 
@@ -120,16 +133,32 @@ def build_releases(
         splits: who was trained on, by seed.
         notes: for the reader, beside the dataset's own.
         n_processes: how many attacks run at the same time; the result is the same bytes.
+        on_step: called with what is done next, after the attacks.
     """
     facts = _facts(sweep, scores, notes)
     allowed = [_allowed(facts, sweep, name, scores) for name in sweep.attributes]
     attributes = [attribute for attribute, _ in allowed]
-    attacked = attack_models(sweep, scores, attributes=attributes, n_processes=n_processes)
+    views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
+    draws = [draw_coins(of_attribute) for of_attribute in zip(*views, strict=True)]
+    attacked = attack_models(sweep, scores, views, draws=draws, n_processes=n_processes)
+    on_step(CHECKING)
+    flips = _check(facts, attacked, draws, n_processes=n_processes)
     bounds = _bounds_by_attribute(sweep, scores, attributes)
+    told = [
+        _Beside(a[1], rows, coins) for a, rows, coins in zip(allowed, bounds, flips, strict=True)
+    ]
     return {
-        attribute.name: _release(facts, attribute, scores, splits, budgets, note, rows)
-        for (attribute, note), budgets, rows in zip(allowed, attacked, bounds, strict=True)
+        attribute.name: _release(facts, attribute, scores, splits, budgets, beside)
+        for attribute, budgets, beside in zip(attributes, attacked, told, strict=True)
     }
+
+
+class _Beside(NamedTuple):
+    """What stands beside the attacks in one attribute's release."""
+
+    note: str
+    bounds: list[Bound]
+    coins: CheckedCoins
 
 
 def _bounds_by_attribute(
@@ -141,6 +170,26 @@ def _bounds_by_attribute(
         spent = settings_spent(scores.receipts, scores.member, scores.budgets, sweep.config)
     labels = sweep.dataset.labels
     return [[row for one in spent for row in bounds_of(one, a, labels)] for a in attributes]
+
+
+def _check(
+    facts: ReleaseFacts,
+    attacked: Sequence[Sequence[Attacked]],
+    draws: Sequence[CoinDraws],
+    *,
+    n_processes: int,
+) -> list[CheckedCoins]:
+    """For every attribute, coin flips through the audit."""
+
+    def run(tasks: Sequence[Task]) -> Iterator[Any]:
+        return run_tasks(tasks, n_processes=n_processes, in_order=True)
+
+    return [
+        check_with_coins(
+            [one.setting for one in budgets], outcome=facts.outcome, draws=own, run=run
+        )
+        for budgets, own in zip(attacked, draws, strict=True)
+    ]
 
 
 def _allowed(
@@ -190,8 +239,7 @@ def _release(
     scores: Predictions,
     splits: Mapping[int, Split],
     attacked: Sequence[Attacked],
-    note: str,
-    bounds: Sequence[Bound],
+    told: _Beside,
 ) -> Release:
     runs = tuple(
         _run(budget, seed, splits[seed].id, table)
@@ -205,13 +253,15 @@ def _release(
         runs=runs,
         n_records=len(attribute.codes),
         n_missing_group=attribute.n_missing,
+        placebo=told.coins.rows,
         pooled=[row for one in attacked for row in one.pooled],
-        bounds=bounds,
+        bounds=told.bounds,
+        not_computed=told.coins.not_computed,
         notes=[
-            *([note] if note else []),
+            *([told.note] if told.note else []),
             *pooled_notes(len(scores.seeds)),
             *alarms,
-            *([EXACT_NOTE] if bounds else []),
+            *([EXACT_NOTE] if told.bounds else []),
         ],
     )
     return build_release(facts, counted, file=facts.dataset)
@@ -220,8 +270,9 @@ def _release(
 def attack_models(
     sweep: Trained,
     scores: Predictions,
+    views: Sequence[Sequence[BudgetScores]] | None = None,
     *,
-    attributes: Sequence[ProtectedAttribute] | None = None,
+    draws: Sequence[CoinDraws] = (),
     n_processes: int = 1,
 ) -> list[list[Attacked]]:
     """For every attribute and budget what the attacks found.
@@ -229,28 +280,55 @@ def attack_models(
     Args:
         sweep: what was trained.
         scores: what the models say.
-        attributes: the groups that may be released; those of the dataset if None.
+        views: for every budget its models beside the groups that may be released; those of the
+            dataset if None.
+        draws: for every attribute, coin flips to be attacked together with it.
         n_processes: how many attacks run at the same time.
     """
-    if attributes is None:
+    if views is None:
         attributes = [sweep.dataset.attribute(name) for name in sweep.attributes]
-    views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
+        views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
+    draws = draws or [CoinDraws(None)] * len(views[0])
     budgets = [(one, budget.epsilon) for one, budget in zip(views, scores.budgets, strict=True)]
     delta = sweep.config.dp_delta
     bounded = len(scores.seeds) >= LEAST_MODELS
     tasks: list[Task] = [
-        *((_pooled, (one, epsilon)) for one, epsilon in budgets),  # the longest first
-        *((_tables, (one,)) for one in views),
+        *((_pooled, (one, epsilon, draws)) for one, epsilon in budgets),  # the longest first
+        *((_single, (one, epsilon, draws)) for one, epsilon in budgets),
         *((_bounds, (one, epsilon, delta)) for one, epsilon in budgets if bounded),
     ]
     # Processes, since small arrays keep threads waiting for the lock.
     found = list(run_tasks(tasks, n_processes=n_processes, in_order=True))
-    pooled, tables, bounds = (
+    pooled, single, bounds = (
         found[k : k + len(views)] for k in range(0, 3 * len(views), len(views))
     )
     bounds = bounds or [[[] for _ in one] for one in views]
-    parts = [[*map(Attacked, *of_budget)] for of_budget in zip(tables, pooled, bounds, strict=True)]
+    parts = [
+        [*map(_attacked, one, *of_budget)]
+        for one, *of_budget in zip(views, single, pooled, bounds, strict=True)
+    ]
     return [list(attribute) for attribute in zip(*parts, strict=True)]
+
+
+def _attacked(
+    scores: BudgetScores, single: _Single, pooled: PooledAttacks, bounds: list[EpsilonBound]
+) -> Attacked:
+    exposure = single.attacks.records.exposure | pooled.records.exposure
+    panel = single.panel
+    if panel is not None:
+        panel = replace(panel, pooled=single.attacks.coins | pooled.coins)
+    return Attacked(
+        tables=list(zip(single.counts, single.attacks.runs, strict=True)),
+        pooled=[*single.attacks.rows, *pooled.rows],
+        bounds=bounds,
+        setting=ExposedSetting(
+            epsilon=single.epsilon,
+            scores=scores,
+            exposure={name: x for name, x in exposure.items() if np.isfinite(x).any()},
+            benefit=pooled.records.benefit,
+            panel=panel,
+        ),
+    )
 
 
 def _views(
@@ -270,8 +348,10 @@ def _views(
     ]
 
 
-def _pooled(views: Sequence[BudgetScores], epsilon: float) -> list[list[PooledExposure]]:
-    return pooled_exposures_of(views, epsilon=epsilon)
+def _pooled(
+    views: Sequence[BudgetScores], epsilon: float, draws: Sequence[CoinDraws]
+) -> list[PooledAttacks]:
+    return pooled_attacks_of(views, epsilon=epsilon, coins=[one.divisions for one in draws])
 
 
 def _bounds(
@@ -291,11 +371,29 @@ def _run(budget: Budget, seed: int, split_id: str, table: ModelTable) -> Counted
     )
 
 
-def _tables(views: Sequence[BudgetScores]) -> list[list[ModelTable]]:
-    """For every attribute and seed, counts and exposures."""
+class _Single(NamedTuple):
+    """What single models tell about one attribute: counts (seed, split, group, cell), attacks."""
+
+    epsilon: float
+    counts: IntArray
+    attacks: RunAttacks
+    panel: Panel | None
+
+
+def _single(
+    views: Sequence[BudgetScores], epsilon: float, draws: Sequence[CoinDraws]
+) -> list[_Single]:
+    """For every attribute."""
+    coins = [one.divisions for one in draws]
+    attacks = run_attacks_of(views, epsilon=epsilon, coins=coins)
     return [
-        list(zip(_counts(one), models, strict=True))
-        for one, models in zip(views, run_exposures_of(views), strict=True)
+        _Single(
+            epsilon,
+            _counts(one),
+            found,
+            None if own is None else coin_panel(one, own, {}, epsilon=epsilon),
+        )
+        for one, found, own in zip(views, attacks, coins, strict=True)
     ]
 
 

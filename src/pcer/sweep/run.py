@@ -150,6 +150,7 @@ def run_sweep(
     flags: EngineFlags,
     keep_scores: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_step: Callable[[str], None] = lambda doing: None,
     on_note: Callable[[str], None] = lambda sentence: None,
     on_scores: Callable[[Predictions], None] = lambda scores: None,
 ) -> dict[str, Path]:
@@ -161,6 +162,7 @@ def run_sweep(
         flags: how fast.
         keep_scores: keep the models' scores of every record, for attacks; they are about persons.
         on_progress: called with (models done, models in all).
+        on_step: called with what is done next, after the attacks.
         on_note: called, before training, with a sentence for the reader: that blocks which are
             damaged, or of other settings, are trained again; that blocks of an older version
             get digests; and, which the releases carry too, that not one version of pcer and its
@@ -196,7 +198,9 @@ def run_sweep(
         on_scores(scores)
         if sweep.keeps_receipts:
             write_receipts(_receipts(sweep, folder), *_kept_receipts(sweep, scores))
-        releases = build_releases(sweep, scores, splits, notes=notes, n_processes=flags.n_attackers)
+        releases = build_releases(
+            sweep, scores, splits, notes=notes, n_processes=flags.n_attackers, on_step=on_step
+        )
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
             _write_index(sweep, work, splits, data)

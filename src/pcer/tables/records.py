@@ -36,6 +36,7 @@ class BudgetRecords:
         member: (model, record) whether it was trained on.
         groups: for every attribute, each record's group.
         splits: for every model, a digest of who was trained on.
+        people: a digest of all ids, in the order of the records.
     """
 
     runs: tuple[RunKey, ...]
@@ -44,6 +45,7 @@ class BudgetRecords:
     member: BoolArray
     groups: tuple[Coded, ...]
     splits: tuple[str, ...]
+    people: str
 
 
 def records_by_budget(
@@ -106,6 +108,7 @@ def _records(
             split_digest((ids.names[code] for code in ids.codes[inside]), secret=secret)
             for inside in member
         ),
+        people=split_digest((ids.names[code] for code in ids.codes), secret=secret),
     )
 
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, log_odds, pooled_exposures_of, pooled_notes
+from pcer.attacks import (
+    CHECKING,
+    BudgetScores,
+    CheckedCoins,
+    ExposedSetting,
+    PooledAttacks,
+    RunAttacks,
+    check_with_coins,
+    log_odds,
+    no_coins,
+    pooled_attacks_of,
+    pooled_notes,
+    run_attacks_of,
+)
 from pcer.errors import InputError
 from pcer.metrics import IntArray
 from pcer.release import (
     CROSSING,
+    GAP,
     SPLITS,
     CountedRun,
     Entries,
@@ -36,7 +50,7 @@ from pcer.release import (
 from pcer.tables.auc import Auc, auc_from_counts
 from pcer.tables.count import Cell, count_cells
 from pcer.tables.membership import EXACT_ROWS, Groups, RunScores, membership_scores
-from pcer.tables.records import BudgetRecords, records_by_budget
+from pcer.tables.records import MOST_ROWS, BudgetRecords, records_by_budget
 from pcer.tables.source import PredictionColumns, open_predictions
 
 PROXY = proxies.AUC_ADVANTAGE.name
@@ -49,6 +63,7 @@ def releases_from_table(
     *,
     backend: Any = None,
     exact_rows: int = EXACT_ROWS,
+    on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
     """One release per protected attribute and, if there are several, one for their crossing.
 
@@ -60,6 +75,7 @@ def releases_from_table(
         facts: what the table cannot say about itself.
         backend: None for DuckDB; "pyspark", an Ibis connection or address.
         exact_rows: models with more rows get their AUC from a histogram with an error bound.
+        on_step: called with what is done next, after the counting.
 
     Raises:
         InputError: one sentence with the file, the column and the remedy.
@@ -82,7 +98,10 @@ def releases_from_table(
         for budget in records_by_budget(
             table, columns, rows, positive=facts.positive_label, secret=facts.secret, file=file
         ):
-            _compare_records(budget, views, exposed)
+            _compare_records(
+                budget, views, exposed, own_scores=columns.membership_score is not None
+            )
+        on_step(CHECKING)
     return {
         name: _release(name, view, cells, exposed[name], facts, file)
         for name, view in views.items()
@@ -135,12 +154,28 @@ class _Exposed:
     pooled: list[PooledExposure] = field(default_factory=list)
     splits: dict[RunKey, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    settings: list[ExposedSetting] = field(default_factory=list)
+    people: set[str] = field(default_factory=set)
+    """Names of the sets of records that budgets were scored on."""
+
+    def check(self, facts: ReleaseFacts) -> CheckedCoins:
+        """Coin flips through the audit, where all budgets are about the same records."""
+        if not self.settings or facts.split_kind != "random":
+            return CheckedCoins([], {})
+        if len(self.people) > 1:
+            return no_coins("the budgets were scored on different records")
+        rows = sum(one.scores.member.size for one in self.settings)
+        if rows > MOST_ROWS:
+            return no_coins(f"coin flips are checked for up to {MOST_ROWS:,} rows, not {rows:,}")
+        return check_with_coins(self.settings, outcome=facts.outcome)
 
 
 def _compare_records(
     budget: BudgetRecords,
     views: Mapping[str, _View],
     exposed: Mapping[str, _Exposed],
+    *,
+    own_scores: bool,
 ) -> None:
     """Each record with itself over the models of one budget, for the groups of every view."""
     logits, labels = log_odds(budget.probability), budget.positive.astype(np.int64)
@@ -156,12 +191,36 @@ def _compare_records(
         )
         for view in views.values()
     ]
-    epsilon = budget.runs[0].epsilon
-    found = pooled_exposures_of(scores, epsilon=math.inf if epsilon is None else epsilon)
-    for one, pooled in zip(exposed.values(), found, strict=True):
-        one.pooled.extend(pooled)
+    epsilon = math.inf if budget.runs[0].epsilon is None else budget.runs[0].epsilon
+    single = run_attacks_of(scores, epsilon=epsilon)
+    pooled = pooled_attacks_of(scores, epsilon=epsilon)
+    for one, own, a, b in zip(exposed.values(), scores, single, pooled, strict=True):
+        rows, setting = _costs(own, a, b, epsilon=epsilon, own_scores=own_scores)
+        one.pooled.extend(rows)
+        one.settings.append(setting)
+        one.people.add(budget.people)
         one.splits.update(zip(budget.runs, budget.splits, strict=True))
         one.notes.extend(n for n in pooled_notes(len(budget.runs)) if n not in one.notes)
+
+
+def _costs(
+    scores: BudgetScores,
+    single: RunAttacks,
+    pooled: PooledAttacks,
+    *,
+    epsilon: float,
+    own_scores: bool,
+) -> tuple[list[PooledExposure], ExposedSetting]:
+    """Rows of every cost; where somebody's own attack goes by the name of the AUC, not of ours."""
+    rows = [row for row in (*single.rows, *pooled.rows) if not (own_scores and row.proxy == PROXY)]
+    carried = {GAP.name, *(row.proxy for row in rows)}
+    exposure = single.records.exposure | pooled.records.exposure
+    return rows, ExposedSetting(
+        epsilon=epsilon,
+        scores=scores,
+        exposure={name: one for name, one in exposure.items() if name in carried},
+        benefit=pooled.records.benefit,
+    )
 
 
 def _group(groups: Groups, view: tuple[int, ...]) -> str | None:
@@ -190,7 +249,7 @@ def _release(
     facts: ReleaseFacts,
     file: str,
 ) -> Release:
-    names, runs = view.names, _ordered_runs(cells)
+    names, runs, coins = view.names, _ordered_runs(cells), exposed.check(facts)
     keys = _named_splits(runs, exposed.splits, facts)
     found = [[exposed.aucs.get((run, name)) for name in names] for run in runs]
     counted = count_entries(_entries(cells, runs, view), keys, attribute=attribute, groups=names)
@@ -200,7 +259,9 @@ def _release(
             replace(run, exposure=_exposures(run, names, aucs))
             for run, aucs in zip(counted.runs, found, strict=True)
         ),
+        placebo=coins.rows,
         pooled=exposed.pooled,
+        not_computed=coins.not_computed,
         notes=[
             *counted.notes,
             *([view.allowed.note] if view.allowed.changes else []),

@@ -113,7 +113,14 @@ def train_study(
             record = _noted(record, sweep, flags)
             _write(folder, record)
             on_progress(count.now(f"calibrating {sweep.dataset.name}"))
-        run_sweep(sweep, folder, flags=flags, on_progress=count.of(index), on_note=on_note)
+        run_sweep(
+            sweep,
+            folder,
+            flags=flags,
+            on_progress=count.of(index),
+            on_step=count.step(index),
+            on_note=on_note,
+        )
     return count.last
 
 
@@ -151,6 +158,15 @@ class _Count:
                 self.found[index] = done
             self.done[index] = done
             doing = "training" if done < total else "attacking and counting"
+            self.last = self.now(f"{doing} {self.names[index]}")
+            self.tell(self.last)
+
+        return tell
+
+    def step(self, index: int) -> Callable[[str], None]:
+        """What one dataset's sweep calls with what it does after its attacks."""
+
+        def tell(doing: str) -> None:
             self.last = self.now(f"{doing} {self.names[index]}")
             self.tell(self.last)
 
