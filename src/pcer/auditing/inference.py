@@ -186,12 +186,13 @@ def alarms(
     doubled = _double_p(exposure, benefit, outcome)
     shown = np.zeros(cross.value.shape, dtype=np.bool_)
     double = np.full(cross.value.shape, -1)
+    known = None if measured[0].proxy.is_from_counts else _memorised_p(measured, None)
     for family in np.split(np.arange(len(pairs)), n_families):
         both = holm(np.concatenate([cross.p_value[:, family], doubled[:, family]])) <= SIGNIFICANCE
         if not both.any():
             continue
         own = tuple(pairs[k] for k in family)
-        resolved = _resolved_of(measured, own, len(panels[0].group_names))
+        resolved = _resolved_of(measured, own, known)
         first, second = np.split(both, 2)
         shown[:, family] = first & _worse_resolved(cross.value[:, family], resolved, own)
         who = _doubled(exposure.value[:, family], benefit.value[:, family], resolved, own, outcome)
@@ -279,13 +280,26 @@ def _stacked(tests: Sequence[PairTests], name: str, usable: float) -> PairDiffer
     return PairDifference(value, error, p * usable)
 
 
-def _resolved_of(measured: Sequence[Measured], pairs: tuple[Pair, ...], n_groups: int) -> BoolArray:
-    """Whether groups of one family are resolved in each setting; others are not looked at."""
+def _resolved_of(
+    measured: Sequence[Measured], pairs: tuple[Pair, ...], known: FloatArray | None
+) -> BoolArray:
+    """Whether groups of one family are resolved in each setting; others are not looked at.
+
+    Args:
+        measured: the settings.
+        pairs: of the family.
+        known: (setting, group) p-values; None: only the family's are worked out, as exact ones
+            take long.
+    """
     groups = np.unique(np.array(pairs, dtype=np.int64))
-    resolved = np.zeros((len(measured), n_groups), dtype=np.bool_)
-    p = holm(np.stack([one.memorised_p(groups) for one in measured]))
-    resolved[:, groups] = p <= SIGNIFICANCE
+    p = _memorised_p(measured, groups) if known is None else known[:, groups]
+    resolved = np.zeros((len(measured), len(measured[0].told)), dtype=np.bool_)
+    resolved[:, groups] = holm(p) <= SIGNIFICANCE
     return resolved
+
+
+def _memorised_p(measured: Sequence[Measured], groups: IntArray | None) -> FloatArray:
+    return np.stack([one.memorised_p(groups) for one in measured])
 
 
 def _worse_resolved(cross: FloatArray, resolved: BoolArray, pairs: tuple[Pair, ...]) -> BoolArray:
