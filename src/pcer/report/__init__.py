@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pcer.report.figures import complete, draw_figures, drawn
+from pcer.report.hero import hero_svg
 from pcer.report.html import to_report
 from pcer.report.marks import Spec, legend, series
 from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_rich
@@ -17,6 +18,7 @@ __all__ = [
     "draw_figures",
     "drawn",
     "headline",
+    "hero_svg",
     "latex_text",
     "legend",
     "markdown_text",

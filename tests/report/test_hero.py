@@ -1,0 +1,147 @@
+"""The picture of a finding: the audit's numbers in words and places, escaped, the same bytes."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+import pcer
+from pcer.release.format import parse_release
+from pcer.report import hero_svg
+from pcer.report.hero import MOST_GROUPS, benefit_claim, exposure_claim
+from tests.pages import HOSTILE, QUICK, many_groups, mixed_release
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parsed(text: str) -> ElementTree.Element:
+    """The picture as a reader of XML sees it."""
+    return ElementTree.fromstring(text)
+
+
+def marks(text: str) -> list[str]:
+    """What each mark says."""
+    return [g.findtext(f"{SVG}title") or "" for g in parsed(text).iter(f"{SVG}g")]
+
+
+@pytest.fixture(scope="module")
+def audit():
+    """Nothing is memorised at the small budgets, a lot at the large ones."""
+    return pcer.audit(mixed_release(), QUICK)
+
+
+def test_the_title_is_the_headline_and_every_mark_has_its_value(audit):
+    text = hero_svg(audit)
+    root = parsed(text)
+    assert root.get("role") == "figure"
+    assert root.findtext(f"{SVG}title") == audit.headline
+    told = audit.told.groups
+    said = marks(text)
+    assert len(said) == 2 * len(told)
+    for name, line in zip(told, said[:2], strict=True):
+        assert line.startswith(f"{name}: {round(100 * told[name].benefit.mean)} of 100")
+    for name, line in zip(told, said[2:], strict=True):
+        cost = told[name].cost
+        if told[name].resolved:
+            low, high = (f"{100 * end:.2g}" for end in cost.interval)
+            assert line == f"{name}: {100 * cost.value:.2g} ({low} to {high})"
+        else:
+            assert line == f"{name}: not shown; at most {100 * cost.upper_limit_together:.2g}"
+    for g in root.iter(f"{SVG}g"):
+        assert (g.get("tabindex"), g.get("role")) == ("0", "img")
+
+
+def test_marks_lie_where_their_numbers_are(audit):
+    """Bars are shares of the width; exposures are placed on one straight axis."""
+    root = parsed(hero_svg(audit, width=500))
+    told = audit.told.groups
+    bars = [r for r in root.iter(f"{SVG}rect") if r.get("fill")]
+    assert [float(bar.get("width")) for bar in bars] == pytest.approx(
+        [500 * group.benefit.mean for group in told.values()], abs=0.06
+    )
+    points = [float(c.get("cx")) for c in root.iter(f"{SVG}circle")]
+    spans = re.findall(r'd="M([\d.]+) [\d.]+H([\d.]+)"', ElementTree.tostring(root, "unicode"))
+    drawn = [
+        x for point, ends in zip(points, spans, strict=True) for x in (point, *map(float, ends))
+    ]
+    values = [v for group in told.values() for v in (group.cost.value, *group.cost.interval)]
+    slope = (drawn[0] - drawn[-1]) / (values[0] - values[-1])
+    placed = [drawn[0] + slope * (value - values[0]) for value in values]
+    assert drawn == pytest.approx(placed, abs=0.2)
+    assert slope > 0
+
+
+def test_claims_are_the_audits(audit):
+    loud, quiet = audit.told, audit.budgets[0]
+    assert loud.pairs[0].more_exposed == "women"
+    assert exposure_claim(loud) == "women: easier to recognise"
+    assert loud.pairs[0].better_off == "men"
+    assert benefit_claim(audit, loud) == "women: fewer positive predictions"
+    assert quiet.verdict is pcer.Verdict.NOT_RESOLVED
+    assert exposure_claim(quiet) == "Nobody is shown to be recognised"
+    harm = pcer.audit(mixed_release(outcome="harm"), QUICK)
+    assert benefit_claim(harm, harm.told) == "men: more positive predictions"
+
+
+def test_another_setting_is_drawn_with_its_own_words(audit):
+    text = hero_svg(audit, setting=0)
+    assert "ε = 0.1: not resolved" in parsed(text).findtext(f"{SVG}title")
+    assert text.count("not shown; at most") >= 2
+    assert "Open point: not shown." in text
+
+
+def test_same_audit_same_bytes(audit):
+    assert hero_svg(audit) == hero_svg(audit.model_copy(deep=True))
+
+
+def test_hostile_names_are_text():
+    audit = pcer.audit(many_groups(HOSTILE), QUICK)
+    text = hero_svg(audit)
+    allowed = {"svg", "title", "desc", "style", "text", "g", "path", "rect", "circle"}
+    assert {element.tag.removeprefix(SVG) for element in parsed(text).iter()} <= allowed
+    assert not re.search(r"\son\w+=", re.sub(r">[^<]*<", "><", text))
+    assert "1 further groups are in the tables" in text
+
+
+def test_of_many_groups_those_worse_off_are_drawn():
+    names = [f"group {k}" for k in range(MOST_GROUPS + 4)]
+    audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
+    said = marks(hero_svg(audit))
+    assert len(said) == 2 * MOST_GROUPS
+    assert audit.worse_off
+    for name in audit.worse_off[:MOST_GROUPS]:
+        assert any(line.startswith(f"{name}:") for line in said)
+
+
+def test_what_is_not_known_is_said(plain_release):
+    for run in plain_release["runs"]:
+        for tables in run["groups"].values():
+            tables["train"] = {"accuracy": 0.8}
+            tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
+    audit = pcer.audit(parse_release(plain_release, file="rates"), QUICK)
+    said = [line.partition(": ")[2] for line in marks(hero_svg(audit))]
+    assert said == ["30 of 100 who receive a positive prediction"] * 2 + ["not known"] * 2
+    assert exposure_claim(audit.told) == "Nobody is shown to be recognised"
+
+
+def test_the_bound_from_above_is_drawn_where_the_release_has_it(audit):
+    from types import SimpleNamespace
+
+    told = audit.told
+    row = {"model": told.model, "epsilon": told.epsilon, "label": None}
+    bounds = [
+        SimpleNamespace(**row, group="women", allowed_advantage=0.2),
+        SimpleNamespace(**{**row, "label": 1}, group="women", allowed_advantage=0.1),
+        SimpleNamespace(**{**row, "epsilon": 3.0}, group="men", allowed_advantage=0.1),
+    ]
+    text = hero_svg(audit, SimpleNamespace(bounds=bounds))
+    assert marks(text)[3].endswith("; the training allows 20 at most")
+    assert "allows" not in marks(text)[2]
+    assert "Bracket: what the training allows at most." in text
+    assert "Bracket" not in hero_svg(audit, mixed_release())
+
+
+def test_it_is_small(audit):
+    assert len(hero_svg(audit).encode()) < 5_000
