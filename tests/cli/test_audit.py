@@ -33,21 +33,31 @@ def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_audit_prints_a_verdict_within_100_columns():
+FULL = ("In plain words", "Advice", "Is it signal?", "As published", "Algorithm 1", "Floor sens")
+
+
+def test_the_finding_comes_first_and_the_rest_when_asked_for():
     done = run("audit", GOOD, COLUMNS="300")
-    assert done.returncode == 0
-    assert "VERDICT  not resolved" in done.stdout
-    for part in (
-        "In plain words",
-        "Floor sensitivity",
-        "Is it signal?",
-        "out of 100",
-        "Algorithm 1",
-    ):
-        assert part.lower() in done.stdout.lower()
-    assert max(map(len, done.stdout.splitlines())) <= 100
-    assert "\x1b" not in done.stdout
-    assert done.stderr == ""
+    audit = pcer.audit(pcer.read_release(GOOD))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "toy (letter): no disparity shown"
+    assert " ".join(lines[1:]).startswith(audit.headline)
+    for part in ("Who receives what, and who is exposed", "Can it be trusted?", "What can be done"):
+        assert any(line.startswith(part) for line in lines), part
+    assert not any(part in done.stdout for part in FULL)
+    everything = run("audit", GOOD, "--full", COLUMNS="300").stdout
+    assert [part for part in FULL if part not in everything] == []
+    for text in (done.stdout, everything):
+        assert max(map(len, text.splitlines())) <= 80
+        assert "\x1b" not in text
+
+
+def test_a_narrow_terminal_and_a_pipe_get_lines_that_fit():
+    for columns in (40, 60, 80):
+        for options in ((), ("--full",)):
+            text = run("audit", GOOD, *options, COLUMNS=str(columns)).stdout
+            assert max(map(len, text.splitlines())) <= columns
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.name.split(".")[0])
@@ -93,10 +103,10 @@ def test_an_empty_folder(tmp_path):
 
 
 def test_fail_on():
-    met = run("audit", GOOD, "--fail-on", "not_resolved")
+    met = run("audit", GOOD, "--fail-on", "no_disparity_shown")
     assert met.returncode == 1
-    assert "--fail-on is met: toy (letter): not_resolved" in met.stderr
-    assert "VERDICT" in met.stdout
+    assert "--fail-on is met: toy (letter): no_disparity_shown" in met.stderr
+    assert "toy (letter): no disparity shown" in met.stdout
     assert run("audit", GOOD, "--fail-on", "disparity_shown").returncode == 0
     assert run("audit", GOOD, "--fail-on", "nonsense").returncode == 2
 
@@ -126,7 +136,7 @@ def test_html_and_figures_are_named_and_verify(tmp_path):
     good = run("verify", page)
     assert (good.returncode, "every byte agrees" in good.stdout) == (0, True)
     assert run("verify", page, GOOD).returncode == 0
-    page.write_text(page.read_text().replace("not resolved", "well resolved", 1))
+    page.write_text(page.read_text().replace("no disparity shown", "disparity shown", 1))
     bad = run("verify", page)
     assert (bad.returncode, "differs at line" in bad.stdout) == (1, True)
     page.write_text("<html></html>")
@@ -152,7 +162,7 @@ def test_verify_of_an_audit_needs_its_release(tmp_path):
 
 def test_junit_failures(tmp_path):
     out = tmp_path / "junit.xml"
-    done = run("audit", GOOD, "--junit", out, "--fail-on", "not_resolved")
+    done = run("audit", GOOD, "--junit", out, "--fail-on", "no_disparity_shown")
     assert done.returncode == 1
     assert ElementTree.parse(out).getroot()[0].get("failures") == "1"
 
@@ -224,7 +234,7 @@ def test_large_files_are_allowed_by_name(tmp_path):
 
 def test_schema_and_version():
     schema = json.loads(run("schema", "audit").stdout)
-    assert schema["title"] == "pcer audit, version 1"
+    assert schema["title"] == "pcer audit, version 2"
     assert run("version").stdout == f"pcer {pcer.__version__}\n"
 
 

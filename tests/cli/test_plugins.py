@@ -107,7 +107,7 @@ def test_an_audit_loads_no_verb_of_others(tmp_path):
     install(tmp_path, BROKEN["exit"][0])
     done = run("audit", GOOD, path=tmp_path)
     assert done.returncode == 0
-    assert "VERDICT  not resolved" in done.stdout
+    assert "toy (letter): no disparity shown" in done.stdout
     assert done.stderr == "loaded: []\n"
 
 

@@ -15,7 +15,7 @@ from pcer.report import to_report
 
 GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
 PCER = f'"{sys.executable}" -m pcer'
-MET = "--fail-on not_resolved"
+MET = "--fail-on no_disparity_shown"
 
 
 def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +57,7 @@ def test_nobody_listening_is_not_a_failed_guard(command, code):
 
 def test_a_met_guard_is_said_though_nobody_reads_the_verdict():
     done = shell(f"{PCER} audit '{GOOD}' {MET} | true")
-    assert done.stderr == "pcer: --fail-on is met: toy (letter): not_resolved.\n"
+    assert done.stderr == "pcer: --fail-on is met: toy (letter): no_disparity_shown.\n"
 
 
 def test_files_are_written_whoever_reads(tmp_path):
@@ -105,8 +105,8 @@ def test_a_full_disk_is_one_sentence(options):
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
 def test_a_narrow_encoding_keeps_every_digit_and_sign(encoding):
     """The same words and numbers, with - for the minus sign and e for epsilon; lines differ."""
-    whole = spelt(audit_in("utf-8").decode())
-    plain = spelt(audit_in(encoding).decode(encoding))
+    whole = spelt(audit_in("utf-8", "--full").decode())
+    plain = spelt(audit_in(encoding, "--full").decode(encoding))
     assert plain == whole
     assert any(word.startswith("-") for word in whole)
 

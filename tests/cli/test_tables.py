@@ -70,7 +70,7 @@ def test_a_scikit_learn_model_is_released_and_audited(run, tmp_path, monkeypatch
     )
     code, out, err = run("audit", "tree.race.release.json")
     assert code == 0
-    assert "VERDICT" in out
+    assert "Who receives what, and who is exposed" in out
 
 
 def test_every_format_gives_the_same_release(run, tmp_path):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rich.console import Console
+from rich.cells import cell_len
 
-from pcer.report.table import Table, latex_text, markdown_text, to_latex, to_markdown, to_rich
+from pcer.report.table import Table, latex_text, markdown_text, to_latex, to_markdown, to_text
 
 SMALL = Table(
     "Gaps",
@@ -44,14 +44,60 @@ def test_latex():
     ]
 
 
+def test_terminal():
+    assert to_text(SMALL, 80).splitlines() == [
+        "Gaps",
+        "              gap",
+        "ε           A & B",
+        "─────────────────",
+        "0.1     −64 ± 220",
+        "       [−128, −5]",
+        "no-DP           –",
+        "Mean ± std.",
+    ]
+
+
 def test_terminal_keeps_every_character():
-    console = Console(width=30)
     long = Table("Names", ("group", "n"), (("African-American-or-Other-People", "1"),))
-    with console.capture() as captured:
-        console.print(to_rich(long))
-    letters = "".join(part for part in captured.get().split() if part not in ("1", "n"))
+    letters = "".join(part for part in to_text(long, 30).split() if part not in ("1", "n"))
     assert "African-American-or-Other-People" in letters
     assert "…" not in letters
+
+
+WIDE = Table(
+    "Wide",
+    ("setting", "group", "first\nnumber", "second", "third", "words"),
+    (
+        ("ε = 0.5", "African-American", "−12,345.678 ± 1.5", "0.0034\n[0.0002, 0.0066]", "7", "so"),
+        ("ε = 0.5", "مجموعة 🙂", "1.0 ± 0.5", "0.5\n[0.1, 0.9]", "<.001", "double disadvantage"),
+    ),
+    n_labels=2,
+    note="The note of 12,345 words.",
+)
+
+
+@pytest.mark.parametrize("width", range(20, 101, 4))
+def test_a_table_folds_and_no_number_breaks(width):
+    text = to_text(WIDE, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for number in ("−12,345.678", "[0.0002,", "0.0066]", "<.001", "12,345"):
+        assert number in text.split()
+
+
+def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
+    whole, halves, lists = (to_text(WIDE, width).splitlines() for width in (100, 72, 40))
+    assert sum("group" in line for line in whole) == 1
+    assert sum("group" in line for line in halves) == 2
+    assert lists[1:4] == [
+        "ε = 0.5, African-American",
+        "  first number: −12,345.678 ± 1.5",
+        "  second: 0.0034 [0.0002, 0.0066]",
+    ]
+
+
+def test_a_setting_is_named_once_in_a_table_and_always_in_a_list():
+    assert to_text(WIDE, 100).count("ε = 0.5") == 1
+    assert to_text(WIDE, 40).count("ε = 0.5") == 2
 
 
 def test_rows_must_fit():

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from pcer._version import __version__
 from pcer.auditing import (
@@ -29,11 +25,12 @@ from pcer.auditing import (
 from pcer.cli.parts import (
     MET,
     STDOUT,
-    WIDTH,
+    columns,
     display,
     folder_for,
     give,
     parse_list,
+    show,
     working,
 )
 from pcer.cli.streams import require_stdout
@@ -41,12 +38,15 @@ from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import MAX_BYTES, canonical_json
 from pcer.release import Release, read_release, release_schema
 from pcer.report import (
+    brief_parts,
     draw_figures,
+    full_parts,
+    overview_part,
+    short_parts,
     to_junit,
     to_latex_tables,
     to_markdown_page,
     to_report,
-    to_rich,
     verify_report,
 )
 from pcer.report import tables as summary
@@ -118,12 +118,15 @@ def audit(
         list[Path] | None,
         typer.Option(metavar="RELEASE", help="Judge together with this release; repeatable."),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print everything: every table, the whole account.")
+    ] = False,
     allow_large: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Read this file even if over 64 MB; repeatable."),
     ] = None,
 ) -> None:
-    """Audit released statistics: print the verdict, the tables and the account."""
+    """Audit released statistics: print what was found, for whom, and how sure it is."""
     plan, files = _plan(locals()), _release_files(releases)
     outputs = Outputs(
         json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
@@ -133,7 +136,7 @@ def audit(
     wanted = [choice.value for choice in fail_on or []]
     outputs.write(done, wanted)
     if not outputs.uses_stdout:
-        print_audits(done.audits)
+        print_audits(done.audits, full=full)
         outputs.print_places()
     _exit_if_met(done.audits, wanted)
 
@@ -254,26 +257,18 @@ class Outputs:
                 typer.echo(f"{what}: {self.paths[name]}")
 
 
-def print_audits(audits: list[Audit]) -> None:
-    """The finding, the account and every table, for a terminal."""
-    console = Console(width=min(WIDTH, Console().width) if sys.stdout.isatty() else WIDTH)
+def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
+    """The finding of each, one sharp table, how sure and what to do; or everything."""
     for one in audits:
-        console.rule(Text(summary.subject_name(one)), align="left")
-        named = f" ({', '.join(one.worse_off)})" if one.worse_off else ""
-        console.print(Text(f"VERDICT  {one.verdict.words}{named}", style="bold"))
-        console.print(Text(one.headline))
-        _print_lines(console, "In plain words", one.account)
-        _print_lines(console, "Can it be trusted?", [one.choice, *one.trust])
-        _print_lines(console, "What can be done", one.next_steps)
-        _print_lines(console, "Advice", summary.advice(one))
-        _print_lines(console, "What was audited", summary.facts(one))
-        console.print()
-        for table in summary.tables(one):
-            console.print(to_rich(table))
-            console.print()
+        show((full_parts if full else short_parts)(one, columns()))
     if len(audits) > 1:
-        console.rule()
-        console.print(to_rich(summary.summary_table(audits)))
+        show([overview_part(audits, columns())])
+
+
+def print_briefly(audits: Sequence[Audit]) -> None:
+    """The finding of each and its sharp table."""
+    for one in audits:
+        show(brief_parts(one, columns()))
 
 
 def _plan(said: Mapping[str, Any]) -> Plan:
@@ -320,13 +315,6 @@ def _render(name: str, done: Audited, wanted: list[str]) -> str:
         return to_junit(audits, wanted)
     render = to_markdown_page if name == "markdown" else to_latex_tables
     return render(audits)
-
-
-def _print_lines(console: Console, title: str, lines: list[str]) -> None:
-    console.print()
-    console.print(Text(title, style="bold"))
-    for line in lines:
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:

@@ -23,6 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.status import Status
+from rich.text import Text
 from typer.core import TyperCommand
 
 from pcer._version import __version__
@@ -32,6 +33,7 @@ from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, not_installed
 from pcer.files import make_folder, write_files
 from pcer.release import DisclosureRule, SmallGroups
+from pcer.report import NARROWEST, WIDTH, Part, Table, to_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 STDOUT = "-"
-WIDTH = 100
 LOG = "run.log"
 
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
@@ -158,6 +159,25 @@ def folder_for(path: str | None, *, parents: bool = False) -> Iterator[str]:
             with suppress(OSError):
                 Path(path).rmdir()
         raise
+
+
+def columns() -> int:
+    """How wide to write: as wide as the terminal, or ``COLUMNS``, but never wider than 80."""
+    return max(NARROWEST, min(WIDTH, Console().width))
+
+
+def show(parts: Iterable[Part], *, stderr: bool = False) -> None:
+    """Print what fits already, titles in bold, an empty line after each part."""
+    console = Console(stderr=stderr)
+    for part in parts:
+        console.print(Text(part.title, style="bold"), soft_wrap=True)
+        console.print(Text(f"{part.body}\n" if part.body else ""), soft_wrap=True)
+
+
+def show_table(table: Table, *, stderr: bool = False) -> None:
+    """Print a table as wide as there is room."""
+    title, _, body = to_text(table, columns()).partition("\n")
+    show([Part(title, body)], stderr=stderr)
 
 
 def working(what: str) -> Status:

@@ -19,7 +19,7 @@ from pcer.errors import OutputError
 LEFT = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
 """What a system answers who writes into a pipe that nobody reads any more."""
 
-PLAIN = {"−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
+PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
 """Signs of our tables for encodings that lack them."""
 
 

@@ -10,34 +10,38 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
 from rich.status import Status
-from rich.text import Text
 
 from pcer.cli.parts import (
     STDOUT,
     TABLES,
-    WIDTH,
     CertainCells,
     LeastPeople,
     PublicData,
     SmallGroupsRule,
+    columns,
     disclosure_rule,
     folder_for,
     from_options,
     give,
     require_packages,
+    show,
+    show_table,
     with_defaults,
     working,
 )
 from pcer.errors import InputError
 from pcer.release import LEAST_PEOPLE
-from pcer.report import Table, to_rich
+from pcer.report import Part, Table, wrapped
 from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
     from pcer.release import Release
+
+CAUTION = (
+    "These are records of real people who did not consent to this use, some of them about "
+    "decisions over their lives. Use them to examine methods, never to judge a person."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -224,7 +228,6 @@ def _ordered(budgets: set[float | None]) -> list[float | None]:
 
 
 def _print_datasets(rows: list[dict[str, Any]]) -> None:
-    console = Console(width=WIDTH)
     cells = tuple(
         (
             row["name"],
@@ -237,16 +240,9 @@ def _print_datasets(rows: list[dict[str, Any]]) -> None:
         for row in rows
     )
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    console.print(to_rich(Table("Benchmark datasets", heads, cells, n_labels=2)))
+    show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
     for row in rows:
-        console.print(Text(row["name"], style="bold"))
-        for line in (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
-    console.print()
-    console.print(
-        Text(
-            "These are records of real people who did not consent to this use, some of them about "
-            "decisions over their lives. Use them to examine methods, never to judge a person."
-        )
-    )
-    console.print(Text('In Python: pcer.data.load("compas").'))
+        lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
+        show([Part(row["name"], "\n".join(wrapped(line, columns(), indent=2) for line in lines))])
+    typer.echo(wrapped(CAUTION, columns()))
+    typer.echo('In Python: pcer.data.load("compas").')

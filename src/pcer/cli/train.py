@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from pcer.auditing import Plan
-from pcer.cli.audit import Outputs, audit_all, print_audits
+from pcer.cli.audit import Outputs, audit_all, print_briefly
 from pcer.cli.parts import (
     TRAINING,
-    WIDTH,
     CertainCells,
     LeastPeople,
     PublicData,
@@ -24,13 +22,14 @@ from pcer.cli.parts import (
     log_run,
     parse_list,
     require_packages,
+    show_table,
     with_defaults,
     working,
 )
 from pcer.errors import InputError
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
 from pcer.release import LEAST_PEOPLE, Outcome
-from pcer.report import Table, to_rich
+from pcer.report import Table
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def demo(
     done = audit_all(paths, Plan())
     outputs = Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(done, [])
-    print_audits(done.audits)
+    print_briefly(done.audits)
     typer.echo(f"Release: {paths[0]}")
     outputs.print_places()
 
@@ -271,7 +270,7 @@ def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:
     plan = from_options(TablePlan, said, missing=marks, public=said["public_data"])
     with working("Reading"):
         own = read_table(source, plan)
-    Console(stderr=True, width=WIDTH).print(to_rich(account_table(own)))
+    show_table(account_table(own), stderr=True)
     return own.dataset
 
 

@@ -6,29 +6,48 @@ from pcer.report.figures import complete, draw_figures, drawn
 from pcer.report.hero import hero_svg
 from pcer.report.html import to_report
 from pcer.report.marks import Spec, legend, series
-from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_rich
+from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_text, wrapped
 from pcer.report.tables import headline
+from pcer.report.terminal import (
+    NARROWEST,
+    WIDTH,
+    Part,
+    brief_parts,
+    full_parts,
+    overview_part,
+    short_parts,
+    to_terminal,
+)
 from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
 from pcer.report.verify import verify_audit, verify_report
 
 __all__ = [
+    "NARROWEST",
+    "WIDTH",
+    "Part",
     "Spec",
     "Table",
+    "brief_parts",
     "complete",
     "draw_figures",
     "drawn",
+    "full_parts",
     "headline",
     "hero_svg",
     "latex_text",
     "legend",
     "markdown_text",
+    "overview_part",
     "series",
+    "short_parts",
     "to_junit",
     "to_latex_tables",
     "to_markdown",
     "to_markdown_page",
     "to_report",
-    "to_rich",
+    "to_terminal",
+    "to_text",
     "verify_audit",
     "verify_report",
+    "wrapped",
 ]

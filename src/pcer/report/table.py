@@ -8,13 +8,16 @@ from files of other people: every renderer escapes them.
 from __future__ import annotations
 
 import html
+import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import rich.box
 import rich.table
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 
@@ -36,24 +39,42 @@ class Table:
 SOFT_HYPHEN, MAY_BREAK = "\u00ad", "\u200b"
 
 
-def to_rich(table: Table) -> rich.table.Table:
-    """The table for a terminal: readable without colour."""
-    shown = rich.table.Table(
-        title=Text(table.title, style="bold"),
-        caption=Text(table.note) if table.note else None,
-        title_justify="left",
-        caption_justify="left",
-        box=rich.box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-    for index, name in enumerate(table.columns):
-        side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
-        shown.add_column(_terminal(name), justify=side, overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(_terminal(cell) for cell in row))
-    return shown
+TOGETHER = re.compile(r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)")
+"""An interval, a budget, a number with its error or its unit: never on two lines."""
+UNBROKEN_SPACE = "\ue000"
+"""Stands for a space where a line must not break; of no script, so in nobody's text."""
+
+
+def to_text(table: Table, width: int) -> str:
+    """The table for a terminal: readable without colour, no line wider than ``width``.
+
+    Where it is too wide its columns stand below each other in two parts, and where that does not
+    do either every row becomes a list. Nothing is cut, and a number never breaks.
+    """
+    return f"{wrapped(table.title, width)}\n{table_body(table, width)}"
+
+
+def table_body(table: Table, width: int) -> str:
+    """The same without its title."""
+    parts = list(_parts(table, width))
+    body = [_grid(part, width) if part else _stack(table, width) for part in parts]
+    note = [wrapped(_unbroken(table.note), width)] if table.note else []
+    return "\n".join(["\n\n".join(body), *note])
+
+
+def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
+    r"""Text in lines that fit, broken at spaces; only a word longer than a line is cut.
+
+    >>> wrapped("cost: 1.5 [1.2, 1.9]", 16, indent=2, hanging=2)
+    '  cost: 1.5\n    [1.2, 1.9]'
+    """
+    lines: list[str] = []
+    for part in text.split("\n"):
+        bound = TOGETHER.sub(lambda found: found[0].replace(" ", UNBROKEN_SPACE), part)
+        found = Text(bound).wrap(Console(width=width), max(width - indent - hanging, 1))
+        for k, line in enumerate(found):
+            lines.append(" " * (indent + (hanging if k else 0)) + line.plain.rstrip())
+    return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
 
 
 def to_markdown(table: Table) -> str:
@@ -134,8 +155,116 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in _unbroken(text))
 
 
-def _terminal(text: str) -> Text:
-    return Text(text.replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n"))
+BETWEEN = 2
+"""Spaces between the columns of a terminal's table."""
+MOST_PARTS = 2
+LONGEST_WORD = 24
+"""A longer one may be cut, so that a name of another's making does not take all the room."""
+
+
+def _parts(table: Table, width: int) -> Iterator[Table | None]:
+    """The table, or its columns in few parts that fit; None once where neither does."""
+    parts, columns = [], list(range(table.n_labels))
+    for k in range(table.n_labels, len(table.columns)):
+        if len(columns) > table.n_labels and not _fits(_picked(table, [*columns, k]), width):
+            parts.append(columns)
+            columns = list(range(table.n_labels))
+        columns = [*columns, k]
+    picked = [_picked(table, part) for part in [*parts, columns]]
+    fit = len(picked) <= MOST_PARTS and all(_fits(part, width) for part in picked)
+    yield from picked if fit else [None]
+
+
+def _picked(table: Table, columns: Sequence[int]) -> Table:
+    rows = tuple(tuple(row[k] for k in columns) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[k] for k in columns), rows=rows)
+
+
+def _fits(table: Table, width: int) -> bool:
+    return sum(_least(table)) + BETWEEN * (len(table.columns) - 1) <= width
+
+
+def _least(table: Table) -> list[int]:
+    """How narrow each column can get."""
+    least = []
+    for k, name in enumerate(table.columns):
+        measure = _longest_word if _is_words(table, k) else _longest_line
+        least.append(max([_longest_word(name), *(measure(row[k]) for row in table.rows)]))
+    return least
+
+
+def _is_words(table: Table, column: int) -> bool:
+    """Whether the lines of a column may break: names and words, not numbers."""
+    return column < table.n_labels or not any(
+        character.isdigit() for row in table.rows for character in row[column]
+    )
+
+
+def _longest_word(text: str) -> int:
+    return min(max(map(cell_len, _lined(text).split()), default=1), LONGEST_WORD)
+
+
+def _longest_line(text: str) -> int:
+    return max(map(cell_len, _lined(text).split("\n")))
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """As wide as each column wants, the widest columns of words narrowed until all fit."""
+    least = _least(table)
+    widths = [
+        max([n, *(_longest_line(row[k]) for row in table.rows), _longest_line(table.columns[k])])
+        for k, n in enumerate(least)
+    ]
+    while sum(widths) + BETWEEN * (len(widths) - 1) > width:
+        widest = max(range(len(widths)), key=lambda k: (widths[k] > least[k], widths[k]))
+        widths[widest] -= 1
+    return widths
+
+
+def _grid(table: Table, width: int) -> str:
+    shown = rich.table.Table(
+        box=rich.box.SIMPLE_HEAD, pad_edge=False, padding=(0, BETWEEN - 1, 0, 0), show_edge=False
+    )
+    for index, (name, size) in enumerate(zip(table.columns, _widths(table, width), strict=True)):
+        side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
+        shown.add_column(Text(_lined(name)), justify=side, overflow="fold", width=size)
+    for row in _without_repetition(table):
+        shown.add_row(*(Text(_lined(cell)) for cell in row))
+    return _printed(shown, width)
+
+
+def _without_repetition(table: Table) -> Iterator[Sequence[str]]:
+    """Rows whose first cell is empty where the row above says the same."""
+    above = None
+    for row in table.rows:
+        is_same = table.n_labels > 1 and row[0] == above
+        yield ("", *row[1:]) if is_same else row
+        above = row[0]
+
+
+def _stack(table: Table, width: int) -> str:
+    """Every row as a list of its cells, each with the name of its column."""
+    n_heads = min(table.n_labels, 2) if table.n_labels < len(table.columns) else 1
+    lines = []
+    for row in table.rows:
+        lines.append(wrapped(_flat(", ".join(row[:n_heads])), width))
+        for name, cell in zip(table.columns[n_heads:], row[n_heads:], strict=True):
+            lines.append(wrapped(_flat(f"{name.rstrip('?')}: {cell}"), width, indent=2, hanging=2))
+    return "\n".join(lines)
+
+
+def _printed(shown: RenderableType, width: int) -> str:
+    text = io.StringIO()
+    Console(width=width, file=text, color_system=None, legacy_windows=False).print(shown)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
+
+
+def _lined(text: str) -> str:
+    return text.replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
+
+
+def _flat(text: str) -> str:
+    return _unbroken(text).replace("\n", " ")
 
 
 def _unbroken(text: str) -> str:

@@ -16,8 +16,10 @@ from pcer.auditing import (
     BudgetResult,
     Comparison,
     FloorRow,
+    GroupDifference,
     GroupResult,
     PairResult,
+    PublishedPair,
     bounds,
     budget_list,
     decimals,
@@ -31,7 +33,7 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
-from pcer.release import proxy_named
+from pcer.release import GAP, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
 
 MOST_GAP_COLUMNS = 2
@@ -88,9 +90,11 @@ def tables(audit: Audit) -> list[Table]:
     return [
         resolution_table(audit),
         pairs_table(audit),
+        differences_table(audit),
         *([costs_table(audit)] if len(audit.costs) > 1 else []),
         published_table(audit),
         floors_table(audit),
+        *published_floors_tables(audit),
         *algorithm_tables(audit),
         *norms_tables(audit),
         *rankings_tables(audit),
@@ -99,7 +103,7 @@ def tables(audit: Audit) -> list[Table]:
 
 
 def published_table(audit: Audit) -> Table:
-    """The paper's columns for every budget and pair, with the verdict beside them."""
+    """The paper's columns for every budget and pair, the gap being the cost; the verdict beside."""
     names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
     gaps = tuple(f"gap\n{_broken(name)}" for name in names)
     rows = [
@@ -109,10 +113,10 @@ def published_table(audit: Audit) -> Table:
             rate_plus_minus(budget.demographic_parity_gap, 3),
             rate_plus_minus(budget.equalized_odds_gap, 3),
             *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in names),
-            f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
+            f"{plus_minus(found.pcer_disparity)}\n{bounds(found.pcer_disparity.ci)}",
             budget.verdict.words,
         )
-        for budget, pair in budget_pairs(audit)
+        for (budget, pair), found in zip(budget_pairs(audit), published_pairs(audit), strict=True)
     ]
     level = f"{100 * audit.plan.confidence_level:g}"
     return Table(
@@ -129,8 +133,9 @@ def published_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=len(_label_columns(audit)),
         note=(
-            f"Mean ± standard deviation over seeds; floor {audit.plan.floor:g}. DP gap: "
-            "demographic parity; EO gap: equalized odds. Read a disparity only with its verdict."
+            f"Mean ± standard deviation over seeds; floor {audit.plan.floor:g}; the cost is the "
+            "overfitting gap. DP gap: demographic parity; EO gap: equalized odds. Read a disparity "
+            "only with its verdict."
         ),
     )
 
@@ -144,7 +149,8 @@ def resolution_table(audit: Audit) -> Table:
             decimals(group.benefit.mean, 3),
             decimals(group.overfitting_gap.mean, 4),
             decimals(group.noise_level, 4),
-            with_error(group),
+            f"{with_error(group)}\n{_decimal_bounds(group.cost.interval)}",
+            decimals(group.cost.upper_limit, 4),
             decimals(group.detectable_cost, 4),
             p_value(group.p_value),
             "yes" if group.resolved else "no",
@@ -160,7 +166,8 @@ def resolution_table(audit: Audit) -> Table:
             audit.plan.benefit.replace("_", "\n", 1).replace("_", " "),
             "gap",
             "noise\nlevel",
-            "cost ± error",
+            f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]",
+            "at\nmost",
             f"detect{SOFT_HYPHEN}able",
             "p",
             "resolved",
@@ -169,7 +176,8 @@ def resolution_table(audit: Audit) -> Table:
         n_labels=2,
         note=(
             f"Cost: {(cost := audit.proxy.label)}, centred on chance. Noise level: "
-            f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted."
+            f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted, "
+            "about these records; the interval and the most it can be are for people like these."
         ),
     )
 
@@ -210,18 +218,67 @@ def pairs_table(audit: Audit) -> Table:
     )
 
 
-def floors_table(audit: Audit) -> Table:
-    """The disparity at every floor of the grid: part of every output."""
+def differences_table(audit: Audit) -> Table:
+    """Per budget and pair: by how much exposures and benefits differ, for people like these."""
     rows = [
         (
             *_row_label(audit, budget, pair),
-            *(_floor_cell(row, budget) for row in pair.floors),
-            decimals(pair.floor_slope, 2),
+            _difference(pair.exposure),
+            decimals(pair.exposure.upper_limit, 4),
+            p_value(pair.exposure.p_value),
+            _difference(pair.benefit),
+            p_value(pair.benefit.p_value),
+            pair.driven_by or NOTHING,
         )
         for budget, pair in budget_pairs(audit)
     ]
     return Table(
-        "Floor sensitivity",
+        "By how much do the groups differ?",
+        (
+            *_label_columns(audit),
+            "cost, first\nminus second",
+            "at most,\neither way",
+            "p",
+            f"{audit.plan.benefit.replace('_', ' ')},\nfirst minus second",
+            "p",
+            "driven by",
+        ),
+        tuple(rows),
+        n_labels=len(_label_columns(audit)),
+        note=(
+            f"{_only_pair(audit)}For people like these, with "
+            f"{100 * audit.plan.confidence_level:g} % intervals; p adjusted over settings and "
+            "pairs; at most: with 95 % confidence, each alone."
+        ),
+    )
+
+
+def floors_table(audit: Audit) -> Table:
+    """The disparity at every floor of the grid: part of every output."""
+    rows = [(one.floors, one.floor_slope) for _, one in budget_pairs(audit)]
+    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", rows)
+
+
+def published_floors_tables(audit: Audit) -> list[Table]:
+    """The same for the paper's number, where the audit's cost is another than the gap."""
+    rows = [(one.floors, one.floor_slope) for one in published_pairs(audit)]
+    title = f"Floor sensitivity as published, by {GAP.label}"
+    return [] if audit.cost == GAP.name else [_floors_table(audit, title, rows)]
+
+
+def _floors_table(
+    audit: Audit, title: str, found: Sequence[tuple[Sequence[FloorRow], float | None]]
+) -> Table:
+    rows = [
+        (
+            *_row_label(audit, budget, pair),
+            *(_floor_cell(row, budget) for row in floors),
+            decimals(slope, 2),
+        )
+        for (budget, pair), (floors, slope) in zip(budget_pairs(audit), found, strict=True)
+    ]
+    return Table(
+        title,
         (*_label_columns(audit), *(f"floor {floor:g}" for floor in audit.plan.floors), "slope"),
         tuple(rows),
         n_labels=len(_label_columns(audit)),
@@ -356,23 +413,37 @@ def summary_table(audits: Sequence[Audit]) -> Table:
             audit.subject.dataset,
             audit.subject.attribute,
             audit.verdict.words,
-            ", ".join(
-                f"{short_setting(b.model, b.epsilon)} {b.verdict.words}"
-                for b in audit.budgets
-                if b.verdict is not audit.verdict
-            )
-            or NOTHING,
+            ", ".join(audit.worse_off) or NOTHING,
+            _other_settings(audit) or NOTHING,
         )
         for audit in audits
     ]
-    return Table(
-        "All releases", ("dataset", "attribute", "verdict", "other budgets"), tuple(rows), 4
-    )
+    heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
+    return Table("All releases", heads, tuple(rows), n_labels=len(heads))
+
+
+def _other_settings(audit: Audit) -> str:
+    """The settings whose verdict is another than the strongest, by their verdict."""
+    others: dict[str, list[str]] = {}
+    for one in audit.budgets:
+        if one.verdict is not audit.verdict:
+            others.setdefault(one.verdict.words, []).append(_budget(one))
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
 
 
 def budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
     """Every budget with each of its pairs, in the order of the tables."""
     return [(budget, pair) for budget in audit.budgets for pair in budget.pairs]
+
+
+def published_pairs(audit: Audit) -> list[PublishedPair]:
+    """The paper's numbers in the order of ``budget_pairs``."""
+    by_setting = {
+        (one.model, budget.epsilon): budget.pairs
+        for one in audit.published
+        for budget in one.budgets
+    }
+    return [pair for one in audit.budgets for pair in by_setting[one.model, one.epsilon]]
 
 
 def _label_columns(audit: Audit) -> tuple[str, ...]:
@@ -409,6 +480,25 @@ def with_error(group: GroupResult) -> str:
     if group.cost.value is None:
         return NOTHING
     return f"{decimals(group.cost.value, 4)} ± {decimals(group.cost.standard_error, 4)}"
+
+
+def _only_pair(audit: Audit) -> str:
+    """What is subtracted, where the rows do not say it."""
+    pairs = audit.budgets[0].pairs
+    return f"{' − '.join(pairs[0].groups)}. " if len(pairs) == 1 else ""
+
+
+def _difference(found: GroupDifference) -> str:
+    return f"{_with_sign(found.value, 4)}\n{_decimal_bounds(found.interval)}"
+
+
+def _with_sign(value: float | None, digits: int) -> str:
+    text = decimals(value, digits)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def _decimal_bounds(ci: tuple[float, float] | None) -> str:
+    return f"[{decimals(ci[0], 4)}, {decimals(ci[1], 4)}]" if ci else "[no interval]"
 
 
 def _informative(informative: bool, repeats: bool) -> str:

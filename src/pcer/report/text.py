@@ -1,14 +1,17 @@
-"""Audits as Markdown and LaTeX pages; account, advice and every table, in reading order."""
+"""Audits as Markdown, LaTeX and JUnit: the audit's own sentences, then every table."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from pcer.auditing import Audit, BudgetResult, Verdict, setting_name
+from pcer.report.hero import hero_svg
 from pcer.report.table import latex_text, markdown_text, to_latex, to_markdown
 from pcer.report.tables import advice, facts, floors_table, headline, subject_name, tables
+from pcer.report.terminal import finding_table
 
 
 def to_markdown_page(audits: Sequence[Audit]) -> str:
@@ -16,10 +19,12 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
     parts = []
     for audit in audits:
         parts.append(f"## {markdown_text(headline(audit))}\n")
+        parts.append(f"{markdown_text(audit.headline)}\n")
+        parts.append(f"{_picture(audit)}\n")
+        parts.append(to_markdown(finding_table(audit)))
         for title, lines in (
-            ("The finding", [audit.headline]),
             ("In plain words", audit.account),
-            ("Can it be trusted?", audit.trust),
+            ("Can it be trusted?", [audit.choice, *audit.trust]),
             ("What can be done", audit.next_steps),
             ("Advice", advice(audit)),
             ("What was audited", facts(audit)),
@@ -31,14 +36,20 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
     return "\n".join(parts)
 
 
+def _picture(audit: Audit) -> str:
+    """The finding's picture as an image that carries itself, told by its headline."""
+    data = base64.b64encode(hero_svg(audit).encode()).decode()
+    return f"![{markdown_text(audit.headline)}](data:image/svg+xml;base64,{data})"
+
+
 def to_latex_tables(audits: Sequence[Audit]) -> str:
     """Audits as LaTeX: the account as text, then booktabs tables."""
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
     for audit in audits:
         parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
-        told = [audit.headline, *audit.account, *audit.trust, *advice(audit)]
-        parts.append(latex_text(" ".join(told)) + "\n")
-        parts += [to_latex(table) for table in tables(audit)]
+        told = [audit.headline, *audit.account, audit.choice, *audit.trust, *audit.next_steps]
+        parts.append(latex_text(" ".join([*told, *advice(audit)])) + "\n")
+        parts += [to_latex(table) for table in (finding_table(audit), *tables(audit))]
     return "\n".join(parts)
 
 
@@ -68,8 +79,9 @@ def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
     for case in cases:
         _add(suite, name, case)
     output = Xml.SubElement(suite, "system-out")
-    told = [audit.headline, *audit.account, *audit.trust]
-    output.text = "\n".join([*told, "", to_markdown(floors_table(audit))])
+    told = [audit.headline, *audit.account, audit.choice, *audit.trust, *audit.next_steps]
+    shown = [to_markdown(table) for table in (finding_table(audit), floors_table(audit))]
+    output.text = "\n".join([*told, "", *shown])
 
 
 class _Case(NamedTuple):
