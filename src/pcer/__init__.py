@@ -6,13 +6,14 @@ scikit-learn or pandas.
 
 import importlib
 from types import ModuleType
+from typing import cast
 
 from pcer import metrics
 from pcer._version import __version__
 from pcer.auditing import Audit, Plan, Verdict, audit, write_audit
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
-from pcer.release import Release, read_release, write_release
+from pcer.release import Drawings, Release, Shown, read_release, write_release
 
 __all__ = [
     "Audit",
@@ -32,6 +33,14 @@ __all__ = [
     "write_audit",
     "write_release",
 ]
+
+
+def _report() -> Drawings:
+    """What draws audits and releases: loaded when the first of them is looked at."""
+    return cast(Drawings, importlib.import_module("pcer.report"))
+
+
+Shown.drawn_by(_report)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -10,6 +10,7 @@ import os
 from typing import Any, Final, Literal
 
 from pcer.auditing.plan import Plan
+from pcer.auditing.shown import ShownAudit
 from pcer.auditing.verdict import BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
 from pcer.files import (
@@ -435,7 +436,7 @@ class AuditSubject(Record):
     notes: list[str]
 
 
-class Audit(Record):
+class Audit(ShownAudit):
     """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
 
     Attributes:
@@ -477,6 +478,12 @@ class Audit(Record):
     published: list[AsPublished]
     comparisons: list[Comparison]
     agreement: Agreement | None = None
+
+    @property
+    def title(self) -> str:
+        """What was audited, the verdict, and the groups that it names."""
+        named = f" ({', '.join(self.worse_off)})" if self.worse_off else ""
+        return f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}{named}"
 
     @property
     def proxy(self) -> Proxy:

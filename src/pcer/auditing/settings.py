@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from pcer.auditing.results import (
     shared_columns,
 )
 from pcer.auditing.summaries import draw_null, summarise
+from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels
 from pcer.statistics import SIGNIFICANCE, holm
@@ -107,13 +109,40 @@ def audit(
         benefit: the plan's benefit, by its name.
 
     Raises:
+        InputError: this is no release; the sentence says which function makes one of it.
         PlanError: the plan names a cost, benefit or group that the release does not carry.
     """
     plan = named_plan(plan, cost=cost, benefit=benefit)
-    several = [release] if isinstance(release, Release) else list(release)
+    several = [release] if isinstance(release, Release) else _releases(release)
     tested = [run_tests(one, plan) for one in several]
     audits = judge_tested(tested, [run_tests(one, plan) for one in family])
     return next(audits) if isinstance(release, Release) else list(audits)
+
+
+def _releases(given: Any) -> list[Release]:
+    """Several releases; or one sentence on what to do with anything else."""
+    found = list(given) if isinstance(given, list | tuple) else [given]
+    for one in found:
+        if not isinstance(one, Release):
+            raise InputError(
+                f"audit takes a release or a list of them, not this {type(one).__name__}; "
+                f"{_made(one)}"
+            )
+    if not found:
+        raise InputError("audit takes a release or a list of them, and the list is empty.")
+    return found
+
+
+def _made(given: Any) -> str:
+    """How a release is made of something else."""
+    if isinstance(given, str | os.PathLike):
+        return "read the file first: pcer.audit(pcer.read_release(path))."
+    if hasattr(given, "predict") or hasattr(given, "fit"):
+        return "pcer.release_from_estimator(estimator, ...) makes one of an estimator and its data."
+    return (
+        "pcer.release_from_predictions(...) makes one of a model's predictions in arrays or "
+        "columns, pcer.release_from_estimator(...) of an estimator and its data."
+    )
 
 
 def named_plan(plan: Plan | None, **named: str | None) -> Plan:
@@ -187,7 +216,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     told: Conclusion = conclude(
         settings, budgets, stories, subject, release, findings, family_p=family_p
     )
-    return Audit(
+    known = Audit(
         release_sha256=release.sha256,
         plan_sha256=plan.sha256,
         family=[member.release.sha256 for member in family],
@@ -210,6 +239,8 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         comparisons=_comparisons(one, budgets),
         agreement=agreement(one.measured, one.pairs, plan, one.cost),
     )
+    others = [member.release for member in family if member is not one]
+    return known.with_sources(release, others)
 
 
 def _family_p(one: Tested, family: Sequence[Tested]) -> float | None:

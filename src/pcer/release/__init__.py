@@ -69,6 +69,7 @@ from pcer.release.format import (
 from pcer.release.panel import Exposures, Panel, PooledExposures, carried_costs, panels
 from pcer.release.provenance import SourceState, source_state
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
+from pcer.release.shown import Drawings, Shown
 
 __all__ = [
     "CELLS",
@@ -83,6 +84,7 @@ __all__ = [
     "Counted",
     "CountedRun",
     "DisclosureRule",
+    "Drawings",
     "Entries",
     "Exposure",
     "Exposures",
@@ -101,6 +103,7 @@ __all__ = [
     "ReleaseFacts",
     "Run",
     "RunKey",
+    "Shown",
     "SmallGroups",
     "SourceState",
     "SplitKind",

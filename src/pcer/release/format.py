@@ -25,6 +25,7 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
+from pcer.release.shown import Shown
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 2
@@ -301,7 +302,7 @@ class Provenance(Record):
     data_digest: Name | None = None
 
 
-class Release(Record):
+class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
     Guarantees: every run has exactly the groups of the subject, none empty; no (model, epsilon,
@@ -327,6 +328,13 @@ class Release(Record):
         _check_splits(self)
         _check_keyed(self)
         return self
+
+    @property
+    def title(self) -> str:
+        """Dataset, attribute and how many models."""
+        n = len(self.runs)
+        models = f"{n:,} model{'s' if n > 1 else ''}"
+        return f"{self.subject.dataset} ({self.subject.attribute}), {models}"
 
     @property
     def has_counts(self) -> bool:

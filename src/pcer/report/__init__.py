@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pcer.report.figures import complete, draw_figures, drawn
+from pcer.report.frames import to_frame
 from pcer.report.hero import hero_svg
 from pcer.report.html import to_report
 from pcer.report.marks import Spec, legend, series
+from pcer.report.notebook import save_page, to_chart, to_notebook, to_plain
 from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_text, wrapped
 from pcer.report.tables import headline
 from pcer.report.terminal import (
@@ -38,12 +40,17 @@ __all__ = [
     "legend",
     "markdown_text",
     "overview_part",
+    "save_page",
     "series",
     "short_parts",
+    "to_chart",
+    "to_frame",
     "to_junit",
     "to_latex_tables",
     "to_markdown",
     "to_markdown_page",
+    "to_notebook",
+    "to_plain",
     "to_report",
     "to_terminal",
     "to_text",

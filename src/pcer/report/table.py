@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TextIO
 
 import rich.box
 import rich.table
@@ -71,7 +71,7 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     lines: list[str] = []
     for part in text.split("\n"):
         bound = TOGETHER.sub(lambda found: found[0].replace(" ", UNBROKEN_SPACE), part)
-        found = Text(bound).wrap(Console(width=width), max(width - indent - hanging, 1))
+        found = Text(bound).wrap(_console(width), max(width - indent - hanging, 1))
         for k, line in enumerate(found):
             lines.append(" " * (indent + (hanging if k else 0)) + line.plain.rstrip())
     return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
@@ -255,8 +255,15 @@ def _stack(table: Table, width: int) -> str:
 
 def _printed(shown: RenderableType, width: int) -> str:
     text = io.StringIO()
-    Console(width=width, file=text, color_system=None, legacy_windows=False).print(shown)
+    _console(width, text).print(shown)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
+
+
+def _console(width: int, text: TextIO | None = None) -> Console:
+    """Plain text; also in a notebook, where rich would rather show than write."""
+    return Console(
+        width=width, file=text, color_system=None, legacy_windows=False, force_jupyter=False
+    )
 
 
 def _lined(text: str) -> str:

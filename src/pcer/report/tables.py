@@ -42,8 +42,7 @@ LONGEST_HEADER = 12
 
 def headline(audit: Audit) -> str:
     """The verdict in one line, naming the data."""
-    groups = f" ({', '.join(audit.worse_off)})" if audit.worse_off else ""
-    return f"{subject_name(audit)}: {audit.verdict.words}{groups}"
+    return audit.title
 
 
 def subject_name(audit: Audit) -> str:

@@ -1,0 +1,383 @@
+"""Audits and releases where people look at them: a notebook, a data frame, a chart, a page."""
+
+from __future__ import annotations
+
+import html.parser
+import importlib.util
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pytest
+
+import pcer
+from pcer.auditing.file import Audit
+from pcer.release.shown import Drawings
+from pcer.report import frames
+from pcer.report.charts import charts
+from pcer.report.rows import chart_data
+from pcer.report.verify import verify_report
+from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = [
+    *sorted(ROOT.glob("examples/*.release.json")),
+    *sorted(ROOT.glob("studies/paper/*.release.json")),
+    *(ROOT / "tests" / "releases" / f"{n}.release.json" for n in ("counts", "rates", "by-hand")),
+]
+MOST_BYTES = 60_000
+PATIENCE = 180.0
+"""Seconds to wait for JupyterLab on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return pcer.audit(with_attacks(mixed_release()), QUICK)
+
+
+class Elements(html.parser.HTMLParser):
+    """Every element that opens, with its attributes; and that all of them close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        """Note it."""
+        self.found.append((tag, dict(attrs)))
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        """Note it."""
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close what opened last."""
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json"))
+def test_every_release_and_its_audit_are_small_html(path):
+    release = pcer.read_release(path)
+    audit = pcer.audit(release, QUICK)
+    for shown in (release, audit):
+        text = shown._repr_html_()
+        assert len(text.encode()) <= MOST_BYTES
+        Elements(text)
+        bundle = shown._repr_mimebundle_()
+        assert bundle == {"text/html": text, "text/plain": str(shown)}
+        assert len(repr(shown)) < 200
+        assert max(map(len, str(shown).splitlines())) <= 80
+    text = html.unescape(audit._repr_html_())
+    assert audit.headline in text
+    assert "<svg" in text
+    assert repr(audit).startswith(f"<Audit: {audit.subject.dataset}")
+
+
+def test_nothing_around_it_is_styled(audit):
+    """Every style is an attribute, but for one rule that holds where the picture is a file."""
+    for shown in (audit, audit.sources[0]):
+        text = shown._repr_html_()
+        rules = re.findall(r"<style>(.*?)</style>", text)
+        selectors = re.findall(r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules)))
+        assert all(one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors)
+        assert {tag for tag, _ in Elements(text).found}.isdisjoint({"script", "link", "iframe"})
+
+
+def test_names_of_other_people_are_text():
+    release = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
+    audit = pcer.audit(release, QUICK)
+    plain = {tag for tag, _ in Elements(pcer.audit(mixed_release(), QUICK)._repr_html_()).found}
+    for shown in (release, audit):
+        elements = Elements(shown._repr_html_()).found
+        assert {tag for tag, _ in elements} <= plain
+        assert not [name for _, attributes in elements for name in attributes if name[:2] == "on"]
+
+
+def test_many_groups_with_long_names_stay_small():
+    release = many_groups([f"{k} {'m' * 195}" for k in range(40)])
+    assert len(release._repr_html_().encode()) <= MOST_BYTES
+    assert len(pcer.audit(release, QUICK)._repr_html_().encode()) <= MOST_BYTES
+
+
+def test_the_report_has_everything_that_shown_records_ask_for():
+    wanted = {name for name in vars(Drawings) if name.startswith(("to_", "save_"))}
+    assert len(wanted) == 5
+    assert all(callable(getattr(pcer.report, name)) for name in wanted)
+
+
+def test_looking_at_nothing_loads_nothing():
+    code = (
+        "import sys, pcer\n"
+        f"audit = pcer.audit(pcer.read_release({str(SAMPLES[0])!r}))\n"
+        "repr(audit)\n"
+        "assert 'pcer.report' not in sys.modules\n"
+        "audit._repr_html_()\n"
+        "loaded = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'altair'} & set(sys.modules)\n"
+        "assert loaded == {'pcer.report'}, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_an_audit_remembers_is_no_part_of_it(audit):
+    forgot = Audit.model_validate(audit.model_dump())
+    assert forgot == audit
+    assert forgot.to_json() == audit.to_json()
+    with pytest.raises(pcer.InputError, match="does not hold its release"):
+        forgot.plot("disparity")
+    with pytest.raises(pcer.InputError, match="of another release"):
+        forgot.with_sources(mixed_release()).plot("disparity")
+    assert forgot._repr_html_() != ""
+
+
+@pytest.mark.parametrize("backend", frames.BACKENDS)
+@pytest.mark.parametrize("what", frames.FRAMES)
+def test_frames_hold_the_numbers(audit, what, backend):
+    frame = nw.from_native(audit.to_frame(what, backend=backend))
+    assert frame.implementation.value == backend
+    n = len(audit.budgets)
+    rows = {"groups": 2 * n, "pairs": n, "settings": n, "costs": len(audit.costs)}[what]
+    assert len(frame) == rows
+    if what != "costs":
+        epsilons = frame["epsilon"].to_list()
+        assert list(dict.fromkeys(epsilons)) == [budget.budget for budget in audit.budgets]
+        assert epsilons[-1] == math.inf
+
+
+def test_a_frame_has_every_field_of_the_audit(audit):
+    """A number of the file is in a frame, by the joined name of its fields."""
+    tree = audit.budgets[-1].model_dump()
+    last = {
+        what: nw.from_native(audit.to_frame(what)).rows(named=True)[-1] for what in frames.FRAMES
+    }
+    expected = {
+        "groups": tree["groups"]["women"],
+        "pairs": {k: v for k, v in tree["pairs"][0].items() if k not in ("floors", "groups")},
+        "settings": {k: v for k, v in tree.items() if k not in ("groups", "pairs")},
+    }
+    for what, fields in expected.items():
+        flat = dict(leaves("", fields))
+        assert flat
+        for name, value in flat.items():
+            assert same(last[what][name], value), (what, name)
+
+
+def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(f"{prefix}{key}_", value)
+        elif isinstance(value, tuple):
+            yield from zip((f"{prefix}{key}_low", f"{prefix}{key}_high"), value, strict=True)
+        elif isinstance(value, float) and key != "epsilon":
+            yield f"{prefix}{key}", value
+
+
+def same(found: Any, expected: float) -> bool:
+    return bool(np.isclose(found, expected, rtol=1e-12, atol=0))
+
+
+def test_frames_have_the_same_columns_whatever_the_release(audit):
+    other = pcer.audit(pcer.read_release(SAMPLES[0]), QUICK)
+    for what in frames.FRAMES:
+        assert list(audit.to_frame(what)) == list(other.to_frame(what))
+
+
+def test_frames_that_cannot_be_had(audit, monkeypatch):
+    with pytest.raises(pcer.InputError, match="groups, pairs, settings, costs"):
+        audit.to_frame("people")
+    with pytest.raises(pcer.InputError, match="pandas, polars, pyarrow"):
+        audit.to_frame(backend="spark")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "pandas" else find(n))
+    assert nw.from_native(audit.to_frame()).implementation.value == "polars"
+    with pytest.raises(pcer.InputError, match="needs pandas, which is not installed"):
+        audit.to_frame(backend="pandas")
+
+
+def test_every_chart_of_the_page_is_an_altair_chart(audit):
+    rows = chart_data(audit, audit.sources[0])
+    names = [chart.name for chart in charts(audit, rows)]
+    for name in names:
+        spec = audit.plot(name).to_dict()  # Altair checks it against Vega-Lite's schema
+        assert spec["datasets"]["groups"] == rows["groups"]
+        assert "var(--" not in json.dumps(spec)
+    with pytest.raises(pcer.InputError, match=f"plot draws {names[0]}, "):
+        audit.plot("pie")
+
+
+def test_a_saved_page_verifies(tmp_path):
+    """Also one that was judged together with another: the page carries both."""
+    first, second = (mixed_release(attribute=name) for name in ("sex", "colour"))
+    for family in ([], [second]):
+        page = tmp_path / f"{len(family)}.html"
+        one = pcer.audit(first, QUICK, family=family)
+        one.save_html(page)
+        assert len(one.family) == 1 + len(family)
+        assert verify_report(page, []) is None
+    page.write_text(page.read_text(encoding="utf-8").replace("women", "woman", 1), encoding="utf-8")
+    assert verify_report(page, []) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"a": [1]}, r"not this dict; pcer.release_from_predictions\(...\) makes one"),
+        ("x.release.json", r"pcer.audit\(pcer.read_release\(path\)\)"),
+        (Path("x"), r"pcer.read_release"),
+        ([], "the list is empty"),
+        ([None], "not this NoneType"),
+    ],
+)
+def test_what_is_no_release_is_told_how_to_become_one(given, sentence):
+    with pytest.raises(pcer.InputError, match=sentence):
+        pcer.audit(given)
+
+
+def test_a_data_frame_and_an_estimator_are_told_their_functions():
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(pcer.InputError, match=r"not this DataFrame; pcer.release_from_predictions"):
+        pcer.audit(pd.DataFrame({"y_true": [1]}))
+    with pytest.raises(pcer.InputError, match=r"Regression; pcer.release_from_estimator"):
+        pcer.audit(LogisticRegression())
+
+
+CELLS = (
+    f"import pcer\nrelease = pcer.read_release({str(SAMPLES[0])!r})\nrelease",
+    "pcer.audit(release)",
+)
+
+
+def notebook() -> dict[str, Any]:
+    """A notebook of a heading and two cells, not run yet."""
+    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**code, "id": f"c{k}", "source": text} for k, text in enumerate(CELLS)]
+    words = {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# Loans\n\nWords."}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return {"cells": [words, *cells], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+
+
+def require(*packages: str, program: str | None = None) -> None:
+    """Their absence is a failure in CI and a reason to skip elsewhere."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if program and not shutil.which(program):
+        missing.append(program)
+    if missing and "PCER_CI" in os.environ:
+        pytest.fail(f"CI must run this test, but there is no {missing[0]}")
+    if missing:
+        pytest.skip(f"there is no {missing[0]}")
+
+
+def test_a_notebook_that_is_run_shows_the_finding(tmp_path):
+    require("nbclient", "ipykernel")
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps(notebook()), encoding="utf-8")
+    code = (
+        "import nbclient, nbformat\n"
+        f"book = nbformat.read({str(path)!r}, as_version=4)\n"
+        "nbclient.NotebookClient(book, timeout=300).execute()\n"
+        f"nbformat.write(book, {str(path)!r})\n"
+    )
+    environment = {**os.environ, "JUPYTER_PLATFORM_DIRS": "1"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    run = [cell["outputs"] for cell in json.loads(path.read_text())["cells"][1:]]
+    audit = pcer.audit(pcer.read_release(SAMPLES[0]))
+    for found, shown in zip(run, (audit.sources[0], audit), strict=True):
+        (output,) = [one for one in found if one["output_type"] != "stream"]
+        data = {kind: "".join(lines) for kind, lines in output["data"].items()}
+        assert data == shown._repr_mimebundle_()
+        assert len(data["text/html"].encode()) <= MOST_BYTES
+
+
+@pytest.fixture
+def lab(tmp_path) -> Iterator[str]:
+    """JupyterLab on this machine, with one notebook; its address."""
+    (tmp_path / "n.ipynb").write_text(json.dumps(notebook()), encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = {
+        "ServerApp.root_dir": str(tmp_path),
+        "ServerApp.port": str(port),
+        "ServerApp.ip": "127.0.0.1",
+        "IdentityProvider.token": "",
+        "ServerApp.open_browser": "False",
+        "ServerApp.allow_root": "True",
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+    }
+    command = [sys.executable, "-m", "jupyterlab", *(f"--{k}={v}" for k, v in options.items())]
+    environment = {**os.environ, "JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
+    with (tmp_path / "lab.log").open("w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/api", server)
+        yield f"http://127.0.0.1:{port}/lab/tree/n.ipynb"
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
+    end = monotonic() + PATIENCE
+    while monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            sleep(0.3)
+    pytest.fail("JupyterLab did not start")
+
+
+LOOK = """() => [...document.querySelectorAll(
+    "body, .jp-Notebook, .jp-RenderedMarkdown h1, .jp-RenderedMarkdown p")]
+    .map((e) => { const s = getComputedStyle(e);
+        return [e.tagName, s.color, s.font, s.backgroundColor, s.margin, s.display]; })"""
+
+
+@pytest.mark.slow
+def test_jupyterlab_shows_it_and_keeps_its_own_looks(lab):
+    require("jupyterlab", "ipykernel", "playwright", program="chromium")
+    from playwright.sync_api import sync_playwright
+
+    audit = pcer.audit(pcer.read_release(SAMPLES[0]))
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(1_000 * PATIENCE)
+        page.goto(lab)
+        page.wait_for_selector(".jp-RenderedMarkdown h1")
+        before = page.evaluate(LOOK)
+        page.click(".jp-CodeCell .cm-content")
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        boxes = page.locator(".jp-OutputArea .pcer")
+        for k in range(len(CELLS)):
+            page.keyboard.press("Shift+Enter")
+            boxes.nth(k).wait_for()
+        shown = boxes.last
+        assert audit.headline in shown.inner_text()
+        assert "African-American" in shown.locator("table").inner_text()
+        picture, room = shown.locator("svg").bounding_box(), shown.bounding_box()
+        assert 200 < picture["width"] <= room["width"]
+        assert page.evaluate(LOOK)[: len(before)] == before
+        browser.close()
