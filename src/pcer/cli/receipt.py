@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from pcer.cli.parts import TRAINING, WIDTH, require_packages
-from pcer.report import Table, to_rich
+from pcer.cli.parts import TRAINING, columns, require_packages, show_table
+from pcer.report import Table, wrapped
 
 if TYPE_CHECKING:
     from pcer.sweep import ReceiptIndex, SettingReceipts
 
-COLUMNS = 80
-"""Of the sentences."""
 MODES = {
     "exact": "Norms of your gradient were computed at every step, so the receipt is a bound.",
     "held": (
@@ -52,9 +48,9 @@ def receipt(
     if not any(len(row.receipt) for row in rows):
         typer.echo(_nothing(index, record))
         return
-    Console(width=WIDTH).print(to_rich(receipt_table(index, rows, record)))
+    show_table(receipt_table(index, rows, record))
     for sentence in receipt_words(index, rows):
-        typer.echo(textwrap.fill(sentence, COLUMNS, subsequent_indent="  "))
+        typer.echo(wrapped(sentence, columns(), hanging=2))
 
 
 def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:

@@ -19,6 +19,7 @@ class Scale:
         unit: what a cost of 1 would be one of.
         told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
         short: the same as part of a sentence.
+        column: what a column of such amounts is headed by.
         most: a limit; ``{amount}`` is ``hundredths`` of it.
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
@@ -29,6 +30,7 @@ class Scale:
     unit: str
     told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
     short: str = "the cost is {found} hundredths"
+    column: str = "cost,\nhundredths"
     most: str = "in no group is the cost more than {amount} hundredths"
     is_advantage: bool = False
     largest: float = math.inf
@@ -55,6 +57,7 @@ def _advantage(unit: str, question: str) -> Scale:
         unit=unit,
         told=f"an attacker who is asked {question} is right this often out of 100 times, where "
         "guessing gives 50: {found}",
+        column="guessed right,\nof 100",
         short="an attacker guesses right {found} times in 100, where chance gives 50",
         most="in no group does an attacker guess right more than {amount} times in 100, where "
         "chance gives 50",
@@ -67,6 +70,7 @@ ACCURACY = Scale(
     unit="difference of accuracies",
     told="having been in the training data makes the model right for about this many more people "
     "out of 100: {found}",
+    column="right for\nmore, of 100",
     short="training on people makes the model right for {found} more of them in 100",
     most="in no group does it make the model right for more than {amount} more people in 100",
     largest=1.0,
@@ -75,6 +79,7 @@ PROBABILITY = Scale(
     unit="difference of probabilities",
     told="having been in the training data raises the model's confidence in a person's true label "
     "by about this many hundredths: {found}",
+    column="surer by,\nhundredths",
     short="training on people makes the model surer of their true label by {found} hundredths",
     most="in no group does it make the model surer by more than {amount} hundredths",
     largest=1.0,
@@ -85,6 +90,7 @@ RATE = Scale(unit="difference of true positive rates")
 EPSILON = Scale(
     unit="epsilon",
     told="what training spent of people's privacy is, as an epsilon, on average {found}",
+    column="epsilon\nspent",
     short="training spends on average an epsilon of {found}",
     most="in no group does training spend on average an epsilon of more than {amount}",
     per_unit=1.0,

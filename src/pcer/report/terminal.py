@@ -18,7 +18,6 @@ NARROWEST = 24
 """In fewer columns the terminal itself breaks lines."""
 MOST_ROWS = 24
 """In a table that is read without asking for everything."""
-ONE_IN_100 = 0.01
 UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 """Where nothing is said about anyone's exposure."""
 
@@ -60,14 +59,13 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
         for name in _names(audit, one, most_rows)
     ]
     level = f"{100 * audit.plan.confidence_level:g}"
-    unit = audit.proxy.scale.short.format(amount="").strip()
     return Table(
         "Who receives what, and who is exposed" + ("" if several else f": {_name(settings[0])}"),
         (
             *(("setting",) if several else ()),
             "group",
             RECEIVED[audit.plan.benefit],
-            f"{unit}\n[{level} % interval]",
+            f"{audit.proxy.scale.column}\n[{level} % interval]",
             "at\nmost",
             "shown?",
         ),
@@ -133,13 +131,13 @@ def shown_word(budget: BudgetResult, name: str) -> str:
 
 
 def exposure_amount(audit: Audit, cost: float | None) -> str:
-    """A cost in people out of 100, all of one audit with the same decimals."""
+    """A cost in people out of 100 or its own unit, all of one audit with the same decimals."""
     if cost is None:
         return NOTHING
-    is_advantage = audit.proxy.scale.is_advantage
+    scale = audit.proxy.scale
     costs = [group.cost.value or 0.0 for one in audit.budgets for group in one.groups.values()]
-    is_coarse = is_advantage or max(map(abs, costs)) >= ONE_IN_100
-    return decimals((50 if is_advantage else 0) + 100 * cost, 1 if is_coarse else 2)
+    is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
+    return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
 
 
 def _row(audit: Audit, budget: BudgetResult, name: str) -> tuple[str, ...]:
