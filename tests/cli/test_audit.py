@@ -46,6 +46,7 @@ def test_the_finding_comes_first_and_the_rest_when_asked_for():
     for part in ("Who receives what, and who is exposed", "Can it be trusted?", "What can be done"):
         assert any(line.startswith(part) for line in lines), part
     assert not any(part in done.stdout for part in FULL)
+    assert "--full" in lines[-1]
     everything = run("audit", GOOD, "--full", COLUMNS="300").stdout
     assert [part for part in FULL if part not in everything] == []
     for text in (done.stdout, everything):

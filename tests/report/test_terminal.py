@@ -114,7 +114,7 @@ def test_many_groups_leave_the_told_setting_and_say_what_is_missing():
     short, everything = finding_table(audit, most_rows=MOST_ROWS), finding_table(audit)
     assert len(everything.rows) == 60
     assert len(short.rows) == MOST_ROWS
-    assert f"{60 - MOST_ROWS} further rows: pcer audit --full." in short.note
+    assert f"{60 - MOST_ROWS} further rows are in the full table." in short.note
     assert "ε = 1" in short.title or "no-DP" in short.title
     shown, worse = {row[0] for row in short.rows}, set(audit.told.worse_off)
     assert shown <= worse or worse <= shown

@@ -48,6 +48,7 @@ from pcer.report import (
     to_markdown_page,
     to_report,
     verify_report,
+    wrapped,
 )
 from pcer.report import tables as summary
 from pcer.report import verify_audit as find_difference
@@ -56,6 +57,7 @@ FIGURES = "figures"
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
 """The plan's defaults, to be shown as the options'."""
 FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
+MORE = "Every table, the account and the paper's numbers: pcer audit --full."
 AUDIT_AGREES = "number agrees with a fresh computation from the release"
 PAGE_AGREES = "byte agrees with a fresh report from the release in it"
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
@@ -263,6 +265,8 @@ def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
         show((full_parts if full else short_parts)(one, columns()))
     if len(audits) > 1:
         show([overview_part(audits, columns())])
+    if not full:
+        typer.echo(wrapped(MORE, columns()))
 
 
 def print_briefly(audits: Sequence[Audit]) -> None:

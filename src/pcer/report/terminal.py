@@ -181,7 +181,7 @@ def _note(audit: Audit, *, n_rows: int) -> str:
         "chance. At most: with 95 % confidence, each alone."
     )
     left_out = len(audit.budgets) * len(audit.subject.groups) - n_rows
-    return text + (f" {left_out} further rows: pcer audit --full." if left_out else "")
+    return text + (f" {left_out} further rows are in the full table." if left_out else "")
 
 
 def _lines(title: str, lines: Sequence[str], width: int) -> Part:
