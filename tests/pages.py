@@ -80,3 +80,11 @@ def with_attacks(release: Release) -> Release:
         for name, v in zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
     ]
     return parse_release(tree, file="simulated")
+
+
+def with_models(release: Release, names: list[str]) -> Release:
+    """The same runs and attack results under the name of each model."""
+    tree = json.loads(release.to_json()) | {"version": 2}
+    for rows in ("runs", "pooled_exposure"):
+        tree[rows] = [{**row, "model": name} for name in names for row in tree.get(rows, [])]
+    return parse_release(tree, file="simulated")

@@ -6,6 +6,7 @@ import json
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import pcer
@@ -19,6 +20,7 @@ from pcer.report.rows import (
     isolated,
     shown_pairs,
     slider_floors,
+    with_status,
 )
 from pcer.report.tables import floors_table
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
@@ -138,15 +140,58 @@ def test_rates_without_sizes_can_be_drawn(plain_release):
     assert "compas-race-costs.svg" not in names
 
 
-def test_no_line_of_equal_ratio_stands_for_costs_that_are_not_known(plain_release):
+def test_benefit_against_exposure_is_drawn_only_where_both_are_known(plain_release):
     known = pcer.release.parse_release(plain_release, file="counts")
-    assert chart_data(pcer.audit(known, QUICK), known)["ratios"]
+    assert "balance" in figure_specs(pcer.audit(known, QUICK), known)
     for run in plain_release["runs"]:
         for tables in run["groups"].values():
             tables["train"] = {"accuracy": 0.8}
             tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
     release = pcer.release.parse_release(plain_release, file="rates")
-    assert chart_data(pcer.audit(release, QUICK), release)["ratios"] == []
+    assert "balance" not in figure_specs(pcer.audit(release, QUICK), release)
+
+
+def test_benefit_against_exposure_is_zoomed_to_the_means(case):
+    """No axis is forced to 0, and no single seed stretches it."""
+    audit, release = case
+    spec = figure_specs(audit, release)["balance"]
+    assert spec["data"] == {"name": "groups"}
+    for layer in spec["layer"]:
+        assert "data" not in layer
+        for axis in ("x", "y"):
+            scale = layer["encoding"][axis].get("scale", {"zero": False})
+            assert scale["zero"] is False
+
+
+def test_every_title_is_a_claim_with_its_numbers(case):
+    audit, release = case
+    titles = {chart.name: chart.title for chart in charts(audit, chart_data(audit, release))}
+    groups = [group for budget in audit.budgets for group in budget.groups.values()]
+    resolved = sum(group.resolved for group in groups)
+    assert titles["gaps"] == f"Exposure is shown for {resolved} of 12 groups and settings"
+    readable = sum(not budget.verdict.voids for budget in audit.budgets)
+    assert titles["disparity"] == f"A disparity can be read in {readable} of 6 settings"
+    shown = sum(cost.n_resolved > 0 for cost in audit.costs)
+    assert titles["costs"] == f"{shown} of {len(audit.costs)} costs show memory of someone's record"
+    turned = 0
+    for budget in audit.budgets:
+        signs = {np.sign(row.mean) for row in budget.pairs[0].floors if row.mean}
+        turned += len(signs) == 2
+    assert titles["floors"] == f"The floor decides who is ahead in {turned} of 6 settings"
+
+
+def test_no_chart_needs_colour(case):
+    """Groups have shapes, settings have panels, untrusted settings hollow points and labels."""
+    audit, release = case
+    specs = figure_specs(audit, release)
+    for name in ("gaps", "costs", "balance"):
+        text = json.dumps(specs[name])
+        assert '"shape": {"field": "group"' in text, name
+        assert '["circle", "square"]' in text
+    assert specs["floors"]["facet"]["sort"] == [with_status(one) for one in audit.budgets]
+    text = json.dumps(specs["figure1"])
+    assert '[\\"0.1\\", \\"not\\", \\"resolved\\"]' in text
+    assert "fillOpacity" in text
 
 
 def test_a_disparity_that_is_not_known_has_no_sign_and_no_seeds_above_0(plain_release):

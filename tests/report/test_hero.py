@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +15,7 @@ from pcer.report import hero_svg
 from pcer.report.hero import MOST_GROUPS, benefit_claim, exposure_claim
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release
 
+STUDY = Path(__file__).parents[2] / "studies" / "paper"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -126,21 +129,21 @@ def test_what_is_not_known_is_said(plain_release):
     assert exposure_claim(audit.told) == "Nobody is shown to be recognised"
 
 
-def test_the_bound_from_above_is_drawn_where_the_release_has_it(audit):
-    from types import SimpleNamespace
-
-    told = audit.told
-    row = {"model": told.model, "epsilon": told.epsilon, "label": None}
-    bounds = [
-        SimpleNamespace(**row, group="women", allowed_advantage=0.2),
-        SimpleNamespace(**{**row, "label": 1}, group="women", allowed_advantage=0.1),
-        SimpleNamespace(**{**row, "epsilon": 3.0}, group="men", allowed_advantage=0.1),
-    ]
-    text = hero_svg(audit, SimpleNamespace(bounds=bounds))
-    assert marks(text)[3].endswith("; the training allows 20 at most")
-    assert "allows" not in marks(text)[2]
-    assert "Bracket: what the training allows at most." in text
-    assert "Bracket" not in hero_svg(audit, mixed_release())
+def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
+    tree = json.loads((STUDY / "compas.race.release.json").read_text(encoding="utf-8"))
+    row = {"epsilon": None, "kind": "receipt", "mode": "exact", "accountant": "rdp", "mean": 1.0}
+    row |= {"group": "Other", "n_records": 100}
+    tree["bounds"] = [row | {"allowed_advantage": 0.2}]
+    tree["version"] = 2
+    audit = pcer.audit(parse_release(tree, file="bounded"), QUICK)
+    told = next(k for k, one in enumerate(audit.budgets) if one.epsilon is None)
+    text = hero_svg(audit, setting=told)
+    assert marks(text)[2].endswith("; the training allows about 70.0")
+    assert "allows" not in marks(text)[3]
+    assert "Bracket: what the training" in text
+    assert "Bracket" not in hero_svg(audit, setting=0)
+    gap = pcer.audit(parse_release(tree, file="bounded"), QUICK, cost="overfitting_gap")
+    assert "Bracket" not in hero_svg(gap, setting=told)
 
 
 def test_it_is_small(audit):

@@ -1,4 +1,4 @@
-"""The page without a browser: order, escaping, bytes, size, verification."""
+"""The page without a browser: the audit's words, order, escaping, bytes, size, verification."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 
 import pcer
+from pcer.auditing import signed
 from pcer.errors import InputError
-from pcer.report.answers import answers, verdict_sentence
+from pcer.report.charts import charts
 from pcer.report.html import read_payload, script_json, to_report
+from pcer.report.rows import chart_data
 from pcer.report.table import Table, to_html
 from pcer.report.verify import verify_report
-from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
+from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks, with_models
 
 ROOT = Path(__file__).parents[2]
-MAX_PAGE_BYTES = 1_600_000
+READABLE = ("by-hand", "counts", "rates")
+MAX_PAGE_BYTES = 1_500_000
 
 
 class Outline(HTMLParser):
@@ -39,8 +42,10 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
         self.tags.append((tag, dict(attrs)))
-        if tag in ("h1", "h2", "h3", "script", "style"):
+        if tag in ("h1", "h2", "h3", "h4", "script", "style"):
             self._inside.append(tag)
+            if tag.startswith("h"):
+                self.headings.append("")
 
     def handle_endtag(self, tag: str) -> None:
         """Leave an element."""
@@ -50,8 +55,8 @@ class Outline(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Keep headings and visible text."""
         inside = self._inside[-1] if self._inside else ""
-        if inside in ("h1", "h2", "h3"):
-            self.headings.append(data.strip())
+        if inside.startswith("h"):
+            self.headings[-1] += data.strip("\n")
         if inside not in ("script", "style"):
             self.text.append(data)
 
@@ -72,31 +77,114 @@ def page(release):
     return render(release)
 
 
-def test_the_parts_stand_in_order(page):
-    assert [text for text in Outline(page).headings if text] == [
-        "Loans (sex)",
-        "Advice",
+def test_the_parts_stand_in_order(page, release):
+    audit = pcer.audit(release, QUICK)
+    titles = {chart.name: chart.title for chart in charts(audit, chart_data(audit, release))}
+    assert Outline(page).headings == [
+        audit.headline,
         "In plain words",
-        "Every budget",
+        "Can it be trusted?",
+        "What can be done",
+        "Card",
+        "What was audited",
+        "Advice by setting",
+        "Every test",
+        "Every cost",
         "Charts",
-        "Disparity against budget",
-        "Outcome gaps against budget",
-        "Is there signal? Gap against noise level",
-        "Cost estimates",
-        "Benefit against cost",
-        "Floor sensitivity",
-        "Disparity against floor",
-        "Beside demographic parity and equalized odds",
-        "Double disadvantage",
-        "Attack agreement",
-        "Limits",
+        titles["outcomes"],
+        titles["gaps"],
+        titles["costs"],
+        titles["balance"],
+        "The floor",
+        titles["disparity"],
+        titles["floors"],
         "Method and plan",
+        "Limits",
+        "Glossary",
         "Provenance and digests",
     ]
 
 
-def test_without_attacks_there_is_no_agreement():
-    assert "Attack agreement" not in Outline(render(mixed_release(n_seeds=2))).headings
+def test_everything_but_the_two_screens_is_folded(page):
+    before, _, after = page.partition('<details class="appendix">')
+    assert "<table" not in before
+    for part in ("Every test", "The floor", "As published"):
+        assert part in after
+    assert "<details open" not in page
+    assert page.count("<details") == page.count("</details>") == 3
+
+
+def test_without_attacks_there_is_one_cost():
+    page = render(mixed_release(n_seeds=2))
+    assert "Every cost" not in Outline(page).headings
+    assert "choose-cost" not in page.partition("<body")[2].partition("<script")[0]
+
+
+def text_of(part: str, name: str) -> list[str]:
+    """Texts of the elements of a class, or of the lines of a list, without their marks."""
+    found = re.search(rf'<(\w+)[^>]* class="{name}[" ][^>]*>(.*?)</\1>', part, flags=re.DOTALL)
+    assert found is not None, name
+    lines = re.findall(r"<li>(.*?)</li>", found[2]) or [found[2]]
+    turned = str.maketrans("", "", "\u2068\u2069")
+    return [html.unescape(re.sub(r"<[^>]+>", "", line)).translate(turned) for line in lines]
+
+
+REPOSITORY = [
+    *sorted((ROOT / "examples").glob("*.release.json")),
+    *sorted((ROOT / "studies" / "paper").glob("*.release.json")),
+    *(ROOT / "tests" / "releases" / f"{name}.release.json" for name in READABLE),
+]
+
+
+@pytest.fixture(scope="module")
+def everything():
+    """Every release in the repository: its audit, and its part of one page."""
+    releases = [pcer.read_release(path) for path in REPOSITORY]
+    audits = pcer.audit(releases, QUICK)
+    page = to_report(audits, releases)
+    parts = re.split(r'<section id="release-\d+"', page)[1:]
+    return list(zip(audits, parts, strict=True))
+
+
+def test_the_words_of_the_page_are_the_audits(everything):
+    for audit, part in everything:
+        assert text_of(part, "headline") == [audit.headline]
+        assert text_of(part, "badge verdict-words") == [audit.verdict.words]
+        assert text_of(part, "account-lines") == audit.account
+        assert text_of(part, "trust-lines") == audit.trust
+        assert text_of(part, "next-lines") == audit.next_steps
+        assert text_of(part, "badge setting-words") == [audit.told.verdict.words]
+
+
+def test_the_first_screen_answers_five_questions(everything):
+    """Who, how much received, how exposed, shown or not, how sure: from headline and picture."""
+    for audit, part in everything:
+        first = part.partition('<figure class="exposures"')[0].partition('<div class="told"')[0]
+        marks = re.findall(r'<g role="img" tabindex="0"><title>(.*?)</title>', first)
+        rows = [html.unescape(mark) for mark in marks]
+        n = len(audit.subject.groups)
+        assert len(rows) == 2 * n
+        for name, received, exposed in zip(audit.subject.groups, rows[:n], rows[n:], strict=True):
+            group = audit.told.groups[name]
+            assert received.startswith(f"{name}: {round(100 * group.benefit.mean)} of 100")
+            number = audit.proxy.scale.hundredths
+            if group.resolved:
+                low, high = (number(end).replace("-", "−") for end in group.cost.interval)
+                assert exposed == f"{name}: {number(group.cost.value)} ({low} to {high})"
+            else:
+                assert exposed == f"{name}: not shown; at most " + number(
+                    group.cost.upper_limit_together
+                )
+        assert f">{audit.verdict.words}</span>" in first
+        assert all(html.escape(name) in first for name in audit.worse_off)
+        assert "95 % interval, for people like these" in first
+
+
+def test_words_that_only_the_writers_understand_are_not_there(everything, page):
+    for text in [page, *(part for _, part in everything)]:
+        shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+        for words in ("luck of the split", "what is at hand", "stands beside it", "split luck"):
+            assert words not in shown
 
 
 def test_every_disparity_stands_beside_its_label(page):
@@ -104,7 +192,8 @@ def test_every_disparity_stands_beside_its_label(page):
         assert 'class="badge' in row
         assert "[" in row
     for title in (
-        "As published, and resolved",
+        "The paper&#x27;s table",
+        "The paper&#x27;s disparity by floor",
         "Disparity at every floor",
         "Is there a disparity?",
     ):
@@ -114,14 +203,40 @@ def test_every_disparity_stands_beside_its_label(page):
         assert all('class="badge' in row for row in rows), title
 
 
+def test_as_published_is_the_gap_whatever_the_cost(release):
+    audit = pcer.audit(release, QUICK, cost="attack_advantage")
+    page = to_report([audit], [release])
+    table = page.partition(">The paper&#x27;s table")[2].partition("</table>")[0]
+    found = audit.published[0].budgets[-1].pairs[0].pcer_disparity
+    assert signed(found.mean) in table
+    assert found.mean != pytest.approx(audit.budgets[-1].pairs[0].pcer_disparity.mean)
+
+
+def test_terms_point_to_the_glossary(page):
+    used = set(re.findall(r'<dfn tabindex="0" aria-describedby="([^"]+)"', page))
+    assert len(used) >= 5
+    for term in used:
+        assert page.count(f'<dd id="{term}">') == 1
+
+
 def test_same_input_same_bytes(page, release):
     assert render(pcer.release.parse_release(json.loads(release.to_json()), file="x")) == page
 
 
-def test_size_of_six_budgets_fifty_seeds_two_groups():
-    release = mixed_release(n_seeds=50)
+def test_size_of_the_largest_release_of_the_study():
+    """Six budgets, fifty seeds, ten costs."""
+    path = max((ROOT / "studies" / "paper").glob("*.release.json"), key=lambda p: p.stat().st_size)
+    release = pcer.read_release(path)
     assert len(release.runs) == 300
     assert len(render(release).encode()) <= MAX_PAGE_BYTES
+
+
+def test_size_of_36_settings_in_one_release():
+    names = [f"model {k}" for k in range(6)]
+    release = with_models(with_attacks(mixed_release(n_seeds=2)), names)
+    page = render(release)
+    assert page.count("<option") == 36 + 3
+    assert len(page.encode()) <= MAX_PAGE_BYTES
 
 
 def test_nothing_is_fetched(page):
@@ -181,6 +296,7 @@ def test_html_table():
 
 def test_many_releases_have_a_matrix_that_links_to_each():
     page = render(mixed_release(n_seeds=2), many_groups(["a", "b", "c"], dataset="Other data"))
+    assert page.index('class="matrix"') < page.index('<section id="release-1"')
     matrix = page.partition('<table class="matrix">')[2].partition("</table>")[0]
     links = re.findall(r'<a class="badge (\w+)" href="#(release-\d)">([a-z ]+)</a>', matrix)
     assert len(links) == (1 + 6) + (1 + 2)
@@ -209,16 +325,16 @@ def test_a_report_verifies_alone(page, release, tmp_path):
     path.write_bytes(page.encode())
     assert verify_report(path) is None
     assert verify_report(path, [release]) is None
-    assert read_payload(page, file="x") == (QUICK, [release])
+    assert read_payload(page, file="x") == (QUICK, [release], [])
     with pytest.raises(InputError, match="does not carry the release"):
         verify_report(path, [mixed_release(n_seeds=3)])
 
 
 def test_a_page_of_an_earlier_version_is_sent_to_it(page, tmp_path):
     """Pages could link to the paper's study once, and carried the link."""
-    old = '"version":1,"study":"../studies/paper/README.md","plan"'
+    old = '"version":3,"study":"../studies/paper/README.md","plan"'
     path = tmp_path / "report.html"
-    path.write_bytes(edited(page, '"version":1,"plan"', old, after='id="pcer-report"').encode())
+    path.write_bytes(edited(page, '"version":3,"plan"', old, after='id="pcer-report"').encode())
     with pytest.raises(InputError, match=r"holds 'study'.*the version that wrote it"):
         verify_report(path)
     sentence = "<p>How the paper's own study comes out, is in studies/paper.</p>"
@@ -244,12 +360,16 @@ def _first_number(page: str, after: str) -> tuple[str, str]:
         '<tr><th scope="row">0.1</th>',
         '<data value="',
         '"datasets":{"runs":',
-        '"charts":{"disparity":',
+        '"charts":{"outcomes":',
         '"plan":{"floors":',
         '"resamples":',
-        '"runs":[{"epsilon":',
-        '"exposure":{"attack_advantage":{"value":',
+        '"pooled_exposure":',
+        '"story":{"columns":',
         '<h2 id="provenance">',
+        '<h1 id="release-1-title"',
+        '<figure class="hero"',
+        '<figure class="exposures"',
+        '<dl class="card">',
         "<script>/* Vega",
     ],
 )
@@ -264,9 +384,11 @@ def test_every_edited_number_is_found(page, tmp_path, after):
 
 
 def test_an_edited_count_that_contradicts_another_is_refused(page, tmp_path):
-    old, new = _first_number(page, '"train":{"tp":')
+    row = re.search(r'"pcer:rows":\[\[0,0.1,0,"[^"]*",', page)
+    assert row is not None
+    old, new = _first_number(page, row[0])
     path = tmp_path / "report.html"
-    path.write_bytes(edited(page, old, new, after='"train":{"tp":').encode())
+    path.write_bytes(edited(page, old, new, after=row[0]).encode())
     with pytest.raises(InputError, match="other sizes or labels"):
         verify_report(path)
 
@@ -274,6 +396,8 @@ def test_an_edited_count_that_contradicts_another_is_refused(page, tmp_path):
 def test_edited_words_and_marks_are_found(page, tmp_path):
     path = tmp_path / "report.html"
     path.write_bytes(edited(page, "disparity shown", "all is well").encode())
+    assert verify_report(path) is not None
+    path.write_bytes(edited(page, "<title>", "<title>All is well: ").encode())
     assert verify_report(path).place == "the head of the page"
     path.write_bytes(b"\xef\xbb\xbf" + page.encode())
     assert "byte order mark" in str(verify_report(path))
@@ -285,8 +409,10 @@ def test_edited_words_and_marks_are_found(page, tmp_path):
     ("old", "new", "message"),
     [
         ('id="pcer-report"', 'id="other"', "not a report of pcer"),
-        ('"format":"pcer-report","version":1', '"format":"pcer-report","version":2', "upgrade"),
+        ('"format":"pcer-report","version":3', '"format":"pcer-report","version":4', "upgrade"),
         ('"releases":[{', '"releases":[{"x":1,', "not a field of this format"),
+        ('"pcer:rows":[[0,', '"pcer:rows":[[0,0,0,0,', "is damaged"),
+        ('"pcer:rows":[[0,', '"pcer:rows":[[77,', "is damaged"),
         ('"floor":0.001,"conf', '"floor":-1,"conf', "plan: field floor"),
         (f'content="pcer {pcer.__version__}"', 'content="pcer 0.0.1"', "was not written by"),
     ],
@@ -297,32 +423,3 @@ def test_a_page_that_cannot_be_checked(page, tmp_path, old, new, message):
     with pytest.raises(InputError, match=message) as error:
         verify_report(path)
     assert "report.html" in str(error.value)
-
-
-def test_the_three_questions():
-    loud = pcer.audit(mixed_release(), QUICK)
-    assert verdict_sentence(loud) == "A disparity is shown at ε = 5, ε = 10 and no-DP."
-    assert [answer.short for answer in answers(loud)] == [
-        "Yes, a disparity is shown",
-        "women",
-        "Beyond split luck, yes",
-    ]
-    harm = pcer.audit(mixed_release(outcome="harm"), QUICK)
-    whom = answers(harm)[1]
-    assert "a lower ratio alone is no disadvantage" in whom.long
-
-
-def test_not_resolved_and_insufficient_say_that_they_cannot_tell():
-    root = Path(__file__).parents[1] / "releases"
-    for name in ("counts", "rates"):
-        audit = pcer.audit(pcer.read_release(root / f"{name}.release.json"), QUICK)
-        first, second, third = answers(audit)
-        assert first.short.startswith("It cannot be told")
-        assert second.short == "No group can be named"
-        assert third.short == "No number here is evidence of a disparity"
-
-
-def test_sample_releases_can_be_rendered():
-    for path in sorted((Path(__file__).parents[1] / "releases").glob("*.release.json")):
-        if path.name.split(".")[0] in ("counts", "rates", "by-hand"):
-            assert render(pcer.read_release(path)).endswith("</html>\n")

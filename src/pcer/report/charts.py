@@ -7,34 +7,37 @@ file they are the light ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Audit
+from pcer.auditing import Audit, PairResult, number_range
+from pcer.report.exposures import spread_claim
 from pcer.report.marks import (
+    CELL,
     Spec,
     budget_axis,
+    cell_width,
     facets,
     finish,
-    group_colour,
+    group_marks,
     group_names,
+    hundredths,
     legend,
-    line_colour,
-    pair_names,
+    pair_colour,
     pair_style,
-    resolved_shape,
     series,
     sign_shape,
     source,
+    tip,
+    told,
 )
 from pcer.report.rows import (
     OUTCOME_MEASURES,
     Datum,
     audit_floors,
-    budget_labels,
     pair_name,
-    shown_groups,
     shown_pairs,
     status,
     with_status,
@@ -43,18 +46,13 @@ from pcer.report.rows import (
 if TYPE_CHECKING:
     import altair as alt
 
+HOLLOW = "Hollow: not to be read as a disparity."
+HOLLOW_COST = "Hollow: exposure not shown."
+DISPARITY_TOLD = "datum.pair + ', ' + datum.budget + ': ' + format(datum.mean, '+.3~g')"
+FLOOR_TOLD = "datum.pair + ', floor ' + datum.floor + ': ' + format(datum.mean, '+.3~g')"
+
 JITTER = "(datum.seed * 0.6180339887 % 1 + 1) % 1"
 """Spreads the dots of one budget over its width, the same way every time."""
-
-ESTIMATES = (
-    "cost_mean",
-    "cost_low",
-    "cost_high",
-    "benefit_mean",
-    "benefit_low",
-    "benefit_high",
-)
-
 
 Rows = Mapping[str, list[Datum]]
 """What charts draw, by name; see ``rows.datasets``."""
@@ -62,26 +60,34 @@ Rows = Mapping[str, list[Datum]]
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its words. ``spec`` draws rows that are not in it: add ``datasets``."""
+    """A chart with its words. ``spec`` draws rows that are not in it: add ``datasets``.
+
+    Attributes:
+        name: in files and in the page.
+        title: a claim.
+        caption: how to read it.
+        spec: what Vega-Lite draws.
+        rows: name of the rows that hold its numbers.
+    """
 
     name: str
     title: str
     caption: str
     spec: Spec
+    rows: str = "groups"
 
 
 def disparity_chart(audit: Audit, rows: Rows) -> Chart:
     """Disparity with its interval against the budget; the left half of the paper's Figure 1."""
     import altair as alt
 
-    x = budget_axis(audit)
+    x = budget_axis(audit, with_status=True)
     y = alt.Y("mean:Q", title="PCER disparity")
     runs = _disparities(audit)
     at_floor = source("pairs").transform_filter("abs(datum.floor / floor - 1) < 1e-9")
     style = pair_style(audit)
     place = {key: value for key, value in style.items() if key == "xOffset"}
     layers = [
-        *_shading(audit),
         at_floor.transform_filter("isValid(datum.null_low)")
         .mark_bar(style="band")
         .encode(x=x, **place, y=alt.Y("null_low:Q"), y2="null_high:Q"),
@@ -91,19 +97,23 @@ def disparity_chart(audit: Audit, rows: Rows) -> Chart:
         .encode(x=x, y=alt.Y("value:Q"), **(style or {"xOffset": alt.XOffset("jitter:Q")})),
         at_floor.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q", **style),
         runs.transform_aggregate(mean="mean(value)", groupby=["budget", "pair"])
+        .transform_lookup("budget", from_=_statuses())
+        .transform_calculate(told=DISPARITY_TOLD)
         .mark_point(style="mean")
-        .encode(x=x, y=y, **style),
+        .encode(x=x, y=y, tooltip=tip("PCER disparity"), fillOpacity=_hollow(), **style),
     ]
+    readable = sum(not status(budget) for budget in audit.budgets)
     return Chart(
         "disparity",
-        "Disparity against budget",
+        f"A disparity can be read in {readable} of {len(audit.budgets)} settings",
         f"{_pairs_told(audit)} Large points: mean over seeds at the chosen floor; lines: interval; "
-        f"small dots: single seeds. {_shaded_told(audit)}",
+        f"small dots: single seeds. {_hollow_told(audit)}",
         finish(
             alt.layer(*layers).resolve_scale(xOffset="independent"),
             audit,
             _told(audit, "PCER disparity with interval"),
         ),
+        "pairs",
     )
 
 
@@ -114,30 +124,35 @@ def outcome_chart(audit: Audit, rows: Rows) -> Chart:
     x = budget_axis(audit)
     colour = alt.Color("measure:N", title=None, scale=series(OUTCOME_MEASURES), legend=legend())
     offset = alt.XOffset("measure:N")
-    shape = alt.Shape("measure:N", title=None, legend=None)
+    shapes = alt.Scale(domain=list(OUTCOME_MEASURES), range=["circle", "square"])
+    shape = alt.Shape("measure:N", title=None, scale=shapes, legend=legend())
     base = source("outcomes").transform_filter("isValid(datum.mean)")
     layers = [
         base.mark_rule(style="interval").encode(
             x=x,
             xOffset=offset,
-            y=alt.Y("low:Q", title="gap in outcomes"),
+            y=alt.Y("low:Q", title="difference of outcomes, people in 100", axis=hundredths()),
             y2="high:Q",
             color=colour,
         ),
-        base.mark_point(style="mean").encode(
+        base.transform_calculate(told=told("measure"))
+        .mark_point(style="mean")
+        .encode(
             x=x,
             xOffset=offset,
             y=alt.Y("mean:Q", scale=alt.Scale(zero=True)),
             color=colour,
             shape=shape,
+            tooltip=tip("outcome gap"),
         ),
     ]
     return Chart(
         "outcomes",
-        "Outcome gaps against budget",
-        "The same budgets by what outcome-only audits look at: the demographic parity gap and the "
+        _outcome_claim(audit),
+        "The same settings by what outcome-only audits look at: the demographic parity gap and the "
         "equalized odds gap, mean over seeds with interval. No privacy cost is in them.",
         finish(alt.layer(*layers), audit, _told(audit, "Demographic parity and odds gap")),
+        "outcomes",
     )
 
 
@@ -146,36 +161,38 @@ def gap_chart(audit: Audit, rows: Rows) -> Chart:
     import altair as alt
 
     x, offset = budget_axis(audit), alt.XOffset("group:N", sort=group_names(audit))
-    colour = group_colour(audit)
+    marks = group_marks(audit)
+    title = "more right in training, people in 100"
     base = source("groups")
     layers = [
         base.transform_filter("isValid(datum.null_low)")
         .mark_bar(style="band")
         .encode(
-            x=x, xOffset=offset, y=alt.Y("null_low:Q", title="overfitting gap"), y2="null_high:Q"
+            x=x,
+            xOffset=offset,
+            y=alt.Y("null_low:Q", title=title, axis=hundredths()),
+            y2="null_high:Q",
         ),
         base.mark_tick(style="noise").encode(x=x, xOffset=offset, y=alt.Y("noise:Q")),
         base.mark_rule(style="interval").encode(
-            x=x, xOffset=offset, y=alt.Y("gap_low:Q"), y2="gap_high:Q", color=colour
+            x=x, xOffset=offset, y=alt.Y("gap_low:Q"), y2="gap_high:Q", color=marks["color"]
         ),
-        base.mark_point(style="mean").encode(
-            x=x, xOffset=offset, y=alt.Y("gap_mean:Q"), color=colour, shape=resolved_shape()
-        ),
+        base.transform_calculate(told=told("group", "gap_"))
+        .mark_point(style="point")
+        .encode(x=x, xOffset=offset, y=alt.Y("gap_mean:Q"), tooltip=tip("gap"), **marks),
     ]
-    title, grey = (
-        "Is there signal? Gap against noise level",
+    grey = (
         "Grey: where it would lie if nothing was memorised, with its mean as a tick. A point "
-        "inside its grey bar is no signal; a cross is a cost that is not resolved.",
+        "inside its grey bar is no sign of memory; a hollow point is a cost that is not resolved."
     )
     if not audit.proxy.is_from_counts:
-        cost = audit.proxy.label
-        title = "Overfitting gap of each group"
-        grey = f"The cost of this audit is another, the {cost}: a cross is one not resolved."
+        grey = f"The cost of this audit is another, the {audit.proxy.label}: hollow, not resolved."
     return Chart(
         "gaps",
-        title,
+        _resolved_claim(audit),
         f"Points: mean overfitting gap of each group with interval. {grey}",
         finish(alt.layer(*layers), audit, _told(audit, "Gap of each group and its null band")),
+        "groups",
     )
 
 
@@ -187,53 +204,61 @@ def cost_chart(audit: Audit, rows: Rows) -> Chart | None:
     import altair as alt
 
     x, offset = budget_axis(audit), alt.XOffset("group:N", sort=group_names(audit))
-    colour = group_colour(audit)
+    marks = {key: one for key, one in group_marks(audit).items() if key != "fillOpacity"}
+    y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=hundredths())
     layers = alt.layer(
         alt.Chart().mark_rule(style="zero").encode(y=alt.datum(0)),
         alt.Chart()
         .mark_rule(style="interval")
-        .encode(x=x, xOffset=offset, y=alt.Y("low:Q", title="cost"), y2="high:Q", color=colour),
+        .encode(x=x, xOffset=offset, y=y, y2="high:Q", color=marks["color"]),
         alt.Chart()
-        .mark_point(style="mean")
-        .encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), color=colour),
+        .transform_calculate(told=told("group"))
+        .mark_point(style="point")
+        .encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), tooltip=tip("cost"), **marks),
         data=alt.NamedData("proxies"),
     )
-    shown = facets(layers, "proxy", proxies)
+    shown = facets(layers, "proxy", proxies, cell_width(audit))
     if len(proxies) > 1:
         shown = shown.resolve_scale(y="independent")
+    telling = sum(one.n_resolved > 0 for one in audit.costs)
     return Chart(
         "costs",
-        "Cost estimates",
-        "What being in the training data changes, with the luck of the split taken off, and its "
-        f"{100 * audit.plan.confidence_level:g} % interval. An interval that reaches 0 or below "
-        "is compatible with no memorisation.",
+        f"{telling} of {len(audit.costs)} costs show memory of someone's record",
+        "What being in the training data changes, with what chance alone gives taken off, and its "
+        f"{100 * audit.plan.confidence_level:g} % interval, for people like these. An interval "
+        "that reaches 0 or below is compatible with no memory.",
         finish(shown, audit, _told(audit, "Cost estimates with intervals")),
+        "proxies",
     )
 
 
 def floor_chart(audit: Audit, rows: Rows) -> Chart:
-    """Size of the disparity against the floor on logarithmic axes, a line per budget."""
+    """Size of the disparity against the floor on logarithmic axes, a panel per setting."""
     import altair as alt
 
     floors = audit_floors(audit.plan)
-    ticks = alt.Axis(format="~g", values=floors)
-    scale = alt.Scale(type="log", domain=[min(floors) / 1.2, max(floors) * 1.2], nice=False)
+    ticks = alt.Axis(format="~g", values=floors, labelAngle=0)
+    scale = alt.Scale(type="log", domain=[min(floors) / 1.4, max(floors) * 1.4], nice=False)
     x = alt.X("floor:Q", title="floor", scale=scale, axis=ticks)
     powers = alt.Axis(format="~g", values=[10.0**power for power in range(-6, 7)])
-    y = alt.Y("size:Q", title="|PCER disparity|", scale=alt.Scale(type="log"), axis=powers)
-    colour = line_colour(audit)
+    y = alt.Y("size:Q", title="size of the disparity", scale=alt.Scale(type="log"), axis=powers)
+    colour = pair_colour(audit)
     known = alt.Chart().transform_filter("isValid(datum.size) && datum.size > 0")
     layers = alt.layer(
         alt.Chart()
         .transform_filter("datum.law > 0")
         .mark_line(style="law")
-        .encode(x=x, y=alt.Y("law:Q"), color=colour),
+        .encode(x=x, y=alt.Y("law:Q"), detail="pair:N"),
         alt.Chart()
         .transform_filter("isValid(datum.size_low) && datum.size_low > 0")
         .mark_rule(style="interval")
-        .encode(x=x, y=alt.Y("size_low:Q"), y2="size_high:Q", color=colour),
-        known.mark_line(style="path").encode(x=x, y=y, color=colour),
-        known.mark_point(style="mean").encode(x=x, y=y, color=colour, shape=sign_shape()),
+        .encode(x=x, y=alt.Y("size_low:Q"), y2="size_high:Q", **colour),
+        known.mark_line(style="path").encode(x=x, y=y, detail="pair:N", **colour),
+        known.transform_calculate(told=FLOOR_TOLD)
+        .mark_point(style="mean")
+        .encode(
+            x=x, y=y, shape=sign_shape(), fillOpacity=_hollow(), tooltip=tip("at floor"), **colour
+        ),
         alt.Chart()
         .transform_calculate(chosen="floor")
         .transform_aggregate(chosen="max(chosen)")
@@ -241,59 +266,118 @@ def floor_chart(audit: Audit, rows: Rows) -> Chart:
         .encode(x=alt.X("chosen:Q")),
         data=alt.NamedData("pairs"),
     )
-    shown = facets(layers, "pair", pair_names(audit))
+    shown = facets(layers, "line", [with_status(budget) for budget in audit.budgets])
     return Chart(
         "floors",
-        "Disparity against floor",
+        _floor_claim(audit),
         "How the mean disparity moves with the floor; the triangle points to its sign. Dashed: the "
         "rate difference divided by the floor, which is all that is left where every cost is below "
-        "the floor. No interval line: the interval holds 0, or there is none.",
+        f"the floor. No interval line: the interval holds 0, or there is none. {HOLLOW}",
         finish(shown, audit, _told(audit, "Size of the disparity against the floor")),
+        "pairs",
     )
 
 
-def balance_chart(audit: Audit, rows: Rows) -> Chart:
-    """Benefit against cost per group, with lines of equal ratio and a dot per seed."""
+def balance_chart(audit: Audit, rows: Rows) -> Chart | None:
+    """What each group receives against its exposure, from the smallest budget to the largest."""
+    known = [row for row in rows["groups"] if None not in (row["cost_mean"], row["benefit_mean"])]
+    if not known:
+        return None
     import altair as alt
 
-    x = alt.X("cost:Q", title="cost")
-    y = alt.Y("benefit:Q", title=audit.plan.benefit.replace("_", " "))
-    colour, fields = group_colour(audit), ["group", "panel", "resolved", *ESTIMATES]
-    means = alt.Chart().transform_aggregate(
-        [alt.AggregatedFieldDef(op="mean", field=name, **{"as": name}) for name in ESTIMATES],
-        groupby=["group", "resolved"],
+    close = alt.Scale(zero=False, padding=24)
+    title = audit.plan.benefit.replace("_", " ")
+    x = alt.X(
+        "cost_mean:Q",
+        title=f"exposure, hundredths ({audit.proxy.scale.unit})",
+        scale=close,
+        axis=hundredths(6),
     )
-    ratios = alt.Chart(alt.NamedData("ratios"))
+    y = alt.Y("benefit_mean:Q", title=f"{title}, of 100", scale=close, axis=hundredths(6))
+    marks = group_marks(audit)
+    base = alt.Chart().transform_filter("isValid(datum.cost_mean)")
+    texts = [
+        base.transform_filter(f"indexof({json.dumps(ids)}, datum.id) >= 0")
+        .transform_calculate(text="datum.group + ', ' + datum.epsilon")
+        .mark_text(style=style)
+        .encode(x=x, y=y, text="text:N")
+        for style, ids in _ends_of_ways(known).items()
+    ]
     layers = alt.layer(
-        ratios.mark_line(style="ratio").encode(x="x:Q", y="y:Q", detail="ratio:N"),
-        ratios.mark_text(style="ratio-label").encode(x="x:Q", y="y:Q", text="end:N"),
-        alt.Chart().mark_circle(style="seed").encode(x=x, y=y, color=colour),
-        means.mark_rule(style="interval").encode(
-            x=alt.X("cost_low:Q"), x2="cost_high:Q", y=alt.Y("benefit_mean:Q"), color=colour
+        base.mark_line(style="way").encode(x=x, y=y, color=marks["color"], order="order:O"),
+        base.mark_rule(style="interval").encode(
+            x=alt.X("cost_low:Q"), x2="cost_high:Q", y=y, color=marks["color"]
         ),
-        means.mark_rule(style="interval").encode(
-            x=alt.X("cost_mean:Q"), y=alt.Y("benefit_low:Q"), y2="benefit_high:Q", color=colour
+        base.mark_rule(style="interval").encode(
+            x=x, y=alt.Y("benefit_low:Q"), y2="benefit_high:Q", color=marks["color"]
         ),
-        means.mark_point(style="mean").encode(
-            x=alt.X("cost_mean:Q"), y="benefit_mean:Q", color=colour, shape=resolved_shape()
-        ),
-        data=alt.NamedData("runs"),
+        base.transform_calculate(told=told("group", "cost_"))
+        .mark_point(style="point")
+        .encode(x=x, y=y, tooltip=tip("exposure"), **marks),
+        *texts,
+        data=alt.NamedData("groups"),
     )
-    shown = facets(layers, "panel", [with_status(budget) for budget in audit.budgets])
-    shown = (
-        shown.transform_fold([f"c{g}" for g in shown_groups(audit)], as_=["key", "cost"])
-        .transform_calculate(benefit="datum['b' + substring(datum.key, 1)]")
-        .transform_calculate(id="datum.budget + '|' + datum.key")
-        .transform_lookup("id", from_=alt.LookupData(alt.NamedData("groups"), "id", fields))
-    )
+    models = [row["model"] for row in known]
     return Chart(
         "balance",
-        "Benefit against cost",
-        "Large points: benefit and cost estimate of each group with intervals; small dots: single "
-        "seeds. Groups on one grey line have the same ratio of benefit to cost (the number at its "
-        "end). A cross is a cost that is not resolved: its ratio means nothing.",
-        finish(shown, audit, _told(audit, "Benefit against cost of each group")),
+        spread_claim(audit),
+        "One point per group and setting, with intervals; a line joins the settings of a group in "
+        "the order of the budget. To the right: more exposed. Up: more positive predictions. "
+        f"{HOLLOW_COST}",
+        finish(
+            facets(layers, "model", models, 2 * CELL),
+            audit,
+            _told(audit, "Benefit against exposure of each group"),
+        ),
+        "groups",
     )
+
+
+def _ends_of_ways(rows: list[Datum]) -> dict[str, list[str]]:
+    """The first and the last setting of each group and model, by the style of their names."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        ways.setdefault((row["model"], row["group"]), []).append(row["id"])
+    first = [way[0] for way in ways.values() if len(way) > 1]
+    return {"first": first, "last": [way[-1] for way in ways.values()]}
+
+
+def _outcome_claim(audit: Audit) -> str:
+    gaps = [one.demographic_parity_gap.mean for one in audit.budgets]
+    known = sorted(round(100 * gap) for gap in gaps if gap is not None)
+    if not known:
+        return "Outcome gaps are not known"
+    return f"Positive predictions differ by {number_range(sorted({known[0], known[-1]}))} in 100"
+
+
+def _resolved_claim(audit: Audit) -> str:
+    groups = [group for one in audit.budgets for group in one.groups.values()]
+    found = sum(group.resolved for group in groups)
+    return f"Exposure is shown for {found} of {len(groups)} groups and settings"
+
+
+def _floor_claim(audit: Audit) -> str:
+    """In how many settings the choice of the floor decides who is ahead."""
+    turned = sum(any(_turns(pair) for pair in one.pairs) for one in audit.budgets)
+    return f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
+
+
+def _turns(pair: PairResult) -> bool:
+    means = [row.mean for row in pair.floors if row.mean]
+    return bool(means) and min(means) < 0 < max(means)
+
+
+def _statuses() -> alt.LookupData:
+    import altair as alt
+
+    return alt.LookupData(alt.NamedData("budgets"), "budget", ["status"])
+
+
+def _hollow() -> Any:
+    """Hollow where a disparity must not be read as one."""
+    import altair as alt
+
+    return alt.when("datum.status != ''").then(alt.value(0)).otherwise(alt.value(1))
 
 
 def _disparities(audit: Audit) -> alt.Chart:
@@ -314,18 +398,6 @@ def _disparities(audit: Audit) -> alt.Chart:
     )
 
 
-def _shading(audit: Audit) -> list[alt.Chart]:
-    """Budgets whose disparity must not be read without a label: a shade, and the label."""
-    import altair as alt
-
-    untrusted = source("budgets").transform_filter("datum.status != ''")
-    band = alt.X("budget:N", sort=budget_labels(audit), bandPosition=0.12)
-    return [
-        untrusted.mark_rect(style="shade").encode(x=budget_axis(audit)),
-        untrusted.mark_text(style="status").encode(x=band, y=alt.value(4), text="status:N"),
-    ]
-
-
 def _pairs_told(audit: Audit) -> str:
     first = pair_name(audit.budgets[0].pairs[0].groups)
     told = f"{first}: above 0 the first group has the higher ratio."
@@ -333,13 +405,12 @@ def _pairs_told(audit: Audit) -> str:
     return told + (f" {more} further pairs are in the tables." if more else "")
 
 
-def _shaded_told(audit: Audit) -> str:
-    labels = dict.fromkeys(status(budget) for budget in audit.budgets if status(budget))
-    if not labels:
+def _hollow_told(audit: Audit) -> str:
+    if not any(status(budget) for budget in audit.budgets):
         return ""
     return (
-        f"Shaded, not to be read as a disparity: {' or '.join(labels)}; the grey bar there is "
-        "where the mean would lie at the plan's floor if nothing was memorised."
+        f"{HOLLOW} The label below says why; the grey bar is where the mean would lie at the "
+        "plan's floor if nothing was memorised."
     )
 
 

@@ -21,15 +21,19 @@ from pcer.auditing import (
     BudgetResult,
     Plan,
     Verdict,
+    listed,
     parse_plan,
     signed,
 )
 from pcer.errors import InputError
 from pcer.files import parse_json, require_format
 from pcer.release import Release, parse_release
-from pcer.report.marks import CELL, PALETTE, config
-from pcer.report.page import Section, plan_table, provenance_table, section, with_isolated_names
+from pcer.report.glossary import GLOSSARY
+from pcer.report.marks import PALETTE, config
+from pcer.report.packing import pack, unpack
+from pcer.report.page import Section, plan_table, provenance_table, section
 from pcer.report.rows import audit_floors, budget_labels, shown_pairs, slider_floors
+from pcer.report.story import story_tree, with_isolated_names
 from pcer.report.table import Table, to_html
 from pcer.report.tables import headline
 
@@ -37,13 +41,10 @@ if TYPE_CHECKING:
     import jinja2
 
 FORMAT: Final = "pcer-report"
-VERSION: Final = 2
+VERSION: Final = 3
 GENERATOR = f"pcer {__version__}"
 PAYLOAD = {"format", "version", "plan", "releases", "family"}
 """What a page carries, by name."""
-MOST_DRAWN_AT_ONCE = 3
-"""Releases whose charts are all drawn after opening; with more, a chart is drawn when near."""
-
 LIMITS = (
     "The gap is a blunt proxy: attacks stronger than it can find more. A bound of attack advantage "
     "by the gap is claimed in the literature and does not hold in general.",
@@ -58,13 +59,26 @@ LIMITS = (
     "exists, and no ratio makes a model fair.",
 )
 METHOD = (
+    "Two questions, two errors. Is anything memorised about these records? An exact test: if "
+    "nothing was, which of a group's records were trained on is chance, given their label. Do the "
+    "groups differ? That is about people like these: split error, the luck of who is in the data, "
+    "and the error of what the groups receive are all counted.",
     "PCER is benefit divided by max(cost, floor), per group; the disparity is the first group's "
-    "minus the second's. The published numbers are means over seeds with bootstrap intervals.",
-    "Whether a cost is signal is tested against the luck of the split: if nothing was memorised, "
-    "which of a group's records were trained on is random given their label. A cost is resolved, "
-    "and a disparity shown, only beyond that luck, with Holm's correction over all budgets and "
-    "groups. A floor-dominated number only repeats the positive rates.",
+    "minus the second's. Where every cost is below the floor the ratio only repeats the positive "
+    "rates. Ratios are compared without a floor, by cross products.",
+    "Every p-value is adjusted by Holm's method over all settings and groups, or settings and "
+    "pairs, of the release; releases of the same records are judged together.",
 )
+QUESTIONS = (
+    ("Resolved, p of a cost", "these records", "Is anything memorised?"),
+    (
+        "Intervals, upper limits, differences, verdicts",
+        "people like these",
+        "How exposed is a group, and do groups differ?",
+    ),
+    ("As published: means over seeds", "these records, these seeds", "What the paper reports"),
+)
+"""Which numbers answer which question."""
 
 
 def to_report(
@@ -80,7 +94,8 @@ def to_report(
     if len({one.plan_sha256 for one in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
     pairs = zip(audits, releases, strict=True)
-    sections = [section(one, release, k) for k, (one, release) in enumerate(pairs, start=1)]
+    others = family if len(audits) == 1 else None
+    sections = [section(one, release, k, others) for k, (one, release) in enumerate(pairs, start=1)]
     plan = audits[0].plan
     floors = slider_floors(plan)
     bundle, script = _bundle(), _resource("report.js")
@@ -100,13 +115,15 @@ def to_report(
         provenance=provenance_table(audits, releases),
         limits=LIMITS,
         method=METHOD,
+        questions=QUESTIONS,
+        glossary=GLOSSARY,
         generator=GENERATOR,
         palette=PALETTE,
         css=_safe(_resource("report.css")),
         script=_safe(script),
         bundle=_safe(bundle),
         script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
-        settings=_safe(script_json(_settings(plan, floors, len(sections)))),
+        settings=_safe(script_json(_settings(plan, floors))),
         payload=_safe(script_json(_payload(plan, releases, family))),
     )
 
@@ -132,12 +149,19 @@ def read_payload(text: str, *, file: str) -> Payload:
             "the page with the version that wrote it, or write it again."
         )
     plan = parse_plan(data.get("plan"), file=f"{file}: plan")
-    found, family = data.get("releases"), data.get("family")
+    found, family = (_unpacked(data.get(key), file) for key in ("releases", "family"))
     if not isinstance(found, list) or not found or not isinstance(family, list):
         raise InputError(f"{file}: pcer-report must hold lists of releases; write it again.")
     return Payload(
         plan, _releases(found, f"{file}: releases"), _releases(family, f"{file}: family")
     )
+
+
+def _unpacked(found: Any, file: str) -> Any:
+    try:
+        return unpack(found)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InputError(f"{file}: a release in it is damaged; write the page again.") from None
 
 
 def _releases(found: list[Any], place: str) -> list[Release]:
@@ -161,27 +185,31 @@ def _payload(plan: Plan, releases: Sequence[Release], family: Sequence[Release])
         "format": FORMAT,
         "version": VERSION,
         "plan": plan.model_dump(),
-        "releases": [release.to_tree() for release in releases],
-        "family": [release.to_tree() for release in family],
+        "releases": [pack(release.to_tree()) for release in releases],
+        "family": [pack(release.to_tree()) for release in family],
     }
 
 
-def _settings(plan: Plan, floors: list[float], n_sections: int) -> dict[str, Any]:
+def _settings(plan: Plan, floors: list[float]) -> dict[str, Any]:
     return {
         "look": config(),
         "floors": floors,
         "start": floors.index(plan.floor),
         "audited": audit_floors(plan),
-        "cell": CELL,
-        "eager": n_sections <= MOST_DRAWN_AT_ONCE,
     }
 
 
 def _drawing(part: Section) -> str:
     """A section's rows and chart specifications, for the page's script."""
-    specs = {chart.name: chart.spec for chart in part.charts}
-    pairs = shown_pairs(part.audit)
-    return _safe(script_json({"datasets": part.rows, "pairs": pairs, "charts": specs}))
+    drawn = [*part.appendix.charts, *part.appendix.floor_charts]
+    tree = {
+        "datasets": part.rows,
+        "pairs": shown_pairs(part.audit),
+        "charts": {chart.name: chart.spec for chart in drawn},
+        "rows": {chart.name: chart.rows for chart in drawn},
+        "story": story_tree(part.screens),
+    }
+    return _safe(script_json(tree))
 
 
 def _environment() -> jinja2.Environment:
@@ -200,6 +228,7 @@ def _environment() -> jinja2.Environment:
         "isolate": with_isolated_names,
         "signed": signed,
         "drawing": _drawing,
+        "html": _safe,
     }
     return environment
 
@@ -243,8 +272,8 @@ def _overall(audits: Sequence[Audit]) -> str:
     """How many releases have each verdict, strongest first."""
     verdicts: list[Verdict] = [one.verdict for one in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    told = "; ".join(f"{verdict.words}: {count}" for verdict, count in counts if count)
-    return f"Of {len(audits)} releases, {told}."
+    told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
+    return f"Of {len(audits)} releases: {told}."
 
 
 def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
@@ -260,6 +289,7 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
                 "dataset": one.subject.dataset,
                 "attribute": one.subject.attribute,
                 "verdict": one.verdict,
+                "worse_off": ", ".join(one.worse_off),
                 "cells": [found.get(setting) for setting in settings],
             }
         )

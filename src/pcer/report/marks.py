@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from pcer.report.rows import (
     pair_name,
     shown_groups,
     shown_pairs,
-    with_status,
+    status,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ PALETTE = {
 N_SERIES = 6
 CELL = 210
 HEIGHT = 230
+LONGEST_LABEL, MOST_LABELS = 150, 24
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
+"""Of groups in their order, so that no chart needs colour."""
+ENDS = ("mean", "low", "high")
+HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 SMALL = 11
 
@@ -49,25 +55,62 @@ def source(name: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name))
 
 
-def budget_axis(audit: Audit) -> alt.X:
-    """Budgets in ascending order, no-DP last."""
+def budget_axis(audit: Audit, *, with_status: bool = False) -> alt.X:
+    """Budgets in ascending order, no-DP last; below each the label that it needs, if asked."""
     import altair as alt
 
-    axis = alt.Axis(labelAngle=0, labelOverlap=False)
-    return alt.X("budget:N", title="privacy budget ε", sort=budget_labels(audit), axis=axis)
+    labels = budget_labels(audit)
+    many = any(one.model is not None for one in audit.budgets)
+    words = {name: status(one).split() for name, one in zip(labels, audit.budgets, strict=True)}
+    crowded = len(labels) > MOST_LABELS
+    axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)
+    if with_status:
+        axis.labelExpr = f"{json.dumps(_labelled(words))}[datum.label]"
+    title = "model and privacy budget ε" if many else "privacy budget ε"
+    return alt.X("budget:N", title=title, sort=labels, axis=axis)
+
+
+def _labelled(words: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: [name, *more] for name, more in words.items()}
+
+
+def hundredths(n_ticks: int = 5) -> alt.Axis:
+    """An axis that counts people in 100."""
+    import altair as alt
+
+    return alt.Axis(labelExpr=HUNDREDTHS, tickCount=n_ticks)
+
+
+def told(name: str, prefix: str = "") -> str:
+    """An expression that says a mark in words: whose, where, how many hundredths, the interval."""
+    mean, low, high = (f"format(100 * datum.{prefix}{end}, '.2~f')" for end in ENDS)
+    interval = f"isValid(datum.{prefix}low) ? ' (' + {low} + ' to ' + {high} + ')' : ''"
+    return f"datum.{name} + ', ' + datum.budget + ': ' + {mean} + ({interval}) + ' hundredths'"
+
+
+def tip(title: str) -> alt.Tooltip:
+    """What a mark says when it is pointed at."""
+    import altair as alt
+
+    return alt.Tooltip("told:N", title=title)
 
 
 def facets(
-    layers: alt.LayerChart | alt.FacetChart, field: str, names: Sequence[str]
+    layers: alt.LayerChart | alt.FacetChart, field: str, names: Sequence[str], width: int = CELL
 ) -> alt.LayerChart | alt.FacetChart:
     """One panel that fills its place, or one per name."""
     import altair as alt
 
     if len(set(names)) < 2:
         return layers
-    cells = layers.properties(width=CELL, height=CELL)
+    cells = layers.properties(width=width, height=CELL)
     facet = alt.Facet(f"{field}:N", title=None, sort=list(dict.fromkeys(names)))
     return cells.facet(facet=facet, columns=3)
+
+
+def cell_width(audit: Audit) -> int:
+    """Of a panel that has every setting side by side."""
+    return CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
 
 
 def finish(chart: alt.LayerChart | alt.FacetChart, audit: Audit, description: str) -> Spec:
@@ -117,14 +160,6 @@ def group_colour(audit: Audit) -> alt.Color:
     return alt.Color("group:N", title=None, scale=series(group_names(audit)), legend=legend())
 
 
-def line_colour(audit: Audit) -> alt.Color:
-    """Colour by budget, its label beside it."""
-    import altair as alt
-
-    lines = [with_status(budget) for budget in audit.budgets]
-    return alt.Color("line:N", title=None, scale=series(lines), legend=legend())
-
-
 def pair_style(audit: Audit) -> dict[str, Any]:
     """Colour and place of a pair where there are several; one pair needs neither."""
     import altair as alt
@@ -136,12 +171,25 @@ def pair_style(audit: Audit) -> dict[str, Any]:
     return {"color": colour, "xOffset": alt.XOffset("pair:N", sort=names)}
 
 
-def resolved_shape() -> alt.Shape:
-    """A circle for a resolved cost, a cross for one that is not."""
+def pair_colour(audit: Audit) -> dict[str, Any]:
+    """Colour of a pair where there are several."""
+    return {key: one for key, one in pair_style(audit).items() if key == "color"}
+
+
+def group_marks(audit: Audit) -> dict[str, Any]:
+    """Shape and colour of a group; filled only where its cost is resolved."""
     import altair as alt
 
-    scale = alt.Scale(domain=["resolved", "not resolved"], range=["circle", "cross"])
-    return alt.Shape("resolved:N", title=None, scale=scale, legend=legend())
+    names = group_names(audit)
+    scale = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+    return {
+        "color": group_colour(audit),
+        "stroke": alt.Stroke("group:N", title=None, scale=series(names), legend=legend()),
+        "shape": alt.Shape("group:N", title=None, scale=scale, legend=legend()),
+        "fillOpacity": alt.when("datum.resolved == 'not resolved'")
+        .then(alt.value(0))
+        .otherwise(alt.value(1)),
+    }
 
 
 def sign_shape() -> alt.Shape:
@@ -178,13 +226,6 @@ def config() -> Spec:
         "header": {**text, "labelFontWeight": "bold", "labelLimit": CELL},
         "style": {
             "shade": {"color": "var(--shade)"},
-            "status": {
-                "color": muted,
-                "fontSize": 10,
-                "angle": 270,
-                "align": "right",
-                "baseline": "middle",
-            },
             "band": {"color": "var(--band)", "opacity": 0.75},
             "zero": {"color": muted, "strokeWidth": 1},
             "noise": {"color": ink, "thickness": 1.5},
@@ -198,10 +239,12 @@ def config() -> Spec:
                 "filled": True,
                 "opacity": 1,
             },
-            "law": {"strokeDash": [4, 3], "strokeWidth": 1, "opacity": 0.7},
-            "path": {"strokeWidth": 1.5},
+            "point": {"color": ink, "strokeWidth": 1.8, "size": 65, "filled": True, "opacity": 1},
+            "law": {"color": muted, "strokeDash": [4, 3], "strokeWidth": 1.2},
+            "path": {"color": ink, "strokeWidth": 1.5},
             "chosen": {"color": muted, "strokeDash": [2, 2]},
-            "ratio": {"color": "var(--band)", "strokeWidth": 1},
-            "ratio-label": {"color": muted, "fontSize": 9, "dy": -5},
+            "way": {"strokeWidth": 1.2, "opacity": 0.55},
+            "first": {"color": ink, "fontSize": SMALL, "dx": 8, "dy": -9, "align": "left"},
+            "last": {"color": ink, "fontSize": SMALL, "dx": -9, "dy": -10, "align": "right"},
         },
     }

@@ -10,28 +10,23 @@ from pcer.auditing import (
     NOTHING,
     Audit,
     BudgetResult,
-    Summary,
     bounds,
     decimals,
-    plus_minus,
     rate_bounds,
-    rate_plus_minus,
     short_setting,
 )
 from pcer.auditing import p_value as printed_p
 from pcer.release import Release, carried_costs, panels
 from pcer.report import tables as summary
-from pcer.report.answers import Answer, answers
+from pcer.report.card import Fact, card
 from pcer.report.charts import Chart, charts
-from pcer.report.rows import (
-    Datum,
-    budget_labels,
-    chart_data,
-    isolated,
-    pair_name,
-    shown_pairs,
-)
+from pcer.report.published import published_tables, verdict_header
+from pcer.report.rows import Datum, budget_labels, chart_data, pair_name, shown_pairs
+from pcer.report.story import Screen, screens
 from pcer.report.table import Table
+
+FLOOR_CHARTS = ("disparity", "floors")
+"""Charts that follow the floor; they stand in its section."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,95 +44,83 @@ class LiveRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Appendix:
+    """What a specialist looks up, folded."""
+
+    facts: list[str]
+    advice: list[str]
+    signal: list[Table]
+    costs: list[Table]
+    charts: list[Chart]
+    floor_charts: list[Chart]
+    live: list[LiveRow]
+    floors: Table
+    published: list[Table]
+    comparison: list[Table]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """One release in the page."""
+    """One release in the page: two screens, and a folded appendix."""
 
     id: str
     audit: Audit
     title: str
-    verdict: str
-    advice: list[str]
-    answers: list[Answer]
-    facts: list[str]
-    budgets: Table
-    signal: list[Table]
-    charts: list[Chart]
+    screens: list[Screen]
+    card: list[Fact]
+    appendix: Appendix
     rows: dict[str, list[Datum]]
-    live: list[LiveRow]
-    floors: list[Table]
-    comparison: list[Table]
-    double: Table
-    proxies: Table | None
-    agreement: Table | None
+
+    @property
+    def screen(self) -> Screen:
+        """Of the audit's own cost."""
+        return self.screens[0]
 
 
-def section(audit: Audit, release: Release, number: int) -> Section:
-    """Describe one release."""
+def section(
+    audit: Audit, release: Release, number: int, family: Sequence[Release] | None
+) -> Section:
+    """Describe one release; with a family, by every cost that it carries."""
     rows = chart_data(audit, release)
     return Section(
         id=f"release-{number}",
         audit=audit,
         title=summary.subject_name(audit),
-        verdict=audit.headline,
-        advice=summary.advice(audit),
-        answers=answers(audit),
-        facts=summary.facts(audit),
-        budgets=budget_table(audit),
-        signal=[summary.resolution_table(audit), _with_verdicts(summary.pairs_table(audit), audit)],
-        charts=charts(audit, rows),
+        screens=screens(audit, release, family),
+        card=card(audit, release),
+        appendix=_appendix(audit, release, rows),
         rows=rows,
-        live=live_rows(audit, rows),
-        floors=[
-            replace(
-                _with_verdicts(summary.floors_table(audit), audit),
-                title="Disparity at every floor of the grid",
-            ),
-            *summary.algorithm_tables(audit),
+    )
+
+
+def _appendix(audit: Audit, release: Release, rows: dict[str, list[Datum]]) -> Appendix:
+    drawn = charts(audit, rows)
+    return Appendix(
+        facts=summary.facts(audit),
+        advice=summary.advice(audit),
+        signal=[
+            summary.resolution_table(audit),
+            _with_verdicts(summary.pairs_table(audit), audit),
+            double_table(audit),
         ],
+        costs=_cost_tables(audit, release, rows),
+        charts=[chart for chart in drawn if chart.name not in FLOOR_CHARTS],
+        floor_charts=[chart for chart in drawn if chart.name in FLOOR_CHARTS],
+        live=live_rows(audit, rows),
+        floors=replace(
+            _with_verdicts(summary.floors_table(audit), audit),
+            title="Disparity at every floor of the grid",
+        ),
+        published=[*published_tables(audit), *summary.algorithm_tables(audit)],
         comparison=[*summary.rankings_tables(audit), *summary.norms_tables(audit)],
-        double=double_table(audit),
-        proxies=proxies_table(audit, rows) if carried_costs(panels(release)) else None,
-        agreement=summary.agreement_table(audit.agreement) if audit.agreement else None,
     )
 
 
-def budget_table(audit: Audit) -> Table:
-    """The paper's columns with an interval under every number, resolution and verdict."""
-    names = audit.subject.groups[: summary.MOST_GAP_COLUMNS]
-    if len(audit.subject.groups) > len(names):
-        names = []
-    several = len(audit.subject.groups) > 2
-    rows = [
-        (
-            short_setting(budget.model, budget.epsilon),
-            *([pair_name(pair.groups)] if several else []),
-            budget.verdict.words,
-            _rate(budget.accuracy, 3),
-            _rate(budget.demographic_parity_gap, 3),
-            _rate(budget.equalized_odds_gap, 3),
-            *(_rate(budget.groups[name].overfitting_gap, 4) for name in names),
-            f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
-            _resolved(budget),
-        )
-        for budget, pair in summary.budget_pairs(audit)
-    ]
-    columns = (
-        "ε",
-        *(["groups"] if several else []),
-        _verdict_header(audit),
-        "accuracy",
-        "DP gap",
-        "EO gap",
-        *(f"gap\n{name}" for name in names),
-        "PCER\ndisparity",
-        "groups\nresolved",
-    )
-    note = (
-        f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
-        f"interval of the mean; floor {audit.plan.floor:g}. DP gap: demographic parity; EO gap: "
-        "equalized odds. Read a disparity only with its verdict."
-    )
-    return Table("As published, and resolved", columns, tuple(rows), 2 + several, note)
+def _cost_tables(audit: Audit, release: Release, rows: dict[str, list[Datum]]) -> list[Table]:
+    """What the other carried costs say, where there are any."""
+    found = [summary.costs_table(audit)] if len(audit.costs) > 1 else []
+    found += [proxies_table(audit, rows)] if carried_costs(panels(release)) else []
+    return [*found, *([summary.agreement_table(audit.agreement)] if audit.agreement else [])]
 
 
 def live_rows(audit: Audit, rows: dict[str, list[Datum]]) -> list[LiveRow]:
@@ -236,31 +219,13 @@ def provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Ta
     return Table("Releases", columns, tuple(rows), 6)
 
 
-def with_isolated_names(text: str, audit: Audit) -> str:
-    """Keep names that run from right to left from turning the sentence around them."""
-    subject = audit.subject
-    for name in sorted({*subject.groups, subject.dataset, subject.attribute}, key=len):
-        if isolated(name) != name:
-            text = text.replace(name, isolated(name))
-    return text
-
-
 def _with_verdicts(table: Table, audit: Audit) -> Table:
     """Put each budget's verdict before its numbers: no disparity without its label."""
     n = table.n_labels
     rows = zip(table.rows, summary.budget_pairs(audit), strict=True)
     labelled = tuple((*row[:n], budget.verdict.words, *row[n:]) for row, (budget, _) in rows)
-    columns = (*table.columns[:n], _verdict_header(audit), *table.columns[n:])
+    columns = (*table.columns[:n], verdict_header(audit), *table.columns[n:])
     return replace(table, columns=columns, rows=labelled, n_labels=n + 1)
-
-
-def _verdict_header(audit: Audit) -> str:
-    """Of several pairs, the verdict is the budget's and not each pair's."""
-    return "verdict" if len(audit.subject.groups) == 2 else "verdict of\nthe budget"
-
-
-def _rate(found: Summary, digits: int) -> str:
-    return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
 
 def _floored(audit: Audit, runs: list[Datum], label: str, k: int) -> str:
@@ -272,10 +237,6 @@ def _floored(audit: Audit, runs: list[Datum], label: str, k: int) -> str:
         return NOTHING
     share = sum(max(pair) < audit.plan.floor for pair in costs) / len(costs)
     return f"{100 * share:.0f} %"
-
-
-def _resolved(budget: BudgetResult) -> str:
-    return f"{sum(g.resolved for g in budget.groups.values())} of {len(budget.groups)}"
 
 
 def _cost(budget: BudgetResult, name: str) -> str:

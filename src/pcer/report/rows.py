@@ -26,6 +26,7 @@ from pcer.auditing import (
     rate_difference,
     rounded,
     setting_name,
+    short_budget,
     short_setting,
 )
 from pcer.release import Release, panels, proxy_named
@@ -53,7 +54,6 @@ def chart_data(audit: Audit, release: Release) -> dict[str, list[Datum]]:
         "outcomes": _outcomes(audit),
         "groups": _groups(audit),
         "proxies": _proxies(audit, measured),
-        "ratios": _ratios(audit),
     }
     return {name: rounded(rows) for name, rows in names.items()}
 
@@ -175,6 +175,7 @@ def _pair(
         "budget": label,
         "line": with_status(budget),
         "pair": pair_name(pair.groups),
+        "status": status(budget),
         "floor": floor,
         **_interval("", found.mean, found.ci),
         **_sizes(found),
@@ -223,12 +224,14 @@ def _groups(audit: Audit) -> list[Datum]:
         {
             "id": f"{label}|c{g}",
             "budget": label,
-            "panel": with_status(budget),
+            "model": "" if budget.model is None else isolated(budget.model),
+            "epsilon": short_budget(budget.epsilon),
+            "order": k,
             "group": isolated(audit.subject.groups[g]),
             "resolved": _resolved(budget.groups[audit.subject.groups[g]].resolved),
             **_group(budget.groups[audit.subject.groups[g]], audit),
         }
-        for label, budget in zip(budget_labels(audit), audit.budgets, strict=True)
+        for k, (label, budget) in enumerate(zip(budget_labels(audit), audit.budgets, strict=True))
         for g in shown_groups(audit)
     ]
 
@@ -267,27 +270,6 @@ def _proxy(audit: Audit, exposed: Exposed) -> list[Datum]:
         }
         for g in shown_groups(audit)
     ]
-
-
-def _ratios(audit: Audit) -> list[Datum]:
-    """End points of the lines of equal ratio, at round ratios that cross the picture.
-
-    Where no cost or no benefit is known there are none: nothing says how far they should reach.
-    """
-    groups = [group for budget in audit.budgets for group in budget.groups.values()]
-    costs = [group.cost.value for group in groups if group.cost.value is not None]
-    benefits = [group.benefit.mean for group in groups if group.benefit.mean is not None]
-    if not costs or not benefits:
-        return []
-    right, top = 1.5 * max(*costs, audit.plan.floor), 1.15 * max(*benefits, 0.01)
-    rows: list[Datum] = []
-    for power in range(-2, 6):
-        for ratio in (10.0**power, 3 * 10.0**power):
-            if 0.25 < ratio * right / top < 25:
-                x = min(right, top / ratio)
-                rows += [{"ratio": f"{ratio:g}", "x": 0.0, "y": 0.0, "end": ""}]
-                rows += [{"ratio": f"{ratio:g}", "x": x, "y": ratio * x, "end": f"{ratio:g}"}]
-    return rows
 
 
 def _interval(prefix: str, mean: float | None, ci: tuple[float, float] | None) -> Datum:
