@@ -81,12 +81,11 @@ def sources_of(audit: Audit) -> tuple[Release, list[Release]]:
 
 def _audit_html(audit: Audit) -> str:
     title, headline, sure = (_sentence(_isolating(text, audit)) for text in finding(audit))
-    release = audit.sources[0] if audit.sources else None
     return _box(
         [
             _paragraph(f"<strong>{title}</strong>"),
             _paragraph(headline),
-            hero_svg(audit, release),
+            hero_svg(audit),
             _table(finding_table(audit, most_rows=MOST_ROWS)),
             _paragraph(sure),
         ]
