@@ -1,0 +1,102 @@
+"""No alarm where no group is worse off: 200 releases of every kind, and power where one is.
+
+``benchmarks/nulls.py`` and ``benchmarks/false_alarms.py`` run thousands and print the rates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.declarations import FALSE, TRUE, capped_share
+from benchmarks.false_alarms import exact_resolved, planted
+from benchmarks.nulls import BAR, FAMILY, UNEQUAL, chance, evidence_of, put_to, run
+
+import pcer
+from tests.simulate_nulls import KINDS, attributes, draw_null, twins, unequal_rates
+
+N = 200
+PLAN = pcer.Plan(resamples=1, null_draws=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_null_alarms_more_than_five_of_a_hundred(kind):
+    found = run(kind, KINDS[kind], N, seed=14)
+    assert chance(int(found.any(axis=1).sum()), N) >= BAR
+
+
+def test_remembered_alike_at_unequal_rates_is_no_double_disadvantage():
+    found = run(UNEQUAL, unequal_rates, N, seed=14)
+    assert chance(int(found[:, 1].sum()), N) >= BAR
+    assert found[:, 0].mean() > 0.1  # the ratios do differ, and that is found
+
+
+def test_ten_attributes_of_the_same_people_are_one_family():
+    found = run(FAMILY, None, N, seed=14)
+    assert chance(int(found.any(axis=1).sum()), N) >= BAR
+
+
+def test_what_is_counted_is_what_whole_audits_say():
+    """An audit alarms only where the quick way does, also where records were split by person."""
+    rng, agree = np.random.default_rng(5), 0
+    for draw in [*KINDS.values(), unequal_rates, unequal_rates, unequal_rates]:
+        drawn = draw(rng)
+        alarm = put_to(drawn, PLAN)
+        said = pcer.audit(drawn.release(), PLAN).outcomes()
+        assert alarm.double or "double_disadvantage" not in said
+        assert any(alarm) or "disparity_shown" not in said
+        agree += any(alarm) == bool({"disparity_shown", "double_disadvantage"} & said)
+    assert agree >= len(KINDS)
+
+
+def test_a_family_is_gated_by_holm_over_its_attributes():
+    rng = np.random.default_rng(6)
+    releases = [one.release(data_digest="same") for one in attributes(rng, n_attributes=4)]
+    audits = pcer.audit(releases, PLAN)
+    assert {tuple(one.family) for one in audits} == {tuple(sorted(r.sha256 for r in releases))}
+    alone = [pcer.audit(one, PLAN) for one in releases]
+    smallest = [
+        min(
+            p
+            for budget in one.budgets
+            for pair in budget.pairs
+            for p in (pair.cross_product.p_value, pair.double_disadvantage_p)
+            if p is not None
+        )
+        for one in alone
+    ]
+    by_hand, running = {}, 0.0
+    for rank, k in enumerate(np.argsort(smallest, kind="stable").tolist()):
+        running = max(running, min(1.0, (len(smallest) - rank) * smallest[k]))
+        by_hand[k] = running
+    assert [one.family_p for one in audits] == pytest.approx([by_hand[k] for k in range(4)])
+
+
+def test_twins_are_the_same_people():
+    drawn = twins(np.random.default_rng(1), n_splits=3)
+    both = drawn.train.n + drawn.test.n
+    assert (both[..., 0] == both[..., 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("cost", "n_splits", "n", "least"), [(0.03, 1, 200, 0.8), (0.005, 50, 20, 0.7)]
+)
+def test_a_memorising_group_is_resolved_as_by_the_exact_test(cost, n_splits, n, least):
+    rng, resolved = np.random.default_rng(22), []
+    for _ in range(n):
+        drawn = draw_null(planted(cost, n_splits, 1), rng)
+        found = evidence_of(drawn, PLAN).resolved
+        assert (found == exact_resolved(drawn)).all()
+        resolved.append(found[0, 0])
+    assert np.mean(resolved) >= least
+
+
+@pytest.mark.parametrize("name", ["random, said so", "by label, said so", "by both, said so"])
+def test_true_words_about_splits_cap_no_audit(name):
+    assert capped_share(TRUE[name], 25, np.random.default_rng(7)) <= 0.04
+
+
+@pytest.mark.parametrize(
+    "name", ["one random split, 2 names", "one split by label, 3 names", "drift from .2, 1 split"]
+)
+def test_false_words_about_splits_cap_the_whole_audit(name):
+    assert capped_share(FALSE[name], 20, np.random.default_rng(8)) >= 0.9
