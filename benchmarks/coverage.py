@@ -3,8 +3,9 @@
 People are drawn anew for every release, split at random and classified by models that memorise
 as much as asked (tests/simulate_people.py). Prints, and writes as JSON:
 
-* coverage: how many 95 % intervals of a cost hold the truth, how many one-sided limits do, and the
-  first again without the four people that the errors add;
+* coverage: how many 95 % intervals of a cost hold the truth, how many one-sided limits do, the same
+  of the difference of two groups, and the first again without the four people that errors add;
+* what audits print: the same from the audit file, and whether all limits of an audit hold together;
 * coin flips: how often two halves of one population are told apart;
 * small groups in which nothing is memorised: alarms of the whole rule, the exact test included;
 * spread over splits: contradictions where there is nothing wrong, and where persons were split;
@@ -17,12 +18,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from tests.simulate_nulls import NullRelease
 from tests.simulate_people import (
     Population,
     Tables,
@@ -35,11 +39,15 @@ from tests.simulate_people import (
 )
 from tests.weigh_people import weigh
 
+from pcer import Plan, audit
 from pcer.auditing import people as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
-from pcer.auditing.people import double_p, limit_quantile
+from pcer.auditing.inference import compare_pairs
+from pcer.auditing.measure import Measured, measure_panel
+from pcer.auditing.people import cost_limit, difference_limit, double_p, limit_quantile
 from pcer.metrics import Counts
-from pcer.statistics import holm
+from pcer.release import GAP
+from pcer.statistics import holm, interval_quantile
 
 SPLITS = (1, 2, 5, 20)
 SIZES = (11, 20, 31, 100, 300, 1_000, 10_000)
@@ -62,7 +70,32 @@ PLACEBOS = {
 }
 GROUPS = ((1_000, 1_000), (1_600, 400), (10_000, 10_000))
 
+INTERVAL, DOZEN = interval_quantile(0.95), 12
+TINY = 1e-12
 Results = dict[str, object]
+
+
+class Shares(NamedTuple):
+    """How often the truth is held: by intervals and limits of a cost, and of a difference."""
+
+    interval: float
+    limit: float
+    together: float
+    """That all of a dozen such limits hold, each being as wide as that needs."""
+    difference: float
+    difference_limit: float
+
+
+class Cell(NamedTuple):
+    """One population of two groups, and what held there."""
+
+    kind: str
+    cost: float
+    other: float
+    people: int
+    splits: int
+    shares: Shares
+    plain_interval: float
 
 
 @contextmanager
@@ -86,40 +119,141 @@ def usable(tables: Tables) -> Tables:
     return Tables(*(Counts(*(part[full] for part in one)) for one in tables))
 
 
-def covered(tables: Tables, truth: float) -> tuple[float, float]:
-    """Shares of two-sided intervals and of upper limits that hold the truth."""
-    found = weigh(tables)
-    error = np.sqrt(found.cost_variance)
-    limit = np.maximum(found.cost, 0) + limit_quantile() * error
-    inside = np.abs(found.cost - truth) <= 1.96 * error + 1e-12
-    return float(inside.mean()), float((limit >= truth - 1e-12).mean())
+def joined(first: Tables, second: Tables) -> Tables:
+    """Groups of two populations side by side."""
+    return Tables(
+        *(
+            Counts(*(np.concatenate(parts, axis=2) for parts in zip(a, b, strict=True)))
+            for a, b in zip(first, second, strict=True)
+        )
+    )
+
+
+def measured(tables: Tables) -> Measured:
+    """All groups of all releases as one setting of an audit: group g of release r is r G + g."""
+    train, test = (
+        Counts(*(np.moveaxis(part, 1, 0).reshape(1, part.shape[1], -1) for part in one))
+        for one in tables
+    )
+    return measure_panel(NullRelease(train=train, test=test).panels()[0], Plan(), GAP.name)
+
+
+def covered(tables: Tables, truth: Sequence[float]) -> Shares:
+    """Shares of intervals and limits that hold the truth, of a cost and of a difference."""
+    one, n = measured(tables), len(tables.train.n)
+    assert one.exposed is not None
+    pairs = tuple((2 * r, 2 * r + 1) for r in range(n))
+    value, error = one.exposed.value, np.sqrt(one.exposed.variance)
+    exposure = compare_pairs(one, pairs).exposure
+    costs, difference = np.tile(truth, n), truth[1] - truth[0]
+    fails = [_share(_limits(one, n_limits=m) < costs - TINY) for m in (1, DOZEN)]
+    at_most = difference_limit(exposure.value, exposure.error, z=limit_quantile())
+    return Shares(
+        interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
+        limit=1 - fails[0],
+        together=(1 - fails[1]) ** DOZEN,
+        difference=_share(np.abs(exposure.value - difference) <= INTERVAL * exposure.error + TINY),
+        difference_limit=_share(at_most >= abs(difference) - TINY),
+    )
+
+
+def _limits(one: Measured, *, n_limits: int) -> np.ndarray:
+    """Largest costs that the data allow, one or several at once."""
+    assert one.exposed is not None
+    z, error = limit_quantile(n_limits=n_limits), np.sqrt(one.exposed.variance)
+    hidden = one.hidden_limit(1 - 0.05 / n_limits)
+    return np.asarray(np.fmax(cost_limit(one.exposed.value, error, z=z), hidden))
+
+
+def _share(holds: np.ndarray) -> float:
+    return float(holds.mean())
 
 
 def coverage(n: int, rng: np.random.Generator) -> Results:
-    cells = []
-    for (kind, make), cost, size, n_splits in product(KINDS.items(), COSTS, SIZES, SPLITS):
-        population = make(cost)
-        drawn = draw_people(population, [size], n, rng)
-        tables = draw_tables(population, drawn, n_splits=n_splits, rng=rng)
-        tables = usable(tables)
-        interval, limit = covered(tables, population.cost)
+    """Two groups of one size; the second is of another cost in half of the cells."""
+    cells: list[Cell] = []
+    for (kind, make), k, size, n_splits in product(KINDS.items(), range(len(COSTS)), SIZES, SPLITS):
+        other = COSTS[k // 2 if k % 2 else k]
+        populations = make(COSTS[k]), make(other)
+        tables = joined(
+            *(
+                draw_tables(one, draw_people(one, [size], n, rng), n_splits=n_splits, rng=rng)
+                for one in populations
+            )
+        )
+        tables, truth = usable(tables), [one.cost for one in populations]
         with nobody_added():
-            plain, _ = covered(tables, population.cost)
-        cells.append((kind, population.cost, size, n_splits, interval, limit, plain))
+            plain = covered(tables, truth).interval
+        cells.append(Cell(kind, truth[0], truth[1], size, n_splits, covered(tables, truth), plain))
     print(f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs and models")
     print(f"{'people':>8}" + "".join(f"{f'{s} splits':>18}" for s in SPLITS))
     for size in SIZES:
-        row = [[c for c in cells if c[2:4] == (size, s)] for s in SPLITS]
-        shown = [f"{min(c[4] for c in r):.1%} ({np.mean([c[4] for c in r]):.1%})" for r in row]
+        row = [[c.shares.interval for c in cells if c[3:5] == (size, s)] for s in SPLITS]
+        shown = [f"{min(shares):.1%} ({np.mean(shares):.1%})" for shares in row]
         print(f"{size:>8}" + "".join(f"{text:>18}" for text in shown))
-    for name, column in (("interval", 4), ("limit", 5), ("interval, nobody added", 6)):
-        values = np.array([c[column] for c in cells])
+    for least, name in product((300, 0), Shares._fields):
+        told = [c for c in cells if c.people >= least]
+        _summarise(f"{name}, {least or 11} people or more", told, name)
+    _summarise("interval, nobody added", cells, None)
+    return {"coverage": [cell._asdict() | {"shares": cell.shares._asdict()} for cell in cells]}
+
+
+def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
+    values = np.array(
+        [c.plain_interval if name is None else getattr(c.shares, name) for c in cells]
+    )
+    worst = cells[int(values.argmin())]
+    print(
+        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} and "
+        f"{worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
+        f"{values.mean():.1%}, below 93 %: {(values < 0.93).sum()} of {len(values)}"
+    )
+
+
+def printed(n: int, rng: np.random.Generator) -> Results:
+    """The same from the audit file: what is printed, and whether all limits hold together."""
+    n_groups, n_audits = 8, max(1, n // 40)
+    print(f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together")
+    rows = {}
+    for name, size, n_splits in product(
+        ("accuracy .7", "accuracy .97", "soft"), (300, 3_000), (1, 5)
+    ):
+        costs = [COSTS[k % len(COSTS)] for k in range(n_groups)]
+        populations = [KINDS[name](cost) for cost in costs]
+        told = [_audited(populations, size, n_splits, rng) for _ in range(n_audits)]
+        held = [np.concatenate([one[k] for one in told]) for k in range(4)]
+        shares = [_share(part) for part in held[:3]]
+        shares += [float(np.mean([one[k].all() for one in told])) for k in (3, 4)]
+        rows[f"{name}, {size} people, {n_splits} splits"] = shares
         print(
-            f"{name:<24} lowest {values.min():.1%}, mean {values.mean():.1%}, "
-            f"below 93 %: {(values < 0.93).sum()} of {len(values)} cells"
+            f"{name:<13}{size:>6} people{n_splits:>3} splits: interval {shares[0]:.1%}, limit "
+            f"{shares[1]:.1%}, difference {shares[2]:.1%}; all limits of an audit {shares[3]:.1%}, "
+            f"all of differences {shares[4]:.1%}"
         )
-    names = ("kind", "cost", "people", "splits", "interval", "limit", "plain_interval")
-    return {"coverage": [dict(zip(names, cell, strict=True)) for cell in cells]}
+    return {"printed": rows}
+
+
+def _audited(
+    populations: Sequence[Population], size: int, n_splits: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Of one audit: intervals, limits, differences, limits together, differences together."""
+    parts = [
+        draw_tables(one, draw_people(one, [size], 1, rng), n_splits=n_splits, rng=rng)
+        for one in populations
+    ]
+    tables = reduce(joined, parts)
+    drawn = NullRelease(train=tables.train, test=tables.test)
+    budget = audit(drawn.release(), Plan(resamples=1, null_draws=1)).budgets[0]
+    truth = dict(zip(budget.groups, (one.cost for one in populations), strict=True))
+    costs = [(group.cost, truth[name]) for name, group in budget.groups.items()]
+    pairs = [(one.exposure, truth[one.groups[0]] - truth[one.groups[1]]) for one in budget.pairs]
+    return [
+        np.array([one.interval[0] - TINY <= c <= one.interval[1] + TINY for one, c in costs]),
+        np.array([one.upper_limit >= c - TINY for one, c in costs]),
+        np.array([one.interval[0] - TINY <= d <= one.interval[1] + TINY for one, d in pairs]),
+        np.array([one.upper_limit_together >= c - TINY for one, c in costs]),
+        np.array([one.upper_limit_together >= abs(d) - TINY for one, d in pairs]),
+    ]
 
 
 def coin_flips(n: int, rng: np.random.Generator) -> Results:
@@ -233,7 +367,7 @@ def exact_p(gap: float, n: int, n_splits: int, rng: np.random.Generator) -> np.n
 def main(n: int = 4_000, seed: int = 1) -> None:
     rng = np.random.default_rng(seed)
     results: Results = {"releases": n, "seed": seed}
-    for part in (coverage, coin_flips, small_groups, spread, power):
+    for part in (coverage, printed, coin_flips, small_groups, spread, power):
         results |= part(n, rng)
     out = Path(__file__).parent / "results" / "coverage.json"
     out.parent.mkdir(exist_ok=True)
