@@ -1,0 +1,117 @@
+"""The documented guard is red on data that can show nothing, and green on data that showed it.
+
+And an audit of the first version is answered with the pcer that can recompute it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.simulate_nulls import draw_null, memorising, world_of
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "tests" / "releases"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pcer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+        check=False,
+    )
+
+
+def documented_guard() -> list[str]:
+    """The options of the guard that docs/verdicts.md prints."""
+    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    command = next(re.finditer(r"(?:^    .*\\\n)*^    .*--fail-on.*$", text, re.MULTILINE))
+    return re.findall(r"--fail-on \w+", command.group().replace("\\\n", " "))
+
+
+GUARD = [word for option in documented_guard() for word in option.split()]
+
+
+def release(tables: dict[str, dict[str, dict[str, int]]]) -> str:
+    return json.dumps(
+        {
+            "format": "pcer-release",
+            "version": 2,
+            "subject": {
+                "dataset": "loans",
+                "attribute": "sex",
+                "groups": list(tables),
+                "outcome": "benefit",
+            },
+            "training": {"split_kind": "random"},
+            "runs": [{"epsilon": None, "seed": 0, "split": 0, "groups": tables}],
+        }
+    )
+
+
+def table(tp: int, fp: int, tn: int, fn: int) -> dict[str, int]:
+    return {"tp": tp, "fp": fp, "tn": tn, "fn": fn}
+
+
+FOUR_ROWS = {
+    "men": {"train": table(1, 0, 0, 0), "test": table(0, 1, 0, 0)},
+    "women": {"train": table(0, 0, 1, 0), "test": table(0, 0, 0, 1)},
+}
+ALL_RIGHT = {
+    name: {"train": table(350, 0, 350, 0), "test": table(150, 0, 150, 0)}
+    for name in ("men", "women")
+}
+
+
+def test_the_documented_guard_names_what_shows_nothing():
+    assert {"not_resolved", "insufficient_data", "disparity_shown", "double_disadvantage"} == {
+        word for word in GUARD if word != "--fail-on"
+    }
+
+
+@pytest.mark.parametrize("tables", [FOUR_ROWS, ALL_RIGHT], ids=["four rows", "all right"])
+@pytest.mark.parametrize(
+    "guard", [GUARD, ["--fail-on", "not_resolved", "--fail-on", "insufficient_data"]]
+)
+def test_it_is_red_where_nothing_can_be_shown(tables, guard, tmp_path):
+    path, report = tmp_path / "x.release.json", tmp_path / "x.xml"
+    path.write_text(release(tables))
+    done = run("audit", path, "--junit", report, *guard)
+    assert done.returncode == 1, done.stderr
+    assert re.search("insufficient_data|not_resolved", done.stderr)
+    assert 'failures="1"' in report.read_text()
+
+
+def test_it_is_red_on_the_logistic_example_of_the_readme():
+    done = run("audit", ROOT / "examples" / "compas-logistic.release.json", *GUARD)
+    assert done.returncode == 1
+    assert "not_resolved" in done.stderr
+
+
+def test_it_is_green_where_memory_was_seen_and_nobody_pays_more(tmp_path):
+    people = memorising(0.1, 0.8)
+    world = world_of([4_000, 4_000], [0.4, 0.4], people, n_splits=5, are_twins=True)
+    path = tmp_path / "x.release.json"
+    path.write_text(draw_null(world, np.random.default_rng(3)).release().to_json())
+    done = run("audit", path, *GUARD)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_audit_of_version_1_is_told_which_pcer_can_recompute_it():
+    audit = SAMPLES / "by-hand.version-1.audit.json"
+    done = run("verify", audit, SAMPLES / "by-hand.release.json")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert re.search(r"version 1, which pcer \d+\.\d+\.\d+ wrote and can recompute", done.stderr)
+    assert audit.name in done.stderr
+    assert "audit the release again" in done.stderr
