@@ -21,6 +21,8 @@ TOO_MANY = 0.01
 """Coin flips that alarm so often that alarms of 5 % have at most this chance are too many: 19 of
 200."""
 
+BELOW_FLOOR = "every cost lies below the floor, so that the ratios only repeat the rates"
+
 Reasons = dict[tuple[int, int], str]
 """By setting and pair."""
 
@@ -42,8 +44,9 @@ def cap_alarms(
     evidence: Evidence,
     *,
     family_p: float | None = None,
+    floor: float = 0.0,
 ) -> Capped:
-    """Take back alarms that coin flips, permutations or the family speak against."""
+    """Take back alarms that coin flips, permutations, the family or the floor speak against."""
     rows = coin_flips(release, measured, pairs)
     shown, double = evidence.shown.copy(), evidence.double.copy()
     reasons: Reasons = {}
@@ -51,6 +54,7 @@ def cap_alarms(
         k, pair = int(key[0]), int(key[1])
         row = rows.get((k, pair))
         no_shown, no_double = _why_not(row, family_p)
+        no_shown = no_shown or _below(floor, measured[k])
         reason = (no_shown if shown[k, pair] else None) or (
             no_double if double[k, pair] >= 0 else None
         )
@@ -90,6 +94,11 @@ def _why_not(row: Placebo | None, family_p: float | None) -> tuple[str | None, s
     if row is None:
         return None, None
     return _spoken_against(row, row.n_shown), _spoken_against(row, row.n_double)
+
+
+def _below(floor: float, one: Measured) -> str | None:
+    """Unequal ratios are none where every cost counts as the floor."""
+    return BELOW_FLOOR if one.largest_cost < floor else None
 
 
 def _spoken_against(row: Placebo, n_alarms: int) -> str | None:

@@ -34,7 +34,7 @@ def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Rul
         return Verdict.EQUAL_WITHIN_MARGIN, None
     if not setting.evidence.resolved.any():
         return Verdict.NOT_RESOLVED, None
-    if _largest_cost(setting) < floor_of(setting.measured, setting.plan):
+    if setting.measured.largest_cost < floor_of(setting.measured, setting.plan):
         return Verdict.FLOOR_DOMINATED, None
     if shown.any():
         return Verdict.DISPARITY_SHOWN, None
@@ -62,11 +62,6 @@ def _unusable(setting: Setting, findings: Sequence[Finding], *, random: bool) ->
 def _is_equal(setting: Setting) -> bool:
     equal = setting.equivalence
     return equal is not None and bool((equal <= SIGNIFICANCE).all())
-
-
-def _largest_cost(setting: Setting) -> float:
-    exposed = setting.measured.exposed
-    return float("nan") if exposed is None else float(np.nanmax(exposed.value))
 
 
 def _why_capped(setting: Setting) -> str | None:

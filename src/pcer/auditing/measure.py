@@ -152,6 +152,11 @@ class Measured:
     reason: str | None
     """Why there is no estimate."""
 
+    @property
+    def largest_cost(self) -> float:
+        """Of all groups; NaN where there is no estimate."""
+        return float("nan") if self.exposed is None else float(np.nanmax(self.exposed.value))
+
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
         """Unadjusted p-values of "is anything memorised about these records?" by group.
 

@@ -34,6 +34,7 @@ from pcer.auditing.results import (
     adjusted_equivalence,
     bounds_of,
     columns_of,
+    floor_of,
     group_result,
     on_disk,
     pair_result,
@@ -49,12 +50,16 @@ from pcer.statistics import SIGNIFICANCE, holm
 
 @dataclass(frozen=True, kw_only=True)
 class Tested:
-    """A release with every test of its costs made, before it is judged."""
+    """A release with every test of its costs made, before it is judged.
+
+    Where its counts contradict what it says about its splits, no test has a meaning.
+    """
 
     release: Release
     plan: Plan
     panels: tuple[Panel, ...]
     pairs: tuple[Pair, ...]
+    findings: tuple[Finding, ...]
     cost: str
     measured: Mapping[str, Sequence[Measured]]
     evidence: Mapping[str, Evidence]
@@ -168,18 +173,20 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried cost and make every test."""
     by_setting = panels(release)
     require_available(by_setting, plan)
-    pairs, inflation = pairs_of(by_setting, plan), claims_of(release).inflation
-    measured = measure_costs(by_setting, plan, inflation=inflation)
-    random = release.training.split_kind == "random"
+    pairs, claims = pairs_of(by_setting, plan), claims_of(release)
+    findings = tuple(check_declarations(claims))
+    measured = measure_costs(by_setting, plan, inflation=claims.inflation)
+    usable = claims.random and not any(finding.caps_verdict for finding in findings)
     return Tested(
         release=release,
         plan=plan,
         panels=by_setting,
         pairs=pairs,
+        findings=findings,
         cost=choose_cost(by_setting, plan).name,
         measured=measured,
         evidence={
-            cost: make_tests(one, pairs, outcome=release.subject.outcome, random=random)
+            cost: make_tests(one, pairs, outcome=release.subject.outcome, random=usable)
             for cost, one in measured.items()
         },
     )
@@ -205,10 +212,11 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
             one.pairs,
             evidence,
             family_p=family_p if cost == one.cost else None,
+            floor=floor_of(one.measured[cost][0], plan) if cost == one.cost else 0.0,
         )
         for cost, evidence in one.evidence.items()
     }
-    findings = check_declarations(claims_of(release))
+    findings = one.findings
     settings = _settings(one, found[one.cost])
     budgets = [_budget(setting, release, findings) for setting in settings]
     subject = _subject(release)
