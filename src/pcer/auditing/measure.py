@@ -38,6 +38,8 @@ from pcer.statistics import upper_p
 
 Pair = tuple[int, int]
 
+NO_SIZES = "group sizes (n) are not in the release"
+
 LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
 
@@ -377,16 +379,18 @@ def _exposed(
         exposed = _of_runs(panel, proxy, clumps)
     else:
         return None, f"{proxy.name} is not released for this setting"
-    known = np.isfinite(exposed.value) & np.isfinite(exposed.one_split)
-    if not (known | ~_told(panel, proxy)).all():
+    known, told = np.isfinite(exposed.value) & np.isfinite(exposed.one_split), _told(panel, proxy)
+    if not (known | ~told).all():
         return None, f"{proxy.name} lacks a value or a standard error for some group"
+    if not (np.isfinite(exposed.variance) | ~told).all():
+        return None, NO_SIZES
     return exposed, None
 
 
 def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | None, str | None]:
     """The gap: the luck of the split is known, and so is what people add at most."""
     if not panel.has_sizes:
-        return None, "group sizes (n) are not in the release"
+        return None, NO_SIZES
     difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
     if not np.isfinite(difference).all():
         return None, "some group's accuracy is withheld in some model"

@@ -135,7 +135,8 @@ class MeasuredError:
 
     def people(self, cost: FloatArray) -> FloatArray:
         """The most that people can differ in what is memorised about them."""
-        return cost * (1 - cost) if self.scale == "difference" else 2 * cost * (1 - 2 * cost)
+        share = np.clip(cost / self.largest, 0.0, 1.0)
+        return np.asarray(share * (1 - share))
 
     def variance(self, cost: FloatArray, n_splits: float) -> FloatArray:
         """At most the variance for one person with so many splits."""
