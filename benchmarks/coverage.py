@@ -44,7 +44,7 @@ from pcer.auditing import people as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import Measured, measure_panel
-from pcer.auditing.people import cost_limit, difference_limit, double_p, limit_quantile
+from pcer.auditing.people import difference_limit, double_p, limit_quantile
 from pcer.metrics import Counts
 from pcer.release import GAP
 from pcer.statistics import holm, interval_quantile
@@ -160,9 +160,8 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
 def _limits(one: Measured, *, n_limits: int) -> np.ndarray:
     """Largest costs that the data allow, one or several at once."""
     assert one.exposed is not None
-    z, error = limit_quantile(n_limits=n_limits), np.sqrt(one.exposed.variance)
-    hidden = one.hidden_limit(1 - 0.05 / n_limits)
-    return np.asarray(np.fmax(cost_limit(one.exposed.value, error, z=z), hidden))
+    limit = one.exposed.limit(z=limit_quantile(n_limits=n_limits))
+    return np.asarray(np.fmax(limit, one.hidden_limit(1 - 0.05 / n_limits)))
 
 
 def _share(holds: np.ndarray) -> float:

@@ -23,6 +23,7 @@ from pcer.auditing.people import (
     auc_people_part,
     balanced_people_part,
     benefit_variance,
+    cost_limit,
     cost_variance,
     people_part,
     rate_covariance,
@@ -39,6 +40,9 @@ from pcer.statistics import upper_p
 Pair = tuple[int, int]
 
 NO_SIZES = "group sizes (n) are not in the release"
+
+LIMIT_STEPS = 8
+"""Repetitions after which a limit and its own error agree to a hundredth of the error."""
 
 LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
@@ -87,6 +91,8 @@ class Exposed:
     """Variance of one split's cost for people drawn anew."""
     n: FloatArray
     """Records, or as many as clumps of them are worth."""
+    n_test: FloatArray
+    """Those of one test part, counted alike."""
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
     """What people add to the variance at a cost; None: as much as one split's whole variance."""
     covariance: FloatArray
@@ -121,10 +127,32 @@ class Exposed:
             self.per_split, one_split=self.one_split, people=self.people_part(cost)
         )
 
+    def limit(self, *, z: float) -> FloatArray:
+        """Largest cost that the data allow: z of the errors that it would have away from the value.
+
+        The error at the value is too small for the costs above it, the more so the further out.
+        """
+        limit = cost_limit(self.value, np.sqrt(self.variance), z=z)
+        for _ in range(LIMIT_STEPS):
+            limit = cost_limit(self.value, np.sqrt(self._variance_if(limit)), z=z)
+        return limit
+
+    def _variance_if(self, cost: FloatArray) -> FloatArray:
+        """Of the value if the cost was so much larger: as many more people wrong out of training.
+
+        A bound: at least as many as the value says are wrong there already.
+        """
+        more: FloatArray | float = 0.0
+        if self.is_counted:
+            more = people_part(cost, self.n_test) - people_part(self.value, self.n_test)
+        one_split = self.one_split + np.maximum(more, 0.0)
+        return cost_variance(self.per_split, one_split=one_split, people=self.people_part(cost))
+
     def only(self, groups: IntArray) -> Exposed:
         """Some groups, or one side of every pair."""
         return replace(
             self,
+            n_test=self.n_test[groups],
             per_split=self.per_split[:, groups],
             null_variance=self.null_variance[groups],
             one_split=self.one_split[groups],
@@ -404,6 +432,7 @@ def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | No
         null_variance=null / len(per_split),
         one_split=np.maximum(null, by_split(records, panel.split).mean(axis=0)),
         n=(n_train + n_test).mean(axis=0),
+        n_test=n_test.mean(axis=0),
         people=people_part,
         covariance=_counted_covariance(panel, plan) * clumps,
         is_counted=True,
@@ -431,6 +460,7 @@ def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> 
         null_variance=variance,
         one_split=variance,
         n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
+        n_test=panel.n_test.mean(axis=0) / clumps,
         people=None,
         covariance=pooled.benefit_covariance * (np.nan if unknown else clumps),
         is_counted=False,
@@ -447,6 +477,7 @@ def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
         null_variance=_at_least_spread(one, per_split) / len(per_split),
         one_split=one,
         n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
+        n_test=panel.n_test.mean(axis=0) / clumps,
         people=PEOPLE_PARTS.get(proxy.scale),
         covariance=np.full(len(one), np.nan),
         is_counted=False,

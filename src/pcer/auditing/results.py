@@ -28,9 +28,9 @@ from pcer.auditing.file import (
     Summary,
 )
 from pcer.auditing.inference import Evidence
-from pcer.auditing.measure import Measured, Pair, number
+from pcer.auditing.measure import Exposed, Measured, Pair, number
 from pcer.auditing.null import noise_level
-from pcer.auditing.people import cost_limit, difference_limit, equivalence_p, limit_quantile
+from pcer.auditing.people import difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.plan import Plan
 from pcer.auditing.summaries import ColumnKey, NullDraws, pooled_disparity
 from pcer.metrics import FloatArray
@@ -282,15 +282,15 @@ def _cost(setting: Setting, g: int) -> CostValue:
         value=value,
         standard_error=error,
         interval=(value - reach, value + reach),
-        upper_limit=_limit(one, g, value, error, level, 1),
-        upper_limit_together=_limit(one, g, value, error, level, n_limits),
+        upper_limit=_limit(one, one.exposed, g, level, 1),
+        upper_limit_together=_limit(one, one.exposed, g, level, n_limits),
     )
 
 
-def _limit(one: Measured, g: int, value: float, error: float, level: float, n: int) -> float | None:
+def _limit(one: Measured, exposed: Exposed, g: int, level: float, n: int) -> float | None:
     """Most that the cost can be; where nothing can vary, not less than what could hide."""
     z = limit_quantile(n_limits=n, confidence_level=level)
-    limit = float(cost_limit(np.array(value), np.array(error), z=z))
+    limit = float(exposed.only(np.array([g])).limit(z=z)[0])
     hidden = float(one.hidden_limit(1 - (1 - level) / n)[g])
     held = limit if math.isnan(hidden) else max(limit, hidden)
     return number(min(held, one.proxy.scale.largest))
