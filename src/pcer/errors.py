@@ -1,15 +1,101 @@
-"""The errors pcer raises, and the checks of arguments that raise them.
+"""The errors pcer raises, the checks of arguments that raise them, and other people's words.
 
-Every message is one sentence that names the file or argument, the field and the remedy.
+Every message is one sentence that names the file or argument, the field and the remedy. What
+somebody else may have written (names of files, fields, columns and groups) is shown by ``shown``.
 """
 
 from __future__ import annotations
 
 import math
+import unicodedata
+from collections.abc import Iterable
+
+JOINERS = "\u200c\u200d"
+"""Invisible, and harmless: names in many scripts, and many emoji, are written with them."""
+LONGEST_SENTENCE = 2_000
+"""Characters of a message; a file may hold a name of millions."""
+
+
+def shown(text: str, *, keep: str = "") -> str:
+    r"""Other people's words as any output can show them: what cannot be seen is spelt out.
+
+    Control characters, marks that turn the direction of text, line separators, halves of
+    characters and characters that do not exist become ``\u`` and their number. Spaces of every
+    width, and what joins letters, stay.
+
+    Args:
+        text: what a person may have written.
+        keep: characters that stay, too: our own layout's.
+
+    >>> shown("a\x1b[31m \u202e b")
+    'a\\u001b[31m \\u202e b'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    unseen = [one for one in set(text) - {*JOINERS, *keep} if not _is_seen(one)]
+    return text.translate({ord(one): spelt(one) for one in unseen}) if unseen else text
+
+
+def clipped(text: str, longest: int = 60) -> str:
+    """The beginning of a long text.
+
+    >>> clipped("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def spelt(character: str) -> str:
+    r"""A character by its number, as JSON writes it: those beyond 16 bits as two halves.
+
+    >>> spelt("\u202e"), spelt("\U000e0041")
+    ('\\u202e', '\\udb40\\udc41')
+    """
+    number = ord(character)
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    high, low = divmod(number - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def alike(name: str) -> str:
+    r"""What a reader sees of a name: equal for two that can be taken for each other.
+
+    Unicode's compatible forms (NFKC) in small letters, without what is invisible, spaces as one;
+    empty where there is nothing to see.
+
+    >>> alike(" Wo\u00admen ") == alike("\uff37omen")
+    True
+    """
+    visible = "".join(one for one in name if _is_seen(one))
+    folded = unicodedata.normalize("NFKC", visible).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def confusable(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two names that read alike, or None.
+
+    >>> confusable(["men", "women", "Men"])
+    ('men', 'Men')
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        for form in {f"seen: {alike(name)}", f"shown: {shown(name)}"}:
+            other = seen.setdefault(form, name)
+            if other != name:
+                return other, name
+    return None
+
+
+def _is_seen(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 class PcerError(Exception):
     """Anything pcer refuses; the command line prints it as one sentence and exits with 2."""
+
+    def __init__(self, sentence: object = "") -> None:
+        super().__init__(shown(clipped(str(sentence), LONGEST_SENTENCE)))
 
 
 class InputError(PcerError, ValueError):

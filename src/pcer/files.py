@@ -7,25 +7,41 @@ content and never leaves half a file.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from pcer.errors import InputError, OutputError
+from pcer.errors import InputError, OutputError, clipped, shown
+from pcer.metrics import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_BYTES = 64_000_000
+MAX_VALUES = 2_000_000
+"""Numbers, texts, lists and objects of one file: each costs far more memory than its text."""
+ALLOW = "audit it with --allow-large if it is meant to be so large"
+MOST_MISTAKES = 10_000
+"""Beyond so many a file is not one of ours, and telling the first would need them all at once."""
+LONGEST_QUOTE = 60
+MOST_BITS = 10_000
+"""Python writes no whole number of more than some thousand digits."""
 Location = tuple[int | str, ...]
+
+
+_BEFORE_VALUES = b",[{"
 
 
 class Record(BaseModel):
@@ -39,18 +55,42 @@ class Record(BaseModel):
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
+@contextmanager
+def many_objects() -> Iterator[None]:
+    """While millions of objects are made and none is dropped: no search for those to collect."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def read_json(
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int | None = MAX_BYTES,
+    max_values: int | None = MAX_VALUES,
+) -> Any:
     """Parse one JSON file into plain objects, or raise InputError with one sentence.
 
     Args:
         path: the file.
         max_bytes: refuse larger files before reading them; None reads any size.
+        max_values: refuse files of more values before parsing them; None parses any number.
     """
-    return parse_json(read_text(path, max_bytes=max_bytes), file=str(path))
+    text = read_text(path, max_bytes=max_bytes)
+    return parse_json(text, file=os.fspath(path), max_values=max_values)
 
 
-def parse_json(text: str, *, file: str) -> Any:
+def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> Any:
     """Parse JSON text strictly; ``file`` is the name that errors mention."""
+    if max_values is not None and (found := _values_beyond(max_values, text)):
+        raise InputError(
+            f"{file} holds {found:,} values, more than the {max_values:,} that are read by "
+            f"default; {ALLOW}."
+        )
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
@@ -61,21 +101,51 @@ def parse_json(text: str, *, file: str) -> Any:
     except RecursionError:
         raise InputError(f"{file} is nested too deeply to be one of our files.") from None
     except ValueError as error:
-        raise InputError(f"{file} cannot be used: {error}.") from None
+        raise InputError(f"{file} cannot be used: {_of_json(error)}.") from None
+
+
+def _values_beyond(limit: int, text: str) -> int:
+    """How many values a text holds if they are more than a limit, else 0."""
+    at_most = 1 + sum(text.count(chr(mark)) for mark in _BEFORE_VALUES)  # some may stand in strings
+    found = count_values(text) if at_most > limit else 0
+    return found if found > limit else 0
+
+
+def count_values(text: str) -> int:
+    r"""How many values a JSON text holds, lists and objects among them; never too few.
+
+    Whatever a parser reads begins the text, or follows a bracket or a comma outside of strings.
+
+    >>> count_values('[1, {"a": "x, [y\\", z"}]')
+    4
+    """
+    letters = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)
+    return 1 + len(_marks(letters, _BEFORE_VALUES)[0])
+
+
+def _of_json(error: ValueError) -> str:
+    """What is wrong with a JSON text, from what the parser says."""
+    if "integer string" in str(error):
+        return "it holds a whole number of thousands of digits; write fewer"
+    return str(error)
 
 
 def require_format(data: Any, *, file: str, name: str, version: int) -> None:
     """Check the first two fields of a file: which format it is, and that we know its version."""
     if not isinstance(data, dict) or data.get("format") != name:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise InputError(f'{file} must be an object with "format": "{name}", but has {found!r}.')
+        raise InputError(
+            f'{file} must be an object with "format": "{name}", but has {_quoted(found)}.'
+        )
     found = data.get("version")
     if type(found) is not int or found < 1:
-        raise InputError(f'{file}: "version" must be a whole number from 1, but is {found!r}.')
+        raise InputError(
+            f'{file}: "version" must be a whole number from 1, but is {_quoted(found)}.'
+        )
     if found > version:
         raise InputError(
-            f"{file} has version {found} of {name}, and this pcer reads up to version {version}; "
-            "upgrade pcer."
+            f"{file} has version {_quoted(found)} of {name}, and this pcer reads up to version "
+            f"{version}; upgrade pcer."
         )
 
 
@@ -95,6 +165,11 @@ def parse_record(
     try:
         return record.model_validate(data)
     except ValidationError as error:
+        if (n_mistakes := error.error_count()) > MOST_MISTAKES:
+            raise InputError(
+                f"{file} has {n_mistakes:,} values that do not fit this format; write the file "
+                "again with the tool that made it."
+            ) from None
         first = error.errors(include_url=False)[0]
         raise InputError(f"{file}: {_sentence(record, first, hints or {})}") from None
 
@@ -106,10 +181,12 @@ def _sentence(record: type[Record], error: ErrorDetails, hints: Mapping[str, str
     if kind == "extra_forbidden":
         path, field = (*path, error["loc"][-1]), None
         problem = "is not a field of this format; remove it or check its spelling"
+    elif kind == "string_pattern_mismatch":
+        problem = "should be one line of text that can be seen"
     elif kind == "model_type":
         problem = "should be an object"
     if isinstance(given, str | int | float | None) and kind not in ("missing", "extra_forbidden"):
-        problem += f", but is {given!r:.60}"
+        problem += f", but is {_quoted(given)}"
     where = f"field {field_path(path)}: " if path else ""
     hint = hints.get(field or "")
     return f"{where}{problem[0].lower() + problem[1:]}{'; ' + hint if hint else ''}."
@@ -169,14 +246,61 @@ def field_path(location: Location) -> str:
         if isinstance(part, int):
             path += f"[{part}]"
         else:
-            shown = part if part.isprintable() else repr(part)
-            path += f".{shown}" if path else shown
+            path += f".{shown(clipped(part))}" if path else shown(clipped(part))
     return path
 
 
+def _quoted(value: object) -> str:
+    """A value as Python writes it; of a long one the beginning."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return f"a whole number of {value.bit_length():,} bits"
+    return clipped(repr(value[:LONGEST_QUOTE] if isinstance(value, str) else value), LONGEST_QUOTE)
+
+
 def canonical_json(tree: Any) -> str:
-    """Serialise plain objects to the one text form that our files use."""
-    return json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    """Serialise plain objects to the one text form that our files use.
+
+    Characters that cannot be seen are written by their number, so that no text in a file can
+    steer a terminal, or hide in it; a reader of JSON sees the same either way.
+    """
+    flat = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ": "))
+    return _indented(shown(flat)) + "\n"
+
+
+def _indented(flat: str) -> str:
+    """JSON text with a line for every value, as ``json.dumps`` indents by 1, but compiled."""
+    text = np.frombuffer(flat.encode(), dtype=np.uint8)
+    marks, kind = _marks(text, b"[]{},")
+    opens, closes = _among(b"[{")[kind], _among(b"]}")[kind]
+    depth = np.cumsum(opens.astype(np.int64) - closes)
+    is_empty = opens[:-1] & closes[1:] & (np.diff(marks) == 1)
+    breaks = ~(np.append(is_empty, False) | np.append(False, is_empty))[: len(marks)]
+    before, n_added = (
+        (marks + ~closes)[breaks],
+        1 + depth[breaks],
+    )  # what closes gets its line first
+    start = before + np.cumsum(n_added) - n_added
+    turns = np.zeros(len(text) + n_added.sum() + 1, dtype=np.int8)
+    turns[start] += 1
+    turns[start + n_added] -= 1
+    is_old = np.cumsum(turns, dtype=np.int8)[:-1] == 0
+    lines = np.full(len(is_old), ord(" "), dtype=np.uint8)
+    lines[is_old], lines[start] = text, ord("\n")
+    return lines.tobytes().decode()
+
+
+def _marks(text: npt.NDArray[np.uint8], which: bytes) -> tuple[IntArray, npt.NDArray[np.uint8]]:
+    """Where such letters of a JSON text stand outside of strings, and which of them."""
+    plain = text.tobytes().replace(rb"\\", b"__").replace(rb"\"", b"__")
+    letters = np.frombuffer(plain, dtype=np.uint8)
+    is_outside = np.cumsum(letters == ord('"'), dtype=np.uint8) % 2 == 0  # overflow keeps parity
+    found = np.flatnonzero(_among(which)[letters] & is_outside)
+    return found, letters[found]
+
+
+def _among(letters: bytes) -> BoolArray:
+    """By a letter's number, whether it is one of these."""
+    return np.isin(np.arange(256), list(letters))
 
 
 def write_files(
@@ -330,19 +454,47 @@ def _umask() -> int:
 
 def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> str:
     """Read one UTF-8 file, or raise InputError with one sentence."""
-    file = Path(path)
+    file = os.fspath(path)
     try:
-        size = file.stat().st_size
-        if max_bytes is not None and size > max_bytes:
-            raise InputError(
-                f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by default; "
-                "allow it by name if it is meant to be so large."
-            )
-        return file.read_bytes().decode("utf-8-sig")
+        return read_regular(path, max_bytes=max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{file} is not UTF-8 text; save it again as UTF-8.") from None
+
+
+def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> bytes:
+    """Read one file of known size: no pipe, which may never end, nor a device, which never does.
+
+    Args:
+        path: the file.
+        max_bytes: refuse larger files; None reads any size.
+
+    Raises:
+        InputError: one sentence says why it cannot be read.
+    """
+    file = os.fspath(path)
+    try:
+        with open(path, "rb", opener=_open_at_once) as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(
+                    f"{file} is a pipe or a device, and only regular files are read; save what it "
+                    "gives to a file, and name that."
+                )
+            data = stream.read(-1 if max_bytes is None else max_bytes + 1)
+            size = max(found.st_size, len(data))
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}); check the path.") from None
+    if max_bytes is not None and size > max_bytes:
+        raise InputError(
+            f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by default; "
+            f"{ALLOW}."
+        )
+    return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for somebody to write into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -352,10 +504,19 @@ def _refuse_constant(name: str) -> NoReturn:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the field {twice!r} stands twice in one object; keep one")
+        twice = first_repeated(key for key, _ in pairs)
+        raise ValueError(f"the field {_quoted(twice)} stands twice in one object; keep one")
     return record
+
+
+def first_repeated(keys: Iterable[str]) -> str | None:
+    """The first text that stands a second time; None where all differ."""
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return None
 
 
 CACHE_VARIABLE = "PCER_CACHE"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pcer.auditing.null import (
+    LARGEST_SPREAD,
     draw_differences,
     hypergeometric,
     noise_level,
@@ -79,6 +80,36 @@ def test_large_draws_have_the_right_moments():
     law = stats.hypergeom(25_000, 20_000, 17_000)
     assert ours.mean() == pytest.approx(law.mean(), rel=1e-5)
     assert ours.var() == pytest.approx(law.var(), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "sampled"),
+    [
+        (90_000, 90_000, 90_000),
+        (50_000, 3_000_000, 1_500_000),
+        (3_000_000, 50_000, 1_500_000),
+        (2_000_000, 1_000_000, 60_000),
+        (4 * 10**6, 10**6, 3 * 10**6),
+    ],
+)
+def test_the_closed_form_of_large_draws_is_scipys_quantile(good, bad, sampled):
+    """To a hundredth of a deviation, skewed or not."""
+    uniforms = np.array([1e-6, 1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-4, 1 - 1e-6])
+    law = stats.hypergeom(good + bad, good, sampled)
+    assert law.std() > LARGEST_SPREAD
+    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=uniforms)
+    assert ours == pytest.approx(law.ppf(uniforms), abs=0.01 * law.std())
+
+
+def test_draws_of_any_size_stay_within_what_is_possible():
+    uniforms = np.array([0.0, 1e-300, 0.5, 1 - 1e-16])
+    ours = hypergeometric(good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms)
+    assert np.isfinite(ours).all()
+    assert (np.diff(ours) >= 0).all()
+    assert ours[2] == pytest.approx(10**15 / 8, rel=1e-6)
+    few = hypergeometric(good=10**15, bad=50_000, sampled=10**15, uniforms=uniforms)
+    assert (few >= 10**15 - 50_000).all()
+    assert (few <= 10**15).all()
 
 
 def test_drawn_differences_have_the_closed_form_moments():

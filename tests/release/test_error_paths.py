@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pcer.errors import InputError
+from pcer.errors import InputError, shown
 from pcer.files import field_path
 from pcer.release.format import parse_release, release_schema
 
@@ -186,7 +186,7 @@ def keys_of(tree: Any) -> set[str]:
     if not isinstance(tree, dict | list):
         return set()
     parts = {part for path in places(tree) for part in path}
-    return {part if part.isprintable() else repr(part) for part in parts if isinstance(part, str)}
+    return {shown(part) for part in parts if isinstance(part, str)}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -264,7 +264,7 @@ def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
             math.nan,
             "training.config.a setting.inner[0]: should be a finite number, but is nan.",
         ),
-        (("runs", 0, "groups", "\x1b[31m"), {}, r"runs[0].groups.'\x1b[31m': "),
+        (("runs", 0, "groups", "\x1b[31m"), {}, r"runs[0].groups.\u001b[31m: "),
     ],
 )
 def test_several_forms_are_told_as_one_field(place, bad, sentence):

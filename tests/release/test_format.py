@@ -74,7 +74,7 @@ def test_large_files_are_refused_before_parsing(tmp_path):
     with pytest.raises(InputError, match="64,000,001 bytes"):
         read_release(path)
     with pytest.raises(InputError, match="not complete JSON"):
-        read_release(path, max_bytes=None)
+        read_release(path, limits=None)
 
 
 def test_missing_file(tmp_path):

@@ -18,6 +18,10 @@ from pcer.metrics import Counts, FloatArray
 
 SUPPORT_WIDTH = 10.0
 """Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22."""
+LARGEST_SPREAD = 100.0
+"""Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
+quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes no
+longer for 10^15 people than for 10^5."""
 
 
 class SplitLuck(NamedTuple):
@@ -90,7 +94,7 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
 
     numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
     change between releases; this one uses only products and sums, so a seed gives the same
-    draws everywhere.
+    draws everywhere. Beyond a deviation of 100 it is the normal's quantile.
 
     >>> hypergeometric(good=1, bad=1, sampled=1, uniforms=np.array([0.2, 0.7]))
     array([0., 1.])
@@ -99,13 +103,26 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
     total = good + bad
     if total == 0 or low == high:
         return np.full(len(uniforms), float(low))
+    deviation = math.sqrt(_one_variance(good, total, sampled))
+    if deviation > LARGEST_SPREAD:
+        skewness = _one_skewness(good, total, sampled, deviation)
+        drawn = good * sampled / total + deviation * _quantiles(uniforms, skewness)
+        return np.clip(np.rint(drawn), low, high)
     mode = (good + 1) * (sampled + 1) // (total + 2)
-    width = math.ceil(SUPPORT_WIDTH * math.sqrt(_one_variance(good, total, sampled)) + 1)
+    width = math.ceil(SUPPORT_WIDTH * deviation + 1)
     low, high = max(low, mode - width), min(high, mode + width)
     weights = _weights(low, mode, high, good=good, bad=bad, sampled=sampled)
     cumulative = np.cumsum(weights)
     above = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     return np.asarray(low + above, dtype=np.float64)
+
+
+def _quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
+    """Normal quantiles, corrected for skewness (the first Cornish-Fisher term)."""
+    from scipy.special import ndtri
+
+    z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
+    return np.asarray(z + skewness / 6 * (z**2 - 1))
 
 
 def _weights(low: int, mode: int, high: int, *, good: int, bad: int, sampled: int) -> FloatArray:
@@ -124,3 +141,7 @@ def _one_variance(good: int, total: int, sampled: int) -> float:
     if total < 2:
         return 0.0
     return sampled * good * (total - good) * (total - sampled) / (total**2 * (total - 1))
+
+
+def _one_skewness(good: int, total: int, sampled: int, deviation: float) -> float:
+    return (total - 2 * good) * (total - 2 * sampled) / (total * (total - 2)) / deviation

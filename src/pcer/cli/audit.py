@@ -35,8 +35,8 @@ from pcer.cli.parts import (
 )
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
-from pcer.files import MAX_BYTES, canonical_json
-from pcer.release import Release, read_release, release_schema
+from pcer.files import canonical_json
+from pcer.release import LIMITS, Release, read_release, release_schema
 from pcer.report import (
     brief_parts,
     draw_figures,
@@ -61,6 +61,12 @@ MORE = "Every table, the account and the paper's numbers: pcer audit --full."
 AUDIT_AGREES = "number agrees with a fresh computation from the release"
 PAGE_AGREES = "byte agrees with a fresh report from the release in it"
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
+
+
+AllowLarge = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Read this release however large it is; repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -123,10 +129,7 @@ def audit(
     full: Annotated[
         bool, typer.Option("--full", help="Print everything: every table, the whole account.")
     ] = False,
-    allow_large: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Read this file even if over 64 MB; repeatable."),
-    ] = None,
+    allow_large: AllowLarge = None,
 ) -> None:
     """Audit released statistics: print what was found, for whom, and how sure it is."""
     plan, files = _plan(locals()), _release_files(releases)
@@ -151,12 +154,13 @@ def verify(
         list[Path] | None,
         typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it."),
     ] = None,
+    allow_large: AllowLarge = None,
 ) -> None:
     """Recompute an audit from its release; exit 1 and name the first number that differs."""
     is_page = audit_file.suffix in (".html", ".htm")
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
-    known = [read_release(path) for path in _release_files(releases or [])]
+    known = _read(_release_files(releases or []), allow_large or [])
     with working("Recomputing"):
         found = verify_report(audit_file, known) if is_page else _difference(audit_file, known)
     if found:
@@ -194,12 +198,8 @@ def audit_all(
     family: Sequence[Path] = (),
 ) -> Audited:
     """Read everything first, so that a bad file costs no waiting; then audit."""
-    large = {path.resolve() for path in allow_large}
-    read = [
-        read_release(path, max_bytes=None if path.resolve() in large else MAX_BYTES)
-        for path in files
-    ]
-    others = [read_release(path) for path in family]
+    read = _read(files, allow_large)
+    others = _read(family, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
     with display("releases", lasting=False) as shown:
@@ -213,6 +213,14 @@ def audit_all(
             n = len(audits)
             shown.tell("auditing", path.name, done=n, total=total, work=0.5 + n / total / 2)
     return Audited(audits, read, others)
+
+
+def _read(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
+    """Releases, each within the limits unless it is allowed by name."""
+    large = {path.resolve() for path in allow_large}
+    return [
+        read_release(path, limits=None if path.resolve() in large else LIMITS) for path in files
+    ]
 
 
 class Outputs:

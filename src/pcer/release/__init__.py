@@ -46,10 +46,12 @@ from pcer.release.disclosure import (
     given_away,
 )
 from pcer.release.format import (
+    LIMITS,
     Bound,
     Confusion,
     Exposure,
     GroupTables,
+    Limits,
     Name,
     Outcome,
     Placebo,
@@ -76,6 +78,7 @@ __all__ = [
     "CROSSING",
     "GAP",
     "LEAST_PEOPLE",
+    "LIMITS",
     "PROXIES",
     "SPLITS",
     "Bound",
@@ -90,6 +93,7 @@ __all__ = [
     "Exposures",
     "GivenAway",
     "GroupTables",
+    "Limits",
     "Name",
     "Outcome",
     "Panel",

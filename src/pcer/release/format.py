@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
+from pcer.errors import InputError, alike, confusable
 from pcer.files import (
+    ALLOW,
     MAX_BYTES,
+    MAX_VALUES,
     Record,
     canonical_json,
+    first_repeated,
+    many_objects,
     parse_record,
     read_json,
     require_format,
@@ -50,9 +56,13 @@ HINTS = {
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Rate = Annotated[float, Field(ge=0, le=1)]
-Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
-"""Printable text: a name ends up in terminals and reports."""
-Note = Annotated[str, Field(max_length=2_000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+_LINE = r"\x00-\x1f\x7f-\x9f"
+_UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+Name = Annotated[
+    str, Field(max_length=200, pattern=rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$")
+]
+"""One line of text with something to see: a name ends up in terminals and reports."""
+Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -117,9 +127,12 @@ class Exposure(Record):
 _FORMS = ("counts", "rates")
 
 
+_CELLS = frozenset({"tp", "fp", "tn", "fn"})
+
+
 def _form(value: Any) -> str:
     fields = value if isinstance(value, dict) else vars(value) if hasattr(value, "__dict__") else {}
-    return _FORMS[not fields.keys() & {"tp", "fp", "tn", "fn"}]
+    return _FORMS[_CELLS.isdisjoint(fields)]
 
 
 TrainTable = Annotated[
@@ -149,7 +162,7 @@ class Run(Record):
     dp_delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     noise_multiplier: Annotated[float, Field(ge=0)] | None = None
     seed: Seed
-    split: Name | int | None = None
+    split: Name | Seed | None = None
     groups: dict[Name, GroupTables]
 
     @property
@@ -265,9 +278,9 @@ class Subject(Record):
 
     dataset: Name
     attribute: Name
-    groups: Annotated[list[Name], Field(min_length=2, max_length=200)]
+    groups: Annotated[list[Name], Field(min_length=2)]
     outcome: Outcome
-    positive_label: str | int | float | bool | None = None
+    positive_label: str | Seed | float | bool | None = None
     unit_of_privacy: Name | None = None
     n_records: Count | None = None
     n_missing_group: Count | None = None
@@ -275,9 +288,10 @@ class Subject(Record):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
-        twice = _first_repeated(self.groups)
+        twice = first_repeated(self.groups)
         if twice is not None:
             raise ValueError(f"groups must be distinct, but {twice!r} stands twice")
+        _check_names("groups", self.groups)
         return self
 
 
@@ -327,6 +341,9 @@ class Release(Shown):
         _check_runs(self)
         _check_splits(self)
         _check_keyed(self)
+        models = {run.model for run in self.runs if run.model is not None}
+        _check_names("the names in runs[].model", sorted(models))
+        _check_names("names of costs", _proxies(self))
         return self
 
     @property
@@ -369,7 +386,8 @@ class Release(Shown):
 
     def to_json(self) -> str:
         """The release as canonical text: same release, same bytes."""
-        return canonical_json(self.to_tree())
+        with many_objects():
+            return canonical_json(self.to_tree())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
         """A copy with other fields, without what was made of the old ones."""
@@ -378,23 +396,110 @@ class Release(Shown):
         return copy
 
 
-def read_release(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Release:
-    """Read and check a ``*.release.json`` file.
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much one release may hold before an auditor is asked whether it is meant to be so large.
+
+    Attributes:
+        n_bytes: of the file.
+        n_values: numbers, texts, lists and objects in it.
+        n_runs: trained models.
+        n_settings: distinct pairs of model and epsilon.
+        n_groups: groups.
+        n_tables: runs times groups.
+        n_costs: names of costs besides the gap.
+        n_notes: notes.
+    """
+
+    n_bytes: int = MAX_BYTES
+    n_values: int = MAX_VALUES
+    n_runs: int = 20_000
+    n_settings: int = 500
+    n_groups: int = 200
+    n_tables: int = 40_000
+    n_costs: int = 50
+    n_notes: int = 200
+
+
+LIMITS: Final = Limits()
+
+
+def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:
+    """Read and check a ``*.release.json`` file: a regular file, and not too large to be answered.
 
     Args:
         path: the file.
-        max_bytes: refuse larger files before parsing; None allows any size.
+        limits: how much it may hold; None allows any size.
 
     Raises:
         InputError: one sentence with the file, the path to the bad field and the remedy.
     """
-    return parse_release(read_json(path, max_bytes=max_bytes), file=str(path))
+    n_bytes, n_values = (limits.n_bytes, limits.n_values) if limits else (None, None)
+    with many_objects():
+        data = read_json(path, max_bytes=n_bytes, max_values=n_values)
+        return parse_release(data, file=os.fspath(path), limits=limits)
 
 
-def parse_release(data: Any, *, file: str) -> Release:
+def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
     """Check plain objects against the format; ``file`` is the name that errors mention."""
     require_format(data, file=file, name=FORMAT, version=VERSION)
+    if limits:
+        _require_within(limits, data, file)
     return parse_record(Release, data, file=file, hints=HINTS)
+
+
+def _require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
+    """Raise InputError where a file, not checked yet, holds more than anybody would audit."""
+    runs, subject = _listed(data, "runs"), data.get("subject")
+    n_groups = len(_listed(subject, "groups"))
+    sizes = {
+        "runs": (len(runs), limits.n_runs),
+        "settings": (len({_setting(run) for run in runs}), limits.n_settings),
+        "groups": (n_groups, limits.n_groups),
+        "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
+        "costs": (_n_costs(data, runs, limits), limits.n_costs),
+        "notes": (len(_listed(subject, "notes")), limits.n_notes),
+    }
+    for what, (found, limit) in sizes.items():
+        if found > limit:
+            raise InputError(
+                f"{file} holds {found:,} {what}, more than the {limit:,} that are read by default; "
+                f"{ALLOW}, or divide it."
+            )
+
+
+def _listed(record: Any, field: str) -> list[Any]:
+    """A list in what may be a record."""
+    found = record.get(field) if isinstance(record, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _n_costs(data: Mapping[str, Any], runs: list[Any], limits: Limits) -> int:
+    """Names of costs in what may be a release; counted until there are too many."""
+    rows = (*_listed(data, "pooled_exposure"), *_listed(data, "placebo"))
+    found = {row["proxy"] for row in rows if isinstance(row, dict) and _is_text(row.get("proxy"))}
+    for run in runs:
+        groups = run.get("groups") if isinstance(run, dict) else None
+        for group in groups.values() if isinstance(groups, dict) else ():
+            exposure = group.get("exposure") if isinstance(group, dict) else None
+            if isinstance(exposure, dict):
+                found |= exposure.keys()
+        if len(found) > limits.n_costs:
+            break
+    return len(found)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _setting(run: Any) -> tuple[str | None, float | None]:
+    """Model and epsilon of what may be a run; all nonsense counts as one."""
+    model, epsilon = (run.get("model"), run.get("epsilon")) if isinstance(run, dict) else (0, "")
+    return (
+        model if isinstance(model, str) else None,
+        epsilon if isinstance(epsilon, int | float) else None,
+    )
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
@@ -437,25 +542,28 @@ def _check_version(release: Release) -> None:
     for name, value in newer.items():
         if value:
             raise ValueError(f"{name} is a field of version 2, and the file says version 1")
+    counts = isinstance(_any_group(release.runs[0]).train, Confusion)
     for index, run in enumerate(release.runs):
-        _check_one_form(run, index, counts=isinstance(_any_group(release.runs[0]).train, Confusion))
+        _check_one_form(run, index, counts=counts)
 
 
 def _check_one_form(run: Run, index: int, *, counts: bool) -> None:
     for name, tables in run.groups.items():
         for split, table in (("train", tables.train), ("test", tables.test)):
-            path = f"runs[{index}].groups.{name}.{split}"
             if isinstance(table, Confusion) != counts:
+                path = f"runs[{index}].groups.{name}.{split}"
                 raise ValueError(f"{path}: all tables must be counts, or all rates")
-            for field in ("accuracy", "positive_rate"):
+            for field in () if counts else ("accuracy", "positive_rate"):
                 if getattr(table, field, 0) is None:
+                    path = f"runs[{index}].groups.{name}.{split}"
                     raise ValueError(f"{path}: {field} is missing")
 
 
 def _check_runs(release: Release) -> None:
     seen: dict[tuple[str | None, float, int], int] = {}
+    names = dict.fromkeys(release.subject.groups)
     for index, run in enumerate(release.runs):
-        _check_groups(run, index, release.subject.groups)
+        _check_groups(run, index, names)
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
@@ -465,19 +573,20 @@ def _check_runs(release: Release) -> None:
             )
 
 
-def _check_groups(run: Run, index: int, groups: list[str]) -> None:
+def _check_groups(run: Run, index: int, groups: Mapping[str, None]) -> None:
     for name in groups:
         if name not in run.groups:
             raise ValueError(f"runs[{index}].groups: group {name!r} is missing")
     for name, tables in run.groups.items():
-        path = f"runs[{index}].groups.{name}"
         if name not in groups:
-            raise ValueError(f"{path}: group {name!r} is not one of subject.groups")
+            raise ValueError(
+                f"runs[{index}].groups.{name}: group {name!r} is not one of subject.groups"
+            )
         for split, table in (("train", tables.train), ("test", tables.test)):
             if table.n == 0:
                 raise ValueError(
-                    f"{path}.{split}: the group is empty; leave the group out of the release or "
-                    "choose a split that holds some of its records"
+                    f"runs[{index}].groups.{name}.{split}: the group is empty; leave the group out "
+                    "of the release or choose a split that holds some of its records"
                 )
 
 
@@ -501,12 +610,13 @@ def _check_splits(release: Release) -> None:
 def _check_keyed(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
+    groups = frozenset(release.subject.groups)
     for field in ("pooled_exposure", "placebo", "bounds"):
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
             path, key = f"{field}[{index}]", _row_key(row)
             for group in row.groups if isinstance(row, Placebo) else [row.group]:
-                if group not in release.subject.groups:
+                if group not in groups:
                     raise ValueError(f"{path}.group: {group!r} is not a group")
             if (row.model, row.epsilon) not in settings:
                 model = f"model {row.model!r} and " if row.model is not None else ""
@@ -542,13 +652,19 @@ def _any_group(run: Run) -> GroupTables:
     return next(iter(run.groups.values()))
 
 
-def _first_repeated(names: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+def _proxies(release: Release) -> list[str]:
+    found = {one for run in release.runs for group in run.groups.values() for one in group.exposure}
+    pooled = {row.proxy for row in release.pooled_exposure}
+    return sorted(found | pooled | {row.proxy for row in release.placebo})
+
+
+def _check_names(what: str, names: list[str]) -> None:
+    """Names that a reader can see, and tell from each other."""
+    blank = next((name for name in names if not alike(name)), None)
+    if blank is not None:
+        raise ValueError(f"{what}: {blank!r} shows nothing; give it a name that can be seen")
+    if two := confusable(names):
+        raise ValueError(f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
 
 
 def _plain(value: Any) -> Any:
@@ -558,6 +674,8 @@ def _plain(value: Any) -> Any:
     privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
     the trainer's own settings may be called anything, and a null in the settings is a value.
     """
+    if isinstance(value, Confusion):
+        return dict(value.__dict__)  # most of a file, and never absent
     if isinstance(value, Record):
         fields = {name: _plain(part) for name, part in value}
         return {k: v for k, v in fields.items() if k == "epsilon" or v not in (None, [], {})}

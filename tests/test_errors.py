@@ -1,0 +1,92 @@
+"""Other people's words: what is spelt out, and which names a reader cannot tell apart."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pcer.errors import LONGEST_SENTENCE, InputError, alike, confusable, shown
+
+HOSTILE = {
+    "an escape sequence": "\x1b[2J\x1b[31mgroup",
+    "a bell": "a\x07b",
+    "a line": "a\nb",
+    "C1": "a\x9b31mb",
+    "right to left": "a\u202eb",
+    "an isolate": "a\u2066b",
+    "a line separator": "a\u2028b",
+    "half a character": "a\ud800b",
+    "no character": "a\uffffb",
+    "a tag": "a\U000e0041b",
+    "nothing to see": "a\u200bb",
+    "a soft hyphen": "a\u00adb",
+    "private use": "a\ue000b",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_cannot_be_seen_is_spelt_out(text):
+    told = shown(text)
+    assert told.isprintable()
+    assert told.encode("utf-8")
+    assert told.startswith(text[0] if text[0] == "a" else r"\u001b[2J")
+    assert shown(told) == told
+
+
+@given(st.text(st.characters(codec=None, categories=["L", "M", "N", "P", "S", "Zs"])))
+def test_what_can_be_seen_stays(text):
+    assert shown(text) == text
+
+
+@given(st.text(st.characters(codec=None), max_size=30))
+def test_every_character_against_a_loop(text):
+    def one(letter: str) -> str:
+        if letter in "\u200c\u200d" or letter.isprintable() or unicodedata.category(letter) == "Zs":
+            return letter
+        units = letter.encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[k : k + 2].hex()}" for k in range(0, len(units), 2))
+
+    assert shown(text) == "".join(one(letter) for letter in text)
+
+
+def test_names_of_many_scripts_stay():
+    for name in ("نزن\u200cکن", "👩\u200d🔬", "זכר", "女性", "a\u00a0b", "\u3000x"):
+        assert shown(name) == name
+
+
+def test_our_own_marks_may_be_kept():
+    assert shown("a\u00ad\nb\x1b", keep="\u00ad\n") == "a\u00ad\nb\\u001b"
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u3000", "\u200b", "\u202e", "\u00ad\u2066 "])
+def test_a_blank_name_shows_nothing(name):
+    assert alike(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("men", "Men"),
+        ("Straße", "STRASSE"),
+        ("ﬁeld", "field"),
+        ("Ａ", "a"),
+        ("a b", "a\u00a0 b "),
+        ("e\u0301", "é"),
+        ("women", "wo\u00admen"),
+        ("a", "a\u202e"),
+        ("a\u202e", r"a\u202e"),
+    ],
+)
+def test_names_that_read_alike(one, other):
+    assert confusable(["x", one, other]) == (one, other)
+    assert confusable(["x", one, "y"]) is None
+
+
+def test_an_error_is_one_line_and_not_endless():
+    told = str(InputError("file \x1b]0;title\x07 " + "long " * 10_000))
+    assert told.isprintable()
+    assert len(told) <= LONGEST_SENTENCE + 20
+    assert told.startswith(r"file \u001b]0;title\u0007 long")
