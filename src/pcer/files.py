@@ -53,6 +53,33 @@ class Record(BaseModel):
 
 
 RecordT = TypeVar("RecordT", bound=Record)
+AnyTree = TypeVar("AnyTree")
+
+
+def as_shown(value: AnyTree) -> AnyTree:
+    """The same records, lists and mappings with every text in them as it can be shown.
+
+    What needs no change is the same object, so that nothing is copied in vain.
+    """
+    found: AnyTree = _shown_inside(value)
+    return found
+
+
+def _shown_inside(value: Any) -> Any:
+    if type(value) is str:
+        return shown(value)
+    if isinstance(value, Record):
+        changed = {k: new for k, part in value if (new := _shown_inside(part)) is not part}
+        return value.model_copy(update=changed) if changed else value
+    if isinstance(value, dict):
+        parts = {_shown_inside(k): _shown_inside(part) for k, part in value.items()}
+        is_same = all(value.get(k) is part for k, part in parts.items())
+        return value if is_same else parts
+    if type(value) in (list, tuple):
+        items = [_shown_inside(part) for part in value]
+        is_same = all(one is other for one, other in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    return value
 
 
 @contextmanager

@@ -23,7 +23,7 @@ OF_THE_STUDY = (b"pcer_studies", b"studies/paper", b"published.csv", b"text_figu
 def test_the_study_has_the_librarys_version_and_asks_for_it():
     project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
     assert project["version"] == pcer.__version__
-    assert project["dependencies"] == [f"pcer[train]=={pcer.__version__}"]
+    assert project["dependencies"] == [f"pcer[figures,train]=={pcer.__version__}"]
 
 
 def test_the_front_exports_what_it_names():

@@ -11,6 +11,7 @@ from pcer.cli.parts import (
     from_options,
     log_run,
     require_packages,
+    say,
     working,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "peak_memory",
     "processor",
     "require_packages",
+    "say",
     "working",
 ]

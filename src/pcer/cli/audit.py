@@ -23,6 +23,7 @@ from pcer.auditing import (
     run_tests,
 )
 from pcer.cli.parts import (
+    DRAWING,
     MET,
     STDOUT,
     columns,
@@ -30,12 +31,14 @@ from pcer.cli.parts import (
     folder_for,
     give,
     parse_list,
+    require_packages,
+    say,
     show,
     working,
 )
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
-from pcer.files import canonical_json
+from pcer.files import as_shown, canonical_json
 from pcer.release import LIMITS, Release, read_release, release_schema
 from pcer.report import (
     brief_parts,
@@ -164,10 +167,10 @@ def verify(
     with working("Recomputing"):
         found = verify_report(audit_file, known) if is_page else _difference(audit_file, known)
     if found:
-        typer.echo(f"{audit_file} differs {found}.")
+        say(f"{audit_file} differs {found}.")
         raise typer.Exit(MET)
     agrees = PAGE_AGREES if is_page else AUDIT_AGREES
-    typer.echo(f"{audit_file}: every {agrees}.")
+    say(f"{audit_file}: every {agrees}.")
 
 
 def schema(
@@ -238,6 +241,8 @@ class Outputs:
         """Refuse to write two results to one place, over an input, or to a closed stdout."""
         if self.uses_stdout:
             require_stdout()
+        if FIGURES in self.paths:
+            require_packages(DRAWING, extra=FIGURES, needed_by="--figures")
         given = self.paths.values()
         targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
         for name, target in zip(self.paths, targets, strict=True):
@@ -264,22 +269,22 @@ class Outputs:
         """Name what a person would open next."""
         for name, what in (("html", "Report"), (FIGURES, "Figures")):
             if name in self.paths:
-                typer.echo(f"{what}: {self.paths[name]}")
+                say(f"{what}: {self.paths[name]}")
 
 
 def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
     """The finding of each, one sharp table, how sure and what to do; or everything."""
-    for one in audits:
+    for one in map(as_shown, audits):
         show((full_parts if full else short_parts)(one, columns()))
     if len(audits) > 1:
-        show([overview_part(audits, columns())])
+        show([overview_part(as_shown([*audits]), columns())])
     if not full:
         typer.echo(wrapped(MORE, columns()))
 
 
 def print_briefly(audits: Sequence[Audit]) -> None:
     """The finding of each and its sharp table."""
-    for one in audits:
+    for one in map(as_shown, audits):
         show(brief_parts(one, columns()))
 
 
@@ -337,5 +342,5 @@ def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
         if name in one.outcomes()
     ]
     if met:
-        typer.echo("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
+        say("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
         raise typer.Exit(MET)

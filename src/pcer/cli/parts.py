@@ -30,7 +30,7 @@ from pcer._version import __version__
 from pcer.cli.machine import peak_memory, processor
 from pcer.cli.stop import keeping
 from pcer.cli.streams import require_stdout
-from pcer.errors import InputError, not_installed
+from pcer.errors import InputError, not_installed, shown
 from pcer.files import make_folder, write_files
 from pcer.release import DisclosureRule, SmallGroups
 from pcer.report import NARROWEST, WIDTH, Part, Table, to_text
@@ -47,15 +47,18 @@ PASSED, MET, UNUSABLE = range(3)
 STDOUT = "-"
 LOG = "run.log"
 
+DRAWING = ("vl_convert",)
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 
 
-def require_packages(names: tuple[str, ...]) -> None:
-    """Raise InputError, with the command to type, unless the trainer's packages are installed."""
+def require_packages(
+    names: tuple[str, ...], *, extra: str = "train", needed_by: str = "this verb"
+) -> None:
+    """Raise InputError, with the command to type, unless the packages of an extra are installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
-            raise not_installed(name, extra="train", needed_by="this verb")
+            raise not_installed(name, extra=extra, needed_by=needed_by)
 
 
 def from_options(kind: type[Settings], said: Mapping[str, Any], **named: Any) -> Settings:
@@ -128,6 +131,11 @@ def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: st
         return [number(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
         raise InputError(f"{option} must be {what}, not {text!r}.") from None
+
+
+def say(sentence: str, *, err: bool = False) -> None:
+    """Print one line, with what other people wrote as it can be shown."""
+    typer.echo(shown(sentence), err=err)
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:
@@ -270,7 +278,7 @@ class Display:
         rate, left = self._speed(work, now)
         self._progress.update(
             self._task,
-            description=f"{what} {of}".strip(),
+            description=shown(f"{what} {of}".strip()),
             completed=done,
             total=total,
             rate=rate,
@@ -360,7 +368,7 @@ def log_run(folder: Path, what: str, shown: Display, flags: EngineFlags) -> None
         with (folder / LOG).open("a", encoding="utf-8") as stream:
             stream.write(f"{_when(shown.began)} {what}: {_work(shown)}; {_machine(flags)}\n")
     except OSError as error:
-        typer.echo(
+        say(
             f"pcer: {folder / LOG} cannot be written ({error.strerror}), so time and machine are "
             "not noted; the results are complete.",
             err=True,

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from pcer.errors import shown
+
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Windows has no SIGHUP."""
 
@@ -53,7 +55,7 @@ class Stopped(BaseException):
         if not self.is_told:
             self.is_told = True
             kept = f"; {self.kept}; run the same command again to go on" if self.kept else ""
-            print(f"pcer: stopped{kept}.", file=sys.stderr, flush=True)
+            print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 
 
 @contextmanager

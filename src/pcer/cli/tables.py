@@ -25,6 +25,7 @@ from pcer.cli.parts import (
     from_options,
     give,
     require_packages,
+    say,
     show,
     show_table,
     with_defaults,
@@ -206,7 +207,7 @@ def _write(made: Mapping[str, Release], out: str) -> None:
         give({paths[name]: one.to_json() for name, one in made.items()})
     for name, path in paths.items():
         if path != STDOUT:
-            typer.echo(f"{path}: {_summary(made[name])}.", err=True)
+            say(f"{path}: {_summary(made[name])}.", err=True)
 
 
 def _file_name(one: Release) -> str:

@@ -22,6 +22,7 @@ from pcer.cli.parts import (
     log_run,
     parse_list,
     require_packages,
+    say,
     show_table,
     with_defaults,
     working,
@@ -147,10 +148,10 @@ def train(
 
     flags = from_options(EngineFlags, said)
     for path in _run("train", _sweep(said), out, flags, keep_scores):
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")
     if receipts:
-        typer.echo(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
-    typer.echo(f"next: pcer audit {out}")
+        say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
+    say(f"next: pcer audit {out}")
 
 
 def demo(
@@ -170,7 +171,7 @@ def demo(
     outputs = Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(done, [])
     print_briefly(done.audits)
-    typer.echo(f"Release: {paths[0]}")
+    say(f"Release: {paths[0]}")
     outputs.print_places()
 
 
@@ -248,7 +249,7 @@ def _run(
 
 
 def _tell(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    say(sentence, err=True)
 
 
 def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from pcer.auditing import Audit
+from pcer.errors import not_installed
+from pcer.files import as_shown
 from pcer.release import Release
 from pcer.report.charts import charts
 from pcer.report.marks import PALETTE, Spec, config
@@ -19,12 +20,15 @@ VEGA_LITE = "6.4"
 WIDTH = 380
 SCALE = 2.0
 LONGEST_NAME = 60
+COLOUR_FIELD = re.compile(r"(?i)(range|color|fill|stroke)$")
+VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 
 
 def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, bytes]:
     """File contents by file name; same input, same bytes."""
     files: dict[str, bytes] = {}
-    for number, (audit, release) in enumerate(zip(audits, releases, strict=True), start=1):
+    pairs = zip(map(as_shown, audits), map(as_shown, releases), strict=True)
+    for number, (audit, release) in enumerate(pairs, start=1):
         prefix = f"{number:02d}-" if len(audits) > 1 else ""
         for name, spec in figure_specs(audit, release).items():
             stem = f"{prefix}{file_name(audit)}-{name}"
@@ -66,19 +70,27 @@ def _sized(spec: Spec) -> Spec:
 
 def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
     """Add the rows, and write the light colours for the page's variables."""
-    look = json.loads(re.sub(r"var\(--([a-z0-9-]+)\)", _light, json.dumps(config())))
-    coloured = json.loads(re.sub(r"var\(--([a-z0-9-]+)\)", _light, json.dumps(spec)))
-    return {**coloured, "config": look, "background": "white", "datasets": rows}
+    look = _light(config())
+    return {**_light(spec), "config": look, "background": "white", "datasets": rows}
 
 
-def _light(match: re.Match[str]) -> str:
-    return PALETTE[match[1]][0]
+def _light(tree: Any, *, field: str = "") -> Any:
+    """The tree with light colours for variables, where a colour stands: a group may be named so."""
+    if isinstance(tree, dict):
+        return {name: _light(value, field=name) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [_light(value, field=field) for value in tree]
+    is_colour = isinstance(tree, str) and COLOUR_FIELD.search(field)
+    named = VARIABLE.fullmatch(tree) if is_colour else None
+    return PALETTE[named[1]][0] if named else tree
 
 
 def drawn(spec: Spec) -> dict[str, bytes]:
     """The figure in every format, by its ending."""
-    import vl_convert
-
+    try:
+        import vl_convert
+    except ImportError:
+        raise not_installed("vl-convert", extra="figures", needed_by="drawing figures") from None
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
     return {
         "svg": svg.encode(),

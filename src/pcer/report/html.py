@@ -25,8 +25,8 @@ from pcer.auditing import (
     parse_plan,
     signed,
 )
-from pcer.errors import InputError
-from pcer.files import parse_json, require_format
+from pcer.errors import InputError, shown, spelt
+from pcer.files import as_shown, parse_json, require_format
 from pcer.release import Release, parse_release
 from pcer.report.glossary import GLOSSARY
 from pcer.report.marks import PALETTE, config
@@ -93,10 +93,11 @@ def to_report(
     """
     if len({one.plan_sha256 for one in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
+    plan, payload = audits[0].plan, _payload(audits[0].plan, releases, family)
+    audits, releases = as_shown([*audits]), as_shown([*releases])
     pairs = zip(audits, releases, strict=True)
     others = family if len(audits) == 1 else None
     sections = [section(one, release, k, others) for k, (one, release) in enumerate(pairs, start=1)]
-    plan = audits[0].plan
     floors = slider_floors(plan)
     bundle, script = _bundle(), _resource("report.js")
     page = _environment().get_template("report.html")
@@ -124,7 +125,7 @@ def to_report(
         bundle=_safe(bundle),
         script_hashes=[_safe(_csp_hash(text)) for text in (bundle, script)],
         settings=_safe(script_json(_settings(plan, floors))),
-        payload=_safe(script_json(_payload(plan, releases, family))),
+        payload=_safe(script_json(payload)),
     )
 
 
@@ -175,9 +176,9 @@ def script_json(tree: Any) -> str:
     '{"a":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    for character in "<>&":
+        text = text.replace(character, spelt(character))
+    return shown(text)
 
 
 def _payload(plan: Plan, releases: Sequence[Release], family: Sequence[Release]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from pcer.errors import shown
+
 
 @dataclass(frozen=True)
 class Table:
@@ -36,7 +38,9 @@ class Table:
             raise ValueError(f"Every row of {self.title!r} must have {len(self.columns)} cells.")
 
 
-SOFT_HYPHEN, MAY_BREAK = "\u00ad", "\u200b"
+SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
+LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
+"""What our own cells hold besides text: breaks, and the bounds of names from right to left."""
 
 
 TOGETHER = re.compile(r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)")
@@ -69,7 +73,7 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     '  cost: 1.5\n    [1.2, 1.9]'
     """
     lines: list[str] = []
-    for part in text.split("\n"):
+    for part in _visible(text).split("\n"):
         bound = TOGETHER.sub(lambda found: found[0].replace(" ", UNBROKEN_SPACE), part)
         found = Text(bound).wrap(_console(width), max(width - indent - hanging, 1))
         for k, line in enumerate(found):
@@ -128,10 +132,10 @@ def to_html(table: Table, *, id: str, marks: Mapping[str, str] | None = None) ->
         for index, name in enumerate(table.columns)
     )
     body = "\n".join(_html_row(row, table.n_labels, marks or {}) for row in table.rows)
-    note = f'\n<p class="note">{html.escape(table.note)}</p>' if table.note else ""
+    note = f'\n<p class="note">{html.escape(_visible(table.note))}</p>' if table.note else ""
     return (
         f'<div class="table" role="region" tabindex="0" aria-labelledby="{html.escape(id)}">\n'
-        f'<table><caption id="{html.escape(id)}">{html.escape(table.title)}</caption>\n'
+        f'<table><caption id="{html.escape(id)}">{html.escape(_visible(table.title))}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n</div>{note}"
     )
 
@@ -267,7 +271,7 @@ def _console(width: int, text: TextIO | None = None) -> Console:
 
 
 def _lined(text: str) -> str:
-    return text.replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
+    return _visible(text).replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
 
 
 def _flat(text: str) -> str:
@@ -275,7 +279,11 @@ def _flat(text: str) -> str:
 
 
 def _unbroken(text: str) -> str:
-    return text.replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
+    return _visible(text).replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
+
+
+def _visible(text: str) -> str:
+    return shown(text, keep=LAYOUT)
 
 
 def _html_row(row: Sequence[str], n_labels: int, marks: Mapping[str, str]) -> str:
@@ -296,7 +304,7 @@ def _html_side(index: int, n_labels: int) -> str:
 
 
 def _html_lines(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
+    return html.escape(_visible(text)).replace("\n", "<br>")
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from pcer.auditing import Audit, BudgetResult, Verdict, setting_name
+from pcer.files import as_shown
 from pcer.report.hero import hero_svg
 from pcer.report.table import latex_text, markdown_text, to_latex, to_markdown
 from pcer.report.tables import advice, facts, floors_table, headline, subject_name, tables
@@ -17,7 +18,7 @@ from pcer.report.terminal import finding_table
 def to_markdown_page(audits: Sequence[Audit]) -> str:
     """Audits as one Markdown page."""
     parts = []
-    for audit in audits:
+    for audit in map(as_shown, audits):
         parts.append(f"## {markdown_text(headline(audit))}\n")
         parts.append(f"{markdown_text(audit.headline)}\n")
         parts.append(f"{_picture(audit)}\n")
@@ -45,7 +46,7 @@ def _picture(audit: Audit) -> str:
 def to_latex_tables(audits: Sequence[Audit]) -> str:
     """Audits as LaTeX: the account as text, then booktabs tables."""
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
-    for audit in audits:
+    for audit in map(as_shown, audits):
         parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
         told = [audit.headline, *audit.account, audit.choice, *audit.trust, *audit.next_steps]
         parts.append(latex_text(" ".join([*told, *advice(audit)])) + "\n")
@@ -61,7 +62,7 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
         fail_on: outcomes that count as a failure, of ``FailOn``.
     """
     root = Xml.Element("testsuites")
-    for audit in audits:
+    for audit in map(as_shown, audits):
         _suite(root, audit, fail_on)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"

@@ -14,6 +14,7 @@ from pcer.cli import (
     from_options,
     log_run,
     require_packages,
+    say,
     working,
 )
 from pcer.errors import InputError
@@ -86,7 +87,7 @@ def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: 
     plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
     require_ready(plan, out)
     with display("models", kept_in=out) as shown:
-        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_say)
+        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_tell)
     log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
 
@@ -107,13 +108,13 @@ def _sensitivity(
         found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
     log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:
-        typer.echo(f"not trained: {one.reason}", err=True)
+        say(f"not trained: {one.reason}", err=True)
     for name in ("sensitivity.json", "sensitivity.md"):
-        typer.echo(f"wrote {out / name}")
+        say(f"wrote {out / name}")
 
 
-def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+def _tell(sentence: str) -> None:
+    say(sentence, err=True)
 
 
 def _flags(device: str, jobs: int | None) -> EngineFlags:
@@ -132,8 +133,8 @@ def _write_files(out: Path, *, report: bool) -> None:
         files = study_files(study, report=report)
         write_files({out / name: content for name, content in files.items()})
     for name in files:
-        typer.echo(f"wrote {out / name}")
-    typer.echo(f"start with {out / 'README.md'}")
+        say(f"wrote {out / name}")
+    say(f"start with {out / 'README.md'}")
 
 
 def _teller(shown: Display) -> Callable[[Progress], None]:
