@@ -7,10 +7,11 @@ import sys
 import typer
 
 from pcer.cli import audit, receipt, tables, train
-from pcer.cli.parts import UNUSABLE
+from pcer.cli.machine import what_lacks
+from pcer.cli.parts import UNUSABLE, say
 from pcer.cli.plugins import VerbGroup
 from pcer.cli.stop import Stopped, listen
-from pcer.cli.streams import steady
+from pcer.cli.streams import require_width, steady
 from pcer.errors import PcerError
 
 app = typer.Typer(
@@ -32,12 +33,22 @@ def main() -> None:
     So is a signal that stops it, with the code that shells give it.
     """
     sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
+    require_width()
     try:
         listen()
         app()
     except PcerError as error:
-        typer.echo(f"pcer: {error}", err=True)
+        say(f"pcer: {error}", err=True)
         sys.exit(UNUSABLE)
     except Stopped as stopped:
         stopped.tell()
         sys.exit(stopped.exit_code)
+    except Exception as error:
+        if (lacking := what_lacks(error)) is None:
+            raise
+        say(
+            f"pcer: this machine gives no more {lacking}; free some, raise the limit (ulimit), or "
+            "ask for less at once.",
+            err=True,
+        )
+        sys.exit(UNUSABLE)

@@ -24,6 +24,33 @@ def processor() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
+LACKS = {
+    "memory": (
+        "allocate memory",
+        "out of memory",
+        "failed to map segment",
+        "bad allocation",
+        "bad_alloc",
+    ),
+    "processes or threads": ("can't start new thread", "resource temporarily unavailable"),
+    "open files": ("too many open files",),
+    "room on the disk": ("no space left on device",),
+}
+"""What a system calls it, by what it lacks."""
+
+
+def what_lacks(error: BaseException) -> str | None:
+    """What the machine ran out of, if that is what an error says; every library says it otherwise.
+
+    >>> what_lacks(OSError(24, "Too many open files"))
+    'open files'
+    """
+    told = f"{type(error).__name__} {error} {error.__cause__}".lower()
+    if isinstance(error, MemoryError):
+        return "memory"
+    return next((what for what, words in LACKS.items() if any(one in told for one in words)), None)
+
+
 def peak_memory() -> float | None:
     """MiB: the sum of the peaks of this process and of its children, alive or gone.
 

@@ -19,6 +19,8 @@ from pcer.errors import OutputError
 LEFT = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
 """What a system answers who writes into a pipe that nobody reads any more."""
 
+COLUMNS, NARROWEST, WIDEST = "COLUMNS", 20, 100_000
+
 PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
 """Signs of our tables for encodings that lack them."""
 
@@ -65,6 +67,13 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
         raise error
     lacking = error.object[error.start : error.end]
     return "".join(PLAIN.get(character, "?") for character in lacking), error.end
+
+
+def require_width() -> None:
+    """Forget a width that no terminal has, which would leave pages empty."""
+    width = os.environ.get(COLUMNS, str(NARROWEST))
+    if not (width.isdecimal() and NARROWEST <= int(width) < WIDEST):
+        del os.environ[COLUMNS]
 
 
 def require_stdout() -> None:

@@ -191,7 +191,8 @@ def _require_said(value: str | None, option: str, first: str, second: str, what:
 def _stem(table: str) -> str:
     """The file's name without endings; its folder's name where the file is a pattern."""
     path = Path(table)
-    name = path.parent.name if any(mark in path.name for mark in "*?[") else path.name
+    is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
+    name = path.parent.name if is_pattern else path.name
     return name.split(".")[0] or "predictions"
 
 

@@ -29,7 +29,7 @@ from pcer.cli.parts import (
 )
 from pcer.errors import InputError
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
-from pcer.release import LEAST_PEOPLE, Outcome
+from pcer.release import LEAST_PEOPLE, LIMITS, Outcome
 from pcer.report import Table
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
@@ -164,6 +164,7 @@ def demo(
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     require_packages(TRAINING)
+    _require_few_models(len(DEFAULT_BUDGETS) * seeds)
     from pcer.train import EngineFlags
 
     paths = _run("demo", _demo_sweep(seeds), out, EngineFlags())
@@ -197,6 +198,8 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
     from pcer.sweep import Sweep
     from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
 
+    budgets = parse_budgets(said["budgets"])
+    _require_few_models(len(budgets) * said["seeds"])
     dataset = _load(said["source"], said)
     layers = {} if said["hidden"] is None else {"hidden": _layers(said["hidden"])}
     return from_options(
@@ -204,12 +207,20 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
         said,
         config=from_options(TrainConfig, said, **layers),
         dataset=dataset,
-        budgets=parse_budgets(said["budgets"]),
+        budgets=budgets,
         seeds=tuple(range(said["seeds"])),
         secret=_secret(said, dataset),
         disclosure=disclosure_rule(said),
         accounts=RenyiAccounts() if said["receipts"] else None,
     )
+
+
+def _require_few_models(n_models: int) -> None:
+    if n_models > LIMITS.n_runs:
+        raise InputError(
+            f"--budgets times --seeds make {n_models:,} models, more than the {LIMITS.n_runs:,} "
+            "that a release holds; ask for fewer."
+        )
 
 
 def _demo_sweep(n_seeds: int) -> Sweep:

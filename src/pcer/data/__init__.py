@@ -15,7 +15,13 @@ from pcer.data.dataset import (
 from pcer.data.fetch import DataFile, locate
 from pcer.data.listing import describe_datasets
 from pcer.data.own_table import OwnTable, TablePlan, read_table
-from pcer.data.table_file import is_csv, require_columns, require_readable, unreadable
+from pcer.data.table_file import (
+    as_pattern,
+    is_csv,
+    require_columns,
+    require_readable,
+    unreadable,
+)
 from pcer.data.task import Category, Columns, DatasetTask, Encoded, FeatureRule, Number, build
 
 __all__ = [
@@ -35,6 +41,7 @@ __all__ = [
     "TablePlan",
     "acs",
     "adult",
+    "as_pattern",
     "bios",
     "build",
     "column_widths",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from pcer.data.task import (
     encode,
     is_missing,
 )
-from pcer.errors import InputError, require_at_least
+from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.release import Outcome
 
 Role = Literal["number", "category", "label", "protected attribute", "left out"]
@@ -118,6 +118,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     """
     content, file = open_table(table)
     require_columns(plan.columns, content.column_names, file=file)
+    _require_telling_names(content.column_names, file)
     if content.num_rows == 0:
         raise InputError(f"{file} has no records; a table needs at least a few per group.")
     columns = {
@@ -131,6 +132,16 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         if column not in plan.drop
     }
     return _assemble(columns, plan, file=file, name=name or _short_name(file))
+
+
+def _require_telling_names(columns: Sequence[str], file: str) -> None:
+    """Raise InputError unless a reader can see every column's name, and tell it from the others."""
+    if not all(map(alike, columns)):
+        raise InputError(f"{file} has a column whose name shows nothing; name it in the header.")
+    if two := confusable(columns):
+        raise InputError(
+            f"{file} has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them."
+        )
 
 
 def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> OwnTable:

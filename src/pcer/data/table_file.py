@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+MOST_RECORDS = 10_000_000
+"""Of a table that is held in memory, and trained on many times."""
 _MANY = "*?["  # characters that make a path a pattern
 
 
@@ -35,6 +37,10 @@ def open_table(table: Any) -> tuple[pa.Table, str]:
 def require_readable(table: str | os.PathLike[str]) -> str:
     """The path, or one sentence saying why it cannot be a table; addresses are taken as given."""
     name, path = os.fspath(table), Path(table)
+    if not _is_unicode(name):
+        raise InputError(
+            f"{name} has a name that is not UTF-8, which no database opens; rename it."
+        )
     if path.is_dir():
         raise InputError(f"{name} is a folder; name its files, such as {path / '*.parquet'}.")
     if not name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
@@ -42,6 +48,18 @@ def require_readable(table: str | os.PathLike[str]) -> str:
     if "://" not in name:
         _require_file(path)
     return name
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def as_pattern(path: str) -> str:
+    """The path as a pattern that matches it: a file that is there may be called a[1].csv."""
+    return escape(path) if Path(path).exists() else path
 
 
 def is_csv(name: str) -> bool:
@@ -71,13 +89,29 @@ def unreadable(path: str, error: Exception) -> InputError:
 
 
 def _require_file(path: Path) -> None:
-    if any(mark in str(path) for mark in _MANY):
-        if not glob(str(path), recursive=True):
+    if any(mark in str(path) for mark in _MANY) and not path.exists():
+        found = glob(str(path), recursive=True)
+        if not found:
             raise InputError(f"no file matches {path}; check the pattern.")
-    elif not path.is_file():
+        for one in found:
+            _require_file(Path(one))
+    elif not path.exists():
         raise InputError(f"{path} does not exist; check the name.")
+    elif not path.is_file():
+        raise InputError(f"{path} is a pipe or a device; save what it gives to a file.")
     elif path.stat().st_size == 0:
         raise InputError(f"{path} is empty; a table needs a header and records.")
+
+
+def _held(relation: Any, path: str) -> pa.Table:
+    """A table in memory, or one sentence where it has more records than that can be."""
+    table = relation.limit(MOST_RECORDS + 1).to_arrow_table()
+    if table.num_rows > MOST_RECORDS:
+        raise InputError(
+            f"{path} has more than the {MOST_RECORDS:,} records that a sweep holds in memory; "
+            "train on a random sample of them."
+        )
+    return table
 
 
 def _from_csv(path: str) -> pa.Table:
@@ -85,7 +119,8 @@ def _from_csv(path: str) -> pa.Table:
 
     try:
         with duckdb.connect() as connection:
-            return connection.read_csv(path, all_varchar=True, header=True).to_arrow_table()
+            found = connection.read_csv(as_pattern(path), all_varchar=True, header=True)
+            return _held(found, path)
     except duckdb.Error as error:
         raise unreadable(path, error) from None
 
@@ -95,7 +130,7 @@ def _from_parquet(path: str) -> pa.Table:
 
     try:
         with duckdb.connect() as connection:
-            return connection.read_parquet(path).to_arrow_table()
+            return _held(connection.read_parquet(as_pattern(path)), path)
     except duckdb.Error as error:
         raise unreadable(path, error) from None
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from pcer._version import __version__
-from pcer.errors import InputError
+from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.columns import SPLITS, text_of
 from pcer.release.disclosure import (
@@ -97,6 +97,8 @@ class ReleaseFacts:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        if self.dp_delta is not None:
+            require_open_unit(dp_delta=self.dp_delta)
         for name, value, known in (
             ("split_kind", self.split_kind, get_args(SplitKind)),
             ("outcome", self.outcome, get_args(Outcome)),

@@ -38,7 +38,8 @@ def run_tasks(
         n_processes: how many run at the same time; with one, they run here.
         in_order: whether results keep the order of the tasks.
     """
-    if min(n_processes, len(tasks)) <= 1:
+    n_processes = min(n_processes, len(tasks))
+    if n_processes <= 1:
         yield from (function(*arguments) for function, arguments in tasks)
         return
     from joblib import Parallel, delayed

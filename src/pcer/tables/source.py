@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pcer.data import is_csv, require_columns, require_readable, unreadable
-from pcer.errors import InputError
+from pcer.data import as_pattern, is_csv, require_columns, require_readable, unreadable
+from pcer.errors import InputError, confusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,8 +21,9 @@ EVEN = 0.5
 
 # Every backend guesses the types of a CSV file in its own way; "yes" must stay a text.
 _CSV_OPTIONS: dict[str, dict[str, Any]] = {
-    "duckdb": {"auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
-    "pyspark": {"inferSchema": True},
+    "duckdb": {"header": True, "auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
+    "pyspark": {"header": True, "inferSchema": True},
+    "polars": {"has_header": True},
 }
 
 
@@ -67,6 +69,10 @@ class PredictionColumns:
             raise InputError("name at least one column in attributes.")
         if (self.y_pred is None) == (self.y_score is None):
             raise InputError("give either predicted labels or a score column, not both.")
+        if not math.isfinite(self.threshold):
+            raise InputError(f"threshold must be a finite number, not {self.threshold!r}.")
+        if two := confusable(self.attributes):
+            raise InputError(f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
         if self.record_id is not None and (self.y_score is None or self.threshold != EVEN):
@@ -117,7 +123,7 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
     if isinstance(backend, str) and "://" in backend:
         return _named_table(connection, str(source)), str(source)
     path = require_readable(source)
-    return _file_table(connection, path), path
+    return _file_table(connection, as_pattern(path)), path
 
 
 def connect(backend: Any) -> Any:
@@ -130,8 +136,13 @@ def connect(backend: Any) -> Any:
         return backend
     try:
         return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
-    except (AttributeError, ImportError, RuntimeError, ibis.common.exceptions.IbisError):
+    except Exception:  # every driver has errors of its own, and they quote addresses
         name = backend.split("://")[0]
+        if "://" in backend and hasattr(ibis, name):
+            raise InputError(
+                f"no connection with the backend {name!r}; check the address, and that its "
+                f'driver is there: pip install "ibis-framework[{name}]".'
+            ) from None
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
             f"the backend {name!r} cannot be used here; install it with "
@@ -158,7 +169,7 @@ def _file_table(connection: Any, path: str) -> ir.Table:
     if not is_csv(path):
         return _readable(path, lambda: connection.read_parquet(path))
     options = _CSV_OPTIONS.get(connection.name, {})
-    return _readable(path, lambda: connection.read_csv(path, header=True, **options))
+    return _readable(path, lambda: connection.read_csv(path, **options))
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:

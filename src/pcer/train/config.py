@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
@@ -177,6 +178,10 @@ class TrainConfig:
             require_at_least(1, hidden=units)
         require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         require_open_unit(dp_delta=self.dp_delta)
+        _require_at_most(LARGEST_DELTA, dp_delta=self.dp_delta)
+        _require_at_most(MOST_EPOCHS, epochs=self.epochs)
+        weights = sum(one * other for one, other in pairwise(self.hidden))
+        _require_at_most(MOST_WEIGHTS, **{"the number of weights between hidden layers": weights})
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
         for name in ("n_steps", "divisor", "refresh_every"):
@@ -285,6 +290,13 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
 }
 _FIXED = ("sample_rate", "n_steps", "divisor")
 
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
+"""Outside of these no accountant finds noise: it would be nothing, or everything."""
+LARGEST_DELTA = 0.1
+"""A mechanism with a larger delta may publish one record in ten."""
+MOST_EPOCHS = 1_000_000
+MOST_WEIGHTS = 100_000_000
+
 MOST_ON_A_CORE = 25
 """Models of a block on a CPU, at most: more would hold more splits in memory for nothing."""
 
@@ -374,11 +386,22 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def require_budget(epsilon: float) -> None:
-    """Raise ValueError unless ``epsilon`` is above 0 (infinity is training without privacy)."""
+    """Raise ValueError unless noise can be found for it (infinity is training without privacy)."""
     if not epsilon > 0:
         raise InputError(
             f"A budget must be an epsilon above 0 or 'none', but {epsilon!r} was given."
         )
+    if epsilon != NO_DP and not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise InputError(
+            f"A budget must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, where noise "
+            f"can be found for it, or be 'none', but {epsilon!r} was given."
+        )
+
+
+def _require_at_most(most: float, **arguments: float) -> None:
+    for name, value in arguments.items():
+        if value > most:
+            raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
 
 
 def _budget(word: str) -> float:

@@ -1,0 +1,315 @@
+"""What breaks programs: odd names, odd numbers, odd machines. One sentence, the right exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import pcer
+from pcer.cli import main, say
+from pcer.cli.app import app
+from pcer.cli.machine import what_lacks
+from pcer.cli.streams import require_width
+from pcer.cli.train import account_table
+from pcer.data import TablePlan, read_table
+from pcer.errors import InputError, OutputError, PcerError, shown
+from pcer.release import parse_release
+from pcer.report import (
+    draw_figures,
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    to_rich,
+    verify_report,
+)
+from tests.release.test_limits import release_of
+
+NAMES = ("\u202eneb\u2066", "x\uffff\u2028y\u00ad")
+"""Every field that a person may have written gets one of these."""
+LAYOUT = "\n\u00ad\u200b\u2068\u2069"
+
+
+def hostile_release() -> pcer.Release:
+    text = json.dumps(release_of(n_seeds=3)).replace("g0", "G_0").replace("g1", "G_1")
+    for placeholder, name in zip(("G_0", "G_1"), NAMES, strict=True):
+        text = text.replace(placeholder, json.dumps(name)[1:-1])
+    tree = json.loads(text)
+    tree["subject"] |= {"dataset": "d\u202e", "attribute": "a\u2029", "notes": ["n\u202e"]}
+    tree["training"]["mechanism"] = "m\u202e"
+    tree["training"]["config"] = {"\u202e": "\ud800"}
+    tree["provenance"] = {"data_digest": "x\u202e", "source_commit": "c\u2066"}
+    return parse_release(tree, file="x")
+
+
+@pytest.fixture(scope="module")
+def hostile() -> tuple[pcer.Audit, pcer.Release]:
+    release = hostile_release()
+    return pcer.audit(release), release
+
+
+def unseen(text: str, *, besides: str = "\n") -> set[str]:
+    return {one for one in text if shown(one) != one and one not in besides}
+
+
+def test_no_output_holds_what_cannot_be_seen(hostile, capsys):
+    audit, release = hostile
+    outputs = {
+        "markdown": to_markdown_page([audit]),
+        "latex": to_latex_tables([audit]),
+        "junit": to_junit([audit], ["not_resolved"]),
+        "json": audit.to_json(),
+        "release": release.to_json(),
+    }
+    for name, text in outputs.items():
+        assert not unseen(text), name
+    for name in NAMES:
+        assert shown(name).replace("\\", r"\\") in outputs["markdown"].replace("\\_", "_")
+        assert shown(name).replace("\\", r"\textbackslash{}") in outputs["latex"]
+        assert shown(name) in outputs["junit"]
+    assert ElementTree.fromstring(outputs["junit"]) is not None
+    assert json.loads(outputs["json"])["subject"]["groups"] == list(NAMES)
+
+
+def test_no_page_holds_what_cannot_be_seen(hostile, tmp_path):
+    audit, release = hostile
+    page = to_report([audit], [release])
+    own = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)
+    assert not unseen(own, besides=LAYOUT)
+    data = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
+    assert len(data) == 3
+    assert not any(unseen(part) for part in data)
+    for name in NAMES:
+        assert shown(name) in own
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    assert verify_report(path, [release]) is None
+
+
+def test_the_terminal_shows_names_as_they_are_spelt(hostile, tmp_path):
+    path = tmp_path / "h.release.json"
+    pcer.write_release(hostile[1], path)
+    done = CliRunner().invoke(app, ["audit", str(path)])
+    assert done.exit_code == 0
+    assert not unseen(done.output)
+    assert "d\\u202e (a\\u2029)" in done.output
+
+
+@pytest.mark.parametrize("names", [("var(--evil)", "b"), ("var(--ink)", "var(--series-1)")])
+def test_a_group_may_be_named_like_a_colour(names):
+    """One that is not there was a KeyError, and one that is there became its own colour."""
+    text = json.dumps(release_of(n_seeds=3))
+    tree = json.loads(text.replace("g0", names[0]).replace("g1", names[1]))
+    release = parse_release(tree, file="x")
+    files = draw_figures([pcer.audit(release)], [release])
+    svg = " ".join(data.decode() for name, data in files.items() if name.endswith(".svg"))
+    assert all(name in svg for name in names)
+
+
+def told(*arguments: object) -> str:
+    """The one sentence of a command that refuses."""
+    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert isinstance(done.exception, PcerError), done.exception
+    sentence = str(done.exception)
+    assert not unseen(sentence, besides="")
+    return sentence
+
+
+def test_unknown_fields_and_file_names_are_spelt(tmp_path):
+    path = tmp_path / "a\x1b]0;pwned\x07\u202e.release.json"
+    tree = {**release_of(), "\x1b[31m\u202ered": 1}
+    path.write_text(json.dumps(tree))
+    assert r"a\u001b]0;pwned\u0007\u202e.release.json" in told("audit", path)
+    assert r"field \u001b[31m\u202ered: is not a field" in told("audit", path)
+    assert r"\u001b" in told("audit", tmp_path / "\x1bnot there")
+    audits = tmp_path / "a.audit.json"
+    found = json.loads(pcer.audit(parse_release(release_of(), file="x")).to_json())
+    audits.write_text(json.dumps({**found, "\x1b[2J": 1}))
+    path.write_text(json.dumps(release_of()))
+    done = CliRunner().invoke(app, ["verify", str(audits), str(path)])
+    assert done.exit_code == 1
+    assert r".\u001b[2J: the file says 1, recomputed 'nothing'" in done.output
+    assert not unseen(done.output)
+
+
+def own_table(folder: Path, header: str = "x,y,sex") -> Path:
+    path = folder / "own.csv"
+    rows = "".join(f"{k % 7},{'yes' if k % 2 else 'no'},{'mf'[k % 5 > 2]}\n" for k in range(60))
+    path.write_text(f"{header}\n{rows}", encoding="utf-8")
+    return path
+
+
+PLAN = TablePlan(label="y", positive="yes", attributes=("sex",), outcome="benefit")
+
+
+def test_columns_of_a_table_are_spelt(tmp_path, capsys):
+    path = own_table(tmp_path, "x\x1b[31m\u202e,y,sex")
+    with pytest.raises(InputError) as caught:
+        read_table(path, TablePlan(label="z", positive="1", attributes=("q",), outcome="harm"))
+    assert r"it has: x\u001b[31m\u202e, y, sex" in str(caught.value)
+    table = to_rich(account_table(read_table(path, PLAN)))
+    cells = [str(cell) for column in table.columns for cell in column.cells]
+    assert r"x\u001b[31m\u202e" in cells
+
+
+def test_columns_that_read_alike_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"columns 'ﬁ' and 'fi', which read alike"):
+        read_table(
+            pa.table({"ﬁ": [1, 2], "y": ["yes", "no"], "sex": ["f", "m"], "fi": [1, 2]}), PLAN
+        )
+    with pytest.raises(InputError, match="a column whose name shows nothing"):
+        read_table(pa.table({" ": [1, 2], "y": ["yes", "no"], "sex": ["f", "m"]}), PLAN)
+
+
+def test_a_file_may_have_a_bracket_in_its_name(tmp_path):
+    path = own_table(tmp_path).rename(tmp_path / "own[1].csv")
+    assert read_table(path, PLAN).dataset.n_records == 60
+    with pytest.raises(InputError, match="no file matches"):
+        read_table(tmp_path / "own[2].csv", PLAN)
+    predictions = tmp_path / "p[1].csv"
+    rows = [f"{k % 2},{k // 2 % 2},{'train' if k % 3 else 'test'},{'mf'[k % 2]}" for k in range(99)]
+    predictions.write_text("y_true,y_pred,split,sex\n" + "\n".join(rows) + "\n")
+    for backend in ((), ("--backend", "polars")):
+        done = CliRunner().invoke(
+            app, [*RELEASE, str(predictions), *backend, "--public-data", "--out", str(tmp_path)]
+        )
+        assert done.exit_code == 0, done.exception
+        made = pcer.read_release(tmp_path / "p-1-.sex.release.json")
+        assert made.subject.dataset == "p[1]"
+        assert sum(table.train.n + table.test.n for table in made.runs[0].groups.values()) == 99
+
+
+RELEASE = ["release", "--attribute", "sex", "--outcome", "benefit", "--split-kind", "random"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--backend", "foo://x"], "the backend 'foo' cannot be used here"),
+        (["--backend", "duckdb://nowhere/at/all"], "no connection with the backend 'duckdb'"),
+        (["--score", "y", "--threshold", "nan"], "threshold must be a finite number, not nan"),
+        (["--attribute", "Sex"], "attributes 'sex' and 'Sex' read alike"),
+        (["--dp-delta", "nan"], "dp_delta must lie strictly between 0 and 1"),
+        (["--dp-delta", "5"], "dp_delta must lie strictly between 0 and 1"),
+    ],
+)
+def test_options_of_release_that_cannot_be(tmp_path, options, sentence):
+    assert sentence in told(*RELEASE, own_table(tmp_path), *options, "--out", tmp_path)
+
+
+TRAIN = ["--label", "y", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--budgets", "1e300"], "A budget must lie between 0.0001 and 10000"),
+        (["--budgets", "1e-300"], "A budget must lie between 0.0001 and 10000"),
+        (
+            ["--hidden", "1000000,1000000"],
+            "weights between hidden layers must be at most 100,000,0",
+        ),
+        (["--dp-delta", ".999"], "dp_delta must be at most 0.1, but 0.999"),
+        (["--epochs", "9" * 20], "epochs must be at most 1,000,000"),
+        (["--seeds", "100000000"], "make 600,000,000 models, more than the 20,000"),
+    ],
+)
+def test_options_of_train_that_cannot_be(tmp_path, options, sentence):
+    assert sentence in told(
+        "train", own_table(tmp_path), *TRAIN, "-o", tmp_path / "out", "--public-data", *options
+    )
+
+
+def test_a_table_of_too_many_records_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("pcer.data.table_file.MOST_RECORDS", 50)
+    with pytest.raises(InputError, match="more than the 50 records that a sweep holds in memory"):
+        read_table(own_table(tmp_path), PLAN)
+
+
+def test_tables_that_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match=r"pipe\.csv is a pipe or a device"):
+        read_table(tmp_path / "pipe.csv", PLAN)
+    with pytest.raises(InputError, match=r"\\udcff\.csv has a name that is not UTF-8"):
+        read_table(tmp_path / "\udcff.csv", PLAN)
+
+
+def test_an_existing_file_is_no_folder_to_write_into(tmp_path):
+    path = tmp_path / "a.release.json"
+    path.write_text(json.dumps(release_of()))
+    assert "cannot be written" in told("audit", path, "--figures", own_table(tmp_path))
+    assert "cannot be" in told("train", own_table(tmp_path), *TRAIN, "--public-data", "-o", path)
+
+
+@pytest.mark.parametrize("width", ["0", "-5", "wide", "", "9" * 30, "7"])
+def test_a_width_that_no_terminal_has_is_forgotten(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    require_width()
+    assert "COLUMNS" not in os.environ
+    monkeypatch.setenv("COLUMNS", "80")
+    require_width()
+    assert os.environ["COLUMNS"] == "80"
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (MemoryError(), "memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "memory"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "memory"),
+        (OSError(24, "Too many open files"), "open files"),
+        (RuntimeError("can't start new thread"), "processes or threads"),
+        (KeyError("x"), None),
+    ],
+)
+def test_what_a_machine_lacks_is_said(error, what, monkeypatch, capsys):
+    assert what_lacks(error) == what
+
+    def fail() -> Any:
+        raise error
+
+    monkeypatch.setattr("pcer.cli.app.app", fail)
+    if what is None:
+        with pytest.raises(KeyError):
+            main()
+        return
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(f"pcer: this machine gives no more {what}; ")
+
+
+def test_say_is_one_line(capsys):
+    say("a\x1b[31m\nb\ud800")
+    assert capsys.readouterr().out == "a\\u001b[31m\\u000ab\\ud800\n"
+
+
+def test_a_file_name_that_is_not_utf_8_and_a_narrow_encoding(tmp_path):
+    path = os.fsencode(tmp_path) + b"/latin\xff\xe9.release.json"
+    with open(path, "w") as stream:
+        stream.write(json.dumps(release_of()))
+    out = tmp_path / "a.json"
+    for arguments, code in (([path, b"--json", out], 0), ([path, b"--floor", b"7"], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "pcer", "audit", *arguments],
+            capture_output=True,
+            check=False,
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        )
+        assert done.returncode == code, done.stderr
+        assert b"Traceback" not in done.stderr
+
+
+def test_errors_survive_a_copy():
+    assert str(OutputError("x")) == "x"
+    assert str(type(InputError("a"))("b")) == "b"
