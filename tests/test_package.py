@@ -6,13 +6,18 @@ import ast
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from graphlib import TopologicalSorter
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import pcer
 from pcer.auditing.file import audit_schema
@@ -168,8 +173,9 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     """Install the core alone into a new venv, and audit there without the trainer's packages."""
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    pip = [python, "-m", "pip", "install", "--quiet"]
     install = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", ROOT],
+        [*pip, "--require-hashes", "-r", ROOT / "auditor.lock"],
         capture_output=True,
         text=True,
         check=False,
@@ -177,7 +183,11 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     if install.returncode and "PCER_CI" not in os.environ:
         pytest.skip(f"no package index: {install.stderr[-200:]}")
     assert install.returncode == 0, install.stderr
-    for name in BARE:
+    subprocess.run([*pip, "--no-deps", ROOT], check=True)
+    subprocess.run([python, "-m", "pip", "check"], check=True)
+    weight = sum(path.stat().st_size for path in (tmp_path / "venv" / "lib").rglob("*.*"))
+    assert weight <= 300e6
+    for name in (*BARE, "vl_convert"):
         gone = subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False)
         assert gone.returncode == 1, name
     release = ROOT / "tests" / "releases" / "counts.release.json"
@@ -189,6 +199,16 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     )
     assert (tmp_path / "r.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
+    drawing = [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--figures", tmp_path / "f"]
+    refused = subprocess.run(drawing, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "pcer: --figures needs vl_convert, which is not installed; in a clone of pcer run: pip "
+        'install ".[figures]"\n'
+    )
+    assert not (tmp_path / "f").exists()
+    subprocess.run([*pip, "-c", ROOT / "constraints.txt", f"{ROOT}[figures]"], check=True)
+    subprocess.run(drawing, capture_output=True, check=True)
     write_study(tmp_path / "study", n_seeds=2, configurations=CONFIGURATIONS[2:3])
     command = [
         tmp_path / "venv" / "bin" / "pcer",
@@ -201,6 +221,41 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     subprocess.run([python, "-m", "pip", *studies], check=True)
     subprocess.run(command, check=True, cwd=tmp_path)
     assert "| compas |" in (tmp_path / "study" / "cells.md").read_text(encoding="utf-8")
+
+
+def core_needs() -> set[str]:
+    """Names of all packages that the core needs here, and those need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed, texts = set[str](), list(project["dependencies"])
+    while texts:
+        found = Requirement(texts.pop())
+        name = canonicalize_name(found.name)
+        wanted = found.marker is None or found.marker.evaluate({"extra": ""})
+        if wanted and name not in needed:
+            needed.add(name)
+            texts += metadata.requires(name) or []
+    return needed
+
+
+def test_the_auditors_lock_is_the_core_at_the_versions_that_were_tested():
+    lines = (ROOT / "auditor.lock").read_text().replace("\\\n", " ").splitlines()
+    locked = {line.split("==")[0]: line for line in lines if line and not line.startswith("#")}
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    versions = dict(pin.split("==") for pin in pins if not pin.startswith("#"))
+    tested = {canonicalize_name(name): version for name, version in versions.items()}
+    assert set(locked) == core_needs()
+    for name, line in locked.items():
+        version, *digests = line.split("==", 1)[1].split()
+        assert version == tested[name]
+        assert len(digests) >= 2
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in digests)
+
+
+def test_drawing_packages_come_with_their_extra_only():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert not [one for one in project["dependencies"] if "convert" in one]
+    assert [one for one in project["optional-dependencies"]["figures"] if "vl-convert" in one]
+    assert "figures" in project["optional-dependencies"]["dev"][0]
 
 
 def kinds(path: Path) -> list[str]:

@@ -122,7 +122,10 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
 
     if nw.dependencies.is_into_series(values):
         series = nw.from_native(values, series_only=True)
-        array, missing = series.to_numpy(), series.is_null().to_numpy()
+        missing = series.is_null().to_numpy()
+        if missing.any() and series.dtype.is_integer():  # a gap would make floating points of all
+            series = series.fill_null(0)
+        array = series.to_numpy()
     else:
         array = values if isinstance(values, np.ndarray) else _from_sequence(values, name)
         missing = np.zeros(array.shape, dtype=bool)
