@@ -1,0 +1,51 @@
+"""The long run, by hand.
+
+``python -m tests.fuzz --releases 1000000 --audits 20000 --commands 2000`` prints what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+
+from tests.fuzz.targets import MEGABYTES, Findings, fuzz
+
+TARGETS = {"releases": 10_000, "audits": 300, "commands": 50, "pages": 300, "tables": 100}
+
+
+def main() -> int:
+    """Print what came out; 1 if anything should not have."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in TARGETS.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seed", type=int, default=0)
+    said = vars(parser.parse_args())
+    findings = fuzz(said, said["seed"], _teller())
+    for kind, count in sorted(findings.counts.items()):
+        print(f"{kind:24} {count:>10,}")
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"slowest {findings.slowest:.2f} s; memory at most {megabytes:,.0f} MB")
+    for failure in findings.failures[:50]:
+        print(failure)
+    print(f"{len(findings.failures)} failures")
+    return int(bool(findings.failures) or megabytes > MEGABYTES)
+
+
+def _teller():
+    """A line on stderr every half minute."""
+    last = time.monotonic()
+
+    def tell(findings: Findings) -> None:
+        nonlocal last
+        if time.monotonic() - last > 30:
+            last = time.monotonic()
+            total, failed = sum(findings.counts.values()), len(findings.failures)
+            print(f"{total:,} inputs, {failed} failures", file=sys.stderr, flush=True)
+
+    return tell
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""Structure-aware mutation: trees of plain objects, their JSON text, tables as text, pages."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+NAMES = [
+    *(
+        "",
+        " ",
+        "\u200b",
+        "a",
+        "A",
+        "ﬁ",
+        "fi",
+        "epsilon",
+        "groups",
+        "config",
+        "x" * 201,
+        "x" * 5_000,
+    ),
+    *(
+        "\u202eabc",
+        "\x1b[31m",
+        "a\nb",
+        "a\u2028b",
+        "\uffff",
+        "\ud800",
+        "\U000e0041",
+        "💥",
+        "مجموعة",
+    ),
+    *(
+        "</script>",
+        "{{7*7}}",
+        "var(--evil)",
+        "var(--ink)",
+        r"\u202e",
+        "'",
+        '"',
+        "`|*_",
+        "%s",
+        "../x",
+    ),
+    *(
+        "[bold]x[/bold]",
+        "NaN",
+        "null",
+        "__proto__",
+        "overfitting_gap",
+        "paired_gap",
+        "lira_advantage",
+    ),
+]
+NUMBERS = [
+    *(0, 1, -1, 2, 3, 10, 199, 200, 201, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 10**15, 10**16),
+    *(0.0, -0.0, 0.5, 1.0, 1e-9, 1e-300, 5e-324, 1e16, 1e300, 1.7e308, -1e300, 0.1, 1.5, 10**400),
+]
+VALUES: list[Any] = [
+    *(None, True, False, [], {}, [None], [[]], {"a": 1}, "random", "other", "benefit", "harm"),
+    *(
+        "counts",
+        "both",
+        "label",
+        "train",
+        "test",
+        {"value": 0.1},
+        {"tp": 1, "fp": 1, "tn": 1, "fn": 1},
+    ),
+    *(
+        {"accuracy": 0.5},
+        {"accuracy": 0.5, "n": 9},
+        {"accuracy": 0.5, "positive_rate": 0.5, "n": 9},
+    ),
+]
+TOKENS = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "-0",
+    "1e-999",
+    "9" * 400,
+    "9" * 5_000,
+    '"\\ud800"',
+]
+
+
+def mutated(tree: Any, chance: random.Random) -> Any:
+    """The tree with one to four changes."""
+    changed = copy.deepcopy(tree)
+    for _ in range(1 + chance.randrange(4) // 2):
+        places = list(_places(changed))
+        if places:
+            holder, key = chance.choice(places)
+            chance.choice(CHANGES)(changed, holder, key, chance)
+    return changed
+
+
+def mutated_text(tree: Any, chance: random.Random) -> str:
+    """JSON of the changed tree, now and then with a change that only a text can have."""
+    text = json.dumps(mutated(tree, chance), ensure_ascii=chance.random() < 0.5)
+    return broken(text, chance) if chance.random() < 0.15 else text
+
+
+def broken(text: str, chance: random.Random) -> str:
+    """Text with a piece cut out, doubled, replaced or put in."""
+    at = chance.randrange(len(text) + 1)
+    end = min(len(text), at + chance.choice([0, 1, 1, 2, 10, 300]))
+    piece = chance.choice(
+        [
+            "",
+            text[at:end] * 2,
+            chance.choice(TOKENS),
+            chance.choice(NAMES),
+            '"seed": 0,',
+            "[" * 3_000,
+        ]
+    )
+    return text[:at] + piece + text[end:] if chance.random() < 0.8 else text[:at]
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Every holder and key inside."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield tree, key
+        if isinstance(value, dict | list):
+            yield from _places(value)
+
+
+Change = Callable[[Any, Any, Any, random.Random], None]
+"""Of (tree, holder, key, chance): changes the holder."""
+
+
+def _replace(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    holder[key] = copy.deepcopy(chance.choice(chance.choice([NAMES, NUMBERS, VALUES])))
+
+
+def _nudge(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    """Numbers stay numbers, mostly plausible ones: these get far."""
+    value = holder[key]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        holder[key] = chance.choice(
+            [value + 1, value - 1, value * 2, value * 10, 0, abs(value) + 3]
+        )
+    elif isinstance(value, str):
+        holder[key] = value + chance.choice(["", " ", "x", "\u00ad", "é"])
+
+
+def _remove(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    del holder[key]
+
+
+def _repeat(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    if isinstance(holder, list):
+        holder.insert(key, copy.deepcopy(holder[key]))
+    else:
+        holder[chance.choice(NAMES)] = copy.deepcopy(holder[key])
+
+
+def _rename(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    if isinstance(holder, dict):
+        holder[chance.choice(NAMES)] = holder.pop(key)
+    else:
+        chance.shuffle(holder)
+
+
+def _move(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    """Put a copy of another part here."""
+    other, place = chance.choice(list(_places(tree)))
+    holder[key] = copy.deepcopy(other[place])
+
+
+def _rename_everywhere(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    """Another name for a group, as honest files would have it: it gets through to every output."""
+    groups = (
+        tree.get("subject", {}).get("groups") if isinstance(tree.get("subject"), dict) else None
+    )
+    if not isinstance(groups, list) or not groups or not all(isinstance(g, str) for g in groups):
+        return
+    old, new = chance.choice(groups), chance.choice(NAMES)
+    groups[groups.index(old)] = new
+    for run in tree["runs"] if isinstance(tree.get("runs"), list) else []:
+        tables = run.get("groups") if isinstance(run, dict) else None
+        if isinstance(tables, dict) and old in tables:
+            tables[new] = tables.pop(old)
+
+
+CHANGES: list[Change] = [
+    *(_replace, _replace, _nudge, _nudge, _nudge, _remove, _repeat, _rename, _move),
+    _rename_everywhere,
+]
+
+
+def mutated_table(text: str, chance: random.Random) -> str:
+    """A table as text with other cells, headers, separators or bytes."""
+    lines = text.splitlines()
+    for _ in range(1 + chance.randrange(4)):
+        row = chance.randrange(len(lines))
+        cells = lines[row].split(",")
+        at = chance.randrange(len(cells))
+        change = chance.randrange(6)
+        if change < 3:
+            hostile = chance.choice([chance.choice(NAMES), str(chance.choice(NUMBERS)), "", "nan"])
+            cells[at] = hostile if change < 2 else f'"{hostile}"'
+        elif change == 3:
+            cells.insert(at, cells[at])
+        elif change == 4 and len(cells) > 1:
+            del cells[at]
+        lines[row] = ",".join(cells)
+        if change == 5:
+            lines[row:row] = [lines[row]] * chance.choice([1, 30])
+    joined = chance.choice(["\n", "\n", "\n", "\r\n", "\r"]).join(lines) + "\n"
+    return broken(joined, chance) if chance.random() < 0.2 else joined

@@ -1,0 +1,269 @@
+"""What is fed with mutated input, and what counts as an answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pcer
+from pcer.auditing import parse_plan
+from pcer.cli.audit import print_audits
+from pcer.errors import PcerError, shown
+from pcer.files import parse_json
+from pcer.release import carried_costs, panels, parse_release
+from pcer.report import (
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    verify_audit,
+    verify_report,
+)
+from tests.fuzz.mutate import broken, mutated, mutated_table, mutated_text
+from tests.release.test_error_paths import full_release
+
+SECONDS, MEGABYTES = 10, 2_000
+"""What one input may take."""
+SAMPLES = Path(__file__).parents[1] / "releases"
+QUICK = {"resamples": 60, "null_draws": 60}
+PREDICTIONS = "y_true,y_pred,split,sex,seed\n" + "".join(
+    f"{k % 2},{k // 2 % 2},{'train' if k % 3 else 'test'},{'mf'[k % 5 > 2]},{k % 2}\n"
+    for k in range(240)
+)
+
+
+@dataclass
+class Findings:
+    """What came out: how many of each kind, what should not have been, and the slowest."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def add(self, kind: str, seconds: float) -> None:
+        """Count one outcome."""
+        self.counts[kind] += 1
+        self.slowest = max(self.slowest, seconds)
+
+
+def trees() -> list[dict[str, Any]]:
+    """Good releases to begin with."""
+    names = ("counts", "rates", "by-hand")
+    read = [json.loads((SAMPLES / f"{name}.release.json").read_text()) for name in names]
+    full = [full_release("counts"), full_release("rates")]
+    groups = {f"g{k}": {"train": cells(k), "test": cells(k + 1)} for k in range(3)}
+    many = {
+        "format": "pcer-release",
+        "version": 2,
+        "subject": {**read[0]["subject"], "groups": list(groups)},
+        "training": {"split_kind": "random"},
+        "runs": [
+            {"epsilon": epsilon, "seed": seed, "split": f"{seed}", "groups": groups}
+            for epsilon in (None, 1.0)
+            for seed in range(3)
+        ],
+    }
+    return [*read, *full, json.loads(json.dumps(many))]
+
+
+def cells(k: int) -> dict[str, int]:
+    return {"tp": 40 + k, "fp": 9, "tn": 50, "fn": 11 + k}
+
+
+@contextmanager
+def watched(findings: Findings, what: str, seed: int) -> Iterator[None]:
+    """Whatever ends but in an answer or one sentence is a failure; so is what takes too long."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"longer than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    began = time.perf_counter()
+    try:
+        yield
+    except PcerError as error:
+        findings.add(f"{what}: refused", time.perf_counter() - began)
+        if not is_one_sentence(str(error)):
+            findings.failures.append(f"{what} {seed}: not one sentence: {str(error)!r}")
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        findings.failures.append(
+            f"{what} {seed}: {type(error).__name__}: {error!s:.200} ({last.name}:{last.lineno})"
+        )
+    else:
+        findings.add(f"{what}: answered", time.perf_counter() - began)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def is_one_sentence(text: str) -> bool:
+    return bool(text) and shown(text) == text and len(text) < 4_000
+
+
+def read_one(seed: int, bases: list[dict[str, Any]], findings: Findings) -> pcer.Release | None:
+    """One mutated release through the reader; the release, if it is taken."""
+    chance = random.Random(seed)
+    text = mutated_text(chance.choice(bases), chance)
+    found: list[pcer.Release] = []
+    with watched(findings, "read", seed):
+        found.append(parse_release(parse_json(text, file="x"), file="x"))
+    return found[0] if found else None
+
+
+def audit_one(seed: int, release: pcer.Release, findings: Findings) -> None:
+    """One accepted release through the audit and every renderer."""
+    chance = random.Random(seed)
+    with watched(findings, "audit", seed):
+        audit = pcer.audit(release, plan_for(release, chance))
+        junit, tree = to_junit([audit], ["disparity_shown"]), json.loads(audit.to_json())
+        texts = [to_markdown_page([audit]), to_latex_tables([audit]), junit, audit.to_json()]
+        with redirect_stdout(io.StringIO()) as terminal:
+            print_audits([audit])
+        for text in (*texts, terminal.getvalue()):
+            hidden = {one for one in text if shown(one, keep="\n") != one}
+            assert not hidden, f"{hidden!r} in an output"
+        assert to_report([audit], [release]).endswith("</html>\n")
+        assert verify_audit(tree, [release]) is None, "its own audit differs"
+
+
+def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
+    """A plan that a person may have for it, or a mutated one."""
+    costs = ["overfitting_gap", *carried_costs(panels(release))]
+    options = {
+        **QUICK,
+        "cost": chance.choice(costs),
+        "benefit": chance.choice(
+            ["positive_rate", "positive_rate", "true_positive_rate", "precision"]
+        ),
+        "reference_group": chance.choice([None, *release.subject.groups]),
+    }
+    if chance.random() < 0.2:
+        options = {**mutated(options, chance), **QUICK}
+    return parse_plan(options, file="plan")
+
+
+def page_one(seed: int, page: str, folder: Path, findings: Findings) -> None:
+    """One mutated page through ``verify``: whatever was changed is found."""
+    text = broken(page, random.Random(seed))
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    with watched(findings, "page", seed):
+        difference = verify_report(path)
+        assert difference is not None or text == page, "a changed page agrees"
+
+
+def table_one(seed: int, folder: Path, findings: Findings) -> None:
+    """One mutated table of predictions, and the same text as a person's own table."""
+    from pcer.data import TablePlan, read_table
+    from pcer.release import DisclosureRule, ReleaseFacts
+    from pcer.tables import PredictionColumns, releases_from_table
+
+    path = folder / "table.csv"
+    text = mutated_table(PREDICTIONS, random.Random(seed))
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    columns = PredictionColumns(attributes=("sex",))
+    rule = DisclosureRule(public=True)
+    facts = ReleaseFacts(dataset="d", outcome="harm", split_kind="random", disclosure=rule)
+    with watched(findings, "table", seed):
+        for made in releases_from_table(path, columns, facts).values():
+            parse_release(json.loads(made.to_json()), file="again")
+    plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="harm")
+    with watched(findings, "own table", seed):
+        assert read_table(path, plan).dataset.n_records > 0
+
+
+def command_one(seed: int, bases: list[dict[str, Any]], folder: Path, findings: Findings) -> None:
+    """One mutated release through the command line, in a process of its own."""
+    chance = random.Random(seed)
+    path = folder / "one.release.json"
+    path.write_bytes(mutated_text(chance.choice(bases), chance).encode("utf-8", "surrogatepass"))
+    option = chance.choice(["--json", "--markdown", "--latex", "--junit", "--html"])
+    arguments = chance.choice([[], [option, str(folder / "out")], [option, "-"]])
+    began = time.perf_counter()
+    code, told, megabytes = in_child(["audit", str(path), *arguments], folder / "told")
+    seconds = time.perf_counter() - began
+    findings.add(f"command: exit {code}", seconds)
+    if code not in (0, 1, 2) or "Traceback" in told or (code == 2) != told.startswith("pcer: "):
+        findings.failures.append(f"command {seed}: exit {code}: {told[-300:]!r}")
+    if seconds > SECONDS or megabytes > MEGABYTES:
+        findings.failures.append(f"command {seed}: {seconds:.0f} s, {megabytes:.0f} MB")
+
+
+def in_child(arguments: list[str], told: Path) -> tuple[int, str, float]:
+    """Exit code, stderr and memory of ``pcer`` with these arguments; forked, to start fast."""
+    child = os.fork()
+    if child == 0:
+        _be_command(arguments, told)
+    _, status, used = os.wait4(child, 0)
+    text = told.read_text(encoding="utf-8", errors="replace")
+    return os.waitstatus_to_exitcode(status), text, used.ru_maxrss / 1024
+
+
+def _be_command(arguments: list[str], told: Path) -> None:
+    """Become the command: its own streams, a limit of time, and no way back into the parent."""
+    resource.setrlimit(resource.RLIMIT_CPU, (3 * SECONDS, 3 * SECONDS))
+    with open(told, "wb") as stream, open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.argv = ["pcer", *arguments]
+    code = 70
+    try:
+        from pcer.cli import main
+
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def fuzz(
+    n: dict[str, int], seed: int, on_progress: Callable[[Findings], None] = lambda _: None
+) -> Findings:
+    """So many inputs for each target, from a seed on."""
+    findings, bases = Findings(), trees()
+    audited, start = 0, seed * 100_000_000
+    good = parse_release(bases[-1], file="x")
+    page = to_report([pcer.audit(good, parse_plan(QUICK, file="x"))], [good])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        jobs: dict[str, Callable[[int], object]] = {
+            "commands": lambda k: command_one(k, bases, folder, findings),
+            "pages": lambda k: page_one(k, page, folder, findings),
+            "tables": lambda k: table_one(k, folder, findings),
+        }
+        for what, job in jobs.items():
+            for k in range(n.get(what, 0)):
+                job(start + k)
+                on_progress(findings)
+        for k in range(n.get("releases", 0)):
+            release = read_one(start + k, bases, findings)
+            if release is not None and audited < n.get("audits", 0):
+                audited += 1
+                audit_one(start + k, release, findings)
+            on_progress(findings)
+    return findings
