@@ -9,10 +9,10 @@ from tests.fuzz.targets import Findings, audit_one, fuzz, read_one, trees
 
 
 def test_nothing_ends_but_in_an_answer_or_one_sentence():
-    wanted = {"releases": 1_500, "audits": 15, "commands": 4, "pages": 8, "tables": 8}
+    wanted = {"releases": 1_000, "audits": 6, "commands": 3, "pages": 4, "tables": 4}
     findings = fuzz(wanted, seed=1)
     assert findings.failures == []
-    assert sum(findings.counts[kind] for kind in findings.counts if "read" in kind) == 1_500
+    assert sum(findings.counts[kind] for kind in findings.counts if "read" in kind) == 1_000
     for kind in ("read: refused", "read: answered", "audit: answered", "page: answered"):
         assert findings.counts[kind] > 0, kind
 
@@ -30,7 +30,7 @@ def test_a_traceback_would_be_found(monkeypatch):
     monkeypatch.setattr(targets, "parse_json", fail)
     findings = Findings()
     assert read_one(7, trees(), findings) is None
-    assert findings.failures == ["read 7: KeyError: 'evil' (fail:31)"]
+    assert findings.failures[0].startswith("read 7: KeyError: 'evil' (fail:")
 
 
 def test_a_stall_would_be_found(monkeypatch):
@@ -47,6 +47,7 @@ def test_a_stall_would_be_found(monkeypatch):
 
 def test_a_hidden_character_would_be_found(monkeypatch):
     release = targets.parse_release(trees()[0], file="x")
+    monkeypatch.setattr(targets, "plan_for", lambda *_: targets.parse_plan({}, file="x"))
     monkeypatch.setattr(targets, "to_latex_tables", lambda _: "\u202e")
     findings = Findings()
     audit_one(1, release, findings)
