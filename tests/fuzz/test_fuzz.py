@@ -24,7 +24,7 @@ def test_a_longer_run():
 
 
 def test_a_traceback_would_be_found(monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyError("evil")
 
     monkeypatch.setattr(targets, "parse_json", fail)

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pcer.files import canonical_json, count_values, parse_json, read_text
 from pcer.release import LIMITS, Limits, parse_release, read_release
 
 CELLS = {"tp": 50, "fp": 11, "tn": 70, "fn": 9}
-SMALL = Limits(n_runs=3, n_settings=2, n_groups=2, n_tables=5, n_costs=1, n_notes=1)
+SMALL = Limits(n_runs=3, n_settings=2, n_groups=2, n_tables=5, n_rows=3, n_costs=1, n_notes=1)
 
 
 def release_of(
@@ -148,6 +149,7 @@ def with_notes(tree: dict[str, Any]) -> dict[str, Any]:
         (lambda: release_of(budgets=(1.0, 2.0, None)), "3 settings, more than the 2"),
         (lambda: release_of(n_groups=3), "3 groups, more than the 2"),
         (lambda: release_of(n_seeds=3), "6 tables (runs times groups), more than the 5"),
+        (lambda: release_of(budgets=(1.0, 2.0)), "4 rows (settings times groups), more than the 3"),
         (lambda: with_costs(release_of()), "2 costs, more than the 1"),
         (lambda: with_notes(release_of()), "2 notes, more than the 1"),
     ],
@@ -163,7 +165,7 @@ def test_every_limit_is_named_and_can_be_lifted(make: Callable[[], dict[str, Any
 
 def test_the_limits_are_those_of_the_documentation():
     text = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
-    for limit in (LIMITS.n_runs, LIMITS.n_settings, LIMITS.n_groups, LIMITS.n_values):
+    for limit in astuple(replace(LIMITS, n_bytes=64)):
         assert f"{limit:,}" in text
     assert (LIMITS.n_runs, LIMITS.n_settings, LIMITS.n_groups) == (20_000, 500, 200)
 

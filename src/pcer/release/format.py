@@ -407,6 +407,7 @@ class Limits:
         n_settings: distinct pairs of model and epsilon.
         n_groups: groups.
         n_tables: runs times groups.
+        n_rows: settings times groups.
         n_costs: names of costs besides the gap.
         n_notes: notes.
     """
@@ -416,7 +417,8 @@ class Limits:
     n_runs: int = 20_000
     n_settings: int = 500
     n_groups: int = 200
-    n_tables: int = 40_000
+    n_tables: int = 12_000
+    n_rows: int = 1_000
     n_costs: int = 50
     n_notes: int = 200
 
@@ -451,12 +453,13 @@ def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Re
 def _require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
     """Raise InputError where a file, not checked yet, holds more than anybody would audit."""
     runs, subject = _listed(data, "runs"), data.get("subject")
-    n_groups = len(_listed(subject, "groups"))
+    n_groups, n_settings = len(_listed(subject, "groups")), len({_setting(run) for run in runs})
     sizes = {
         "runs": (len(runs), limits.n_runs),
-        "settings": (len({_setting(run) for run in runs}), limits.n_settings),
+        "settings": (n_settings, limits.n_settings),
         "groups": (n_groups, limits.n_groups),
         "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
+        "rows (settings times groups)": (n_settings * n_groups, limits.n_rows),
         "costs": (_n_costs(data, runs, limits), limits.n_costs),
         "notes": (len(_listed(subject, "notes")), limits.n_notes),
     }
