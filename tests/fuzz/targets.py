@@ -136,7 +136,7 @@ def audit_one(seed: int, release: pcer.Release, findings: Findings) -> None:
         junit, tree = to_junit([audit], ["disparity_shown"]), json.loads(audit.to_json())
         texts = [to_markdown_page([audit]), to_latex_tables([audit]), junit, audit.to_json()]
         with redirect_stdout(io.StringIO()) as terminal:
-            print_audits([audit])
+            print_audits([audit], full=chance.random() < 0.5)
         for text in (*texts, terminal.getvalue()):
             hidden = {one for one in text if shown(one, keep="\n") != one}
             assert not hidden, f"{hidden!r} in an output"

@@ -38,3 +38,13 @@ def test_a_release_takes_less_than_half_of_the_room():
 def test_a_row_that_does_not_fit_is_refused(row):
     with pytest.raises((ValueError, LookupError)):
         unpack({FORMS: [{"a": 0}], ROWS: [row]})
+
+
+@pytest.mark.parametrize(
+    "form", [{str(k): {} for k in range(5_000)}, {"a": {"b": {"c": {"d": {"e": 0}}}}}]
+)
+def test_what_would_unpack_to_far_more_than_it_is_refused_before(form):
+    """Two thousand rows of a few bytes, each of thousands of empty objects."""
+    rows = [[0]] * 2_000 if len(form) > 1 else [[0, 1]] * 400_000
+    with pytest.raises(ValueError, match="more values than are read"):
+        unpack({FORMS: [form], ROWS: rows})

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pcer.files import MAX_VALUES
+
 FORMS, ROWS, OURS = "pcer:forms", "pcer:rows", "pcer:"
 """Names of our own, and how they begin; a name of the tree that begins so gets it once more."""
 LEAST = 2
@@ -42,6 +44,9 @@ def unpack(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if set(tree) == {FORMS, ROWS}:
+        sizes = [_n_values(form) for form in tree[FORMS]]
+        if sum(sizes[row[0]] for row in tree[ROWS]) > MAX_VALUES:
+            raise ValueError("unpacked it would hold more values than are read")
         return [_filled(tree[FORMS], row) for row in tree[ROWS]]
     return {_plain(key): unpack(value) for key, value in tree.items()}
 
@@ -66,6 +71,10 @@ def _leaves(tree: Any) -> Iterator[Any]:
         return
     for value in tree.values():
         yield from _leaves(value)
+
+
+def _n_values(form: Any) -> int:
+    return 1 + sum(map(_n_values, form.values())) if isinstance(form, dict) else 1
 
 
 def _escaped(key: str) -> str:
