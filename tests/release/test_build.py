@@ -188,7 +188,7 @@ def test_large_cells_are_whole_numbers():
     [
         ({"dataset": "a\x00b"}, {}, "x: field subject.dataset: "),
         ({"mechanism": ""}, {}, "x: field training.mechanism: "),
-        ({"dp_delta": 2.0}, {}, "x: field runs[0].dp_delta: "),
+        ({"dp_delta": 2.0}, {}, "dp_delta must lie strictly between 0 and 1"),
         ({"config": {"rate": math.nan}}, {}, "x: field training.config"),
         ({}, {"groups": ("f",)}, "x: attribute 'sex' has one group only; an audit needs"),
         ({}, {"groups": ()}, "x: attribute 'sex' has no group; an audit needs at least two"),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from pcer._version import __version__
-from pcer.errors import InputError, require_open_unit
+from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.columns import SPLITS, text_of
 from pcer.release.disclosure import (
@@ -97,8 +97,10 @@ class ReleaseFacts:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.dp_delta is not None:
-            require_open_unit(dp_delta=self.dp_delta)
+        if self.dp_delta is not None and not 0 < self.dp_delta < 1:
+            raise InputError(
+                f"dp_delta must lie strictly between 0 and 1, but {self.dp_delta!r} was given."
+            )
         for name, value, known in (
             ("split_kind", self.split_kind, get_args(SplitKind)),
             ("outcome", self.outcome, get_args(Outcome)),
