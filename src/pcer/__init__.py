@@ -5,8 +5,7 @@ scikit-learn or pandas.
 """
 
 import importlib
-from types import ModuleType
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pcer import metrics
 from pcer._version import __version__
@@ -14,6 +13,9 @@ from pcer.auditing import Audit, Plan, Verdict, audit, write_audit
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
 from pcer.release import Drawings, Release, Shown, read_release, write_release
+
+if TYPE_CHECKING:
+    from pcer.models import release_from_estimator
 
 __all__ = [
     "Audit",
@@ -28,6 +30,7 @@ __all__ = [
     "audit",
     "metrics",
     "read_release",
+    "release_from_estimator",
     "release_from_predictions",
     "releases_from_predictions",
     "write_audit",
@@ -43,8 +46,10 @@ def _report() -> Drawings:
 Shown.drawn_by(_report)
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Load ``pcer.data`` when it is first asked for: it belongs to the trainer's half."""
+def __getattr__(name: str) -> Any:
+    """Load what belongs to the trainer's half when it is first asked for."""
     if name == "data":
         return importlib.import_module("pcer.data")
+    if name == "release_from_estimator":
+        return importlib.import_module("pcer.models").release_from_estimator
     raise AttributeError(f"module 'pcer' has no attribute {name!r}")

@@ -14,18 +14,17 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
+from pcer.models.labels import disclosure_rule_of, is_named
 from pcer.release import (
     CROSSING,
     LEAST_PEOPLE,
     SPLITS,
     Coded,
-    DisclosureRule,
     Entries,
     Outcome,
     Release,
     ReleaseFacts,
     RunKey,
-    SmallGroups,
     SplitKind,
     Training,
     attribute_views,
@@ -126,7 +125,7 @@ def release_from_predictions(
         groups=groups,
         dp_delta=dp_delta,
         notes=notes,
-        disclosure=_rule(public_data, least_people, small_groups, certain_cells),
+        disclosure=disclosure_rule_of(public_data, least_people, small_groups, certain_cells),
         secret=secret,
         **_told(training),
     )
@@ -197,15 +196,6 @@ class _Table:
             raise InputError(f"All columns must have one length, but they have: {told}.")
         if not len(self.truth):
             raise InputError("The table is empty; give at least one record per group and split.")
-
-
-def _rule(public: bool, least: int, small: str, certain: bool) -> DisclosureRule:
-    known = [rule.value for rule in SmallGroups]
-    if small not in known:
-        raise InputError(f"small_groups must be {known[0]!r} or {known[1]!r}, not {small!r}.")
-    return DisclosureRule(
-        public=public, least_people=least, small_groups=SmallGroups(small), certain_cells=certain
-    )
 
 
 def _told(training: Training | None) -> dict[str, Any]:
@@ -290,7 +280,7 @@ def _labels(
     values = sorted({*truth.names, *guess.names})
     name = positive_name(values, positive, where="y_true and y_pred")
     scored = None if y_score is None else _scores(y_score, threshold)
-    return _is(truth, name), _is(guess, name) if scored is None else scored
+    return is_named(truth, name), is_named(guess, name) if scored is None else scored
 
 
 def _scores(y_score: Any, threshold: float) -> BoolArray:
@@ -311,7 +301,3 @@ def _split(split: Any) -> IntArray:
     column = required_column(split, name="split")
     require_splits(column.names, where="split")
     return np.array([SPLITS.index(name) for name in column.names])[column.codes]
-
-
-def _is(column: Coded, name: str) -> BoolArray:
-    return np.array([text == name for text in column.names], dtype=bool)[column.codes]

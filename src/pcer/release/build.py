@@ -114,11 +114,12 @@ class ReleaseFacts:
 
 
 class RunKey(NamedTuple):
-    """One model: its budget (None without DP), its seed, its split's name."""
+    """One model: its budget (None without DP), its seed, its split's name, its training rule's."""
 
     epsilon: float | None
     seed: int
     split: str | None = None
+    model: str | None = None
 
     @property
     def order(self) -> tuple[float, int, str]:
@@ -394,6 +395,7 @@ def _run(
     run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
 ) -> dict[str, Any]:
     return {
+        "model": run.key.model,
         "epsilon": run.key.epsilon,
         "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
         "dp_delta": None if run.key.epsilon is None else dp_delta,
