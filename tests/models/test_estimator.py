@@ -5,40 +5,33 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import BudgetScores, log_odds, pooled_attacks_of, run_attacks_of
-
-N = 600
-SAID = {"outcome": "benefit", "attribute": "sex", "progress": False}
-
-
-def world(n: int = N, seed: int = 0):
-    """Features, labels that follow the first of them loosely, and groups of unequal size."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
-    return X, y, np.where(rng.random(n) < 0.4, "f", "m")
+from pcer.errors import InputError
+from tests.models.worlds import SAID, Budgeted, Faulty, Ignorant, Parrot, release, world
 
 
-def release(estimator, data=None, **changes):
-    X, y, sex = world() if data is None else data
-    options = {**SAID, "sensitive_features": sex, "n_splits": 3, **changes}
-    return pcer.release_from_estimator(estimator, X, y, **options)
-
-
-def by_hand(estimator, data, found, random_state=0):
-    """The same models, fitted in a loop on the splits that the release's own sizes name."""
+def by_hand(estimator, data, n_splits):
+    """The same models, fitted in a loop."""
     X, y, _ = data
     rows, answers, member = [], [], []
-    for split in range(len(found.runs)):
-        seed = np.random.SeedSequence(random_state, spawn_key=(1, split))
+    for split in range(n_splits):
+        seed = np.random.SeedSequence(0, spawn_key=(1, split))
         order = np.random.Generator(np.random.PCG64(seed)).permutation(len(y))
         inside = np.ones(len(y), dtype=bool)
         inside[order[: math.ceil(0.3 * len(y))]] = False
@@ -54,14 +47,13 @@ def by_hand(estimator, data, found, random_state=0):
 def test_counts_and_costs_are_those_of_a_loop(estimator):
     data = world()
     found = release(estimator, data, n_splits=9)
-    logits, answers, member = by_hand(estimator, data, found)
+    logits, answers, member = by_hand(estimator, data, 9)
     _, y, sex = data
     for run, answer, inside in zip(found.runs, answers, member, strict=True):
         for name, tables in run.groups.items():
             for table, part in ((tables.train, inside), (tables.test, ~inside)):
-                rows = np.flatnonzero((sex == name) & part)
                 cells = {"tp": 0, "fp": 0, "tn": 0, "fn": 0}
-                for r in rows:
+                for r in np.flatnonzero((sex == name) & part):
                     cells[("t" if answer[r] == y[r] else "f") + ("p" if answer[r] else "n")] += 1
                 assert table.model_dump() == cells
     scores = BudgetScores(
@@ -85,19 +77,23 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
     assert found.not_computed == {}
 
 
-def test_the_paired_gap_is_a_difference_of_means_over_the_estimators_own_answers():
+def test_the_paired_gap_is_about_the_answers_that_are_counted():
     data = world()
     model = DecisionTreeClassifier(max_depth=4, random_state=0)
     found = release(model, data, n_splits=5, threshold=0.3)
-    logits, _, member = by_hand(model, data, found)
+    logits, _, member = by_hand(model, data, 5)
     right = (logits >= math.log(0.3 / 0.7)) == (data[1] == 1)
     gaps = [
         right[inside, r].mean() - right[~inside, r].mean()
         for r, inside in enumerate(member.T)
         if 0 < inside.sum() < len(inside) and data[2][r] == "f"
     ]
-    (row,) = (row for row in found.pooled_exposure if (row.group, row.proxy) == ("f", "paired_gap"))
-    assert row.value == pytest.approx(np.mean(gaps), abs=1e-12)
+    assert pooled(found)["f", "paired_gap"].value == pytest.approx(np.mean(gaps), abs=1e-12)
+    assert found.training.config["threshold"] == 0.3
+
+
+def pooled(found):
+    return {(row.group, row.proxy): row for row in found.pooled_exposure}
 
 
 def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
@@ -113,16 +109,61 @@ def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
     assert found.pairs[0].disparity_shown
 
 
+def test_a_parrot_without_probabilities_is_found_by_paired_gaps_alone():
+    X, y, sex = world()
+    found = release(Parrot(), (X, y, sex), n_splits=9)
+    assert {row.proxy for row in found.pooled_exposure} == {"paired_gap"}
+    for name in ("f", "m"):
+        share = y[sex == name].mean()  # right about all in training, and else about those with 0
+        assert pooled(found)[name, "paired_gap"].value == pytest.approx(share, abs=0.02)
+    assert "predict_proba" in found.not_computed["lira_advantage"]
+    assert found.runs[0].groups["f"].exposure == {}
+
+
+@pytest.mark.parametrize("n_splits", [1, 3])
+def test_a_release_says_which_costs_need_more_splits(n_splits):
+    found = release(GaussianNB(), n_splits=n_splits)
+    assert found.not_computed["lira_advantage"] == (
+        f"it needs at least 8 splits, and there are {n_splits}"
+    )
+    assert ("paired_gap" in found.not_computed) == (n_splits == 1)
+
+
 def test_only_the_random_state_decides():
     forest = RandomForestClassifier(n_estimators=5, max_depth=4)
     first = release(forest)
     assert release(forest).to_json() == first.to_json()
     assert release(forest, random_state=1).to_json() != first.to_json()
-    longer = release(forest, n_splits=5)
-    assert longer.runs[:3] == first.runs
+    assert release(forest, n_splits=5).runs[:3] == first.runs
 
 
-def test_splits_are_called_by_their_number():
+def test_what_draws_from_global_streams_draws_from_ours():
+    noisy = make_pipeline(FunctionTransformer(add_noise), GaussianNB())
+    np.random.seed(1)  # noqa: NPY002 (that is what it is about)
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    first = release(noisy)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    assert release(noisy).to_json() == first.to_json()
+
+
+def add_noise(X):
+    return X + np.random.normal(size=X.shape)  # noqa: NPY002 (an estimator of the old kind)
+
+
+def test_a_fixed_random_state_of_an_estimator_stays():
+    fixed = release(DecisionTreeClassifier(max_features=1, random_state=5)).runs
+    assert fixed != release(DecisionTreeClassifier(max_features=1)).runs
+
+
+def test_the_estimator_is_not_touched():
+    forest = RandomForestClassifier(n_estimators=2)
+    release(forest)
+    assert not hasattr(forest, "classes_")
+    assert forest.random_state is None
+
+
+def test_splits_are_called_by_their_number_and_tell_nothing():
     found = release(GaussianNB())
     assert [run.split for run in found.runs] == ["split 1", "split 2", "split 3"]
     assert [run.seed for run in found.runs] == [0, 1, 2]
@@ -130,3 +171,309 @@ def test_splits_are_called_by_their_number():
     assert found.training.stratified_by == "nothing"
     assert "random_state" not in found.training.config
     assert release(GaussianNB(), public_data=True).training.config["random_state"] == 0
+
+
+def test_settings_that_are_texts_do_not_leave():
+    hot = OneHotEncoder(categories=[["plumber", "judge"]], handle_unknown="ignore")
+    model = make_pipeline(
+        make_column_transformer((hot, [0]), (StandardScaler(), [1])), LogisticRegression(C=0.5)
+    )
+    X, y, sex = world()
+    jobs = pd.DataFrame({"job": np.where(X[:, 0] > 0, "plumber", "judge"), "age": X[:, 1]})
+    text = release(model, (jobs, y, sex)).to_json()
+    assert "plumber" not in text
+    assert '"logisticregression__C": 0.5' in text
+
+
+FRAME = pd.DataFrame(
+    {"age": world()[0][:, 0], "job": np.where(world()[0][:, 1] > 0, "x", "z"), "w": 1.0}
+)
+PIPE = make_pipeline(
+    make_column_transformer((OneHotEncoder(), ["job"]), (StandardScaler(), ["age", "w"])),
+    LogisticRegression(),
+)
+FEATURES = {
+    "numpy": (LogisticRegression(), lambda X: X),
+    "sparse": (LogisticRegression(), sp.csr_matrix),
+    "sparse coordinates": (LogisticRegression(), sp.coo_matrix),
+    "sparse array": (LogisticRegression(), sp.csr_array),
+    "pandas": (PIPE, lambda X: FRAME),
+    "polars": (PIPE, lambda X: pl.from_pandas(FRAME)),
+    "list": (make_pipeline(FunctionTransformer(np.asarray), GaussianNB()), lambda X: X.tolist()),
+    "boosting": (HistGradientBoostingClassifier(max_iter=5), lambda X: X),
+    "forest": (RandomForestClassifier(n_estimators=5), lambda X: X),
+}
+
+
+@pytest.mark.parametrize("kind", FEATURES)
+def test_features_of_every_kind(kind):
+    model, made = FEATURES[kind]
+    X, y, sex = world()
+    found = release(model, (made(X), y, sex), n_splits=2)
+    assert {row.proxy for row in found.pooled_exposure} >= {"paired_confidence", "auc_advantage"}
+
+
+def test_pandas_polars_and_numpy_give_the_same_numbers():
+    X, y, sex = world()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    plain = release(GaussianNB(), (X, y, sex)).to_json()
+    assert release(GaussianNB(), (frame, pd.Series(y), pd.Series(sex))).to_json() == plain
+    assert (
+        release(GaussianNB(), (pl.from_pandas(frame), pl.Series(y), pl.Series(sex))).to_json()
+        == plain
+    )
+
+
+def test_support_vectors_need_no_probabilities():
+    for model in (SVC(), LinearSVC()):
+        found = release(model, n_splits=2)
+        assert {row.proxy for row in found.pooled_exposure} == {"paired_gap"}
+        assert pcer.audit(found, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)).budgets
+
+
+def test_other_packages_work_unchanged():
+    X, y, sex = world()
+    models = [
+        pytest.importorskip("xgboost").XGBClassifier(n_estimators=3, n_jobs=1),
+        pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1),
+    ]
+    for model in models:
+        found = release(model, (X, y, sex), n_splits=2)
+        assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+        assert release(model, (X, y, sex), n_splits=2).to_json() == found.to_json()
+
+
+def test_a_torch_module_through_skorch():
+    skorch, torch = pytest.importorskip("skorch"), pytest.importorskip("torch")
+    X, y, sex = world()
+    net = skorch.NeuralNetClassifier(two_outputs(torch), max_epochs=2, verbose=0, train_split=None)
+    data = (X.astype(np.float32), y.astype(np.int64), sex)
+    torch.manual_seed(1)
+    first = release(net, data, n_splits=2)
+    torch.manual_seed(2)
+    assert release(net, data, n_splits=2).to_json() == first.to_json()
+    assert "paired_confidence" in {row.proxy for row in first.pooled_exposure}
+
+
+def two_outputs(torch):
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 2)
+
+        def forward(self, X):
+            return torch.softmax(self.layer(X), dim=-1)
+
+    return Module
+
+
+def test_several_labels_of_which_one_is_positive():
+    X, _, sex = world()
+    three = np.array(["bad", "fair", "good"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    found = release(GaussianNB(), (X, three, sex), positive_label="good")
+    model = GaussianNB()
+    logits, predicted, labels = [], [], (three == "good").astype(int)
+    for split in range(3):
+        seed = np.random.SeedSequence(0, spawn_key=(1, split))
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(len(X))
+        inside = np.sort(order[180:])
+        model.fit(X[inside], three[inside])
+        chance = model.predict_proba(X)[np.arange(len(X)), np.searchsorted(model.classes_, three)]
+        logits.append(log_odds(chance).astype(np.float32) * (2 * labels - 1))
+        predicted.append(model.predict(X) == "good")
+    test = found.runs[2].groups["f"].test
+    rows = np.setdiff1d(np.flatnonzero(sex == "f"), inside)
+    assert test.tp == int((predicted[2][rows] & (labels[rows] == 1)).sum())
+    auc = found.runs[2].groups["f"].exposure["auc_advantage"].value
+    truth, mine = logits[2] * (2 * labels - 1), sex == "f"
+    trained = np.isin(np.arange(len(X)), inside)
+    beaten = truth[mine & trained][:, None] - truth[mine & ~trained][None]
+    assert auc == pytest.approx(((beaten > 0) + (beaten == 0) / 2).mean() - 0.5, abs=1e-12)
+    with pytest.raises(InputError, match="say positive_label='bad', for example"):
+        release(GaussianNB(), (X, three, sex))
+    with pytest.raises(InputError, match="'best' is not among them"):
+        release(GaussianNB(), (X, three, sex), positive_label="best")
+
+
+def test_several_estimators_are_models_of_one_release():
+    found = release({"bayes": GaussianNB(), "svm": SVC()}, epsilon={"bayes": 2, "svm": None})
+    assert [(run.model, run.epsilon, run.split) for run in found.runs[::2]] == [
+        ("bayes", 2.0, "split 1"),
+        ("bayes", 2.0, "split 3"),
+        ("svm", None, "split 2"),
+    ]
+    alone = release(GaussianNB())
+    assert [run.groups for run in found.runs[:3]] == [run.groups for run in alone.runs]
+    assert {row.model for row in found.pooled_exposure} == {"bayes", "svm"}
+    assert found.not_computed["auc_advantage"].startswith("svm: the models give no probabilities")
+
+
+def test_budgets_set_the_parameter_that_carries_epsilon():
+    found = release(Budgeted(), budgets={"epsilon": [0.5, None]}, dp_delta=1e-5)
+    assert [(run.epsilon, run.dp_delta) for run in found.runs[::3]] == [(0.5, 1e-5), (None, None)]
+    assert {row.epsilon for row in found.pooled_exposure} == {0.5, None}
+    both = release({"a": Budgeted()}, budgets={"epsilon": [1]})
+    assert {(run.model, run.epsilon) for run in both.runs} == {("a", 1.0)}
+
+
+def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
+    X, y, sex = world()
+    age = np.where(X[:, 1] > 0, "old", "young")
+    options = {"store": tmp_path / "s", "attribute": None}
+    FITTED.clear()
+    release(Counting(), (X, y, {"sex": sex}), **options)
+    found = release(Counting(), (X, y, {"sex": sex, "age": age}), **options)
+    assert len(FITTED) == 3
+    assert found.subject.attribute == "sex & age"
+    assert found.subject.groups == ["f & old", "f & young", "m & old", "m & young"]
+
+
+FITTED = []
+
+
+class Counting(Ignorant):
+    """Notes that it is fitted."""
+
+    def fit(self, X, y):
+        FITTED.append(len(y))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"estimator": GaussianNB}, r"is the class GaussianNB; give an object: GaussianNB\(\)"),
+        ({"estimator": object()}, "has no fit, and it has to be fitted anew on every split"),
+        ({"estimator": FrozenEstimator(GaussianNB())}, "is frozen and cannot be fitted anew"),
+        ({"estimator": LinearRegression()}, "is a regressor; give a classifier"),
+        ({"estimator": {}}, "empty dict"),
+        ({"estimator": {"a": GaussianNB()}, "epsilon": {"b": 1}}, "no budget for 'a'"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"budgets": {"epsilon": [1]}}, "which GaussianNB does not have"),
+        ({"estimator": Budgeted(), "budgets": {"epsilon": [1, 1]}}, "none twice"),
+        ({"estimator": Budgeted(), "budgets": {"epsilon": [1]}, "epsilon": 1}, "give either"),
+        ({"estimator": LinearSVC(), "threshold": 0.5}, "LinearSVC has no predict_proba"),
+        ({"threshold": 2}, "threshold must be a probability"),
+        ({"test_size": 1.0}, "test_size must lie between 0 and 1"),
+        ({"n_splits": 0}, "n_splits must be a whole number of at least 1"),
+        ({"random_state": None}, "random_state must be a whole number of at least 0"),
+        ({"sensitive_features": ["f"] * 600}, "at least two"),
+        ({"sensitive_features": ["f", "m"]}, "X 600, y 600, sensitive_features 2"),
+        ({"person_id": [1]}, "person_id 1"),
+        ({"until_detectable": 0.0}, "until_detectable must be a finite number above 0"),
+        ({"until_detectable": 0.1, "max_splits": 2}, "max_splits must be a whole number"),
+        ({"small_groups": "hide"}, "small_groups must be 'join' or 'withhold'"),
+        ({"outcome": "good"}, "outcome must be"),
+        ({"attribute": None}, "Name the protected attribute"),
+    ],
+)
+def test_bad_arguments_get_one_clear_sentence(changes, message):
+    options = {"estimator": GaussianNB(), **changes}
+    with pytest.raises(ValueError, match=message) as caught:
+        release(options.pop("estimator"), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_of_pandas_objects_must_have_one_order():
+    X, y, sex = world()
+    frame, groups = pd.DataFrame(X), pd.Series(sex)
+    with pytest.raises(InputError, match="sensitive_features and X name their rows differently"):
+        release(GaussianNB(), (frame, y, groups.sample(frac=1, random_state=0)))
+    twice = pd.DataFrame(X, index=np.zeros(len(X), int))
+    with pytest.raises(InputError, match=r"give sensitive_features.reset_index\(drop=True\)"):
+        release(GaussianNB(), (twice, y, groups))
+    same = pd.Series(sex, index=twice.index)
+    assert release(GaussianNB(), (twice, y, same)).runs == release(GaussianNB()).runs
+
+
+def test_labels_that_are_missing_or_alike():
+    X, y, sex = world()
+    with pytest.raises(InputError, match="y is missing in 1 records"):
+        release(GaussianNB(), (X, [None, *y[1:]], sex))
+    with pytest.raises(InputError, match="y holds one label only"):
+        release(GaussianNB(), (X, np.ones(len(y)), sex))
+
+
+def test_a_split_with_one_label_is_named_before_anything_is_fitted():
+    X, _, sex = world()
+    rare = np.zeros(len(X), dtype=int)
+    rare[0] = 1
+    with pytest.raises(InputError, match=r"split \d+: everybody in the training part has a neg"):
+        release(Faulty(), (X, rare, sex), public_data=True, n_splits=20)
+
+
+def test_a_group_that_is_missing_in_a_split_is_named():
+    X, y, sex = world()
+    sex = np.where(np.arange(len(y)) == 7, "d", sex)
+    with pytest.raises(InputError, match=r"split 1: group 'd' has nobody in the (train|test) part"):
+        release(Faulty(), (X, y, sex), public_data=True)
+    joined = release(GaussianNB(), (X, y, sex))
+    assert joined.subject.groups == ["m", "d + f"]
+
+
+def test_few_people_are_joined_before_they_are_attacked():
+    X, y, _ = world()
+    with pytest.raises(InputError, match="fewer than 10 people"):
+        release(GaussianNB(), (X, y, np.where(np.arange(len(y)) < 9, "f", "m")))
+
+
+FAULTS = {
+    "raise": "RuntimeError was raised; mend the estimator",
+    "nan": "predict_proba gave 10 values that are not between 0 and 1",
+    "column": r"predict_proba gave shape \(600, 1\) for 600 records and 2 classes",
+}
+
+
+@pytest.mark.parametrize("how", FAULTS)
+def test_a_fault_names_the_split_and_finished_ones_are_kept(how, tmp_path):
+    data = world()
+    marked = data[0][mark(7), 0]
+    with pytest.raises(InputError, match=f"split 7, Faulty: {FAULTS[how]}") as caught:
+        release(Faulty(how=how, marked=marked), data, n_splits=12, store=tmp_path / "s")
+    assert f"the 6 finished models are kept in {tmp_path / 's'}." in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "of a person" not in str(caught.value)
+    assert len(list((tmp_path / "s").glob("block-*.npy"))) == 6
+    if how == "raise":
+        assert "could not convert" in str(caught.value.__cause__)
+
+
+def mark(number: int) -> int:
+    """A record that is trained on in every split before this one, and held out in it."""
+    member = by_hand(GaussianNB(), world(), number)[2]
+    return int(np.flatnonzero(member[:-1].all(axis=0) & ~member[-1])[0])
+
+
+def test_progress_is_told(capsys):
+    seen = []
+    release(GaussianNB(), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    release(GaussianNB(), progress=True)
+    assert capsys.readouterr() == ("", "")  # nobody looks: no terminal
+
+
+def test_an_estimator_that_decides_against_its_own_probabilities_is_taken_at_its_word():
+    X, y, sex = world()
+    model = CalibratedClassifierCV(LinearSVC(), cv=2)
+    found = release(model, (X, y, sex), n_splits=2)
+    assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+    backwards = release(Contrary(), (X, y, sex), n_splits=2)
+    plain = release(Ignorant(), (X, y, sex), n_splits=2)
+    test, other = (one.runs[0].groups["f"].test for one in (backwards, plain))
+    assert (test.tp, test.tn) == (other.fn, other.fp)
+    assert backwards.runs[0].groups["f"].exposure == plain.runs[0].groups["f"].exposure
+
+
+class Contrary(Ignorant):
+    """Says the opposite of what it believes."""
+
+    def predict(self, X):
+        return 1 - super().predict(X)
+
+
+def test_the_disclosure_rules_are_those_of_predictions():
+    found = release(DecisionTreeClassifier(random_state=0), certain_cells=False)
+    assert found.disclosure.n_coarse_tables > 0
+    assert found.disclosure.memberships == 0
+    assert found.provenance.pcer_version == pcer.__version__
+    assert SAID["outcome"] == found.subject.outcome

@@ -81,18 +81,19 @@ def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
 
 
 def fingerprint(candidate: Candidate) -> str:
-    """A digest of an estimator and its settings, for a store."""
+    """What an estimator's rows are called in a store: by its class, settings and versions."""
     import joblib
     from sklearn.base import clone
 
     try:
-        return str(joblib.hash(clone(candidate.estimator), hash_name="sha1"))
+        digest = joblib.hash(clone(candidate.estimator), hash_name="sha1")
     except Exception as error:  # pickling raises whatever it meets
         raise InputError(
             f"store= needs an estimator that can be told from others, but {candidate.name} holds "
             f"what cannot be pickled ({type(error).__name__}), such as a lambda; define it in a "
             "module, or leave store out."
         ) from None
+    return str(joblib.hash((digest, versions([candidate])), hash_name="sha1"))
 
 
 def _require_estimator(estimator: Any, where: str) -> None:

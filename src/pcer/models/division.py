@@ -27,10 +27,10 @@ from pcer.release import (
     Release,
     ReleaseFacts,
     RunKey,
+    allowed_groups,
     build_release,
     count_entries,
     recode,
-    regrouping_of,
 )
 
 
@@ -100,6 +100,18 @@ class Division:
         cells = np.where(self.group >= 0, 2 * self.group + truth, -1)
         return smallest_gap(right, self.member, cells, inflation=self.inflation)
 
+    def people(self) -> IntArray:
+        """(split, part, group, label) numbers of people; one with several records counts once."""
+        cells = 2 * self.group + self.records.is_positive
+        shape = (len(SPLITS), len(self.names), 2)
+        rows = np.flatnonzero(self.group >= 0)
+        if self.records.persons is not None:
+            pairs = self.records.persons[rows] * cells.size + cells[rows]
+            rows = rows[np.unique(pairs, return_index=True)[1]]
+        places = [np.where(inside[rows], 0, 2 * len(self.names)) for inside in self.member]
+        counts = [np.bincount(one + cells[rows], minlength=math.prod(shape)) for one in places]
+        return np.array(counts, dtype=np.int64).reshape(len(counts), *shape)
+
     def counted(self, predicted: BoolArray, keys: Sequence[RunKey]) -> Counted:
         """Confusion counts of one setting, split by split."""
         parts = [
@@ -136,9 +148,8 @@ def divided(records: LabelledRecords, facts: ReleaseFacts, member: BoolArray) ->
     )
     if len(names) < 2:
         return found  # the builder says what is wrong with it
-    truth = np.broadcast_to(records.is_positive, member.shape)
-    looked = found.counted(truth, _keys(None, math.inf, len(member)))
-    allowed = regrouping_of(facts, looked)
+    people, attribute = found.people(), records.attribute
+    allowed = allowed_groups(facts.disclosure, people, names, attribute=attribute)
     found = replace(found, names=allowed.names, group=allowed.apply(found.group), note=allowed.note)
     _require_groups(found)
     return found

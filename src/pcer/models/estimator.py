@@ -163,7 +163,8 @@ def release_from_estimator(
             random_state=random_state,
             n_jobs=n_jobs,
             store=None if store is None else Path(store),
-            identity={} if store is None else _identity(data, drawn, candidates, random_state),
+            identity={} if store is None else _identity(data, records, drawn, random_state),
+            names=[] if store is None else [fingerprint(one) for one in candidates],
             on_progress=tell,
         )
         return _audited(fits, records, facts, rule)
@@ -237,20 +238,18 @@ def _config(
 
 
 def _identity(
-    data: FitData, splits: Splits, candidates: Sequence[Candidate], random_state: int
+    data: FitData, records: LabelledRecords, splits: Splits, random_state: int
 ) -> dict[str, Any]:
-    """What the rows of a store depend on, besides setting and split."""
+    """What the rows of a store depend on, besides the estimator and the split."""
     import joblib
 
     return {
         "kind": "estimator",
-        "records": joblib.hash((data.X, data.y), hash_name="sha1"),
+        "records": joblib.hash((data.X, data.y, records.persons), hash_name="sha1"),
         **splits.identity,
         "random_state": random_state,
         "positive_label": data.positive,
         "threshold": data.threshold,
-        "estimators": [fingerprint(one) for one in candidates],
-        "versions": versions(candidates),
     }
 
 

@@ -13,6 +13,7 @@ import random
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -26,12 +27,11 @@ import numpy.typing as npt
 from pcer.attacks import log_odds
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.candidates import Candidate
+from pcer.models.candidates import Candidate, versions
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
 from pcer.release import Coded, column_of, text_of
 from pcer.store import (
-    Key,
     Settings,
     die_with,
     finished_blocks,
@@ -123,7 +123,8 @@ class Fits:
         random_state: of what estimators leave to chance.
         n_jobs: as for joblib.
         store: folder that keeps finished splits; None for none.
-        identity: what the rows in that folder depend on.
+        identity: what the rows in that folder depend on, besides the candidate.
+        names: by candidate, what its rows in that folder are called.
         on_progress: called with (models done, models in all).
     """
 
@@ -134,19 +135,22 @@ class Fits:
     n_jobs: int | None = None
     store: Path | None = None
     identity: Settings = field(default_factory=dict)
+    names: Sequence[str] = ()
     on_progress: OnProgress = lambda done, total: None
     _rows: dict[tuple[int, int], FloatRow] = field(default_factory=dict)
 
     @contextmanager
-    def opened(self) -> Iterator[list[str]]:
-        """Own the store meanwhile; gives sentences about what was found there."""
+    def opened(self) -> Iterator[None]:
+        """Own the store meanwhile; warns where what was found there does not count."""
         with ExitStack() as held:
-            notes: list[str] = []
             if self.store is not None:
                 held.enter_context(owned(self.store))
-                notes = resume_folder(self.store, self.identity, added={}, n_columns=self._width)
-                self._find()
-            yield notes
+                for note in resume_folder(
+                    self.store, self.identity, added={}, n_columns=self._width
+                ):
+                    warnings.warn(note, stacklevel=4)
+                self._find(self.store)
+            yield
 
     def up_to(self, n_splits: int) -> list[Said]:
         """What all settings say on the first so many splits.
@@ -179,28 +183,23 @@ class Fits:
         seed = int(stream(self.random_state, TRAINING_STREAM, split).integers(LARGEST_SEED))
         return _Task(at, split, self.candidates[at], self.splits.train(split), seed)
 
-    def _key(self, at: int, split: int) -> Key:
-        one = self.candidates[at]
-        return f"{one.model or ''} {float(one.epsilon).hex()}", split
-
-    def _find(self) -> None:
+    def _find(self, store: Path) -> None:
         """Take up the rows that the store holds already."""
-        assert self.store is not None
-        names = {self._key(at, 0)[0]: at for at in range(len(self.candidates))}
-        for block in finished_blocks(self.store):
+        position = {name: at for at, name in enumerate(self.names)}
+        for block in finished_blocks(store):
             rows = load_block(block, self._width)
             for (name, split), row in zip(block.keys, rows, strict=True):
-                if name in names:
-                    self._rows[names[name], split] = np.array(row)
+                if name in position:
+                    self._rows[position[name], split] = np.array(row)
 
     def _keep(self, at: int, split: int, row: FloatRow) -> None:
         self._rows[at, split] = row
         if self.store is not None:
             save_block(
                 self.store,
-                [self._key(at, split)],
+                [(self.names[at], split)],
                 row[None],
-                made_with=self.identity["versions"],
+                made_with=versions(self.candidates),
                 settings=settings_digest(self.identity, added={}),
             )
 
@@ -380,7 +379,12 @@ def _own_answers(fitted: Any, probability: FloatArray | None, data: FitData) -> 
     """What the estimator's own ``predict`` says; probabilities that it asks for are at hand."""
     if probability is not None and hasattr(fitted, "__dict__"):
         ask = fitted.predict_proba
-        fitted.predict_proba = lambda X: probability if X is data.X else ask(X)
+
+        def known(*given: Any, **named: Any) -> Any:
+            is_same = len(given) == 1 and given[0] is data.X and not named
+            return probability if is_same else ask(*given, **named)
+
+        fitted.predict_proba = known
     answers = np.ravel(fitted.predict(data.X))
     return is_named(column_of(answers, "predict"), data.positive)
 

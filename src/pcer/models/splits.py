@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -263,8 +264,10 @@ def _pairs(
     drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
     if known is not None and getattr(drawn, "random_state", None) is None:
         drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
-    found = drawn.split(np.zeros((len(classes), 1)), classes, persons)
-    return [(_rows(train), _rows(test)) for train, test in found]
+    with warnings.catch_warnings():  # most splitters remark that they pass over people
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        found = drawn.split(np.zeros((len(classes), 1)), classes, persons)
+        return [(_rows(train), _rows(test)) for train, test in found]
 
 
 def _rows(rows: Any) -> IntArray:

@@ -1,0 +1,154 @@
+"""Rows of fitted models: durable, resumable, the same wherever they are made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from pcer.errors import InputError
+from pcer.models.fits import BITS, _packed, _unpacked
+from tests.models.worlds import Ignorant, Slow, release, world
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 100])
+def test_a_row_holds_scores_and_answers_to_the_bit(n):
+    rng = np.random.default_rng(n)
+    logits, predicted = rng.normal(size=n), rng.random(n) < 0.5
+    row = _packed(logits, predicted)
+    assert row.nbytes == 4 * (n + -(-n // BITS))
+    found, answers = _unpacked(np.array(row), n)
+    assert (found == logits.astype(np.float32)).all()
+    assert (answers == predicted).all()
+
+
+def test_rows_of_nothing_but_ones_survive_a_file(tmp_path):
+    row = _packed(np.zeros(64), np.ones(64, dtype=bool))  # as numbers these bits are NaN
+    np.save(tmp_path / "row.npy", row)
+    assert _unpacked(np.load(tmp_path / "row.npy"), 64)[1].all()
+
+
+@pytest.mark.parametrize(
+    "estimator", [LogisticRegression(), RandomForestClassifier(n_estimators=4)]
+)
+def test_the_number_of_processes_changes_nothing(estimator):
+    assert release(estimator, n_jobs=2).to_json() == release(estimator).to_json()
+
+
+def job(store: Path, *more: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.models.fit_job", str(store), *more]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE)
+
+
+def wait_for_blocks(store: Path, n: int, running: subprocess.Popen[bytes]) -> None:
+    while len(list(store.glob("block-*.json"))) < n:
+        assert running.poll() is None, running.stderr.read()
+        time.sleep(0.02)
+
+
+def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path):
+    running = job(tmp_path / "s", "1")
+    wait_for_blocks(tmp_path / "s", 3, running)
+    running.send_signal(signal.SIGKILL)
+    running.communicate()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")}
+    assert 3 <= len(before) < 8
+    made = release(Slow(), n_splits=8, store=tmp_path / "s")
+    assert made.to_json() == release(Slow(), n_splits=8).to_json()
+    assert {path: path.stat().st_mtime_ns for path in before} == before  # nothing made twice
+
+
+def test_a_changed_block_is_made_again_and_said_so(tmp_path):
+    first = release(Ignorant(), store=tmp_path / "s")
+    array = sorted((tmp_path / "s").glob("*.npy"))[1]
+    array.write_bytes(array.read_bytes()[:-1] + b"x")
+    with pytest.warns(UserWarning, match="is made again"):
+        again = release(Ignorant(), store=tmp_path / "s")
+    assert again.to_json() == first.to_json()
+
+
+def test_a_store_takes_more_splits_and_more_estimators(tmp_path):
+    release(GaussianNB(), store=tmp_path / "s")
+    longer = release({"a": GaussianNB(), "b": Ignorant()}, n_splits=4, store=tmp_path / "s")
+    assert len(list((tmp_path / "s").glob("*.npy"))) == 3 + 1 + 4
+    assert longer.to_json() == release({"a": GaussianNB(), "b": Ignorant()}, n_splits=4).to_json()
+
+
+def test_a_store_of_other_data_is_refused_with_a_sentence(tmp_path):
+    release(GaussianNB(), store=tmp_path / "s")
+    for changes, name in (
+        ({"data": world(seed=1)}, "records"),
+        ({"random_state": 1}, "random_state"),
+        ({"test_size": 0.4}, "test_size"),
+        ({"threshold": 0.4}, "threshold"),
+        ({"person_id": np.arange(600)}, "records"),
+    ):
+        with pytest.raises(InputError, match=f"was made with {name} .*choose another folder"):
+            release(GaussianNB(), store=tmp_path / "s", **changes)
+
+
+def test_frames_are_known_again_in_another_process(tmp_path):
+    X, y, sex = world()
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "z")})
+    model = make_pipeline(FunctionTransformer(first_column), GaussianNB())
+    release(model, (frame, y, sex), store=tmp_path / "s")
+    code = (
+        "from tests.models.test_fits import *\n"
+        "X, y, sex = world()\n"
+        "frame = pd.DataFrame({'a': X[:, 0], 'b': np.where(X[:, 1] > 0, 'x', 'z')})\n"
+        "model = make_pipeline(FunctionTransformer(first_column), GaussianNB())\n"
+        f"release(model, (frame, y, sex), store={str(tmp_path / 's')!r})\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert len(list((tmp_path / "s").glob("*.npy"))) == 3
+
+
+def first_column(frame):
+    return frame[["a"]].to_numpy()
+
+
+def test_what_cannot_be_told_apart_cannot_be_stored(tmp_path):
+    model = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
+    with pytest.raises(InputError, match="such as a lambda; define it in a module"):
+        release(model, store=tmp_path / "s")
+    assert release(model, n_jobs=2).to_json() == release(model).to_json()
+
+
+def test_nobody_else_can_read_a_store(tmp_path):
+    release(GaussianNB(), store=tmp_path / "s")
+    for path in [tmp_path / "s", *(tmp_path / "s").iterdir()]:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.slow
+def test_the_same_through_ray_killed_in_the_middle(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a token of the tests, and of nobody else")
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        env |= {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", "TMPDIR": short}
+        running = job(tmp_path / "s", "2", "ray", env=env)
+        wait_for_blocks(tmp_path / "s", 2, running)
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+        done = job(tmp_path / "s", "2", "ray", env=env)
+        assert done.wait() == 0, done.stderr.read()
+    digest = (tmp_path / "s" / "digest").read_text()
+    assert digest == release(Slow(), n_splits=8).sha256
+    shutil.rmtree(tmp_path / "s")

@@ -1,0 +1,295 @@
+"""What splits are drawn, what a release claims of them, and that the claim holds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+import pcer
+from pcer.auditing.claims import kish
+from pcer.errors import InputError
+from pcer.models.costs import person_error
+from pcer.models.splits import effective_units, given_splits, members, random_splits
+from tests.models.worlds import Ignorant, release, world
+
+
+def test_random_splits_hold_out_the_share_asked_for_and_are_all_different():
+    splits = random_splits(101, None, test_size=0.3, random_state=0)
+    inside = members(splits, 40, 101)
+    assert (inside.sum(axis=1) == 101 - math.ceil(30.3)).all()
+    assert len({row.tobytes() for row in inside}) == 40
+    assert np.abs(inside.mean(axis=0) - 0.7).max() < 5 * math.sqrt(0.21 / 40)
+    again = random_splits(101, None, test_size=0.3, random_state=0)
+    assert (members(again, 40, 101) == inside).all()
+    other = random_splits(101, None, test_size=0.3, random_state=1)
+    assert (members(other, 40, 101) != inside).any()
+
+
+def test_every_subset_is_as_likely():
+    splits = random_splits(4, None, test_size=0.5, random_state=0)
+    drawn = [tuple(splits.train(k)) for k in range(3_000)]
+    counts = [drawn.count(one) for one in set(drawn)]
+    assert len(counts) == 6
+    assert max(abs(n - 500) for n in counts) < 5 * math.sqrt(500 * 5 / 6)
+
+
+def test_people_are_kept_together():
+    persons = np.array([0, 0, 1, 1, 1, 2, 3, 3, 4, 4])
+    splits = random_splits(10, persons, test_size=0.4, random_state=0)
+    for split in range(50):
+        train = splits.train(split)
+        outside = np.setdiff1d(np.arange(10), train)
+        assert not set(persons[train]) & set(persons[outside])
+        assert len(set(persons[outside])) == 2
+    assert splits.claim.unit == "person"
+
+
+@pytest.mark.parametrize("test_size", [0.0, 1.0, -0.1, 0.99])
+def test_shares_that_leave_nobody_are_refused(test_size):
+    with pytest.raises(InputError, match="test_size"):
+        random_splits(10, None, test_size=test_size, random_state=0)
+
+
+def test_effective_units_are_kishs():
+    rng = np.random.default_rng(0)
+    persons, group = rng.integers(0, 40, 300), rng.integers(-1, 2, 300)
+    found = effective_units(persons, group, ["a", "b"])
+    for k, name in enumerate(["a", "b"]):
+        sizes = np.unique(persons[group == k], return_counts=True)[1].astype(float)
+        assert found[name] == pytest.approx(kish(sizes), rel=1e-12)
+
+
+KINDS = {
+    "shuffle": (ShuffleSplit(3, test_size=0.3), "random", "nothing"),
+    "stratified": (StratifiedShuffleSplit(3, test_size=0.3), "random", "label"),
+    "folds": (KFold(3, shuffle=True), "random", "nothing"),
+    "stratified folds": (StratifiedKFold(3, shuffle=True), "random", "label"),
+    "repeated folds": (RepeatedKFold(n_splits=3, n_repeats=2), "random", "nothing"),
+    "repeated stratified": (RepeatedStratifiedKFold(n_splits=3, n_repeats=2), "random", "label"),
+    "folds in order": (KFold(3), "other", None),
+    "time": (TimeSeriesSplit(3, test_size=150), "other", None),
+    "pairs": ([(np.arange(300), np.arange(300, 600))] * 2, "other", None),
+    "masks": ([(np.arange(600) < 300, np.arange(600) >= 300)], "other", None),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_claimed_of_a_splitter(kind):
+    cv, split_kind, stratified_by = KINDS[kind]
+    found = release(GaussianNB(), cv=cv)
+    assert found.training.split_kind == split_kind
+    assert found.training.stratified_by == stratified_by
+    assert found.training.unit_of_split is None
+    assert any("folds" in note for note in found.subject.notes) == (
+        ("folds" in kind and split_kind == "random") or kind == "repeated stratified"
+    )
+    assert release(GaussianNB(), cv=cv).to_json() == found.to_json()
+
+
+def test_the_splits_are_the_splitters_own():
+    X, y, sex = world()
+    cv = StratifiedKFold(3, shuffle=True, random_state=4)
+    found = release(GaussianNB(), cv=cv)
+    for run, (train, _) in zip(found.runs, cv.split(X, y), strict=True):
+        assert run.groups["f"].train.n == int((sex[train] == "f").sum())
+    moving = ShuffleSplit(3, test_size=0.3, random_state=np.random.RandomState(3))
+    assert release(GaussianNB(), cv=moving).runs == release(GaussianNB(), cv=moving).runs
+
+
+def test_a_subclass_may_do_anything():
+    class Own(KFold):
+        pass
+
+    assert release(GaussianNB(), cv=Own(3, shuffle=True)).training.split_kind == "other"
+
+
+def test_records_in_neither_part_count_as_held_out():
+    found = release(GaussianNB(), cv=ShuffleSplit(2, train_size=0.5, test_size=0.2))
+    tables = found.runs[0].groups
+    assert sum(one.train.n for one in tables.values()) == 300
+    assert sum(one.test.n for one in tables.values()) == 300
+    assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
+
+
+def test_one_set_of_folds_has_paired_costs_but_no_shadow_models():
+    found = release(GaussianNB(), cv=KFold(9, shuffle=True))
+    assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+    assert "enough others held out" in found.not_computed["lira_advantage"]
+    twice = release(GaussianNB(), cv=RepeatedKFold(n_splits=5, n_repeats=3))
+    assert "lira_advantage" in {row.proxy for row in twice.pooled_exposure}
+
+
+PEOPLE = np.arange(600) // 3
+
+
+@pytest.mark.parametrize(
+    ("cv", "kind"),
+    [
+        (None, "random"),
+        (GroupShuffleSplit(3, test_size=0.3), "random"),
+        (GroupKFold(3, shuffle=True), "random"),
+        (GroupKFold(3), "other"),
+        (StratifiedGroupKFold(3, shuffle=True), "other"),
+    ],
+)
+def test_splits_of_people(cv, kind):
+    found = release(GaussianNB(), cv=cv, person_id=PEOPLE)
+    assert found.training.split_kind == kind
+    assert found.training.unit_of_split == "person"
+    sex = world()[2]
+    for name in ("f", "m"):
+        sizes = np.unique(PEOPLE[sex == name], return_counts=True)[1].astype(float)
+        assert found.training.effective_units[name] == pytest.approx(kish(sizes))
+
+
+def test_copies_of_a_record_add_nothing_to_what_is_known():
+    model, once = DecisionTreeClassifier(max_depth=3, random_state=0), world(300)
+    thrice = tuple(np.repeat(one, 3, axis=0) for one in once)
+    persons, options = np.repeat(np.arange(300), 3), {"n_splits": 9, "public_data": True}
+    single = release(model, once, person_id=np.arange(300), **options)
+    several = release(model, thrice, person_id=persons, **options)
+    for one, many in zip(single.pooled_exposure, several.pooled_exposure, strict=True):
+        assert many.value == pytest.approx(one.value, abs=1e-9), one.proxy
+        # what a person's copies share looks like luck of the models too, and is added, not lost
+        assert 0.99 < many.standard_error / one.standard_error < 1.5, one.proxy
+    assert single.training.effective_units == several.training.effective_units
+    for one, many in zip(single.runs, several.runs, strict=True):
+        for name, tables in one.groups.items():
+            errors = [
+                found.exposure["auc_advantage"].standard_error
+                for found in (tables, many.groups[name])
+            ]
+            assert errors[1] == pytest.approx(errors[0], rel=0.1)
+
+
+def test_few_people_are_few_however_many_records_they_have():
+    once = world(60)
+    copies, persons = (np.repeat(one, 20, axis=0) for one in once), np.repeat(np.arange(60), 20)
+    with pytest.raises(InputError, match="fewer than 10 people"):
+        release(GaussianNB(), tuple(copies), person_id=persons)
+
+
+def test_people_of_one_record_each_change_no_error():
+    numbers = np.random.default_rng(0).normal(size=50)
+    assert person_error(0.3, numbers, np.arange(50)) == pytest.approx(0.3, rel=1e-12)
+    assert person_error(None, numbers, np.arange(50)) is None
+    of_twos = person_error(0.0, numbers, np.arange(50) // 2)
+    means = numbers.reshape(25, 2).mean(axis=1)
+    single = numbers.var(ddof=1) / 50
+    slow = means.var(ddof=1) / 25
+    assert of_twos == pytest.approx(math.sqrt(max(0.0, slow - single)), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cv", "person_id", "message"),
+    [
+        (5, None, r"give n_splits=5, or a splitter such as KFold\(5, shuffle=True\)"),
+        (object(), None, "cv must be a splitter"),
+        ([], None, "gives no split"),
+        (KFold(3, shuffle=True), PEOPLE, "KFold divides records, and person_id asks"),
+        (GroupKFold(3, shuffle=True), None, "say with person_id who is who"),
+        (TimeSeriesSplit(3, test_size=100), PEOPLE, "puts records of one person into both parts"),
+        ([(np.arange(10), np.arange(700))], None, "rows from 0 to 599"),
+        ([(np.arange(10), np.array([], int))], None, "split 1 of cv must have"),
+        ([(np.arange(10), np.arange(9, 20))], None, "split 1 of cv has records in both parts"),
+    ],
+)
+def test_splitters_that_cannot_be_used_get_one_sentence(cv, person_id, message):
+    with pytest.raises(InputError, match=message):
+        release(GaussianNB(), cv=cv, person_id=person_id)
+
+
+def test_more_splits_cannot_be_added_to_folds():
+    with pytest.raises(InputError, match="cv gives a fixed number"):
+        release(GaussianNB(), cv=KFold(3, shuffle=True), until_detectable=0.1)
+
+
+def test_leaving_a_person_out_is_no_random_split():
+    cv = LeaveOneGroupOut()
+    quarters = np.arange(600) % 4
+    found = given_splits(cv, np.arange(600) % 2, quarters, random_state=0)
+    assert found.claim.kind == "other"
+    assert found.most == 4
+
+
+NULLS = {
+    "random": (None, None),
+    "people": (None, PEOPLE[:240]),
+    "folds": (KFold(8, shuffle=True), None),
+    "stratified folds": (StratifiedKFold(8, shuffle=True), None),
+    "repeated folds": (RepeatedKFold(n_splits=4, n_repeats=2), None),
+    "folds of people": (GroupKFold(8, shuffle=True), PEOPLE[:240]),
+}
+COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
+
+
+def alarms(kind: str, n_worlds: int) -> dict[str, int]:
+    """How often something is resolved about models that know nobody, by cost."""
+    cv, person_id = NULLS[kind]
+    found = dict.fromkeys(COSTS, 0)
+    for seed in range(n_worlds):
+        X, y, sex = world(240, seed=seed)
+        if person_id is not None:  # a person's records are alike, so that clumps matter
+            X, y, sex = (one[person_id] for one in (X, y, sex))
+        made = release(
+            Ignorant(),
+            (X, y, sex),
+            cv=cv,
+            person_id=person_id,
+            n_splits=8,
+            random_state=seed,
+            public_data=True,
+        )
+        for cost in COSTS:
+            plan = pcer.Plan(cost=cost, resamples=2, null_draws=2)
+            groups = pcer.audit(made, plan).budgets[0].groups.values()
+            found[cost] += any(group.resolved for group in groups)
+    return found
+
+
+def most_alarms(n: int) -> int:
+    """So many of n at a level of 5 % are exceeded by chance in one of 1,000 tests at most."""
+    from scipy.stats import binom
+
+    return int(binom.ppf(0.999, n, 0.05))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["random", "folds", "stratified folds", "repeated folds"])
+def test_nothing_is_found_where_nothing_can_be(kind):
+    found = alarms(kind, 60)
+    assert all(n <= most_alarms(60) for n in found.values()), found
+
+
+def test_folds_vary_less_than_independent_splits_where_nothing_is_memorised():
+    gaps = {name: [] for name in ("folds", "random")}
+    for seed in range(15):
+        data = world(240, seed=seed)
+        for name, found in gaps.items():
+            cv = KFold(8, shuffle=True) if name == "folds" else ShuffleSplit(8, test_size=1 / 8)
+            options = {"cv": cv, "random_state": seed, "public_data": True}
+            made = release(Ignorant(random_state=0), data, **options)
+            tables = [run.groups["m"] for run in made.runs]
+            found.append(np.mean([accuracy(one.train) - accuracy(one.test) for one in tables]))
+    assert np.std(gaps["folds"]) < 0.5 * np.std(gaps["random"])
+
+
+def accuracy(table):
+    return (table.tp + table.tn) / table.n

@@ -1,0 +1,96 @@
+"""Small worlds for estimators, and estimators that do what a test needs."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+import pcer
+
+N = 600
+SAID = {"outcome": "benefit", "attribute": "sex", "progress": False}
+
+
+def world(n: int = N, seed: int = 0):
+    """Features, labels that follow the first of them loosely, and groups of unequal size."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    return X, y, np.where(rng.random(n) < 0.4, "f", "m")
+
+
+def release(estimator, data=None, **changes):
+    X, y, sex = world() if data is None else data
+    options = {**SAID, "sensitive_features": sex, "n_splits": 3, **changes}
+    return pcer.release_from_estimator(estimator, X, y, **options)
+
+
+class Ignorant(ClassifierMixin, BaseEstimator):
+    """Learns nothing from anybody: its weights are drawn, so nothing can be memorised."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.weights_ = np.random.default_rng(self.random_state).normal(size=X.shape[1])
+        return self
+
+    def predict_proba(self, X):
+        positive = 1 / (1 + np.exp(-X @ self.weights_))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X):
+        return self.classes_[(X @ self.weights_ > 0).astype(int)]
+
+
+class Slow(Ignorant):
+    """Takes long enough to be killed."""
+
+    def fit(self, X, y):
+        time.sleep(0.1)
+        return super().fit(X, y)
+
+
+class Parrot(ClassifierMixin, BaseEstimator):
+    """Knows the label of everybody it was trained on, by their features; says 0 of all others."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.known_ = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+        return self
+
+    def predict(self, X):
+        return np.array([self.known_.get(row.tobytes(), self.classes_[0]) for row in X])
+
+
+class Budgeted(Ignorant):
+    """Has a parameter for its budget."""
+
+    def __init__(self, random_state=None, epsilon=1.0):
+        super().__init__(random_state)
+        self.epsilon = epsilon
+
+
+class Faulty(Ignorant):
+    """Does something wrong on the training part of a chosen size, or on every one."""
+
+    def __init__(self, random_state=None, how="raise", marked=None):
+        super().__init__(random_state)
+        self.how = how
+        self.marked = marked
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.bad_ = self.marked is None or not (X[:, 0] == self.marked).any()
+        if self.bad_ and self.how == "raise":
+            raise RuntimeError("could not convert the value of a person")
+        return self
+
+    def predict_proba(self, X):
+        found = super().predict_proba(X)
+        if self.bad_ and self.how == "nan":
+            found[:5] = np.nan
+        return found[:, :1] if self.bad_ and self.how == "column" else found
