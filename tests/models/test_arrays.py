@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pcer
+from pcer.cli import app
 from pcer.errors import InputError
 from pcer.release import Training
 
@@ -304,7 +306,7 @@ def test_bad_tables_get_one_clear_sentence(changes, message):
 @pytest.mark.parametrize(
     ("label", "guess", "score", "message"),
     [
-        (["a", "b", "c", "a", "a", "a", "a", "a"], ["a"] * 8, None, "two values"),
+        (["a", "b", "c", "a", "a", "a", "a", "a"], ["a"] * 8, None, "'yes' is not among them"),
         (COLUMNS["label"], None, [1.5] * 8, r"probabilities in \[0, 1\]"),
         (COLUMNS["label"], None, [math.nan] * 8, r"probabilities in \[0, 1\]"),
         (COLUMNS["label"], None, ["x"] * 8, "must hold numbers"),
@@ -351,3 +353,255 @@ def test_counts_against_a_loop():
                 rows = (seed == run.seed) & (group == int(name)) & (part == split)
                 assert table.tp == sum(1 for r in np.flatnonzero(rows) if truth[r] and guess[r])
                 assert table.n == rows.sum()
+
+
+def test_a_mask_says_who_was_trained_on():
+    mask = [part == "train" for part in COLUMNS["part"]]
+    for column in (mask, np.array(mask), pd.Series(mask), pl.Series(mask), pa.array(mask)):
+        assert release(COLUMNS, split=column).to_json() == release(COLUMNS).to_json()
+    with pytest.raises(InputError, match="split holds only 'train'"):
+        release(COLUMNS, split=[True] * 8)
+
+
+def scored(y_score, label=COLUMNS["label"], **changes):
+    options = {"sensitive_features": COLUMNS["sex"], "split": COLUMNS["part"], "attribute": "sex"}
+    return pcer.release_from_predictions(label, y_score=y_score, **{**SAID, **options, **changes})
+
+
+def test_two_columns_of_probabilities_are_those_of_the_sorted_labels():
+    score = np.array(COLUMNS["score"])
+    plain = scored(score).to_json()
+    assert scored(np.column_stack([1 - score, score])).to_json() == plain
+    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
+        assert scored(frame({"yes": score, "no": 1 - score})).to_json() == plain
+    other = scored(np.column_stack([1 - score, score]), positive_label="no")
+    assert other.runs == scored(1 - score, positive_label="no").runs
+    numbers = [10 if value == "yes" else 9 for value in COLUMNS["label"]]
+    by_size = scored(np.column_stack([1 - score, score]), numbers, positive_label=10)
+    assert by_size.runs == scored(score).runs
+
+
+@pytest.mark.parametrize(
+    ("y_score", "message"),
+    [
+        (np.full((8, 3), 0.3), r"has 3 columns, and y_true holds 2 labels \(no, yes\)"),
+        (np.full((8, 1), 0.3), r"or the positive one alone, such as y_score\[:, 1\]"),
+        (pd.DataFrame({"a": [0.5] * 8, "b": [0.5] * 8}), "no column for the label 'yes'"),
+        (np.full((7, 2), 0.5), "one length"),
+        (np.full((8, 2), 1.5), "probabilities in"),
+    ],
+)
+def test_columns_of_scores_that_fit_no_label_are_refused(y_score, message):
+    with pytest.raises(InputError, match=message):
+        scored(y_score)
+
+
+def test_two_columns_without_a_positive_label_show_how():
+    with pytest.raises(InputError, match="say which of these labels is positive"):
+        scored(np.full((8, 2), 0.5), positive_label=None)
+
+
+def test_any_threshold():
+    score = np.array(COLUMNS["score"])
+    found = scored(score, threshold=0.75).runs[0].groups["m"].test
+    assert (found.tp, found.fp, found.tn, found.fn) == (0, 1, 0, 1)
+
+
+def test_several_labels_of_which_one_is_positive():
+    label = ["a", "b", "c", "b", "a", "c", "b", "a"]
+    guess = ["a", "a", "c", "b", "a", "b", "a", "c"]
+    several = release({**COLUMNS, "label": label, "guess": guess}, positive_label="a")
+    two = {
+        **COLUMNS,
+        "label": [str(one == "a") for one in label],
+        "guess": [str(one == "a") for one in guess],
+    }
+    assert several.runs == release(two, positive_label="True").runs
+    with pytest.raises(InputError, match="say positive_label='a', for example"):
+        release({**COLUMNS, "label": label, "guess": guess}, positive_label=None)
+
+
+def test_weights_are_refused():
+    with pytest.raises(InputError, match="sample_weight cannot be used: a release counts people"):
+        release(COLUMNS, sample_weight=[1.0] * 8)
+
+
+def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,), seed: int = 0) -> pd.DataFrame:
+    """A table of models that remember half of those they were trained on."""
+    rng = np.random.default_rng(seed)
+    truth, sex = rng.integers(0, 2, n), rng.choice(["f", "m"], n)
+    tables = []
+    for epsilon in budgets:
+        for model in range(n_models):
+            inside = rng.permutation(n) < 0.7 * n
+            logit = rng.normal(size=n) + (2 * truth - 1) * (0.5 + inside * (rng.random(n) < 0.5))
+            columns = {
+                "id": [f"p{k}" for k in range(n)],
+                "y_true": truth,
+                "score": 1 / (1 + np.exp(-logit)),
+                "sex": sex,
+                "split": np.where(inside, "train", "test"),
+                "seed": model,
+                "epsilon": epsilon,
+            }
+            tables.append(pd.DataFrame(columns).sample(frac=1, random_state=model))
+    return pd.concat(tables, ignore_index=True)
+
+
+def from_arrays(table: pd.DataFrame, **changes):
+    options = {
+        "y_score": table["score"],
+        "sensitive_features": table["sex"],
+        "split": table["split"],
+        "split_kind": "random",
+        "dataset": "loans",
+        "outcome": "benefit",
+        "seed": table["seed"],
+        "epsilon": table["epsilon"],
+        "record_id": table["id"],
+        **changes,
+    }
+    return pcer.release_from_predictions(table["y_true"], **options)
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("n_models", [3, 9])
+def test_the_same_counts_and_costs_as_the_command_line_from_the_same_columns(
+    tmp_path, monkeypatch, n_models, public
+):
+    table = sweep(n_models, budgets=(2.0, None))
+    table.to_parquet(tmp_path / "loans.parquet")
+    options = [
+        "--score",
+        "score",
+        "--record-id",
+        "id",
+        "--attribute",
+        "sex",
+        "--outcome",
+        "benefit",
+    ]
+    more = ["--public-data"] if public else []
+    if not public:
+        (tmp_path / "secret").write_bytes(b"sixteen bytes and more")
+        more = ["--secret-file", str(tmp_path / "secret")]
+    arguments = [
+        str(tmp_path / "loans.parquet"),
+        *options,
+        "--outcome",
+        "benefit",
+        "--split-kind",
+        "random",
+        *more,
+    ]
+    monkeypatch.setattr(sys, "argv", ["pcer", "release", *arguments, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert not ended.value.code
+    told = pcer.read_release(tmp_path / "loans.sex.release.json")
+    secret = b"" if public else b"sixteen bytes and more"
+    found = from_arrays(table, public_data=public, secret=secret)
+    assert found.subject == told.subject
+    assert found.disclosure == told.disclosure
+    for ours, theirs in zip(found.runs, told.runs, strict=True):
+        assert (ours.epsilon, ours.seed, ours.split) == (theirs.epsilon, theirs.seed, theirs.split)
+        for name, tables in ours.groups.items():
+            assert (tables.train, tables.test) == (
+                theirs.groups[name].train,
+                theirs.groups[name].test,
+            )
+    ours = {(row.epsilon, row.group, row.proxy): row for row in found.pooled_exposure}
+    theirs = {(row.epsilon, row.group, row.proxy): row for row in told.pooled_exposure}
+    assert len(theirs) == (4 if n_models < 8 else 10) * 2
+    for key, row in theirs.items():
+        assert ours[key].value == pytest.approx(row.value, abs=1e-12)
+        assert ours[key].standard_error == pytest.approx(row.standard_error, abs=1e-12)
+        assert ours[key].n_records == row.n_records
+
+
+def test_answers_alone_give_the_paired_gap():
+    table = sweep()
+    answers = (table["score"] >= 0.5).astype(int)
+    options = {name: table[name] for name in ("seed", "split")}
+    made = pcer.release_from_predictions(
+        table["y_true"],
+        answers,
+        sensitive_features=table["sex"],
+        split_kind="random",
+        dataset="loans",
+        outcome="harm",
+        record_id=table["id"],
+        **options,
+    )
+    assert {row.proxy for row in made.pooled_exposure} == {"paired_gap"}
+    scores = {
+        row.group: row for row in from_arrays(table).pooled_exposure if row.proxy == "paired_gap"
+    }
+    for row in made.pooled_exposure:
+        assert row == scores[row.group]
+    assert "y_score" in made.not_computed["paired_confidence"]
+    assert pcer.audit(made, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)).budgets
+
+
+def test_costs_follow_the_threshold_that_the_counts_have():
+    table = sweep()
+    found = from_arrays(table, threshold=0.8)
+    wide = table.sort_values(["seed", "id"])
+    shape = (9, 400)
+    right = ((wide["score"] >= 0.8) == (wide["y_true"] == 1)).to_numpy().reshape(shape)
+    inside = (wide["split"] == "train").to_numpy().reshape(shape)
+    sex = wide["sex"].to_numpy()[:400]
+    gaps = [
+        right[own, r].mean() - right[~own, r].mean()
+        for r, own in enumerate(inside.T)
+        if sex[r] == "f" and 0 < own.sum() < 9
+    ]
+    (row,) = (r for r in found.pooled_exposure if (r.group, r.proxy) == ("f", "paired_gap"))
+    assert row.value == pytest.approx(np.mean(gaps), abs=1e-12)
+
+
+def test_several_labels_are_scored_by_the_probability_of_the_true_one():
+    rng = np.random.default_rng(0)
+    n, models = 120, 3
+    label, sex = (np.tile(rng.choice(names, n), models) for names in (["a", "b", "c"], ["f", "m"]))
+    chance = rng.dirichlet(np.ones(3), n * models)
+    inside = np.concatenate([rng.permutation(n) < 80 for _ in range(models)])
+    seed = np.repeat(np.arange(models), n)
+    made = pcer.release_from_predictions(
+        label,
+        y_score=chance,
+        sensitive_features=sex,
+        split=inside,
+        attribute="sex",
+        split_kind="random",
+        dataset="d",
+        outcome="benefit",
+        positive_label="b",
+        seed=seed,
+        record_id=np.tile(np.arange(n), models),
+        public_data=True,
+    )
+    truth = chance[np.arange(n * models), np.searchsorted(["a", "b", "c"], label)]
+    for name, tables in made.runs[1].groups.items():
+        own = (seed == 1) & (sex == name)
+        beaten = truth[own & inside][:, None] - truth[own & ~inside][None]
+        auc = ((beaten > 0) + (beaten == 0) / 2).mean()
+        assert tables.exposure["auc_advantage"].value == pytest.approx(auc - 0.5, abs=1e-12)
+        positive = int((chance[own & ~inside, 1] >= 0.5).sum())
+        assert tables.test.tp + tables.test.fp == positive
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop(index=0), "must have scored the same records, but models of the budget"),
+        (
+            lambda t: t.assign(sex=np.where(t.index == 0, "x", t["sex"])),
+            "sensitive_features",
+        ),
+        (lambda t: t.assign(y_true=np.where(t.index == 0, 1 - t["y_true"], t["y_true"])), "y_true"),
+    ],
+)
+def test_records_that_cannot_be_compared_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        from_arrays(change(sweep()).reset_index(drop=True), public_data=True)

@@ -147,8 +147,9 @@ def test_the_same_through_ray_killed_in_the_middle(tmp_path):
         wait_for_blocks(tmp_path / "s", 2, running)
         running.send_signal(signal.SIGKILL)
         running.communicate()
-        done = job(tmp_path / "s", "2", "ray", env=env)
-        assert done.wait() == 0, done.stderr.read()
+        again = job(tmp_path / "s", "2", "ray", env=env)
+        told = again.communicate()[1]
+        assert again.returncode == 0, told
     digest = (tmp_path / "s" / "digest").read_text()
     assert digest == release(Slow(), n_splits=8).sha256
     shutil.rmtree(tmp_path / "s")

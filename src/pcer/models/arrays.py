@@ -7,19 +7,20 @@ One table can hold many models: give ``epsilon`` and ``seed`` as columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, IntArray
-from pcer.models.labels import disclosure_rule_of, is_named
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.models.labels import disclosure_rule_of, is_named, positive_of
 from pcer.release import (
     CROSSING,
     LEAST_PEOPLE,
     SPLITS,
     Coded,
+    Counted,
     Entries,
     Outcome,
     Release,
@@ -34,14 +35,16 @@ from pcer.release import (
     cross,
     named_columns,
     numbers_of,
-    positive_name,
     published_splits,
     recode,
+    regrouped,
+    regrouping_of,
     require_splits,
     required_column,
     seeds_of,
     split_digest,
     spread,
+    text_of,
     values_of,
 )
 
@@ -64,6 +67,7 @@ def release_from_predictions(
     seed: Any = 0,
     split_id: Any = None,
     record_id: Any = None,
+    sample_weight: Any = None,
     dp_delta: float | None = None,
     training: Training | None = None,
     notes: Sequence[str] = (),
@@ -73,20 +77,23 @@ def release_from_predictions(
     certain_cells: bool = True,
     secret: bytes = b"",
 ) -> Release:
-    """Count predictions into a release.
+    """Count predictions into a release; with ``record_id`` also attack the models behind them.
+
+    The same counts and costs as ``pcer release`` from a table with these columns.
 
     Args:
-        y_true: labels with two values.
+        y_true: labels; of more than two, ``positive_label`` names the positive one.
         y_pred: predicted labels; or leave it out and give ``y_score``.
         sensitive_features: the group of each record; several named columns (a dataframe or a
             dict) are crossed, as in fairlearn.
-        split: "train" or "test" for each record.
+        split: "train" or "test" for each record; or a boolean mask of those trained on.
         split_kind: "random" if the split was drawn at random, else "other". Must be said,
             because every test of the audit rests on it.
         dataset: a name for the data.
         outcome: whether a positive prediction is a "benefit" or a "harm".
-        y_score: probabilities in [0, 1]; positive from ``threshold`` on.
-        threshold: used with ``y_score`` only.
+        y_score: probabilities in [0, 1] of the positive label; or a column for each label, named
+            by it (a data frame) or in sorted order, as ``predict_proba`` gives them.
+        threshold: positive from this probability on; used with ``y_score`` only.
         positive_label: which label is positive; needed unless labels are 0 and 1.
         attribute: name of the protected attribute; taken from named columns if not given.
         groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
@@ -94,7 +101,10 @@ def release_from_predictions(
         epsilon: one number or a column; None, NaN or infinity is a model without DP.
         seed: one whole number or a column of them; floats only below 2^53, where they are exact.
         split_id: one name or a column: which runs used the same split.
-        record_id: one column; the split's id is then derived from who is in training.
+        record_id: names a record in every model: each is then compared with itself, which gives
+            the sharper costs, and the split's id is derived from who is in training. All models
+            of a budget must have scored the same records.
+        sample_weight: refused: counts of people cannot be weighted.
         dp_delta: the delta of every model with a budget.
         training: what else is known of the training; its ``split_kind`` is replaced.
         notes: sentences to travel with the release.
@@ -129,11 +139,18 @@ def release_from_predictions(
         secret=secret,
         **_told(training),
     )
+    if sample_weight is not None:
+        raise InputError(
+            "sample_weight cannot be used: a release counts people, and its tests hold for counts "
+            "alone; leave it out."
+        )
     columns = named_columns(sensitive_features, attribute)
-    truth, guess = _labels(y_true, y_pred, y_score, threshold, positive_label)
+    answers = _answers(y_true, y_pred, y_score, threshold, positive_label)
+    truth = answers.truth
     table = _Table(
         truth=truth,
-        guess=guess,
+        guess=answers.guess,
+        logits=answers.logits,
         split=_split(split),
         group=cross([column_of(values, name) for name, values in columns.items()]),
         runs=_runs(len(truth), epsilon, seed, split_id, record_id),
@@ -174,6 +191,7 @@ class _RunColumn:
 class _Table:
     truth: BoolArray
     guess: BoolArray
+    logits: FloatArray | None
     split: IntArray
     group: Coded
     runs: _RunColumn
@@ -218,7 +236,21 @@ def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
         names_of_splits = [*published_splits([str(name) for name in names_of_splits], facts)]
     keys = [k._replace(split=s) for k, s in zip(runs.keys, names_of_splits, strict=True)]
     counted = count_entries(entries, keys, attribute=attribute, groups=names)
+    if runs.records is not None and len(names) > 1:
+        counted = _attacked(table, entries, facts, counted, runs.records)
     return build_release(facts, counted, file="predictions")
+
+
+def _attacked(
+    table: _Table, entries: Entries, facts: ReleaseFacts, counted: Counted, records: Coded
+) -> Counted:
+    """The counts with what attacks find in the groups that may be released."""
+    from pcer.models.records import RecordRows, with_costs
+
+    allowed = regrouping_of(facts, counted)
+    entries = replace(entries, group=allowed.apply(entries.group))
+    rows = RecordRows(entries=entries, record=records.codes, logits=table.logits)
+    return with_costs(regrouped(counted, allowed), rows)
 
 
 def _split_name(table: _Table, run: int, secret: bytes) -> str | None:
@@ -270,34 +302,105 @@ def _budget(epsilon: np.float64) -> float | None:
     return None if np.isinf(epsilon) else float(epsilon)
 
 
-def _labels(
-    y_true: Any, y_pred: Any, y_score: Any, threshold: float, positive: Any
-) -> tuple[BoolArray, BoolArray]:
+class _Answers(NamedTuple):
+    """Labels and answers as positive or not; log odds of the positive label where scores are."""
+
+    truth: BoolArray
+    guess: BoolArray
+    logits: FloatArray | None = None
+
+
+def _answers(y_true: Any, y_pred: Any, y_score: Any, threshold: float, positive: Any) -> _Answers:
     if (y_pred is None) == (y_score is None):
         raise InputError("Give either y_pred (labels) or y_score (probabilities), not both.")
     truth = required_column(y_true, name="y_true")
-    guess = truth if y_pred is None else required_column(y_pred, name="y_pred")
+    if y_score is not None:
+        return _scored(truth, y_true, y_score, threshold, positive)
+    guess = required_column(y_pred, name="y_pred")
     values = sorted({*truth.names, *guess.names})
-    name = positive_name(values, positive, where="y_true and y_pred")
-    scored = None if y_score is None else _scores(y_score, threshold)
-    return is_named(truth, name), is_named(guess, name) if scored is None else scored
+    name = positive_of(values, positive, where="y_true and y_pred")
+    return _Answers(is_named(truth, name), is_named(guess, name))
 
 
-def _scores(y_score: Any, threshold: float) -> BoolArray:
-    values, missing = values_of(y_score, name="y_score")
+def _scored(truth: Coded, y_true: Any, y_score: Any, threshold: float, positive: Any) -> _Answers:
+    from pcer.attacks import log_odds
+
+    name = positive_of(truth.names, positive, where="y_true")
+    is_positive = is_named(truth, name)
+    if not _has_columns(y_score):
+        scores = _probabilities(y_score, "y_score")
+        return _Answers(is_positive, scores >= threshold, log_odds(scores))
+    columns = _score_columns(y_score, _in_order(truth.names, y_true))
+    if name not in columns or not set(truth.names) <= set(columns):
+        missing = next(one for one in (name, *truth.names) if one not in columns)
+        raise InputError(
+            f"y_score has no column for the label {missing!r}; name its columns by the labels, or "
+            f"give the one of {name!r} alone, such as y_score[:, 1]."
+        )
+    if len({len(column) for column in columns.values()} | {len(truth.codes)}) > 1:
+        raise InputError("All columns must have one length: y_score has another than y_true.")
+    guess = columns[name] >= threshold
+    if len(columns) == 2:
+        return _Answers(is_positive, guess, log_odds(columns[name]))
+    of_truth = np.stack([columns[one] for one in truth.names])[
+        truth.codes, np.arange(len(truth.codes))
+    ]
+    return _Answers(is_positive, guess, log_odds(of_truth) * np.where(is_positive, 1.0, -1.0))
+
+
+def _has_columns(y_score: Any) -> bool:
+    import narwhals as nw
+
+    return nw.dependencies.is_into_dataframe(y_score) or getattr(y_score, "ndim", 1) == 2
+
+
+def _score_columns(y_score: Any, labels: Sequence[str]) -> dict[str, FloatArray]:
+    """Probabilities by label: by the columns' own names, or in the order of the labels."""
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(y_score):
+        frame = nw.from_native(y_score, eager_only=True)
+        named = {text_of(name): frame[name].to_native() for name in frame.columns}
+        return {name: _probabilities(one, f"y_score[{name!r}]") for name, one in named.items()}
+    columns = np.asarray(y_score)
+    if columns.shape[1] != len(labels):
+        raise InputError(
+            f"y_score has {columns.shape[1]} columns, and y_true holds {len(labels)} labels "
+            f"({', '.join(labels[:5])}); give a column for each in this order, or the positive "
+            "one alone, such as y_score[:, 1]."
+        )
+    return {name: _probabilities(columns[:, k], "y_score") for k, name in enumerate(labels)}
+
+
+def _in_order(names: Sequence[str], y_true: Any) -> list[str]:
+    """Labels as scikit-learn orders them: numbers by size, texts by letter."""
+    values, _ = values_of(y_true, name="y_true")
     try:
-        scores = values.astype(np.float64)
+        return [text_of(value) for value in np.unique(values).tolist()]
+    except TypeError:  # labels of several kinds
+        return list(names)
+
+
+def _probabilities(values: Any, name: str) -> FloatArray:
+    column, missing = values_of(values, name=name)
+    try:
+        scores = column.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError("y_score must hold numbers; give predicted labels as y_pred.") from None
+        raise InputError(f"{name} must hold numbers; give predicted labels as y_pred.") from None
     if missing.any() or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
-            "y_score must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
+            f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
             "give predicted labels as y_pred."
         )
-    return np.asarray(scores >= threshold)
+    return np.asarray(scores)
 
 
 def _split(split: Any) -> IntArray:
     column = required_column(split, name="split")
+    if set(column.names) <= {"False", "True"}:  # a mask of those trained on
+        column = Coded([_PARTS[name] for name in column.names], column.codes)
     require_splits(column.names, where="split")
     return np.array([SPLITS.index(name) for name in column.names])[column.codes]
+
+
+_PARTS = {"True": SPLITS[0], "False": SPLITS[1]}

@@ -164,8 +164,8 @@ def _reason(setting: ScoredSetting, proxy: Proxy) -> str:
     n_models = len(setting.scores.member)
     if not setting.has_probabilities and proxy.name not in FROM_ANSWERS:
         return (
-            "the models give no probabilities (predict_proba), and a score of another kind does "
-            "not compare between models"
+            "the models give no probabilities (predict_proba, y_score), and scores of another kind "
+            "do not compare between models"
         )
     if n_models < proxy.least_models:
         return f"it needs at least {proxy.least_models} splits, and there are {n_models}"

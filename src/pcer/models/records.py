@@ -1,0 +1,104 @@
+"""Predictions of several models about the same records: each beside itself, then attacked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcer.attacks import BudgetScores, pooled_notes
+from pcer.errors import InputError
+from pcer.metrics import FloatArray, IntArray
+from pcer.models.costs import ScoredSetting, attacked, not_computed
+from pcer.release import Counted, Entries
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordRows:
+    """Rows of a table of predictions, arrays of one length.
+
+    Attributes:
+        entries: what was counted; groups as they are released.
+        record: a number for each record, the same in all models.
+        logits: log odds of the positive label; None where only answers are known.
+    """
+
+    entries: Entries
+    record: IntArray
+    logits: FloatArray | None
+
+
+def with_costs(counted: Counted, rows: RecordRows) -> Counted:
+    """The counts with every cost that comparing records over models allows.
+
+    Raises:
+        InputError: the models of a budget did not score the same records alike.
+    """
+    budgets: dict[float | None, list[int]] = {}
+    for position, run in enumerate(counted.runs):
+        budgets.setdefault(run.key.epsilon, []).append(position)
+    settings = [_setting(rows, counted, *budget) for budget in budgets.items()]
+    costs = attacked(settings)
+    found = {
+        position: one
+        for runs, of_budget in zip(budgets.values(), costs, strict=True)
+        for position, one in zip(runs, of_budget.runs, strict=True)
+    }
+    notes = (note for runs in budgets.values() for note in pooled_notes(len(runs)))
+    return replace(
+        counted,
+        runs=tuple(replace(run, exposure=found[at]) for at, run in enumerate(counted.runs)),
+        pooled=[row for one in costs for row in one.pooled],
+        not_computed=not_computed(settings, costs),
+        notes=[*counted.notes, *dict.fromkeys(notes)],
+    )
+
+
+def _setting(
+    rows: RecordRows, counted: Counted, epsilon: float | None, runs: Sequence[int]
+) -> ScoredSetting:
+    at = _aligned(rows, epsilon, runs)
+    entries, predicted = rows.entries, rows.entries.predicted[at]
+    signs = np.where(predicted, 1.0, -1.0)
+    scores = BudgetScores(
+        logits=signs if rows.logits is None else rows.logits[at],
+        labels=entries.positive[at[0]].astype(np.int64),
+        member=entries.split[at] == 0,
+        group=entries.group[at[0]],
+        group_names=counted.groups,
+        predicted=predicted,
+    )
+    return ScoredSetting(
+        model=None,
+        epsilon=math.inf if epsilon is None else epsilon,
+        scores=scores,
+        has_probabilities=rows.logits is not None,
+    )
+
+
+def _aligned(rows: RecordRows, epsilon: float | None, runs: Sequence[int]) -> IntArray:
+    """(model, record) where each record stands, which all models have, with one label and group."""
+    places = []
+    for run in runs:
+        own = np.flatnonzero(rows.entries.run == run)
+        places.append(own[np.argsort(rows.record[own], kind="stable")])
+    first = rows.record[places[0]]
+    strangers = max(len(np.setxor1d(rows.record[one], first)) for one in places)
+    name = "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
+    if strangers:
+        raise InputError(
+            f"record_id: every model of a budget must have scored the same records, but models of "
+            f"{name} differ in {strangers:,}; leave out records that not all have, or leave "
+            "record_id out."
+        )
+    at = np.array(places)
+    for field, said in (("positive", "y_true"), ("group", "sensitive_features")):
+        values = getattr(rows.entries, field)[at]
+        if changed := int((values != values[0]).any(axis=0).sum()):
+            raise InputError(
+                f"{said} changes from model to model in {changed:,} records of one record_id; it "
+                "must say the same of a record everywhere."
+            )
+    return at
