@@ -6,16 +6,11 @@ gives, all give.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from pcer.attacks import BudgetScores, RecordShares, pooled_attacks_of, run_attacks_of
-from pcer.metrics import FloatArray, IntArray
-from pcer.models.splits import effective_units
 from pcer.release import Exposure, PooledExposure, Proxy, proxies
 
 FROM_ANSWERS = {proxies.PAIRED_GAP.name}
@@ -60,20 +55,16 @@ class SettingCosts(NamedTuple):
     records: RecordShares
 
 
-def attacked(
-    settings: Sequence[ScoredSetting], *, persons: IntArray | None = None
-) -> list[SettingCosts]:
-    """Every cost that the models allow, setting by setting.
+def attacked(settings: Sequence[ScoredSetting]) -> list[SettingCosts]:
+    """Every cost that the models allow, setting by setting; all of one attribute and its records.
 
-    Args:
-        settings: all of one attribute and of the same records.
-        persons: (record,) who has the record, where people have several: errors are then those of
-            people drawn anew, not of records.
+    Errors are those of records drawn anew. Where people have several, ``effective_units`` in the
+    release says how far an audit has to widen them.
     """
-    return [_of_setting(one, persons) for one in settings]
+    return [_of_setting(one) for one in settings]
 
 
-def _of_setting(setting: ScoredSetting, persons: IntArray | None) -> SettingCosts:
+def _of_setting(setting: ScoredSetting) -> SettingCosts:
     scores, epsilon = setting.scores, setting.epsilon
     pooled = pooled_attacks_of([scores], epsilon=epsilon)[0]
     if not setting.has_probabilities:
@@ -84,66 +75,8 @@ def _of_setting(setting: ScoredSetting, persons: IntArray | None) -> SettingCost
         exposure = {**single.records.exposure, **pooled.records.exposure}
         records = RecordShares(exposure, pooled.records.benefit)
         found = SettingCosts(single.runs, [*single.rows, *pooled.rows], records)
-    if persons is not None:
-        found = _of_people(found, scores, persons)
     named = [row.model_copy(update={"model": setting.model}) for row in found.pooled]
     return found._replace(pooled=named)
-
-
-def _of_people(found: SettingCosts, scores: BudgetScores, persons: IntArray) -> SettingCosts:
-    """The same with errors of people drawn anew."""
-    rows = []
-    for row in found.pooled:
-        chosen = scores.group == scores.group_names.index(row.group)
-        numbers = found.records.exposure[row.proxy][chosen]
-        error = person_error(row.standard_error, numbers, persons[chosen])
-        rows.append(row.model_copy(update={"standard_error": error}))
-    units = effective_units(persons, scores.group, scores.group_names)
-    sizes = np.bincount(scores.group[scores.group >= 0], minlength=len(scores.group_names))
-    factor = {
-        name: math.sqrt(float(n) / units[name])
-        for name, n in zip(scores.group_names, sizes, strict=True)
-        if name in units
-    }
-    return found._replace(runs=[_widened(run, factor) for run in found.runs], pooled=rows)
-
-
-def person_error(error: float | None, numbers: FloatArray, persons: IntArray) -> float | None:
-    """A record-clustered error, with what people add who have several records.
-
-    What a person's records add to a mean is summed before it is squared; never less than before.
-
-    Args:
-        error: of the mean, records drawn anew.
-        numbers: (record,) whose mean it is.
-        persons: (record,) who has the record.
-
-    >>> person_error(0.0, np.array([1.0, 1.0, 3.0, 3.0]), np.array([0, 0, 1, 1]))
-    0.816496580927726
-    """
-    n, n_persons = len(numbers), len(np.unique(persons))
-    if error is None or n_persons < 2:
-        return None
-    parts = (numbers - numbers.mean()) / n
-    of_records = float((parts**2).sum()) * n / (n - 1)
-    of_persons = float((np.bincount(persons, parts) ** 2).sum()) * n_persons / (n_persons - 1)
-    return math.sqrt(error**2 + max(0.0, of_persons - of_records))
-
-
-def _widened(
-    run: dict[str, dict[str, Exposure]], factor: dict[str, float]
-) -> dict[str, dict[str, Exposure]]:
-    """Errors of one model as if all records of a person were alike."""
-    return {
-        group: {name: _wider(one, factor.get(group, 1.0)) for name, one in found.items()}
-        for group, found in run.items()
-    }
-
-
-def _wider(one: Exposure, factor: float) -> Exposure:
-    if one.standard_error is None:
-        return one
-    return one.model_copy(update={"standard_error": one.standard_error * factor})
 
 
 def not_computed(

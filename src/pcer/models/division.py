@@ -160,7 +160,7 @@ def release_of(
 ) -> Release:
     """Counts and costs of every setting, in one release."""
     settings = [_scored(division, one, what) for one, what in zip(candidates, said, strict=True)]
-    costs = attacked(settings, persons=division.records.persons)
+    costs = attacked(settings)
     parts = [
         _with_costs(division.counted(what.predicted, _keys(*one[:2], len(what.predicted))), found)
         for one, what, found in zip(candidates, said, costs, strict=True)
