@@ -4,7 +4,7 @@
     python -m benchmarks.estimator stopping [WORLDS]         # alarms about models that know nobody
 
 By hand: the same splits, seeds and processes with joblib alone, fitting and asking every model for
-its probabilities. Both in one run, alternately, after one round to warm up.
+its probabilities. Both in one run, alternately, after the processes have started.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pcer
 from pcer.data import load
 from pcer.models.splits import random_splits
 
-ROUNDS = 3
+ROUNDS = 2
 NULL_COSTS = ("overfitting_gap", "paired_gap", "paired_confidence", "lira_advantage")
 
 

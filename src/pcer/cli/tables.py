@@ -176,6 +176,11 @@ def _secret(said: Mapping[str, Any]) -> bytes:
         return read_secret(said["secret_file"])
     if said["record_id"] is None or said["public_data"]:
         return b""
+    return own_secret()
+
+
+def own_secret() -> bytes:
+    """The user's own secret for tables, made once."""
     path = state_folder() / "tables.secret"
     if not path.exists():
         keep_secret(token_bytes(SECRET_BYTES), path)
@@ -202,7 +207,7 @@ def _write(made: Mapping[str, Release], out: str) -> None:
     if is_file and len(made) > 1:
         raise InputError("several attributes make several releases; give --out a folder.")
     paths = {
-        name: out if is_file else str(Path(out, _file_name(one))) for name, one in made.items()
+        name: out if is_file else str(Path(out, _release_name(one))) for name, one in made.items()
     }
     with folder_for(None if is_file else out, parents=True):
         give({paths[name]: one.to_json() for name, one in made.items()})
@@ -211,8 +216,17 @@ def _write(made: Mapping[str, Release], out: str) -> None:
             say(f"{path}: {_summary(made[name])}.", err=True)
 
 
-def _file_name(one: Release) -> str:
-    plain = (re.sub(r"[^\w-]+", "-", part) for part in (one.subject.dataset, one.subject.attribute))
+def _release_name(one: Release) -> str:
+    return file_name(one.subject.dataset, one.subject.attribute)
+
+
+def file_name(dataset: str, attribute: str) -> str:
+    """What a release is called.
+
+    >>> file_name("my loans", "sex & age")
+    'my-loans.sex-age.release.json'
+    """
+    plain = (re.sub(r"[^\w-]+", "-", part) for part in (dataset, attribute))
     return ".".join([*plain, "release", "json"])
 
 

@@ -10,6 +10,7 @@ import typer
 
 from pcer.auditing import Plan
 from pcer.cli.audit import Outputs, audit_all, print_briefly
+from pcer.cli.estimator import train_estimator
 from pcer.cli.parts import (
     TRAINING,
     CertainCells,
@@ -110,6 +111,14 @@ def train(
     keep_scores: Annotated[
         bool, typer.Option(help="Keep every model's score of every record, for attacks.")
     ] = False,
+    estimator: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="A scikit-learn estimator instead of networks."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Of the estimator; repeatable."),
+    ] = None,
     secret_file: Annotated[
         Path | None, typer.Option(help="Secret behind the noise; own tables get a new one.")
     ] = None,
@@ -142,16 +151,26 @@ def train(
     certain_cells: CertainCells = True,
 ) -> None:
     """Train budgets x seeds and write one release per attribute; killed, it resumes."""
-    said = locals()
-    require_packages(TRAINING)
-    from pcer.train import EngineFlags
-
-    flags = from_options(EngineFlags, said)
-    for path in _run("train", _sweep(said), out, flags, keep_scores):
+    for path in _trained(locals()):
         say(f"wrote {path}")
     if receipts:
         say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
     say(f"next: pcer audit {out}")
+
+
+def _trained(said: Mapping[str, Any]) -> list[Path]:
+    """Releases of networks, or of the estimator that is named."""
+    if said["estimator"] is not None:
+        if said["budgets"] != BUDGETS:
+            raise InputError("--budgets is about pcer's own networks; leave it out.")
+        return train_estimator(said, _load)
+    if said["settings"]:
+        raise InputError("--set gives settings of an estimator; name one with --estimator.")
+    require_packages(TRAINING)
+    from pcer.train import EngineFlags
+
+    flags = from_options(EngineFlags, said)
+    return _run("train", _sweep(said), said["out"], flags, said["keep_scores"])
 
 
 def demo(

@@ -7,6 +7,8 @@ owner can read.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,6 +77,7 @@ def release_from_estimator(
     least_people: int = LEAST_PEOPLE,
     small_groups: Literal["join", "withhold"] = "join",
     certain_cells: bool = True,
+    secret: bytes = b"",
 ) -> Release:
     """Fit an estimator on many random splits and release what it gives and takes, group by group.
 
@@ -116,6 +119,8 @@ def release_from_estimator(
         small_groups: "join" small groups into one, or "withhold" them.
         certain_cells: release cells that tell someone's membership with certainty, and count
             them; False coarsens those tables.
+        secret: 16 to 64 bytes that key the digest which names the records; without one the
+            release of private records holds none.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
@@ -150,6 +155,7 @@ def release_from_estimator(
         disclosure=disclosure_rule_of(public_data, least_people, small_groups, certain_cells),
         mechanism="none" if all(math.isinf(one.epsilon) for one in candidates) else "unknown",
         config=_config(candidates, drawn, threshold, random_state if public_data else None),
+        data_digest=_digest(X, records.y, secret) if public_data or secret else None,
     )
     data = FitData(
         X=X, y=records.y, classes=records.classes, positive=records.positive, threshold=threshold
@@ -235,6 +241,16 @@ def _config(
         "versions": versions(candidates),
         **({} if random_state is None else {"random_state": random_state}),
     }
+
+
+def _digest(X: Any, y: Any, secret: bytes) -> str:
+    """What names the records in a release: keyed, unless anybody may have them."""
+    import joblib
+
+    content = str(joblib.hash((X, y), hash_name="sha1")).encode()
+    if not secret:
+        return f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return f"hmac-sha256:{hmac.new(secret, content, hashlib.sha256).hexdigest()}"
 
 
 def _identity(
