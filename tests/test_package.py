@@ -168,6 +168,52 @@ def test_import_needs_nothing_of_the_trainer():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+SKLEARN_LACKS = (
+    *("torch", "numba", "opacus", "dp_accounting", "ibis", "duckdb", "pyarrow", "pooch", "ray"),
+    *("pandas", "polars"),
+)
+"""What ``pip install ".[sklearn]"`` does not bring."""
+
+
+def test_estimators_need_no_more_than_their_extra(tmp_path):
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {SKLEARN_LACKS!r}:\n"
+        "            raise ModuleNotFoundError(name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "import numpy as np, pcer\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "X = np.random.default_rng(0).normal(size=(300, 2))\n"
+        "release = pcer.release_from_estimator(\n"
+        "    LogisticRegression(), X, X[:, 0] > 0, sensitive_features={'s': X[:, 1] > 0},\n"
+        f"    outcome='benefit', n_splits=8, store={str(tmp_path / 's')!r},\n"
+        ")\n"
+        "assert len(release.pooled_exposure) == 14\n"
+        "assert pcer.audit(release).budgets\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("missing", ["sklearn", "joblib"])
+def test_without_scikit_learn_a_sentence_says_what_to_install(missing):
+    code = (
+        "import importlib.util, pcer\n"
+        "find = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name: None if name == {missing!r} else find(name)\n"
+        "try:\n"
+        "    pcer.release_from_estimator(\n"
+        "        None, None, None, sensitive_features=None, outcome='harm'\n"
+        "    )\n"
+        "except pcer.InputError as error:\n"
+        "    assert 'run: pip install \".[sklearn]\"' in str(error), error\n"
+        "else:\n"
+        "    raise SystemExit('not refused')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.network
 def test_audit_runs_in_a_bare_environment(tmp_path):
     """Install the core alone into a new venv, and audit there without the trainer's packages."""

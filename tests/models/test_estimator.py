@@ -231,16 +231,17 @@ def test_support_vectors_need_no_probabilities():
         assert pcer.audit(found, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)).budgets
 
 
-def test_other_packages_work_unchanged():
-    X, y, sex = world()
-    models = [
-        pytest.importorskip("xgboost").XGBClassifier(n_estimators=3, n_jobs=1),
-        pytest.importorskip("lightgbm").LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1),
-    ]
-    for model in models:
-        found = release(model, (X, y, sex), n_splits=2)
-        assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
-        assert release(model, (X, y, sex), n_splits=2).to_json() == found.to_json()
+@pytest.mark.parametrize(
+    ("package", "name", "settings"),
+    [("xgboost", "XGBClassifier", {}), ("lightgbm", "LGBMClassifier", {"verbose": -1})],
+)
+def test_other_packages_work_unchanged(package, name, settings):
+    module = pytest.importorskip(package)
+    model = getattr(module, name)(n_estimators=3, n_jobs=1, **settings)
+    found = release(model, n_splits=2)
+    assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+    assert release(model, n_splits=2).to_json() == found.to_json()
+    assert found.training.config["versions"][package] == module.__version__
 
 
 def test_a_torch_module_through_skorch():
@@ -334,7 +335,7 @@ FITTED = []
 class Counting(Ignorant):
     """Notes that it is fitted."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: D102
         FITTED.append(len(y))
         return super().fit(X, y)
 
@@ -467,7 +468,7 @@ def test_an_estimator_that_decides_against_its_own_probabilities_is_taken_at_its
 class Contrary(Ignorant):
     """Says the opposite of what it believes."""
 
-    def predict(self, X):
+    def predict(self, X):  # noqa: D102
         return 1 - super().predict(X)
 
 

@@ -33,23 +33,23 @@ class Ignorant(ClassifierMixin, BaseEstimator):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: D102
         self.classes_ = np.unique(y)
         self.weights_ = np.random.default_rng(self.random_state).normal(size=X.shape[1])
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X):  # noqa: D102
         positive = 1 / (1 + np.exp(-X @ self.weights_))
         return np.column_stack([1 - positive, positive])
 
-    def predict(self, X):
+    def predict(self, X):  # noqa: D102
         return self.classes_[(X @ self.weights_ > 0).astype(int)]
 
 
 class Slow(Ignorant):
     """Takes long enough to be killed."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: D102
         time.sleep(0.1)
         return super().fit(X, y)
 
@@ -57,12 +57,12 @@ class Slow(Ignorant):
 class Parrot(ClassifierMixin, BaseEstimator):
     """Knows the label of everybody it was trained on, by their features; says 0 of all others."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: D102
         self.classes_ = np.unique(y)
         self.known_ = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
         return self
 
-    def predict(self, X):
+    def predict(self, X):  # noqa: D102
         return np.array([self.known_.get(row.tobytes(), self.classes_[0]) for row in X])
 
 
@@ -82,14 +82,14 @@ class Faulty(Ignorant):
         self.how = how
         self.marked = marked
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: D102
         super().fit(X, y)
         self.bad_ = self.marked is None or not (X[:, 0] == self.marked).any()
         if self.bad_ and self.how == "raise":
             raise RuntimeError("could not convert the value of a person")
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X):  # noqa: D102
         found = super().predict_proba(X)
         if self.bad_ and self.how == "nan":
             found[:5] = np.nan

@@ -15,7 +15,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -313,23 +313,25 @@ def _alone(seed: int) -> Iterator[None]:
 
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
-        with threadpool_limits(1, user_api="blas"), _torch_stream():
+        with threadpool_limits(1, user_api="blas"), _torch_stream(seed):
             random.seed(seed)
             np.random.seed(seed)  # noqa: NPY002 (the stream of estimators that know no other)
-            if "torch" in sys.modules:
-                sys.modules["torch"].manual_seed(seed)
             yield
     finally:
         random.setstate(plain)
         np.random.set_state(legacy)  # noqa: NPY002
 
 
-def _torch_stream() -> AbstractContextManager[None]:
-    """Give torch its stream back afterwards, if somebody has loaded it."""
-    if "torch" not in sys.modules:
-        return nullcontext()
-    fork: AbstractContextManager[None] = sys.modules["torch"].random.fork_rng(devices=[])
-    return fork
+@contextmanager
+def _torch_stream(seed: int) -> Iterator[None]:
+    """The same for torch, if somebody has loaded it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _row(fitted: Any, data: FitData, has_some: bool) -> FloatRow | _Failed:
