@@ -65,7 +65,7 @@ def test_an_own_table_gets_a_release_per_attribute(run, people, tmp_path):
         assert len(one.runs) == 4
         assert one.disclosure.public_data is False
         assert one.provenance.data_digest.startswith("hmac-sha256:")
-        model = one.training.config["models"]["estimator"]
+        model = one.training.config["models"]["Pipeline"]
         assert model["decisiontreeclassifier__max_depth"] == 4
         assert "random_state" not in one.training.config
     assert found["sex"].provenance.data_digest == found["race"].provenance.data_digest
@@ -121,7 +121,7 @@ def test_an_estimator_of_ones_own_folder(run, people, tmp_path, monkeypatch):
     )
     assert code == 0, err
     one = pcer.read_release(tmp_path / "out" / "loans.sex.release.json")
-    assert one.training.config["models"]["estimator"]["gaussiannb__var_smoothing"] == 0.5
+    assert one.training.config["models"]["Pipeline"]["gaussiannb__var_smoothing"] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -245,12 +245,14 @@ def _attacked(
     table: _Table, entries: Entries, facts: ReleaseFacts, counted: Counted, records: Coded
 ) -> Counted:
     """The counts with what attacks find in the groups that may be released."""
-    from pcer.models.records import RecordRows, with_costs
+    from pcer.models.costs import with_costs
+    from pcer.models.records import RecordRows, settings_of
 
     allowed = regrouping_of(facts, counted)
     entries = replace(entries, group=allowed.apply(entries.group))
     rows = RecordRows(entries=entries, record=records.codes, logits=table.logits)
-    return with_costs(regrouped(counted, allowed), rows)
+    counted = regrouped(counted, allowed)
+    return with_costs(counted, settings_of(counted, rows))
 
 
 def _split_name(table: _Table, run: int, secret: bytes) -> str | None:

@@ -63,7 +63,7 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
     Texts and objects are left out: a category's name may be among them.
     """
     return {
-        one.model or "estimator": {"class": _class_name(one.estimator), **_numbers(one.estimator)}
+        one.name: {"class": _class_name(one.estimator), **_numbers(one.estimator)}
         for one in candidates
     }
 

@@ -7,11 +7,17 @@ gives, all give.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pcer.attacks import BudgetScores, RecordShares, pooled_attacks_of, run_attacks_of
-from pcer.release import Exposure, PooledExposure, Proxy, proxies
+from pcer.attacks import (
+    BudgetScores,
+    RecordShares,
+    pooled_attacks_of,
+    pooled_notes,
+    run_attacks_of,
+)
+from pcer.release import Counted, Exposure, PooledExposure, Proxy, proxies
 
 FROM_ANSWERS = {proxies.PAIRED_GAP.name}
 """What can be had of models that give answers without probabilities."""
@@ -53,6 +59,27 @@ class SettingCosts(NamedTuple):
     runs: list[dict[str, dict[str, Exposure]]]
     pooled: list[PooledExposure]
     records: RecordShares
+
+
+def with_costs(counted: Counted, settings: Sequence[ScoredSetting]) -> Counted:
+    """The counts with every cost that the models allow, and why others are missing.
+
+    Args:
+        counted: runs in the order of the settings, and of the models of each.
+        settings: all of one attribute and of the same groups.
+    """
+    costs = attacked(settings)
+    found = [run for one in costs for run in one.runs]
+    notes = (note for one in settings for note in pooled_notes(len(one.scores.member)))
+    return replace(
+        counted,
+        runs=tuple(
+            replace(run, exposure=one) for run, one in zip(counted.runs, found, strict=True)
+        ),
+        pooled=[row for one in costs for row in one.pooled],
+        not_computed=not_computed(settings, costs),
+        notes=[*counted.notes, *dict.fromkeys(notes)],
+    )
 
 
 def attacked(settings: Sequence[ScoredSetting]) -> list[SettingCosts]:

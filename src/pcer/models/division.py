@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import BudgetScores, pooled_notes
+from pcer.attacks import BudgetScores
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.candidates import Candidate
-from pcer.models.costs import ScoredSetting, SettingCosts, attacked, not_computed
+from pcer.models.costs import ScoredSetting, with_costs
 from pcer.models.fits import Said
 from pcer.models.labels import is_named
 from pcer.models.precision import smallest_gap
@@ -159,23 +159,17 @@ def release_of(
     facts: ReleaseFacts, division: Division, candidates: Sequence[Candidate], said: Sequence[Said]
 ) -> Release:
     """Counts and costs of every setting, in one release."""
-    settings = [_scored(division, one, what) for one, what in zip(candidates, said, strict=True)]
-    costs = attacked(settings)
+    pairs = list(zip(candidates, said, strict=True))
     parts = [
-        _with_costs(division.counted(what.predicted, _keys(*one[:2], len(what.predicted))), found)
-        for one, what, found in zip(candidates, said, costs, strict=True)
+        division.counted(what.predicted, _keys(*one[:2], len(what.predicted)))
+        for one, what in pairs
     ]
     counted = replace(
         parts[0],
         runs=tuple(run for part in parts for run in part.runs),
-        pooled=[row for found in costs for row in found.pooled],
-        not_computed=not_computed(settings, costs),
-        notes=[
-            *parts[0].notes,
-            *([division.note] if division.note else []),
-            *pooled_notes(len(division.member)),
-        ],
+        notes=[*parts[0].notes, *([division.note] if division.note else [])],
     )
+    counted = with_costs(counted, [_scored(division, *both) for both in pairs])
     facts = replace(facts, effective_units=division.units)
     return build_release(facts, counted, file=facts.dataset)
 
@@ -195,11 +189,6 @@ def _scored(division: Division, candidate: Candidate, said: Said) -> ScoredSetti
         scores=scores,
         has_probabilities=said.has_probabilities,
     )
-
-
-def _with_costs(counted: Counted, found: SettingCosts) -> Counted:
-    pairs = zip(counted.runs, found.runs, strict=True)
-    return replace(counted, runs=tuple(replace(run, exposure=one) for run, one in pairs))
 
 
 def _keys(model: str | None, epsilon: float, n_splits: int) -> list[RunKey]:

@@ -1,17 +1,17 @@
-"""Predictions of several models about the same records: each beside itself, then attacked."""
+"""Predictions of several models about the same records: each record beside itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, pooled_notes
+from pcer.attacks import BudgetScores
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
-from pcer.models.costs import ScoredSetting, attacked, not_computed
+from pcer.models.costs import ScoredSetting
 from pcer.release import Counted, Entries
 
 
@@ -30,8 +30,8 @@ class RecordRows:
     logits: FloatArray | None
 
 
-def with_costs(counted: Counted, rows: RecordRows) -> Counted:
-    """The counts with every cost that comparing records over models allows.
+def settings_of(counted: Counted, rows: RecordRows) -> list[ScoredSetting]:
+    """The models of every budget beside each other, in the order of the counts.
 
     Raises:
         InputError: the models of a budget did not score the same records alike.
@@ -39,21 +39,7 @@ def with_costs(counted: Counted, rows: RecordRows) -> Counted:
     budgets: dict[float | None, list[int]] = {}
     for position, run in enumerate(counted.runs):
         budgets.setdefault(run.key.epsilon, []).append(position)
-    settings = [_setting(rows, counted, *budget) for budget in budgets.items()]
-    costs = attacked(settings)
-    found = {
-        position: one
-        for runs, of_budget in zip(budgets.values(), costs, strict=True)
-        for position, one in zip(runs, of_budget.runs, strict=True)
-    }
-    notes = (note for runs in budgets.values() for note in pooled_notes(len(runs)))
-    return replace(
-        counted,
-        runs=tuple(replace(run, exposure=found[at]) for at, run in enumerate(counted.runs)),
-        pooled=[row for one in costs for row in one.pooled],
-        not_computed=not_computed(settings, costs),
-        notes=[*counted.notes, *dict.fromkeys(notes)],
-    )
+    return [_setting(rows, counted, *budget) for budget in budgets.items()]
 
 
 def _setting(
