@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from pcer.errors import InputError
 from pcer.models.fits import BITS, _packed, _unpacked
-from tests.models.worlds import Ignorant, Slow, release, world
+from tests.models.worlds import Faulty, Ignorant, Slow, release, world
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +49,11 @@ def test_rows_of_nothing_but_ones_survive_a_file(tmp_path):
 )
 def test_the_number_of_processes_changes_nothing(estimator):
     assert release(estimator, n_jobs=2).to_json() == release(estimator).to_json()
+
+
+def test_a_fault_in_one_process_gives_up_the_others_without_a_word():
+    with pytest.raises(InputError, match=r"split \d+, Faulty: RuntimeError was raised"):
+        release(Faulty(), n_splits=8, n_jobs=2)
 
 
 def job(store: Path, *more: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -172,7 +172,9 @@ class Fits:
                 done += 1
                 self.on_progress(done, total)
         finally:
-            finished.close()
+            with warnings.catch_warnings():  # joblib remarks on tasks that are given up
+                warnings.simplefilter("ignore", UserWarning)
+                finished.close()
         return [self._said(at, n_splits) for at in range(len(self.candidates))]
 
     @property
