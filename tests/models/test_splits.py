@@ -100,6 +100,11 @@ def test_what_is_claimed_of_a_splitter(kind):
         ("folds" in kind and split_kind == "random") or kind == "repeated stratified"
     )
     assert release(GaussianNB(), cv=cv).to_json() == found.to_json()
+    if split_kind == "random":
+        assert pcer.audit(found, QUICK).declarations == []  # the counts do not contradict it
+
+
+QUICK = pcer.Plan(resamples=2, null_draws=2)
 
 
 def test_the_splits_are_the_splitters_own():
@@ -152,6 +157,8 @@ def test_splits_of_people(cv, kind):
     found = release(GaussianNB(), cv=cv, person_id=PEOPLE)
     assert found.training.split_kind == kind
     assert found.training.unit_of_split == "person"
+    if kind == "random":
+        assert pcer.audit(found, QUICK).declarations == []
     sex = world()[2]
     for name in ("f", "m"):
         sizes = np.unique(PEOPLE[sex == name], return_counts=True)[1].astype(float)
