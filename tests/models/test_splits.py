@@ -230,7 +230,7 @@ NULLS = {
     "folds": (KFold(8, shuffle=True), None),
     "stratified folds": (StratifiedKFold(8, shuffle=True), None),
     "repeated folds": (RepeatedKFold(n_splits=4, n_repeats=2), None),
-    "folds of people": (GroupKFold(8, shuffle=True), PEOPLE[:240]),
+    "folds of people": (GroupKFold(4, shuffle=True), PEOPLE[:240]),
 }
 COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
 
