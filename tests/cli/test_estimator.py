@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 import pcer
 from pcer.cli import app as cli
+from pcer.cli.estimator import NETWORKS_ONLY
+from pcer.cli.train import train
 from pcer.data import load
 
 FOREST = ("--estimator", "sklearn.tree:DecisionTreeClassifier", "--set", "max_depth=4")
@@ -44,6 +47,20 @@ def people(tmp_path):
     )
     frame.to_csv(tmp_path / "loans.csv", index=False)
     return tmp_path / "loans.csv"
+
+
+ALIKE = {
+    *("source", "attributes", "out", "seeds", "jobs", "keep_scores", "estimator", "settings"),
+    *("secret_file", "label", "positive", "outcome", "drop", "categories", "missing"),
+    *("max_categories", "identifiers", "public_data", "least_people", "small_groups"),
+    *("certain_cells", "budgets"),
+}
+"""Options that networks and estimators share; budgets have a sentence of their own."""
+
+
+def test_every_option_is_heeded_or_refused():
+    said = inspect.signature(train).parameters
+    assert set(said) - ALIKE == set(NETWORKS_ONLY)
 
 
 OWN = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--jobs", "1")
