@@ -25,7 +25,7 @@ FROM_ANSWERS = {proxies.PAIRED_GAP.name}
 MEASURED = tuple(
     one
     for one in proxies.PROXIES.values()
-    if not one.is_from_counts and one.scale is not proxies.RATE
+    if one.basis in (proxies.Basis.MODEL, proxies.Basis.MODELS) and one.scale is not proxies.RATE
 )
 """What is measured wherever it can be; a small rate also needs thousands of people in a group."""
 
