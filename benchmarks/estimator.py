@@ -22,7 +22,7 @@ import pcer
 from pcer.data import load
 from pcer.models.splits import random_splits
 
-ROUNDS, TREES = 2, 50
+ROUNDS = 1
 NULL_COSTS = ("overfitting_gap", "paired_gap", "paired_confidence", "lira_advantage")
 
 
@@ -36,7 +36,7 @@ def overhead(n_splits: int = 20, n_jobs: int = 2) -> None:
     X, y = np.asarray(adult.features), np.asarray(adult.labels)
     sex = adult.attribute("sex")
     groups = np.array([*sex.group_names, ""], dtype=object)[sex.codes]
-    forest = RandomForestClassifier(n_estimators=TREES, min_samples_leaf=2)
+    forest = RandomForestClassifier()
     splits = random_splits(len(y), None, test_size=0.3, random_state=0)
     calls = [(splits.train(k), k) for k in range(n_splits)]
 

@@ -512,7 +512,12 @@ def test_the_same_counts_and_costs_as_the_command_line_from_the_same_columns(
             )
     ours = {(row.epsilon, row.group, row.proxy): row for row in found.pooled_exposure}
     theirs = {(row.epsilon, row.group, row.proxy): row for row in told.pooled_exposure}
-    assert len(theirs) == (4 if n_models < 8 else 10) * 2
+    assert ours.keys() == theirs.keys()
+    assert len(theirs) == (8 if n_models < 8 else 14) * 2
+    assert len(found.placebo) == len(told.placebo) > 0
+    for one, other in zip(found.placebo, told.placebo, strict=True):
+        assert (one.epsilon, one.proxy, one.groups) == (other.epsilon, other.proxy, other.groups)
+        assert one.n_shown == pytest.approx(other.n_shown, abs=1)  # draws follow the rows' order
     for key, row in theirs.items():
         assert ours[key].value == pytest.approx(row.value, abs=1e-12)
         assert ours[key].standard_error == pytest.approx(row.standard_error, abs=1e-12)

@@ -9,11 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from scipy.stats import binomtest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -21,9 +23,18 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
-from pcer.attacks import BudgetScores, log_odds, pooled_attacks_of, run_attacks_of
+from pcer.attacks import (
+    BudgetScores,
+    ExposedSetting,
+    log_odds,
+    pooled_attacks_of,
+    run_attacks_of,
+)
 from pcer.errors import InputError
+from pcer.models import costs
 from tests.models.worlds import SAID, Budgeted, Faulty, Ignorant, Parrot, release, world
+
+pytestmark = pytest.mark.usefixtures("few_permutations")
 
 
 def by_hand(estimator, data, n_splits):
@@ -75,6 +86,40 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         error = carried[row.group, row.proxy].standard_error
         assert error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
+    assert found.placebo == coins_by_hand(scores)
+
+
+def coins_by_hand(scores):
+    single = run_attacks_of([scores], epsilon=math.inf)[0].records
+    several = pooled_attacks_of([scores], epsilon=math.inf)[0].records
+    setting = ExposedSetting(
+        epsilon=math.inf,
+        scores=scores,
+        exposure={**single.exposure, **several.exposure},
+        benefit=several.benefit,
+    )
+    return costs.check_with_coins([setting], outcome=SAID["outcome"]).rows
+
+
+def test_coin_flips_do_not_alarm_more_often_than_they_may():
+    X, y, _ = world(800)
+    coin = np.random.default_rng(7).choice(["f", "m"], len(y))
+    found = release(DecisionTreeClassifier(random_state=0), (X, y, coin), n_splits=10)
+    assert {row.proxy for row in found.placebo} >= {"overfitting_gap", "lira_advantage"}
+    for row in found.placebo:
+        assert row.n_draws == 200
+        for n in (row.n_shown, row.n_double):
+            assert binomtest(n, row.n_draws, 0.05, alternative="greater").pvalue > 0.001, row.proxy
+
+
+def test_no_coin_is_flipped_where_it_would_say_nothing():
+    assert (
+        "people may have several"
+        in release(GaussianNB(), person_id=range(600)).not_computed["placebo"]
+    )
+    in_order = release(GaussianNB(), cv=KFold(3))
+    assert not in_order.placebo
+    assert "placebo" not in in_order.not_computed
 
 
 def test_the_paired_gap_is_about_the_answers_that_are_counted():

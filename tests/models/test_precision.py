@@ -10,6 +10,8 @@ from pcer.auditing.planner import CountsError, Design, ExposureOf, smallest
 from pcer.models.precision import enough_splits, smallest_gap
 from tests.models.worlds import Ignorant, release, world
 
+pytestmark = pytest.mark.usefixtures("few_permutations")
+
 
 def arrays(n_splits: int = 6, n: int = 4_000):
     rng = np.random.default_rng(0)

@@ -246,13 +246,14 @@ def _attacked(
 ) -> Counted:
     """The counts with what attacks find in the groups that may be released."""
     from pcer.models.costs import with_costs
-    from pcer.models.records import RecordRows, settings_of
+    from pcer.models.records import RecordRows, no_coin, settings_of
 
     allowed = regrouping_of(facts, counted)
     entries = replace(entries, group=allowed.apply(entries.group))
     rows = RecordRows(entries=entries, record=records.codes, logits=table.logits)
     counted = regrouped(counted, allowed)
-    return with_costs(counted, settings_of(counted, rows))
+    settings = settings_of(counted, rows)
+    return with_costs(counted, settings, facts, no_coin=no_coin(counted, rows))
 
 
 def _split_name(table: _Table, run: int, secret: bytes) -> str | None:

@@ -12,12 +12,16 @@ from typing import NamedTuple
 
 from pcer.attacks import (
     BudgetScores,
+    CheckedCoins,
+    ExposedSetting,
     RecordShares,
+    check_with_coins,
+    no_coins,
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
 )
-from pcer.release import Counted, Exposure, PooledExposure, Proxy, proxies
+from pcer.release import GAP, Counted, Exposure, PooledExposure, Proxy, ReleaseFacts, proxies
 
 FROM_ANSWERS = {proxies.PAIRED_GAP.name}
 """What can be had of models that give answers without probabilities."""
@@ -61,14 +65,19 @@ class SettingCosts(NamedTuple):
     records: RecordShares
 
 
-def with_costs(counted: Counted, settings: Sequence[ScoredSetting]) -> Counted:
-    """The counts with every cost that the models allow, and why others are missing.
+def with_costs(
+    counted: Counted, settings: Sequence[ScoredSetting], facts: ReleaseFacts, *, no_coin: str = ""
+) -> Counted:
+    """The counts with every cost that the models allow, and what coin flips say of alarms.
 
     Args:
         counted: runs in the order of the settings, and of the models of each.
         settings: all of one attribute and of the same groups.
+        facts: how the splits were drawn, and what a positive prediction is.
+        no_coin: why no coin can be flipped for the records; empty where one can.
     """
     costs = attacked(settings)
+    coins = _checked(settings, costs, facts, no_coin)
     found = [run for one in costs for run in one.runs]
     notes = (note for one in settings for note in pooled_notes(len(one.scores.member)))
     return replace(
@@ -77,8 +86,37 @@ def with_costs(counted: Counted, settings: Sequence[ScoredSetting]) -> Counted:
             replace(run, exposure=one) for run, one in zip(counted.runs, found, strict=True)
         ),
         pooled=[row for one in costs for row in one.pooled],
-        not_computed=not_computed(settings, costs),
+        placebo=coins.rows,
+        not_computed={**not_computed(settings, costs), **coins.not_computed},
         notes=[*counted.notes, *dict.fromkeys(notes)],
+    )
+
+
+def _checked(
+    settings: Sequence[ScoredSetting],
+    costs: Sequence[SettingCosts],
+    facts: ReleaseFacts,
+    no_coin: str,
+) -> CheckedCoins:
+    """Coin flips through the audit, where splits are random and records stand for themselves."""
+    if facts.split_kind != "random":
+        return CheckedCoins([], {})
+    if no_coin:
+        return no_coins(no_coin)
+    pairs = zip(settings, costs, strict=True)
+    exposed = [_exposed(setting, found) for setting, found in pairs]
+    return check_with_coins(exposed, outcome=facts.outcome)
+
+
+def _exposed(setting: ScoredSetting, found: SettingCosts) -> ExposedSetting:
+    carried = {GAP.name, *(row.proxy for row in found.pooled)}
+    exposure = found.records.exposure.items()
+    return ExposedSetting(
+        model=setting.model,
+        epsilon=setting.epsilon,
+        scores=setting.scores,
+        exposure={name: numbers for name, numbers in exposure if name in carried},
+        benefit=found.records.benefit,
     )
 
 

@@ -93,6 +93,13 @@ class Division:
         sizes = np.bincount(self.group[self.group >= 0], minlength=len(self.names))
         return np.asarray(sizes / np.array([units[name] for name in self.names]))
 
+    @property
+    def no_coin(self) -> str:
+        """Why no coin can be flipped for single records; empty where one can."""
+        if self.records.persons is None:
+            return ""
+        return "people may have several records, and coins are flipped for single ones"
+
     def smallest_gap(self, said: Sequence[Said]) -> float:
         """The smallest gap that these splits would show in every group of every setting."""
         truth = self.records.is_positive
@@ -147,7 +154,9 @@ def divided(records: LabelledRecords, facts: ReleaseFacts, member: BoolArray) ->
         records=records, member=member, names=names, group=recode(records.group, names), note=""
     )
     if len(names) < 2:
-        return found  # the builder says what is wrong with it
+        raise InputError(
+            f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two."
+        )
     people, attribute = found.people(), records.attribute
     allowed = allowed_groups(facts.disclosure, people, names, attribute=attribute)
     found = replace(found, names=allowed.names, group=allowed.apply(found.group), note=allowed.note)
@@ -169,7 +178,8 @@ def release_of(
         runs=tuple(run for part in parts for run in part.runs),
         notes=[*parts[0].notes, *([division.note] if division.note else [])],
     )
-    counted = with_costs(counted, [_scored(division, *both) for both in pairs])
+    settings = [_scored(division, *both) for both in pairs]
+    counted = with_costs(counted, settings, facts, no_coin=division.no_coin)
     facts = replace(facts, effective_units=division.units)
     return build_release(facts, counted, file=facts.dataset)
 

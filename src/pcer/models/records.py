@@ -30,6 +30,15 @@ class RecordRows:
     logits: FloatArray | None
 
 
+def no_coin(counted: Counted, rows: RecordRows) -> str:
+    """Why no coin can be flipped for the records; empty where all budgets are about the same."""
+    first = {run.key.epsilon: at for at, run in reversed([*enumerate(counted.runs)])}
+    scored = [np.sort(rows.record[rows.entries.run == at]) for at in first.values()]
+    if all(np.array_equal(one, scored[0]) for one in scored):
+        return ""
+    return "the budgets were scored on different records"
+
+
 def settings_of(counted: Counted, rows: RecordRows) -> list[ScoredSetting]:
     """The models of every budget beside each other, in the order of the counts.
 

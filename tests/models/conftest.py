@@ -1,0 +1,16 @@
+"""What the tests of models share."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from pcer.models import costs
+
+
+@pytest.fixture
+def few_permutations(monkeypatch):
+    """The same checks by coin flip with few permutations, which take most of the time."""
+    few = functools.partial(costs.check_with_coins, n_permutations=19)
+    monkeypatch.setattr(costs, "check_with_coins", few)
