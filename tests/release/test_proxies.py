@@ -59,7 +59,10 @@ def test_a_name_means_nothing_by_its_ending():
     audit = pcer.audit(
         release_carrying("their_advantage"), pcer.Plan(cost="their_advantage", **QUICK)
     )
-    assert "the privacy cost measured as their advantage is, in hundredths, 25" in audit.account[1]
+    assert (
+        "the privacy cost measured as their advantage is 25 (g0) and 25 (g1) hundredths"
+        in audit.account[1]
+    )
     beside = pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)).agreement
     assert [row.bound for row in beside.proxies] == [None]
     gap = pcer.Plan(cost="overfitting_gap", **QUICK)

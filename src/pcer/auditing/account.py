@@ -102,13 +102,13 @@ def _headline(story: _Told) -> str:
         case Verdict.NO_DISPARITY_SHOWN:
             capped = f": {told.reason}" if told.reason else ""
             return (
-                f"{story.opening} the model remembers people's records ({_found(story)}), but no "
-                f"group is shown to pay more for what it receives{capped}."
+                f"{story.opening} the model remembers people's records: {_found(story)}; no group "
+                f"is shown to pay more for what it receives{_though(story)}{capped}."
             )
         case Verdict.FLOOR_DOMINATED:
             return (
-                f"{story.opening} the model remembers people's records ({_found(story)}), but so "
-                "little that it lies below the floor of the plan."
+                f"{story.opening} the model remembers people's records, but so little that it lies "
+                f"below the floor of the plan: {_found(story)}."
             )
         case Verdict.NOT_RESOLVED if told.reason is None:
             return f"The model is not shown to remember anyone's record{_at_most(story)}."
@@ -122,7 +122,7 @@ def _double(story: _Told) -> str:
     pairs = [pair for pair in story.told.pairs if pair.double_disadvantage is not None]
     harm = "" if story.subject.outcome == "benefit" else ", which here harms"
     return (
-        f"{listed(names)} {_verb(names, 'is', 'are')} worse off twice {story.where}: "
+        f"{_groups(names, 'is', 'are')} worse off twice {story.where} ({listed(names)}): "
         f"{_compared(story, _of_pairs(pairs))}; and {_received(story, _of_pairs(pairs))}{harm}."
     )
 
@@ -133,10 +133,22 @@ def _shown(story: _Told) -> str:
     harms = story.subject.outcome == "harm"
     less = "fewer positive predictions, which here harm," if harms else "less"
     return (
-        f"For what {_verb(names, 'its', 'their')} privacy costs, {listed(names)} {_verb(names)} "
-        f"{less} {story.where}: {_received(story, _of_pairs(pairs))}, while "
+        f"{_groups(names, 'receives', 'receive')} {less} for {_verb(names, 'its', 'their')} "
+        f"privacy cost {story.where} ({listed(names)}): "
+        f"{_received(story, _of_pairs(pairs))}, while "
         f"{_compared(story, _of_pairs(pairs))}."
     )
+
+
+def _groups(names: Sequence[str], one: str, many: str) -> str:
+    """How many groups do something; their names may be anything, so they are no subject."""
+    return f"One group {one}" if len(names) == 1 else f"{len(names)} groups {many}"
+
+
+def _though(story: _Told) -> str:
+    """Who is more exposed, where that alone is beyond chance."""
+    names = list(dict.fromkeys(p.more_exposed for p in story.told.pairs if p.more_exposed))
+    return f", though one is more exposed ({listed(names)})" if names else ""
 
 
 def _compared(story: _Told, names: Sequence[str]) -> str:
@@ -244,7 +256,7 @@ def _privacy(story: _Told) -> str:
             f"Whether the model remembers anyone's record cannot be told{reason}{_at_most(story)}."
         )
     found = [
-        f"{scale.hundredths(group.cost.value)} in {name}"
+        f"{scale.hundredths(group.cost.value)} ({name})"
         for name, group in told.groups.items()
         if group.resolved and group.cost.value is not None
     ]
@@ -256,19 +268,19 @@ def _privacy(story: _Told) -> str:
 def _balance(story: _Told) -> str:
     told, subject = story.told, story.subject
     lower = list(dict.fromkeys(p.lower_ratio for p in told.pairs if p.lower_ratio))
-    good = "benefit" if subject.outcome == "benefit" else "positive predictions"
-    text = f"It is not shown that {good} and this cost stand in unequal proportion"
+    good = "positive predictions"
+    text = f"It is not shown that any group receives fewer {good} for its privacy cost"
     if lower:
-        text = f"In proportion to their privacy cost, {listed(lower)} {_verb(lower)} "
-        text += "less benefit" if subject.outcome == "benefit" else "fewer positive predictions"
+        text = f"{_groups(lower, 'receives', 'receive')} fewer {good} for "
+        text += f"{_verb(lower, 'its', 'their')} privacy cost ({listed(lower)})"
         if subject.outcome == "harm":
-            text += " (which here are a harm, so a lower ratio alone is no disadvantage)"
+            text += ", which here are a harm, so that this alone is no disadvantage"
         text += f"; {_driven(told)}"
     doubled = sorted({name for one in story.budgets for name in one.double_disadvantage})
     if doubled:
         worse = "fewer positive" if subject.outcome == "benefit" else "more harmful"
-        text += f"; {listed(doubled)} {_verb(doubled, 'bears', 'bear')} both a higher cost and "
-        text += f"{worse} predictions"
+        text += f"; {_groups(doubled, 'bears', 'bear').lower()} both a higher cost and {worse} "
+        text += f"predictions ({listed(doubled)})"
     return text + f"{_difference_limit(story)}."
 
 
@@ -344,9 +356,9 @@ def _other_costs(costs: Sequence[CostStory]) -> str:
     alarms = [one for one in costs if _alarms(one)]
     named = listed([proxy_named(one.cost).short for one in alarms]) if alarms else "none"
     return (
-        f"Of {len(measured)} costs that were measured, {len(resolved)} "
-        f"{'shows' if len(resolved) == 1 else 'show'} memory of some group's records; judged "
-        f"together, unequal ratios or a double disadvantage are shown by: {named}."
+        f"{len(resolved)} of {len(measured)} costs {'shows' if len(resolved) == 1 else 'show'} "
+        "memory of someone's record; judged together, these show unequal ratios or a double "
+        f"disadvantage: {named}."
     )
 
 

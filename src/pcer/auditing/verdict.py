@@ -63,9 +63,8 @@ _ADVICE = {
         "budget, more of their data or a simpler model changes it."
     ),
     Verdict.DISPARITY_SHOWN: (
-        "The groups receive unequal {outcome} in proportion to their privacy cost; look at which "
-        "group has the lower ratio, below which floor the sign holds, and whether the exposures "
-        "or the predictions drive it."
+        "The groups receive unequal {outcome} for their privacy cost; look at who receives less, "
+        "and whether the predictions or the exposures cause it."
     ),
     Verdict.EQUAL_WITHIN_MARGIN: (
         "The groups' privacy costs are equal within the margin that the plan names; whether that "

@@ -28,7 +28,7 @@ class Scale:
     """
 
     unit: str
-    told: str = "the privacy cost measured as {label} is, in hundredths, {found}"
+    told: str = "the privacy cost measured as {label} is {found} hundredths"
     short: str = "the cost is {found} hundredths"
     column: str = "cost,\nhundredths"
     most: str = "in no group is the cost more than {amount} hundredths"
@@ -46,8 +46,8 @@ class Scale:
     def at_most(self, cost: float) -> str:
         """A limit as part of a sentence.
 
-        >>> ACCURACY.at_most(0.031)
-        'in no group does it make the model right for more than 3.1 more people in 100'
+        >>> UNKNOWN.at_most(0.031)
+        'in no group is the cost more than 3.1 hundredths'
         """
         return self.most.format(amount=self.hundredths(cost))
 
@@ -55,8 +55,8 @@ class Scale:
 def _advantage(unit: str, question: str) -> Scale:
     return Scale(
         unit=unit,
-        told=f"an attacker who is asked {question} is right this often out of 100 times, where "
-        "guessing gives 50: {found}",
+        told=f"an attacker who is asked {question} is right {{found}} times in 100, where guessing "
+        "gives 50",
         column="guessed right,\nof 100",
         short="an attacker guesses right {found} times in 100, where chance gives 50",
         most="in no group does an attacker guess right more than {amount} times in 100, where "
@@ -68,17 +68,18 @@ def _advantage(unit: str, question: str) -> Scale:
 
 ACCURACY = Scale(
     unit="difference of accuracies",
-    told="having been in the training data makes the model right for about this many more people "
-    "out of 100: {found}",
+    told="having been in the training data makes the model right for about {found} more people in "
+    "100",
     column="right for\nmore, of 100",
     short="training on people makes the model right for {found} more of them in 100",
-    most="in no group does it make the model right for more than {amount} more people in 100",
+    most="in no group does training on people make the model right for more than {amount} more of "
+    "them in 100",
     largest=1.0,
 )
 PROBABILITY = Scale(
     unit="difference of probabilities",
     told="having been in the training data raises the model's confidence in a person's true label "
-    "by about this many hundredths: {found}",
+    "by about {found} hundredths",
     column="surer by,\nhundredths",
     short="training on people makes the model surer of their true label by {found} hundredths",
     most="in no group does it make the model surer by more than {amount} hundredths",
