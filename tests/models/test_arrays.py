@@ -464,6 +464,9 @@ def from_arrays(table: pd.DataFrame, **changes):
     return pcer.release_from_predictions(table["y_true"], **options)
 
 
+SECRET = np.random.default_rng(0).bytes(32)
+
+
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("n_models", [3, 9])
 def test_the_same_counts_and_costs_as_the_command_line_from_the_same_columns(
@@ -483,7 +486,7 @@ def test_the_same_counts_and_costs_as_the_command_line_from_the_same_columns(
     ]
     more = ["--public-data"] if public else []
     if not public:
-        (tmp_path / "secret").write_bytes(b"sixteen bytes and more")
+        (tmp_path / "secret").write_bytes(SECRET)
         more = ["--secret-file", str(tmp_path / "secret")]
     arguments = [
         str(tmp_path / "loans.parquet"),
@@ -499,7 +502,7 @@ def test_the_same_counts_and_costs_as_the_command_line_from_the_same_columns(
         app.main()
     assert not ended.value.code
     told = pcer.read_release(tmp_path / "loans.sex.release.json")
-    secret = b"" if public else b"sixteen bytes and more"
+    secret = b"" if public else SECRET
     found = from_arrays(table, public_data=public, secret=secret)
     assert found.subject == told.subject
     assert found.disclosure == told.disclosure
