@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 64_000_000
 MAX_VALUES = 2_000_000
 """Numbers, texts, lists and objects of one file: each costs far more memory than its text."""
-ALLOW = "audit it with --allow-large if it is meant to be so large"
+ALLOW = "allow it by name if it is meant to be so large"
 MOST_MISTAKES = 10_000
 """Beyond so many a file is not one of ours, and telling the first would need them all at once."""
 LONGEST_QUOTE = 60
