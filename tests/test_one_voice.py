@@ -47,18 +47,21 @@ N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 QUICK = pcer.Plan(resamples=20, null_draws=1)
 
 CLAIMS = {
-    Verdict.DOUBLE_DISADVANTAGE: r"(?:^|[.:] |- |\n)([^.:\n]+?) (?:is|are) worse off twice",
+    Verdict.DOUBLE_DISADVANTAGE: r"(?:One group is|\d+ groups are) worse off twice .*?\((.+?)\): ",
     Verdict.DISPARITY_SHOWN: (
-        r"(?:[Ii]n proportion to|[Ff]or what) (?:its|their) privacy costs?, (.+?) receives? "
+        r"(?:One group receives|\d+ groups receive) less for (?:its|their) privacy cost .*?"
+        r"\((.+?)\): |privacy costs are unequally shared "
     ),
     Verdict.EQUAL_WITHIN_MARGIN: r"privacy costs are equal within ()",
-    Verdict.NO_DISPARITY_SHOWN: r"but no group is shown to pay more for what it receives()",
+    Verdict.NO_DISPARITY_SHOWN: r"no group is shown to pay more for what it receives()",
     Verdict.FLOOR_DOMINATED: r"so little that it lies below the floor()",
     Verdict.NOT_RESOLVED: r"(?:not shown to remember anyone|Nothing can be concluded)()",
     Verdict.INSUFFICIENT_DATA: r"This release cannot tell()",
 }
 """What a headline says under each verdict, and whom it names."""
-BOTH = r"(?:; |^)([^;.]+?) bears? both a higher cost and"
+FEWER = r"(?:One group receives|\d+ groups receive) fewer positive predictions for .*?\((.+?)\)"
+BOTH = r"(?:one group|\d+ groups) bears? both a higher cost and .*?predictions \((.+?)\)"
+"""The same in the account."""
 
 
 def names_in(found: str) -> set[str]:
@@ -77,7 +80,8 @@ def check_object(audit: Audit) -> None:
     assert audit.told.verdict is audit.verdict
     assert audit.worse_off == audit.told.worse_off
     for budget in audit.budgets:
-        assert bool(budget.worse_off) == budget.verdict.is_alarm
+        shared = budget.verdict is Verdict.DISPARITY_SHOWN and audit.subject.outcome == "harm"
+        assert bool(budget.worse_off) == (budget.verdict.is_alarm and not shared)
         assert set(budget.worse_off) <= set(audit.subject.groups)
         assert bool(budget.double_disadvantage) == (budget.verdict is Verdict.DOUBLE_DISADVANTAGE)
         for pair in budget.pairs:
@@ -98,13 +102,13 @@ def check_headline(audit: Audit) -> None:
         if (found := re.search(pattern, audit.headline))
     }
     assert list(said) == [audit.verdict], audit.headline
-    assert names_in(said[audit.verdict].group(1)) == set(audit.worse_off)
+    assert names_in(said[audit.verdict].group(1) or "") == set(audit.worse_off)
 
 
 def check_account(audit: Audit) -> None:
     """The account names whom the verdict names, and claims nothing that the verdict does not."""
     text, told = " ".join(audit.account), audit.told
-    unequal, both = re.search(CLAIMS[Verdict.DISPARITY_SHOWN], text), re.search(BOTH, text)
+    unequal, both = re.search(FEWER, text), re.search(BOTH, text)
     lower = {pair.lower_ratio for pair in told.pairs} - {None}
     assert names_in(unequal.group(1) if unequal else "") == (
         lower if audit.verdict.is_alarm else set()

@@ -128,15 +128,17 @@ def _double(story: _Told) -> str:
 
 
 def _shown(story: _Told) -> str:
-    names = story.told.worse_off
     pairs = [pair for pair in story.told.pairs if pair.disparity_shown]
-    harms = story.subject.outcome == "harm"
-    less = "fewer positive predictions, which here harm," if harms else "less"
+    facts = f"{_received(story, _of_pairs(pairs))}, while {_compared(story, _of_pairs(pairs))}"
+    names = story.told.worse_off
+    if not names:
+        return (
+            f"Positive predictions, which here harm, and privacy costs are unequally shared "
+            f"{story.where}: {facts}; this alone puts nobody at a disadvantage."
+        )
     return (
-        f"{_groups(names, 'receives', 'receive')} {less} for {_verb(names, 'its', 'their')} "
-        f"privacy cost {story.where} ({listed(names)}): "
-        f"{_received(story, _of_pairs(pairs))}, while "
-        f"{_compared(story, _of_pairs(pairs))}."
+        f"{_groups(names, 'receives', 'receive')} less for {_verb(names, 'its', 'their')} privacy "
+        f"cost {story.where} ({listed(names)}): {facts}."
     )
 
 

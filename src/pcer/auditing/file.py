@@ -226,7 +226,12 @@ class PairResult(Record):
 
 
 class BudgetResult(Record):
-    """Everything about one setting: a model, where it has a name, and a budget."""
+    """Everything about one setting: a model, where it has a name, and a budget.
+
+    Attributes:
+        worse_off: whom the verdict says to be worse off. Where positive predictions harm, unequal
+            ratios alone say that of nobody.
+    """
 
     model: str | None
     epsilon: float | None
@@ -239,6 +244,7 @@ class BudgetResult(Record):
     pairs: list[PairResult]
     pcer_spread: Summary
     verdict: BudgetVerdict
+    worse_off: list[str]
     reason: str | None
     advice: str
     double_disadvantage: list[str]
@@ -247,14 +253,6 @@ class BudgetResult(Record):
     def budget(self) -> float:
         """The privacy budget; infinite without differential privacy."""
         return NO_DP if self.epsilon is None else self.epsilon
-
-    @property
-    def worse_off(self) -> list[str]:
-        """The groups that the verdict is about, in the order of the pairs."""
-        if self.verdict is Verdict.DOUBLE_DISADVANTAGE:
-            return self.double_disadvantage
-        named = [pair.lower_ratio for pair in self.pairs if pair.lower_ratio is not None]
-        return list(dict.fromkeys(named)) if self.verdict is Verdict.DISPARITY_SHOWN else []
 
 
 class PublishedPair(Record):

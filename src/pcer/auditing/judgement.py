@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pcer.auditing.declarations import Finding
+from pcer.auditing.file import PairResult
 from pcer.auditing.measure import LEAST_RECORDS
 from pcer.auditing.results import Setting, floor_of
 from pcer.auditing.verdict import BudgetVerdict, Verdict
+from pcer.release import Outcome
 from pcer.statistics import SIGNIFICANCE
 
 NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
@@ -39,6 +41,20 @@ def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Rul
     if shown.any():
         return Verdict.DISPARITY_SHOWN, None
     return Verdict.NO_DISPARITY_SHOWN, _why_capped(setting)
+
+
+def worse_off(
+    verdict: BudgetVerdict, pairs: Sequence[PairResult], twice: list[str], outcome: Outcome
+) -> list[str]:
+    """Whom the verdict says to be worse off, in the order of the pairs.
+
+    Where positive predictions harm, a lower ratio may mean more exposure or less harm.
+    """
+    if verdict is Verdict.DOUBLE_DISADVANTAGE:
+        return twice
+    if verdict is not Verdict.DISPARITY_SHOWN or outcome == "harm":
+        return []
+    return list(dict.fromkeys(pair.lower_ratio for pair in pairs if pair.lower_ratio is not None))
 
 
 def _unusable(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Ruling | None:

@@ -26,7 +26,7 @@ from pcer.auditing.file import (
     EqualGapClaim,
 )
 from pcer.auditing.inference import Evidence, make_tests
-from pcer.auditing.judgement import judge
+from pcer.auditing.judgement import judge, worse_off
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
 from pcer.auditing.plan import Plan
 from pcer.auditing.results import (
@@ -296,6 +296,8 @@ def _budget(setting: Setting, release: Release, findings: Sequence[Finding]) -> 
     panel, doubled = setting.measured.panel, setting.found.double[setting.index]
     random = release.training.split_kind == "random"
     verdict, reason = judge(setting, findings, random=random)
+    pairs = [pair_result(setting, k) for k in range(len(setting.pairs))]
+    twice = [panel.group_names[group] for group in np.unique(doubled[doubled >= 0]).tolist()]
     return BudgetResult(
         model=panel.model,
         epsilon=on_disk(panel.epsilon),
@@ -305,14 +307,13 @@ def _budget(setting: Setting, release: Release, findings: Sequence[Finding]) -> 
         demographic_parity_gap=setting.summaries["parity",],
         equalized_odds_gap=setting.summaries["odds",],
         groups={name: group_result(setting, g) for g, name in enumerate(panel.group_names)},
-        pairs=[pair_result(setting, k) for k in range(len(setting.pairs))],
+        pairs=pairs,
         pcer_spread=setting.summaries["spread", setting.cost],
         verdict=verdict,
+        worse_off=worse_off(verdict, pairs, twice, setting.outcome),
         reason=reason,
         advice=verdict.advice(release.subject.outcome),
-        double_disadvantage=[
-            panel.group_names[group] for group in np.unique(doubled[doubled >= 0]).tolist()
-        ],
+        double_disadvantage=twice,
     )
 
 
