@@ -46,12 +46,10 @@ from pcer.release.disclosure import (
     given_away,
 )
 from pcer.release.format import (
-    LIMITS,
     Bound,
     Confusion,
     Exposure,
     GroupTables,
-    Limits,
     Name,
     Outcome,
     Placebo,
@@ -68,6 +66,7 @@ from pcer.release.format import (
     release_schema,
     write_release,
 )
+from pcer.release.limits import LIMITS, Limits
 from pcer.release.panel import Exposures, Panel, PooledExposures, carried_costs, panels
 from pcer.release.provenance import SourceState, source_state
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named

@@ -10,17 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
-from pcer.errors import InputError, alike, confusable
+from pcer.errors import alike, confusable
 from pcer.files import (
-    ALLOW,
-    MAX_BYTES,
-    MAX_VALUES,
     Record,
     canonical_json,
     first_repeated,
@@ -31,6 +27,7 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
+from pcer.release.limits import LIMITS, Limits, require_within
 from pcer.release.shown import Shown
 
 FORMAT: Final = "pcer-release"
@@ -396,36 +393,6 @@ class Release(Shown):
         return copy
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How much one release may hold before an auditor is asked whether it is meant to be so large.
-
-    Attributes:
-        n_bytes: of the file.
-        n_values: numbers, texts, lists and objects in it.
-        n_runs: trained models.
-        n_settings: distinct pairs of model and epsilon.
-        n_groups: groups.
-        n_tables: runs times groups.
-        n_rows: settings times groups.
-        n_costs: names of costs besides the gap.
-        n_notes: notes.
-    """
-
-    n_bytes: int = MAX_BYTES
-    n_values: int = MAX_VALUES
-    n_runs: int = 20_000
-    n_settings: int = 500
-    n_groups: int = 200
-    n_tables: int = 12_000
-    n_rows: int = 1_000
-    n_costs: int = 50
-    n_notes: int = 200
-
-
-LIMITS: Final = Limits()
-
-
 def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:
     """Read and check a ``*.release.json`` file: a regular file, and not too large to be answered.
 
@@ -446,63 +413,8 @@ def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Re
     """Check plain objects against the format; ``file`` is the name that errors mention."""
     require_format(data, file=file, name=FORMAT, version=VERSION)
     if limits:
-        _require_within(limits, data, file)
+        require_within(limits, data, file)
     return parse_record(Release, data, file=file, hints=HINTS)
-
-
-def _require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
-    """Raise InputError where a file, not checked yet, holds more than anybody would audit."""
-    runs, subject = _listed(data, "runs"), data.get("subject")
-    n_groups, n_settings = len(_listed(subject, "groups")), len({_setting(run) for run in runs})
-    sizes = {
-        "runs": (len(runs), limits.n_runs),
-        "settings": (n_settings, limits.n_settings),
-        "groups": (n_groups, limits.n_groups),
-        "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
-        "rows (settings times groups)": (n_settings * n_groups, limits.n_rows),
-        "costs": (_n_costs(data, runs, limits), limits.n_costs),
-        "notes": (len(_listed(subject, "notes")), limits.n_notes),
-    }
-    for what, (found, limit) in sizes.items():
-        if found > limit:
-            raise InputError(
-                f"{file} holds {found:,} {what}, more than the {limit:,} that are read by default; "
-                f"{ALLOW}, or divide it."
-            )
-
-
-def _listed(record: Any, field: str) -> list[Any]:
-    """A list in what may be a record."""
-    found = record.get(field) if isinstance(record, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _n_costs(data: Mapping[str, Any], runs: list[Any], limits: Limits) -> int:
-    """Names of costs in what may be a release; counted until there are too many."""
-    rows = (*_listed(data, "pooled_exposure"), *_listed(data, "placebo"))
-    found = {row["proxy"] for row in rows if isinstance(row, dict) and _is_text(row.get("proxy"))}
-    for run in runs:
-        groups = run.get("groups") if isinstance(run, dict) else None
-        for group in groups.values() if isinstance(groups, dict) else ():
-            exposure = group.get("exposure") if isinstance(group, dict) else None
-            if isinstance(exposure, dict):
-                found |= exposure.keys()
-        if len(found) > limits.n_costs:
-            break
-    return len(found)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _setting(run: Any) -> tuple[str | None, float | None]:
-    """Model and epsilon of what may be a run; all nonsense counts as one."""
-    model, epsilon = (run.get("model"), run.get("epsilon")) if isinstance(run, dict) else (0, "")
-    return (
-        model if isinstance(model, str) else None,
-        epsilon if isinstance(epsilon, int | float) else None,
-    )
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
