@@ -8,7 +8,7 @@ pair); pairs may come in families of their own, as those of coin-flip attributes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +92,15 @@ class Evidence:
     def of_setting(self, k: int) -> Evidence:
         """The part that concerns one setting."""
         return Evidence(**{one.name: getattr(self, one.name)[k] for one in fields(self)})
+
+    def taken_back(self) -> Evidence:
+        """The same p-values, from which nothing follows."""
+        return replace(
+            self,
+            resolved=np.zeros_like(self.resolved),
+            shown=np.zeros_like(self.shown),
+            double=np.full_like(self.double, -1),
+        )
 
     @property
     def n_cost_tests(self) -> int:

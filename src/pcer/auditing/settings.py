@@ -52,7 +52,7 @@ from pcer.statistics import SIGNIFICANCE, holm
 class Tested:
     """A release with every test of its costs made, before it is judged.
 
-    Where its counts contradict what it says about its splits, no test has a meaning.
+    Where its counts contradict what it says about its splits, nothing follows from the p-values.
     """
 
     release: Release
@@ -176,7 +176,12 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     pairs, claims = pairs_of(by_setting, plan), claims_of(release)
     findings = tuple(check_declarations(claims))
     measured = measure_costs(by_setting, plan, inflation=claims.inflation)
-    usable = claims.random and not any(finding.caps_verdict for finding in findings)
+    evidence = {
+        cost: make_tests(one, pairs, outcome=release.subject.outcome, random=claims.random)
+        for cost, one in measured.items()
+    }
+    if any(finding.caps_verdict for finding in findings):
+        evidence = {cost: one.taken_back() for cost, one in evidence.items()}
     return Tested(
         release=release,
         plan=plan,
@@ -185,10 +190,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         findings=findings,
         cost=choose_cost(by_setting, plan).name,
         measured=measured,
-        evidence={
-            cost: make_tests(one, pairs, outcome=release.subject.outcome, random=usable)
-            for cost, one in measured.items()
-        },
+        evidence=evidence,
     )
 
 
