@@ -179,7 +179,9 @@ def test_every_output_shows_it(exposed, tmp_path):
     pcer.write_release(exposed, path)
     outputs = {name: tmp_path / name for name in ("json", "markdown", "latex")}
     options = [part for name, out in outputs.items() for part in (f"--{name}", str(out))]
-    done = CliRunner().invoke(app, ["audit", str(path), "--cost", "attack_advantage", *options])
+    done = CliRunner().invoke(
+        app, ["audit", str(path), "--full", "--cost", "attack_advantage", *options]
+    )
     assert done.exit_code == 0, done.output
     assert "Do the proxies agree?" in done.output
     for name in ("markdown", "latex"):

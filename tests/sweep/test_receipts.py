@@ -225,7 +225,7 @@ def test_a_sweep_without_receipts_is_one_sentence(tmp_path):
     done = shown(tmp_path, "11")
     assert isinstance(done.exception, InputError)
     assert str(done.exception) == (
-        f"{tmp_path} holds no receipts; train with --receipts held to have them."
+        f"{tmp_path} holds no receipts; train with receipts 'held' to have them."
     )
 
 

@@ -105,7 +105,7 @@ class Basis(StrEnum):
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
     MODELS = "every record's score by at least {n} models of a budget, each with its own split"
-    TRAINING = "what training itself counted of every person (pcer train --receipts)"
+    TRAINING = "what training itself counted of every person, where it kept receipts"
     ELSEWHERE = "a release whose trainer measured it"
 
 

@@ -28,7 +28,7 @@ SUFFIX = ".receipts"
 INDEX, ARRAY = "receipts.json", "receipts.npy"
 OWNERS_ONLY = 0o700
 ANEW = "train again, and they are made anew"
-ASK = "train with --receipts held to have them"
+ASK = "train with receipts 'held' to have them"
 
 
 class ReceiptSetting(Record):
