@@ -46,7 +46,13 @@ class Number:
 
     def encode(self, columns: Columns) -> Encoded:
         """One column, and ``column=(missing)`` where a value is missing."""
-        values = columns[self.column].astype(np.float32)
+        with np.errstate(over="ignore"):  # told below
+            values = columns[self.column].astype(np.float32)
+        if np.isinf(values).any():
+            raise InputError(
+                f"column {self.column!r} holds numbers beyond {np.finfo(np.float32).max:.1e}, "
+                "which no model here can take; rescale it, or leave it out."
+            )
         missing = np.isnan(values)
         if not missing.any():
             return (self.column,), values[:, None]
