@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -124,22 +124,30 @@ def distinct_splits(claims: Claims) -> tuple[tuple[SplitName, ...], Composition]
 
     By group and label if some run of each split gives its labels, else by group alone.
     """
-    names = tuple(dict.fromkeys(claims.split_names))
+    by_name = runs_by_name(claims.split_names)
+    names = tuple(by_name)
     if claims.runs is not None:
         train, test = (
-            np.stack([_first_known(table, claims.split_names, name) for name in names])
+            np.stack([_first_known(table[runs]) for runs in by_name.values()])
             for table in (claims.runs.train, claims.runs.test)
         )
         if np.isfinite(train).all() and np.isfinite(test).all():
             return names, Composition(train=train, test=test)
     if claims.sizes is None:
         return None
-    return names, claims.sizes.only([claims.split_names.index(name) for name in names])
+    return names, claims.sizes.only([runs[0] for runs in by_name.values()])
 
 
-def _first_known(table: FloatArray, names: tuple[SplitName, ...], name: SplitName) -> FloatArray:
-    """(group, label) of a split: per group from its first run that gives labels."""
-    runs = table[[other == name for other in names]]
+def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
+    """Positions of the runs of each split, in the order in which splits first occur."""
+    found: dict[SplitName, list[int]] = {}
+    for run, name in enumerate(names):
+        found.setdefault(name, []).append(run)
+    return found
+
+
+def _first_known(runs: FloatArray) -> FloatArray:
+    """(group, label) of a split's runs: per group from the first that gives labels."""
     first = np.isfinite(runs).all(axis=2).argmax(axis=0)
     return np.asarray(runs[first, np.arange(runs.shape[1])])
 

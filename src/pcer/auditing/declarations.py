@@ -14,7 +14,14 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pcer.auditing.claims import RECORD, Claims, SplitName, SplitSpread, distinct_splits
+from pcer.auditing.claims import (
+    RECORD,
+    Claims,
+    SplitName,
+    SplitSpread,
+    distinct_splits,
+    runs_by_name,
+)
 from pcer.auditing.composition import (
     Composition,
     chance_of_repeats,
@@ -182,8 +189,8 @@ def _half_unit(value: FloatArray) -> FloatArray:
 def _conflicting_names(claims: Claims) -> Iterator[Finding]:
     """One name, two cuts: the same split cannot have both."""
     tables = [table for table in (claims.runs, claims.sizes) if table is not None]
-    for name in dict.fromkeys(claims.split_names):
-        runs = [run for run, other in enumerate(claims.split_names) if other == name]
+    by_name = runs_by_name(claims.split_names).items()
+    for name, runs in ((name, runs) for name, runs in by_name if len(runs) > 1):
         n_cuts = max((_n_cuts(table, runs) for table in tables), default=1)
         if n_cuts > 1:
             yield _two_cuts(name, len(runs), n_cuts)

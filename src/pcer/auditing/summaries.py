@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -69,12 +70,12 @@ def pooled_disparity(
     cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):
         share = share.mean(axis=0, keepdims=True)
-    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)
+    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)[..., list(pair)]
 
     def disparity(sums: FloatArray) -> FloatArray:
         rate = sums[..., 0, :] / sums[..., 1, :]
         ratio = metrics.pcer(rate, sums[..., 2, :] / n_splits, floor=plan.floor)
-        return np.asarray(ratio[..., pair[0]] - ratio[..., pair[1]])
+        return np.asarray(ratio[..., 0] - ratio[..., 1])
 
     value = number(disparity(parts.sum(axis=0)))
     if n_splits < 2:
@@ -116,6 +117,7 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
     rng = _stream(plan, NULL_DRAWS, panel)
     n_groups = len(panel.group_names)
     luck_of_split: dict[int, FloatArray] = {}
+    n_runs = Counter(panel.split.tolist())
     gap = np.zeros((plan.null_draws, n_groups))
     disparity = np.zeros((plan.null_draws, len(pairs)))
     first, second = [i for i, _ in pairs], [j for _, j in pairs]
@@ -125,7 +127,9 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> NullDr
             uniforms = rng.random((2, plan.null_draws, n_groups))
             difference = draw_differences(*_tables_of(panel, seed), uniforms=uniforms)
             luck_of_split[split] = _standardise(difference - mean, scale)
-        drawn = np.maximum(mean + scale * luck_of_split[split], 0.0)
+        n_runs[split] -= 1  # the draws of a split are kept only while other runs need them
+        kept = luck_of_split[split] if n_runs[split] else luck_of_split.pop(split)
+        drawn = np.maximum(mean + scale * kept, 0.0)
         ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
         gap += drawn
         disparity += ratio[:, first] - ratio[:, second]
@@ -141,11 +145,11 @@ def _tables_of(panel: Panel, seed: int) -> tuple[Counts, Counts]:
     tables = (panel.n_train, panel.train_accuracy), (panel.n_test, panel.test_accuracy)
     train, test = (_one_stratum(n[seed], rate[seed]) for n, rate in tables)
     if panel.train is not None and panel.test is not None:
-        known = np.isfinite(panel.train.n[seed] + panel.test.n[seed])
-        counts = ((panel.train, train), (panel.test, test))
+        have = [Counts(*(cells[seed] for cells in part)) for part in (panel.train, panel.test)]
+        known = np.isfinite(have[0].n + have[1].n)
         train, test = (
-            Counts(*(np.where(known, a[seed], b) for a, b in zip(have, rest, strict=True)))
-            for have, rest in counts
+            Counts(*(np.where(known, a, b) for a, b in zip(one, rest, strict=True)))
+            for one, rest in zip(have, (train, test), strict=True)
         )
     return train, test
 
