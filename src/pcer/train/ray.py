@@ -102,8 +102,13 @@ def train_on_ray(
     A connection that the caller has made with ``ray.init`` is used and left open.
     """
     work = Work(data, secret, config, flags.device, _versions(), accounts)
-    with _connected(flags, _store_bytes(data, blocks)):
-        yield from _results(work, [tuple(block) for block in blocks], flags)
+    with _connected(flags, _store_bytes(data, blocks)) as is_ours:
+        running: list[Any] = []
+        try:
+            yield from _results(work, [tuple(block) for block in blocks], flags, running)
+        finally:
+            if not is_ours:
+                _cancel(running)
 
 
 def require_ray(flags: EngineFlags) -> None:
@@ -132,7 +137,10 @@ def train_task(work: Work, block: Block) -> BlockResult:
     return result
 
 
-def _results(work: Work, blocks: Sequence[Block], flags: EngineFlags) -> Iterator[BlockResult]:
+def _results(
+    work: Work, blocks: Sequence[Block], flags: EngineFlags, running: list[Any]
+) -> Iterator[BlockResult]:
+    """Each block's result; ``running`` holds the tasks that have none yet."""
     import ray
 
     _require_slots(flags)
@@ -140,18 +148,25 @@ def _results(work: Work, blocks: Sequence[Block], flags: EngineFlags) -> Iterato
     # Without max_calls=0 a process on a GPU ends after one block, and the next starts from nothing.
     task = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)(train_task)
     shared, waiting = ray.put(work), iter(blocks)
-    running: list[Any] = []
-    try:
-        while True:
-            room = max(0, _most_in_flight(flags) - len(running))
-            running += [task.remote(shared, block) for block in islice(waiting, room)]
-            if not running:
-                return
-            (done,), running = ray.wait(running, num_returns=1)
-            yield _fetched(done)
-    finally:
-        for reference in running:
-            ray.cancel(reference, force=True)
+    while True:
+        room = max(0, _most_in_flight(flags) - len(running))
+        running += [task.remote(shared, block) for block in islice(waiting, room)]
+        if not running:
+            return
+        (done,), running[:] = ray.wait(running, num_returns=1)
+        yield _fetched(done)
+
+
+def _cancel(running: Sequence[Any]) -> None:
+    """End tasks on a connection that stays open.
+
+    Not on one of ours: closing it ends them too, and cancelling a task in the moment in which it
+    finishes can end this process (ray-project/ray#54798 is one form of it).
+    """
+    import ray
+
+    for reference in running:
+        ray.cancel(reference, force=True)
 
 
 def _fetched(reference: Any) -> BlockResult:
@@ -208,10 +223,10 @@ def _require_slots(flags: EngineFlags) -> None:
 
 
 @contextmanager
-def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[None]:
-    """A connection to Ray; ours is closed at the end, the caller's own is not."""
+def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[bool]:
+    """A connection to Ray; gives whether it is ours, which is closed at the end."""
     if _is_connected():
-        yield
+        yield False
         return
     if flags.address is not None:
         _require_entry(flags.address)
@@ -220,7 +235,7 @@ def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[None]:
 
         try:
             _start(options)
-            yield
+            yield True
         finally:
             ray.shutdown()
 
