@@ -26,6 +26,7 @@ COMMAND = [
     *(sys.executable, "-m", "pcer", "train", "compas", "--attribute", "race", "--jobs", "2"),
     *("--block-size", "1", "--accountant", "rdp", "--hidden", "8", "--batch", "512"),
 ]
+STARTS = 3
 PATIENCE = 90
 """Seconds until nothing may be left, on a machine however busy; the fifty kills print theirs."""
 
@@ -72,11 +73,22 @@ class Sweeper:
         """Blocks that are finished, which are models here."""
         return {path.stem for path in (self.folder / "compas.scores").glob("block-*.json")}
 
+    def trained_one_more(self, engine: str) -> subprocess.Popen[str]:
+        """The sweep, running; a busy machine may miss the 30 seconds in which Ray must start."""
+        before = self.kept()
+        for _ in range(STARTS):
+            running = self.start(engine)
+            ended = running.poll
+            until(lambda ended=ended: self.kept() - before or ended() is not None, running)
+            if self.kept() - before:
+                return running
+            said, _ = running.communicate()
+            assert "node timed out during startup" in said, said
+        raise AssertionError(said)
+
     def kill(self, case: Case) -> float:
         """Kill a sweep when it has trained one model more; gives the seconds until all is gone."""
-        before = self.kept()
-        running = self.start(case.engine)
-        until(lambda: self.kept() - before, running)
+        running = self.trained_one_more(case.engine)
         company = descendants(running.pid)
         assert len(company) > 2
         began = time.monotonic()
