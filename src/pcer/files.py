@@ -532,7 +532,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         twice = first_repeated(key for key, _ in pairs)
-        raise ValueError(f"the field {_quoted(twice)} stands twice in one object; keep one")
+        raise ValueError(f"the field {_quoted(twice)} appears twice in one object; keep one")
     return record
 
 

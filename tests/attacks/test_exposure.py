@@ -328,7 +328,7 @@ def test_a_missing_column_is_named():
 
 def test_a_record_twice_in_one_model_is_refused():
     table = {"score": [1, 2], "record": [1, 1], "group": "xx", "member": [0, 1], "model": "mm"}
-    with pytest.raises(InputError, match="stands twice for one model"):
+    with pytest.raises(InputError, match="appears twice for one model"):
         pooled_exposure_from_scores(table, epsilon=1.0, proxy="p")
 
 

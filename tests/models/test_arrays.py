@@ -200,7 +200,7 @@ def test_record_ids_name_the_split():
     assert first != second
     same = {**table, "part": COLUMNS["part"] * 2}
     assert len({run.split for run in release(same, seed=seed, record_id=ids).runs}) == 1
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         release(table, record_id=ids)
 
 

@@ -192,7 +192,7 @@ def test_large_cells_are_whole_numbers():
         ({"config": {"rate": math.nan}}, {}, "x: field training.config"),
         ({}, {"groups": ("f",)}, "x: attribute 'sex' has one group only; an audit needs"),
         ({}, {"groups": ()}, "x: attribute 'sex' has no group; an audit needs at least two"),
-        ({}, {"groups": ("f", "f")}, "'f' stands twice"),
+        ({}, {"groups": ("f", "f")}, "'f' appears twice"),
         ({}, {"n_records": -1}, "x: field subject.n_records: "),
         ({}, {"runs": ()}, "x: field runs: "),
     ],

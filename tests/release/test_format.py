@@ -33,7 +33,7 @@ BAD_FILES = {
     "unknown-field.release.json": r"runs\[0\]\.colour: is not a field",
     "epsilon-negative.release.json": r"runs\[0\]\.epsilon: .* write null",
     "epsilon-word.release.json": r"runs\[0\]\.epsilon: .* write null",
-    "key-twice.release.json": "'seed' stands twice",
+    "key-twice.release.json": "'seed' appears twice",
     "utf-16.release.json": "not UTF-8",
     "control-character.release.json": r"subject\.dataset",
     "split-sizes.release.json": "both name split 's', but group 'a'",
@@ -185,7 +185,7 @@ def change(tree: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
     ("path", "value", "message"),
     [
         (("subject", "groups"), ["Other"], "at least 2"),
-        (("subject", "groups"), ["Other", "Other"], "stands twice"),
+        (("subject", "groups"), ["Other", "Other"], "appears twice"),
         (("subject", "groups"), ["Other", "Nobody"], "'Nobody' is missing"),
         (("subject", "outcome"), "good", "'benefit' or 'harm'"),
         (("version",), "1", "whole number"),
@@ -208,5 +208,5 @@ def test_what_does_not_fit_together_is_named(plain_release, path, value, message
 
 def test_pooled_exposure_stands_once(plain_release):
     row = {"epsilon": None, "group": "Other", "proxy": "paired_gap", "value": 0.1}
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         parse_release(change(plain_release, "pooled_exposure", value=[row, row]), file="x")

@@ -80,7 +80,7 @@ def test_repeated_keys_are_found_in_one_pass(tmp_path):
     path.write_text(f'{{"format":"pcer-release",{keys},"k199999":2}}')
     done = audited(path)
     assert done.returncode == 2
-    assert done.stderr.endswith("the field 'k199999' stands twice in one object; keep one.\n")
+    assert done.stderr.endswith("the field 'k199999' appears twice in one object; keep one.\n")
 
 
 def test_very_many_unknown_fields_are_one_sentence(tmp_path):

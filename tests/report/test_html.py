@@ -17,6 +17,7 @@ import pcer
 from pcer.auditing import signed
 from pcer.errors import InputError, shown
 from pcer.report.charts import charts
+from pcer.report.glossary import GLOSSARY
 from pcer.report.html import read_payload, script_json, to_report
 from pcer.report.rows import chart_data
 from pcer.report.table import Table, to_html
@@ -185,6 +186,12 @@ def test_words_that_only_the_writers_understand_are_not_there(everything, page):
         shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
         for words in ("luck of the split", "what is at hand", "stands beside it", "split luck"):
             assert words not in shown
+
+
+def test_a_reader_of_the_docs_finds_the_same_glossary():
+    table = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8").partition("## Words")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert rows == [f"| {term.name} | {term.meaning} |" for term in GLOSSARY]
 
 
 def test_every_disparity_stands_beside_its_label(page):

@@ -231,7 +231,7 @@ def exposure_from_scores(table: Any) -> dict[str, Exposure]:
     rows = _read(table)
     if len(np.unique(rows.record)) < len(rows.record):
         raise InputError(
-            "record must name each record once, but one stands twice; give one model at a time, "
+            "record must name each record once, but one appears twice; give one model at a time, "
             "or several with a column model to pooled_exposure_from_scores."
         )
     found = {
@@ -334,7 +334,7 @@ def _spread_out(rows: _Rows, model: IntArray, chosen: BoolArray) -> tuple[FloatA
     member = np.zeros(scores.shape, dtype=bool)
     scores[row, column], member[row, column] = rows.score[chosen], rows.member[chosen]
     if int(np.isfinite(scores).sum()) < int(chosen.sum()):
-        raise InputError("A record stands twice for one model; give every model its own name.")
+        raise InputError("A record appears twice for one model; give every model its own name.")
     return scores, member
 
 

@@ -96,19 +96,19 @@ def _headline(story: _Told) -> str:
             return _shown(story)
         case Verdict.EQUAL_WITHIN_MARGIN:
             return (
-                f"{story.opening} the groups' privacy costs are equal within {_margin(story)} "
+                f"{story.opening}, the groups' privacy costs are equal within {_margin(story)} "
                 "hundredths, the margin of the plan."
             )
         case Verdict.NO_DISPARITY_SHOWN:
             capped = f": {told.reason}" if told.reason else ""
             return (
-                f"{story.opening} the model remembers people's records: {_found(story)}; no group "
+                f"{story.opening}, the model remembers people's records: {_found(story)}; no group "
                 f"is shown to pay more for what it receives{_though(story)}{capped}."
             )
         case Verdict.FLOOR_DOMINATED:
             return (
-                f"{story.opening} the model remembers people's records, but so little that it lies "
-                f"below the floor of the plan: {_found(story)}."
+                f"{story.opening}, the model remembers people's records, but so little that it "
+                f"lies below the floor of the plan: {_found(story)}."
             )
         case Verdict.NOT_RESOLVED if told.reason is None:
             return f"The model is not shown to remember anyone's record{_at_most(story)}."
@@ -120,9 +120,10 @@ def _headline(story: _Told) -> str:
 def _double(story: _Told) -> str:
     names = story.told.worse_off
     pairs = [pair for pair in story.told.pairs if pair.double_disadvantage is not None]
-    harm = "" if story.subject.outcome == "benefit" else ", which here harms"
+    harm = "" if story.subject.outcome == "benefit" else ", which is a harm here"
     return (
-        f"{_groups(names, 'is', 'are')} worse off twice {story.where} ({listed(names)}): "
+        f"{story.opening}, {_groups(names, 'is', 'are').lower()} doubly disadvantaged "
+        f"({listed(names)}): "
         f"{_compared(story, _of_pairs(pairs))}; and {_received(story, _of_pairs(pairs))}{harm}."
     )
 
@@ -133,12 +134,12 @@ def _shown(story: _Told) -> str:
     names = story.told.worse_off
     if not names:
         return (
-            f"Positive predictions, which here harm, and privacy costs are unequally shared "
-            f"{story.where}: {facts}; this alone puts nobody at a disadvantage."
+            f"{story.opening}, positive predictions (a harm here) and privacy costs are shared "
+            f"unequally: {facts}; this alone puts nobody at a disadvantage."
         )
     return (
-        f"{_groups(names, 'receives', 'receive')} less for {_verb(names, 'its', 'their')} privacy "
-        f"cost {story.where} ({listed(names)}): {facts}."
+        f"{story.opening}, {_groups(names, 'receives', 'receive').lower()} less for "
+        f"{_verb(names, 'its', 'their')} privacy cost ({listed(names)}): {facts}."
     )
 
 
@@ -396,7 +397,7 @@ def _less_exposed(story: _Told) -> str | None:
         found=f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
     )
     return (
-        f"{where[0].upper()}{where[1:]} {exposure}, in the most exposed group; the model is right "
+        f"{where[0].upper()}{where[1:]}, {exposure}, in the most exposed group; the model is right "
         f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
     )
 

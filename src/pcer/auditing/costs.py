@@ -37,8 +37,8 @@ def choose_cost(panels: Sequence[Panel], plan: Plan) -> Proxy:
 def why(release: Release, panels: Sequence[Panel], plan: Plan, cost: Proxy) -> str:
     """One or two sentences: how the cost was chosen, and which sharper one is missing."""
     if plan.cost != SHARPEST:
-        return f"Exposure is measured by {cost.label}, as the plan says."
-    chosen = f"Exposure is measured by {cost.label}, the sharpest cost here that covers everyone."
+        return f"Exposure is measured by {cost.phrase}, as the plan says."
+    chosen = f"Exposure is measured by {cost.phrase}, the sharpest cost here that covers everyone."
     missing = [
         one
         for one in SHARPNESS[: SHARPNESS.index(cost)]

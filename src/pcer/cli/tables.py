@@ -142,7 +142,7 @@ def datasets(
         str | None, typer.Option("--json", metavar="PATH", help="The list as JSON. - is stdout.")
     ] = None,
 ) -> None:
-    """List the benchmark datasets: sizes, licences, what is at hand, and what the data is."""
+    """List the benchmark datasets: sizes, licences, which are here, and what they are about."""
     require_packages(TABLES)
     from pcer.data import describe_datasets
 

@@ -263,7 +263,7 @@ def _split_name(table: _Table, run: int, secret: bytes) -> str | None:
         ids = runs.records.codes[rows]
         if len(np.unique(ids)) < len(ids):
             raise InputError(
-                f"record_id: a record stands twice in the run with epsilon {key.epsilon} "
+                f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
                 f"and seed {key.seed}; give every model its own epsilon and seed."
             )
         trained = np.unique(runs.records.codes[rows & (table.split == 0)])

@@ -287,7 +287,7 @@ class Subject(Record):
     def _names_are_distinct(self) -> Subject:
         twice = first_repeated(self.groups)
         if twice is not None:
-            raise ValueError(f"groups must be distinct, but {twice!r} stands twice")
+            raise ValueError(f"groups must be distinct, but {twice!r} appears twice")
         _check_names("groups", self.groups)
         return self
 
@@ -537,7 +537,7 @@ def _check_keyed(release: Release) -> None:
                 model = f"model {row.model!r} and " if row.model is not None else ""
                 raise ValueError(f"{path}.epsilon: no run has {model}{row.epsilon}")
             if key in seen:
-                raise ValueError(f"{path}: {_told(key)} stands twice")
+                raise ValueError(f"{path}: {_told(key)} appears twice")
             seen.add(key)
 
 

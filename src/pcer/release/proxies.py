@@ -125,6 +125,7 @@ class Proxy:
         basis: what it is measured from.
         least_models: models of one budget that it needs.
         floor: smallest that counts in a ratio, whatever smaller one a plan names.
+        called: as part of a sentence, where that is more than ``short``.
     """
 
     name: str
@@ -133,20 +134,26 @@ class Proxy:
     basis: Basis
     least_models: int = 1
     floor: float = 0.0
+    called: str = ""
+
+    @property
+    def phrase(self) -> str:
+        """The name as part of a sentence."""
+        return self.called or self.short
 
     @property
     def label(self) -> str:
         """The name as it is printed."""
-        return self.name.replace("_", " ")
+        return self.phrase.removeprefix("the ")
 
     @property
     def needs(self) -> str:
-        """What must be at hand to measure it."""
+        """What it takes to measure it."""
         return self.basis.format(n=self.least_models)
 
     @property
     def is_from_counts(self) -> bool:
-        """Whether every release has it, and the luck of the split is known for it."""
+        """Whether every release has it, and how much chance adds to it is known."""
         return self.basis is Basis.COUNTS
 
     @property
@@ -155,16 +162,27 @@ class Proxy:
         return self.basis is Basis.MODELS
 
 
-GAP = Proxy("overfitting_gap", "gap", ACCURACY, Basis.COUNTS)
-THRESHOLD = Proxy("attack_advantage", "threshold attack", BALANCED, Basis.MODEL)
-AUC_ADVANTAGE = Proxy("auc_advantage", "AUC", AUC, Basis.MODEL)
+GAP = Proxy("overfitting_gap", "gap", ACCURACY, Basis.COUNTS, called="the overfitting gap")
+THRESHOLD = Proxy(
+    "attack_advantage", "threshold attack", BALANCED, Basis.MODEL, called="the threshold attack"
+)
+AUC_ADVANTAGE = Proxy("auc_advantage", "AUC", AUC, Basis.MODEL, called="the AUC")
 TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1 % FPR", RATE, Basis.MODEL)
 TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1 % FPR", RATE, Basis.MODEL)
-PAIRED_GAP = Proxy("paired_gap", "paired gap", ACCURACY, Basis.MODELS, PAIR)
+PAIRED_GAP = Proxy(
+    "paired_gap", "paired gap", ACCURACY, Basis.MODELS, PAIR, called="the paired gap"
+)
 PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
 LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
 LIRA_OFFLINE = Proxy("lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS)
-SPENT = Proxy("spent_epsilon", "spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
+SPENT = Proxy(
+    "spent_epsilon",
+    "spent epsilon",
+    EPSILON,
+    Basis.TRAINING,
+    floor=0.01,
+    called="the spent epsilon",
+)
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 
 PROXIES: dict[str, Proxy] = {

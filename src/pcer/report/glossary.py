@@ -66,8 +66,8 @@ GLOSSARY = (
     Term(
         "people like these",
         r"people like these",
-        "Not only the people in this data: others drawn from where they came. Intervals count the "
-        "luck of who is in the data.",
+        "Not only the people in this data: others like them, too. Intervals allow for the chance "
+        "of who is in the data.",
     ),
     Term(
         "coin-flip attribute",
@@ -92,7 +92,7 @@ GLOSSARY = (
     ),
     Term(
         "double disadvantage",
-        r"double disadvantage|doubly disadvantaged|worse off twice",
+        r"double disadvantage|doubly disadvantaged",
         "A group that is easier to recognise and also gets the worse predictions, both beyond "
         "chance.",
     ),
@@ -100,6 +100,32 @@ GLOSSARY = (
         "disparity",
         r"disparity|disparities",
         "The groups' ratios of what they receive to what they pay are not equal.",
+    ),
+    Term(
+        "ratio",
+        r"ratios?",
+        "What a group receives divided by what it pays: the Privacy-Cost Equity Ratio (PCER).",
+    ),
+    Term(
+        "upper limit",
+        r"upper limits?",
+        "The largest value that the data allow: were the truth larger, such data would be rare "
+        "(5 in 100, unless the plan says other).",
+    ),
+    Term(
+        "detectable",
+        r"detectable",
+        "The smallest exposure that 80 of 100 data sets like this one would show.",
+    ),
+    Term(
+        "allowed",
+        r"allowed|allows",
+        "The most that training can have given away, by its own accounting. An attack finds less.",
+    ),
+    Term(
+        "digest",
+        r"digests?|SHA-256",
+        "A fingerprint of a file: a file with one changed letter has another.",
     ),
     Term(
         "p",

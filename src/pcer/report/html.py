@@ -48,8 +48,8 @@ PAYLOAD = {"format", "version", "plan", "releases", "family"}
 LIMITS = (
     "The gap is a blunt proxy: attacks stronger than it can find more. A bound of attack advantage "
     "by the gap is claimed in the literature and does not hold in general.",
-    "Seeds of one dataset measure the luck of split and training, not a new population; budgets "
-    "share splits, so agreement across budgets is not replication.",
+    "Seeds of one dataset differ by how records were split and how training went; they are not a "
+    "new population. Budgets share splits, so agreement across budgets is not replication.",
     "Where positive predictions harm, a higher cost lowers the ratio, so the disparity alone "
     "cannot show double disadvantage; it is tested on its own. Lower exposure does not "
     "compensate fewer positives.",

@@ -11,22 +11,22 @@ from pcer.auditing import (
     Audit,
     BudgetResult,
     bounds,
-    decimals,
-    rate_bounds,
     short_setting,
 )
 from pcer.auditing import p_value as printed_p
-from pcer.release import Release, carried_costs, panels
+from pcer.release import PROXIES, Release, carried_costs, panels, proxies
 from pcer.report import tables as summary
 from pcer.report.card import Fact, card
 from pcer.report.charts import Chart, charts
 from pcer.report.published import published_tables, verdict_header
-from pcer.report.rows import Datum, budget_labels, chart_data, pair_name, shown_pairs
+from pcer.report.rows import Datum, budget_labels, chart_data, isolated, pair_name, shown_pairs
 from pcer.report.story import Screen, screens
 from pcer.report.table import Table
 
 FLOOR_CHARTS = ("disparity", "floors")
-"""Charts that follow the floor; they stand in its section."""
+"""Charts that follow the floor, in its section."""
+SCALES = {isolated(proxy.label): proxy.scale for proxy in PROXIES.values()}
+"""By the name that rows of charts have for a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +147,8 @@ def double_table(audit: Audit) -> Table:
         (
             short_setting(budget.model, budget.epsilon),
             pair_name(pair.groups),
-            _cost(budget, pair.groups[0]),
-            _cost(budget, pair.groups[1]),
+            _cost(audit, budget, pair.groups[0]),
+            _cost(audit, budget, pair.groups[1]),
             _benefit(budget, pair.groups[0]),
             _benefit(budget, pair.groups[1]),
             printed_p(pair.double_disadvantage_p),
@@ -172,7 +172,8 @@ def double_table(audit: Audit) -> Table:
         tuple(rows),
         2,
         f"A group with a higher cost and a {worse} rate, both beyond chance, its cost resolved. "
-        "p: the larger of the two tests, Holm-adjusted. n.r.: cost not resolved.",
+        "p: the larger of the two tests, Holm-adjusted. n.r.: cost not resolved. Rates of 100 "
+        "people; costs in hundredths or their own unit.",
     )
 
 
@@ -190,7 +191,8 @@ def proxies_table(audit: Audit, rows: dict[str, list[Datum]]) -> Table:
         ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]", "highest cost"),
         tuple(lines),
         4,
-        "Each proxy measures another side of exposure, on its own scale. A highest cost whose "
+        "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
+        "epsilon as it is. A highest cost whose "
         "interval overlaps another's is not named.",
     )
 
@@ -239,22 +241,22 @@ def _floored(audit: Audit, runs: list[Datum], label: str, k: int) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _cost(budget: BudgetResult, name: str) -> str:
+def _cost(audit: Audit, budget: BudgetResult, name: str) -> str:
     group = budget.groups[name]
     label = "" if group.resolved or group.cost.value is None else " (n.r.)"
-    return summary.with_error(group) + label
+    return summary.with_error(audit.proxy.scale, group) + label
 
 
 def _benefit(budget: BudgetResult, name: str) -> str:
     found = budget.groups[name].benefit
-    return f"{decimals(found.mean, 3)}\n{rate_bounds(found.ci, 3)}"
+    people = proxies.ACCURACY
+    return f"{summary.amount(people, found.mean)}\n{summary.amounts(people, found.ci)}"
 
 
 def _proxy_cost(row: Datum) -> str:
-    ends = (
-        f"[{decimals(row['low'], 4)}, {decimals(row['high'], 4)}]" if row["low"] is not None else ""
-    )
-    return f"{row['group']}: {decimals(row['mean'], 4)} {ends}"
+    scale = SCALES.get(row["proxy"], proxies.UNKNOWN)
+    ends = summary.amounts(scale, (row["low"], row["high"])) if row["low"] is not None else ""
+    return f"{row['group']}: {summary.amount(scale, row['mean'])} {ends}"
 
 
 def _highest(group: list[Datum]) -> str:

@@ -33,11 +33,12 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
-from pcer.release import GAP, proxy_named
+from pcer.release import GAP, proxies, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
 
 MOST_GAP_COLUMNS = 2
 LONGEST_HEADER = 12
+HUNDREDTHS = 100.0
 
 
 def headline(audit: Audit) -> str:
@@ -140,17 +141,18 @@ def published_table(audit: Audit) -> Table:
 
 
 def resolution_table(audit: Audit) -> Table:
-    """Per budget and group: is the cost signal, or the luck of the split?"""
+    """Per budget and group: is the cost signal, or chance? People of 100, costs in hundredths."""
+    scale = audit.proxy.scale
     rows = [
         (
             _budget(budget),
             name,
-            decimals(group.benefit.mean, 3),
-            decimals(group.overfitting_gap.mean, 4),
-            decimals(group.noise_level, 4),
-            f"{with_error(group)}\n{_decimal_bounds(group.cost.interval)}",
-            decimals(group.cost.upper_limit, 4),
-            decimals(group.detectable_cost, 4),
+            decimals(_of_100(group.benefit.mean), 1),
+            amount(proxies.ACCURACY, group.overfitting_gap.mean),
+            amount(scale, group.noise_level),
+            f"{with_error(scale, group)}\n{amounts(scale, group.cost.interval)}",
+            amount(scale, group.cost.upper_limit),
+            amount(scale, group.detectable_cost),
             p_value(group.p_value),
             "yes" if group.resolved else "no",
         )
@@ -174,9 +176,10 @@ def resolution_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=2,
         note=(
-            f"Cost: {(cost := audit.proxy.label)}, centred on chance. Noise level: "
-            f"the {cost} that no memorisation at all would show. p: one-sided, Holm-adjusted, "
-            "about these records; the interval and the most it can be are for people like these."
+            f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
+            "chance. Noise level: what no memorisation at all would show. p: one-sided, "
+            "Holm-adjusted, about these records; the interval and the most it can be are for "
+            "people like these."
         ),
     )
 
@@ -219,13 +222,14 @@ def pairs_table(audit: Audit) -> Table:
 
 def differences_table(audit: Audit) -> Table:
     """Per budget and pair: by how much exposures and benefits differ, for people like these."""
+    scale = audit.proxy.scale
     rows = [
         (
             *_row_label(audit, budget, pair),
-            _difference(pair.exposure),
-            decimals(pair.exposure.upper_limit, 4),
+            _difference(scale, pair.exposure),
+            amount(scale, pair.exposure.upper_limit),
             p_value(pair.exposure.p_value),
-            _difference(pair.benefit),
+            _difference(proxies.ACCURACY, pair.benefit),
             p_value(pair.benefit.p_value),
             pair.driven_by or NOTHING,
         )
@@ -245,9 +249,9 @@ def differences_table(audit: Audit) -> Table:
         tuple(rows),
         n_labels=len(_label_columns(audit)),
         note=(
-            f"{_only_pair(audit)}For people like these, with "
-            f"{100 * audit.plan.confidence_level:g} % intervals; p adjusted over settings and "
-            "pairs; at most: with 95 % confidence, each alone."
+            f"{_only_pair(audit)}Costs in {_unit(scale)}, rates of 100 people. For people like "
+            f"these, with {100 * audit.plan.confidence_level:g} % intervals; p adjusted over "
+            "settings and pairs; at most: with 95 % confidence, each alone."
         ),
     )
 
@@ -474,11 +478,31 @@ def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
     return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
 
 
-def with_error(group: GroupResult) -> str:
+def amount(scale: proxies.Scale, cost: float | None) -> str:
+    """A cost or a difference of two in hundredths, or in its own unit.
+
+    >>> amount(proxies.AUC, -0.01234), amount(proxies.EPSILON, 0.01234)
+    ('−1.23', '0.0123')
+    """
+    if scale.per_unit == HUNDREDTHS:
+        return decimals(_of_100(cost), 2)
+    return decimals(cost, 4)
+
+
+def _of_100(share: float | None) -> float | None:
+    """A share as so many of 100."""
+    return None if share is None else HUNDREDTHS * share
+
+
+def with_error(scale: proxies.Scale, group: GroupResult) -> str:
     """A group's cost estimate and its standard error."""
     if group.cost.value is None:
         return NOTHING
-    return f"{decimals(group.cost.value, 4)} ± {decimals(group.cost.standard_error, 4)}"
+    return f"{amount(scale, group.cost.value)} ± {amount(scale, group.cost.standard_error)}"
+
+
+def _unit(scale: proxies.Scale) -> str:
+    return "hundredths" if scale.per_unit == HUNDREDTHS else f"units of {scale.unit}"
 
 
 def _only_pair(audit: Audit) -> str:
@@ -487,17 +511,14 @@ def _only_pair(audit: Audit) -> str:
     return f"{' − '.join(pairs[0].groups)}. " if len(pairs) == 1 else ""
 
 
-def _difference(found: GroupDifference) -> str:
-    return f"{_with_sign(found.value, 4)}\n{_decimal_bounds(found.interval)}"
+def _difference(scale: proxies.Scale, found: GroupDifference) -> str:
+    sign = "+" if found.value is not None and found.value > 0 else ""
+    return f"{sign}{amount(scale, found.value)}\n{amounts(scale, found.interval)}"
 
 
-def _with_sign(value: float | None, digits: int) -> str:
-    text = decimals(value, digits)
-    return f"+{text}" if value is not None and value > 0 else text
-
-
-def _decimal_bounds(ci: tuple[float, float] | None) -> str:
-    return f"[{decimals(ci[0], 4)}, {decimals(ci[1], 4)}]" if ci else "[no interval]"
+def amounts(scale: proxies.Scale, ci: tuple[float, float] | None) -> str:
+    """Both ends of an interval."""
+    return f"[{amount(scale, ci[0])}, {amount(scale, ci[1])}]" if ci else "[no interval]"
 
 
 def _informative(informative: bool, repeats: bool) -> str:

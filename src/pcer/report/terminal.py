@@ -126,8 +126,10 @@ def shown_word(budget: BudgetResult, name: str) -> str:
         return "too few"
     if not group.resolved or budget.verdict in UNSURE:
         return "no"
-    twice = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
-    return f"yes, worse off{' twice' if twice else ''}" if name in budget.worse_off else "yes"
+    if name not in budget.worse_off:
+        return "yes"
+    is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
+    return "yes, doubly disadvantaged" if is_double else "yes, worse off"
 
 
 def exposure_amount(audit: Audit, cost: float | None) -> str:

@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Difference | None:
     """Recompute one audit (plain objects) and return its first difference, or None.
 
-    The release is found by its digest; with a single release at hand a digest that does not
+    The release is found by its digest; with a single release a digest that does not
     fit is itself the difference.
 
     Raises:
@@ -54,7 +54,7 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
 
 
 def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Release]:
-    """The other releases that the audit was judged together with; all must be at hand."""
+    """The other releases that the audit was judged together with; all must be named."""
     known = {release.sha256: release for release in releases}
     named = found.get("family")
     digests = named if isinstance(named, list) else []
@@ -62,7 +62,7 @@ def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Relea
         if digest not in known:
             raise InputError(
                 f"The audit was judged in a family of {len(digests)} releases, and the one with "
-                f"the digest {digest} is not at hand; name all of them."
+                f"the digest {digest} is missing; name all of them."
             )
     return [known[digest] for digest in digests if digest != found.get("release_sha256")]
 
@@ -89,7 +89,7 @@ def verify_report(
 
     Args:
         path: the page.
-        releases: at hand, to check that the page is about them; none are needed.
+        releases: read, to check that the page is about them; none are needed.
 
     Raises:
         InputError: the page carries no release, or was written by another version.
