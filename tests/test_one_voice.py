@@ -47,10 +47,10 @@ N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 QUICK = pcer.Plan(resamples=20, null_draws=1)
 
 CLAIMS = {
-    Verdict.DOUBLE_DISADVANTAGE: r"(?:One group is|\d+ groups are) worse off twice .*?\((.+?)\): ",
+    Verdict.DOUBLE_DISADVANTAGE: r"(?:one group is|\d+ groups are) doubly disadvantaged \((.+?)\)",
     Verdict.DISPARITY_SHOWN: (
-        r"(?:One group receives|\d+ groups receive) less for (?:its|their) privacy cost .*?"
-        r"\((.+?)\): |privacy costs are unequally shared "
+        r"(?:one group receives|\d+ groups receive) less for (?:its|their) privacy cost "
+        r"\((.+?)\): |privacy costs are shared unequally: "
     ),
     Verdict.EQUAL_WITHIN_MARGIN: r"privacy costs are equal within ()",
     Verdict.NO_DISPARITY_SHOWN: r"no group is shown to pay more for what it receives()",

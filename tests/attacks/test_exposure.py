@@ -195,9 +195,9 @@ def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, 
 
 def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
     release = release_of({math.inf: scores})
-    for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "lira advant")):
+    for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "LiRA")):
         audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
-        assert f"Noise level: the {words}" in resolution_table(audit).note
+        assert f"Cost: {words}, in hundredths" in resolution_table(audit).note
         rows = chart_data(audit, release)
         ticks = [row["noise"] for row in rows["groups"]]
         (drawn,) = (chart for chart in charts(audit, rows) if chart.name == "gaps")
@@ -207,7 +207,7 @@ def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
         else:
             assert ticks == [None, None]
             assert "noise" not in drawn.title
-            assert "the lira advantage" in drawn.caption
+            assert "is another, LiRA" in drawn.caption
 
 
 def test_what_is_measured_is_what_the_registry_lists():

@@ -185,7 +185,7 @@ def test_every_output_shows_it(exposed, tmp_path):
     assert done.exit_code == 0, done.output
     assert "Do the proxies agree?" in done.output
     for name in ("markdown", "latex"):
-        assert "Each beside attack advantage" in outputs[name].read_text()
+        assert "Each beside threshold attack" in outputs[name].read_text()
     tree = json.loads(outputs["json"].read_text())
     jsonschema.validate(tree, audit_schema())
     assert tree["agreement"]["proxies"][1]["proxy"] == "paired_gap"

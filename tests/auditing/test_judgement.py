@@ -225,7 +225,7 @@ def test_settings_are_models_and_budgets(unequal):
     assert [(one.model, one.epsilon) for one in audit.budgets] == [("forest", None), ("net", None)]
     assert [one.model for one in audit.published] == ["forest", "net"]
     assert [one.model for one in audit.comparisons] == ["forest", "net"]
-    assert "in forest without differential privacy" in audit.headline
+    assert "In forest without differential privacy" in audit.headline
     alone = pcer.audit(unequal, QUICK)
     one, other = alone.budgets[0].groups["g1"], audit.budgets[1].groups["g1"]
     assert one.cost.value == other.cost.value

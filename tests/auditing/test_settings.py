@@ -120,7 +120,7 @@ def test_a_planted_disparity_is_shown(strong):
     audit = pcer.audit(strong, QUICK)
     assert audit.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert audit.worse_off == ["g1"]
-    assert audit.headline.startswith("One group is worse off twice")
+    assert audit.headline.startswith("At ε = 1, one group is doubly disadvantaged")
     pair = audit.budgets[0].pairs[0]
     assert pair.disparity_shown
     assert pair.driven_by == "both"

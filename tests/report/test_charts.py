@@ -112,11 +112,11 @@ def test_every_proxy_gets_a_panel():
     rows = chart_data(audit, release)["proxies"]
     assert {row["proxy"] for row in rows} == {
         "overfitting gap",
-        "attack advantage",
-        "lira advantage",
+        "threshold attack",
+        "LiRA",
     }
     costs = next(c for c in charts(audit, chart_data(audit, release)) if c.name == "costs")
-    assert costs.spec["facet"]["sort"] == ["overfitting gap", "attack advantage", "lira advantage"]
+    assert costs.spec["facet"]["sort"] == ["overfitting gap", "threshold attack", "LiRA"]
 
 
 def test_charts_of_many_groups_show_some_and_say_so():

@@ -41,7 +41,8 @@ class Scale:
         if self.is_advantage:
             return f"{50 + 100 * cost:z.1f}"
         amount = self.per_unit * cost
-        return f"{amount:z.2g}" if abs(amount) < 10 else f"{amount:z.0f}"
+        text = f"{amount:z.2g}" if abs(amount) < 10 else f"{amount:z.0f}"
+        return text.replace("-", "−")
 
     def at_most(self, cost: float) -> str:
         """A limit as part of a sentence.

@@ -186,7 +186,7 @@ def gap_chart(audit: Audit, rows: Rows) -> Chart:
         "inside its grey bar is no sign of memory; a hollow point is a cost that is not resolved."
     )
     if not audit.proxy.is_from_counts:
-        grey = f"The cost of this audit is another, the {audit.proxy.label}: hollow, not resolved."
+        grey = f"The cost of this audit is another, {audit.proxy.phrase}: hollow, not resolved."
     return Chart(
         "gaps",
         _resolved_claim(audit),

@@ -61,6 +61,7 @@ class Screen:
 
     cost: str
     label: str
+    phrase: str
     telling: int
     verdict: str
     words: str
@@ -115,6 +116,7 @@ def screen(audit: Audit) -> Screen:
     return Screen(
         cost=audit.cost,
         label=audit.proxy.label,
+        phrase=audit.proxy.phrase,
         telling=audit.telling,
         verdict=audit.verdict.value,
         words=audit.verdict.words,
