@@ -122,7 +122,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
     assert (sampling.sample_rate, sampling.n_steps) == (RATE, N_STEPS)
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
     for index, seed in enumerate(seeds):
-        steps = fleet.watch.book.steps_per_bin(index)
+        steps = fleet.watch.steps_per_bin(index)
         kept = fold(steps, noise_multiplier=NOISE, sampling_rate=RATE, dp_delta=DELTA)
         mine = chosen(seed)  # canaries come first among the rows of a split
         yield scores_of(seen[index], mine), kept[: len(mine)], terms

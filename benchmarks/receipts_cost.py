@@ -69,7 +69,7 @@ def make_turn(name: str, mode: str, n_models: int, epochs: int, place: str) -> C
         fleet = fleets.assemble(data, models, config, device=device, secret=b"", accounts=accounts)
         start = clock()
         device.fit(fleet)
-        fleets.folded(fleet.watch.book, models, config, data.n_train, accounts)
+        fleets.folded(fleet.watch, models, config, accounts)
         return (clock() - start) / (n_steps * n_models)
 
     return turn

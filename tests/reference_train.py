@@ -121,18 +121,20 @@ def train_by_rule(
 ) -> np.ndarray:
     """DP-SGD without noise, in place, with every gradient of every record at every step.
 
-    Norms count from every so many steps; held, they are also what the record is clipped at. With
-    costs, a record is out for good before the first step that it cannot pay. Gives how many steps
-    each record spent in each bin.
+    Norms of every so many steps count: of the first of them where they are held, which is also what
+    the record is clipped at, else of the middle one. With costs, a record is out for good before
+    the first step that it cannot pay. Gives how many steps each record spent in each bin.
     """
     features, labels = records
     n = len(features)
     counts = np.zeros((n, 201), dtype=int)
     velocity = [torch.zeros_like(p) for p in module.parameters()]
     bins, bounds, spent, is_out = [0] * n, [clip] * n, [0.0] * n, [False] * n
+    seen: list[list[int]] = []
     for step, batch in enumerate(drawn):
         gradients = [record_gradient(module, features[i], labels[i]) for i in range(n)]
         norms = [math.sqrt(sum(float(g.square().sum()) for g in one)) for one in gradients]
+        seen.append([norm_bin(norm, clip) for norm in norms])
         if step % every == 0:
             bins = [norm_bin(norm, clip) for norm in norms]
             bounds = [b * clip / 200 if is_held else clip for b in bins]
@@ -149,4 +151,14 @@ def train_by_rule(
             for p, v, t in zip(module.parameters(), velocity, total, strict=True):
                 v.copy_(momentum * v + t / expected_batch)
                 p -= learning_rate * v
+    return counts if is_held else counts_from_the_middle(seen, every)
+
+
+def counts_from_the_middle(seen: list[list[int]], every: int) -> np.ndarray:
+    """Steps of each record in each bin, each step counted as the middle one of its lot."""
+    counts = np.zeros((len(seen[0]), 201), dtype=int)
+    for first in range(0, len(seen), every):
+        lot = seen[first : first + every]
+        for record, b in enumerate(lot[len(lot) // 2]):
+            counts[record, b] += len(lot)
     return counts

@@ -163,7 +163,7 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         share = (drawn % data.n_records % 2 == 1).double().mean()
         assert abs(share - 1 / 3) < 0.08  # not 1/2
         odd = fleet.watch.records[model] % 2 == 1
-        counts = fleet.watch.book.steps_per_bin(model)
+        counts = fleet.watch.steps_per_bin(model)
         assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
         assert counts[~odd, 26:].sum() > 0
     found, plain = (

@@ -49,6 +49,13 @@ class CountSteps:
         mean = steps_per_bin @ np.arange(201) / steps_per_bin.sum(axis=1) / 200
         return (mean * sampling_rate + noise_multiplier + dp_delta).astype(np.float32)
 
+    def fold_there(self, steps_per_bin, *, noise_multiplier, sampling_rate, dp_delta):
+        """The same on a device."""
+        assert steps_per_bin.dtype == torch.float64
+        bins = torch.arange(201, dtype=torch.float64, device=steps_per_bin.device)
+        mean = steps_per_bin @ bins / steps_per_bin.sum(dim=1) / 200
+        return (mean * sampling_rate + noise_multiplier + dp_delta).float()
+
     def allowance(self, epsilon, *, noise_multiplier, sampling_rate, n_steps, dp_delta):
         """The same for all."""
         return self.given
@@ -116,8 +123,9 @@ def plain_states(fleet, company):
     bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private]
     state, half = fleet.start, fleet.layout.width // 2
     for at, rows in enumerate(fleet.schedule.rows.cpu()):
-        if fleet.watch.is_due(at):
-            fleet.watch.refresh(at, fleets.norm_bins_plainly(fleet, state.weights))
+        for due in fleet.watch.due(at):
+            bins = fleets.norm_bins_plainly(fleet, state.weights, due.models)
+            fleet.watch.refresh(due, at, bins)
         words = np.array([one.random_raw(half) for one in bits], dtype=np.uint64).reshape(-1, half)
         total = fleets.batch_sum(fleet, state.weights, rows, at)
         state = fleets.step(fleet, state, total, torch.from_numpy(words.view(np.int32)))

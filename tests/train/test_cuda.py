@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, Model, TrainConfig
+from pcer.train import EngineFlags, Model, RenyiAccounts, Terms, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.device import choose_device
@@ -179,16 +179,25 @@ def fitted(config, device):
 
 @pytest.mark.parametrize("config", [PAPER, OTHER])
 def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
+    from pcer.train import cuda
+
     fleet, state = fitted(dataclasses.replace(config, receipts="refreshed"), "cuda")
     here, _ = fitted(dataclasses.replace(config, receipts="refreshed"), "cpu")
     with torch.no_grad():
-        found = fleets.norm_bins_plainly(fleet, state.weights).cpu().int()
+        everybody = torch.arange(8, device="cuda")
+        plain = fleets.norm_bins_plainly(fleet, state.weights, everybody).cpu().int()
         weights = FleetState(state.weights.cpu(), state.velocity.cpu())
-        expected = choose_device("cpu").norm_bins(here, weights).int()
-    assert found.shape == (8, 210)
-    assert (found - expected).abs().max() <= 1
-    assert (found != expected).double().mean() < 0.005
-    assert len(found.unique()) > 20
+        expected = choose_device("cpu").norm_bins(here, weights, torch.arange(8)).int()
+        held = dataclasses.replace(cuda._hold(fleet), state=state)
+        fused = cuda._norm_bins(fleet, held, everybody).cpu().int()
+        some = cuda._norm_bins(fleet, held, torch.tensor([1, 2, 6], device="cuda")).cpu().int()
+    assert (held.norms is None) == (config is OTHER)
+    for found in (plain, fused):
+        assert found.shape == (8, 210)
+        assert (found - expected).abs().max() <= 1
+        assert (found != expected).double().mean() < 0.005
+        assert len(found.unique()) > 20
+    assert torch.equal(some, fused[[1, 2, 6]])
 
 
 @pytest.mark.parametrize("config", [PAPER, OTHER])
@@ -213,8 +222,8 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(config, how):
     assert torch.equal(state.weights, same.weights)
     n_steps = settings.sampling(210).n_steps
     for model in range(8):
-        found, expected = (f.watch.book.steps_per_bin(model).astype(int) for f in (ours, theirs))
-        assert np.array_equal(found, again.watch.book.steps_per_bin(model))
+        found, expected = (f.watch.steps_per_bin(model).astype(int) for f in (ours, theirs))
+        assert np.array_equal(found, again.watch.steps_per_bin(model))
         assert (found.sum(axis=1) == n_steps).all()
         mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
         assert np.abs(mean[0] - mean[1]).mean() < 0.5  # of a bin
@@ -271,6 +280,32 @@ def test_a_book_on_the_device_counts_as_on_the_cpu():
             book.add(bins.to(book.place), mine, 5)
     for model in range(2):
         assert np.array_equal(*(book.steps_per_bin(model) for book in books))
+
+
+@pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
+def test_receipts_folded_on_the_device_are_those_of_the_cpu_and_never_less(mode):
+    config = dataclasses.replace(PAPER, receipts=mode)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    accounts, sampling = RenyiAccounts(), config.sampling(210)
+    fleet = assemble(make_data(), company, config, accounts=accounts)
+    with torch.no_grad():
+        choose_device("cuda").fit(fleet)
+        theirs = fleets.folded(fleet.watch, company, config, accounts)
+    assert np.isinf(theirs[8:]).all()
+    for index, model in enumerate(company[:8]):
+        terms = Terms(
+            model.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta
+        )
+        ours = accounts.fold(
+            fleet.watch.steps_per_bin(index),
+            noise_multiplier=model.noise_multiplier,
+            sampling_rate=sampling.sample_rate,
+            dp_delta=config.dp_delta,
+        )
+        for number in (terms.realised, terms.receipt):
+            assert (number(theirs[index]) >= number(ours)).all()
+        assert (theirs[index] == ours).mean() > 0.99
+        assert len(np.unique(ours)) > 20
 
 
 def test_thinned_schedules_on_the_device_are_those_of_the_cpu(monkeypatch):

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import brentq
 
 from pcer.errors import InputError
+from pcer.train.device_receipts import fold_there
 from pcer.train.gaussian_dp import allowed_advantage, mu_of
 from pcer.train.receipts import (
     LEVEL_RATIO,
@@ -75,6 +77,35 @@ def test_realised_is_the_least_epsilon_over_orders_and_rounded_up_in_the_sixth_d
     theirs = [reference.renyi(row, noise, 1 / per_epoch).get_epsilon(DELTA) for row in steps[:5]]
     assert realised[:5] == pytest.approx(theirs, rel=4e-3)  # see the broken orders
     assert terms.nominal <= theirs[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
+def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(noise, per_epoch):
+    steps = some_records(3000, per_epoch, seed=4)
+    steps[2, :] = 0
+    steps[2, [0, 1]] = EPOCHS * per_epoch - 1, 1  # hidden by delta alone, where noise is large
+    terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
+    counts = torch.from_numpy(steps.astype(np.float64))
+    kept = fold_there(counts, noise_multiplier=noise, sampling_rate=1 / per_epoch, dp_delta=DELTA)
+    assert kept.dtype == torch.float32
+    ours = terms.realised(kept.numpy()), terms.receipt(kept.numpy())
+    for found, expected in zip(ours, (realised, receipt), strict=True):
+        assert (found >= expected).all()
+        assert (found == expected).mean() > 0.999
+        assert found[0] == terms.nominal
+        assert found[1] == 0
+    assert ours[0] == pytest.approx(realised, rel=2e-5)
+    assert (torch.from_numpy(steps.astype(np.float64)) == counts).all()  # they are left alone
+
+
+def test_on_a_device_too_every_step_of_every_record_must_be_counted():
+    terms = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "dp_delta": DELTA}
+    counts = torch.zeros(3, N_BINS + 1, dtype=torch.float64)
+    counts[:, 5] = torch.tensor([4.0, 4.0, 3.0])
+    with pytest.raises(ValueError, match="rows add up to 3 to 4"):
+        fold_there(counts, **terms)
+    with pytest.raises(ValueError, match="must have shape"):
+        fold_there(counts[:, 1:], **terms)
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)

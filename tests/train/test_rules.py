@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, Model, TrainConfig, train_seeds
+from pcer.train import EngineFlags, Model, RenyiAccounts, TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP, ReceiptMode
 from pcer.train.cpu import CpuDevice, CpuStep
@@ -91,7 +91,7 @@ def test_counts_are_those_of_a_twin_that_stores_every_gradient(mode):
     fleet, state = in_double(data.only([1]), [model], config)
     every = 1 if mode == "exact" else config.sampling(data.n_train).steps_per_epoch
     module, counts = by_the_twin(fleet, data, model, config, every=every, is_held=mode == "held")
-    found = fleet.watch.book.steps_per_bin(0)
+    found = fleet.watch.steps_per_bin(0)
     assert np.array_equal(found, counts)
     assert (found.sum(axis=1) == config.sampling(42).n_steps).all()
     assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
@@ -106,7 +106,7 @@ def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step():
     module, counts = by_the_twin(
         fleet, data, model, config, every=4, is_held=True, costs=COSTS.tolist(), budget=400.0
     )
-    found = fleet.watch.book.steps_per_bin(0)
+    found = fleet.watch.steps_per_bin(0)
     assert np.array_equal(found, counts)
     require_same_weights(fleet, state, module)
     spent = found @ COSTS
@@ -176,8 +176,8 @@ def test_compiled_bins_bounds_and_steps_are_the_plain_ones(settings):
         state = CPU.fit(ours)
         *_, plain = plain_states(theirs, company)
     for model in range(8):
-        counts = ours.watch.book.steps_per_bin(model)
-        assert np.array_equal(counts, theirs.watch.book.steps_per_bin(model))
+        counts = ours.watch.steps_per_bin(model)
+        assert np.array_equal(counts, theirs.watch.steps_per_bin(model))
     for mine, other in zip(
         ours.layout.layers(state.weights), ours.layout.layers(plain.weights), strict=True
     ):
@@ -198,8 +198,8 @@ def test_compiled_filter_is_the_plain_one():
     assert (ours.watch.until < ours.watch.n_steps).sum() > 100
     torch.testing.assert_close(state.weights[:, :100], plain.weights[:, :100], atol=1e-9, rtol=0)
     for model in range(8):
-        counts = ours.watch.book.steps_per_bin(model)
-        assert np.array_equal(counts, theirs.watch.book.steps_per_bin(model))
+        counts = ours.watch.steps_per_bin(model)
+        assert np.array_equal(counts, theirs.watch.steps_per_bin(model))
 
 
 def test_a_plain_device_honours_a_rule():
@@ -232,7 +232,7 @@ def test_a_held_record_never_contributes_more_than_is_booked():
                 seen += 1
             assert fleets.batch_sum(fleet, before, torch.tensor([[padding]]), at).norm() == 0
     assert seen > 2 * first
-    counts = fleet.watch.book.steps_per_bin(0)
+    counts = fleet.watch.steps_per_bin(0)
     assert counts.sum() == first * fleet.watch.n_steps
 
 
@@ -246,9 +246,10 @@ def test_a_zero_gradient_is_bin_zero_and_adds_nothing():
     logit = fleets.predict_plainly(fleet, fleet.start)[0, record]
     fleet.table[record, 6] = float(logit > 0)
     with torch.no_grad():
-        bins = CPU.norm_bins(fleet, fleet.start)
+        (due,) = fleet.watch.due(0)
+        bins = CPU.norm_bins(fleet, fleet.start, due.models)
         assert bins[0, 3] == 0
-        fleet.watch.refresh(0, bins)
+        fleet.watch.refresh(due, 0, bins)
         assert fleet.watch.bounds[0, record] == 0
         assert fleets.batch_sum(fleet, fleet.start.weights, torch.tensor([[record]])).norm() == 0
 
@@ -257,10 +258,11 @@ def test_a_zero_gradient_is_bin_zero_and_adds_nothing():
 def test_norms_that_are_no_numbers_count_as_clipped(value):
     fleet = assemble(make_data(), make_models([0]), dataclasses.replace(CONFIG, receipts="held"))
     fleet.start.weights[0] = value
+    (due,) = fleet.watch.due(0)
     with torch.no_grad():
         for bins in (
-            CPU.norm_bins(fleet, fleet.start),
-            fleets.norm_bins_plainly(fleet, fleet.start.weights),
+            CPU.norm_bins(fleet, fleet.start, due.models),
+            fleets.norm_bins_plainly(fleet, fleet.start.weights, due.models),
         ):
             assert (bins[0] == N_BINS).all() or np.isinf(value)
             assert bins.max() <= N_BINS
@@ -289,6 +291,9 @@ def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
                 count = joined if isinstance(joined, int) else joined[m, r]
                 slow_counts[m, r, bins[m, r]] += count
                 slow_counts[m, r, 0] += 5 - count
+    both = book.counts(torch.tensor([1, 0]))
+    assert both.dtype == torch.float64
+    assert np.array_equal(both.numpy(), slow_counts[::-1])
     for m in range(2):
         found = book.steps_per_bin(m)
         assert found.dtype == np.uint16
@@ -339,12 +344,12 @@ def test_bounds_never_exceed_the_largest():
         firsts=torch.tensor([0]),
         n_records=3,
         n_steps=4,
-        every=2,
+        every=[2],
         has_book=True,
     )
-    watch.refresh(0, torch.tensor([[7, 200]], dtype=torch.uint8))
+    watch.refresh(watch.due(0)[0], 0, torch.tensor([[7, 200]], dtype=torch.uint8))
     assert watch.bounds.max() == 1
-    assert watch.book.steps_per_bin(0)[0, 7] == 2  # the norm, where it is below the bound
+    assert watch.steps_per_bin(0)[0, 7] == 2  # the norm, where it is below the bound
 
 
 def test_the_first_rule_is_the_papers_and_the_second_is_held():
@@ -355,13 +360,89 @@ def test_the_first_rule_is_the_papers_and_the_second_is_held():
     assert TrainConfig(rule="held").receipts is ReceiptMode.NONE
 
 
-def test_norms_are_computed_once_an_epoch_unless_said_otherwise():
+def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_large():
     steps = TrainConfig().sampling(32_223).steps_per_epoch
-    assert TrainConfig().refresh_steps(32_223) is None
-    assert TrainConfig(rule="held").refresh_steps(32_223) == steps
-    assert TrainConfig(receipts="refreshed").refresh_steps(32_223) == steps
-    assert TrainConfig(receipts="refreshed", refresh_every=9).refresh_steps(32_223) == 9
-    assert TrainConfig(receipts="exact").refresh_steps(32_223) == 1
+    for noise in (0.0, 1.0, 37.0):
+        assert TrainConfig().refresh_steps(32_223, noise) is None
+        assert TrainConfig(rule="held").refresh_steps(32_223, noise) == steps
+        assert TrainConfig(receipts="refreshed", refresh_every=9).refresh_steps(32_223, noise) == 9
+        assert TrainConfig(receipts="exact").refresh_steps(32_223, noise) == 1
+    assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1.0) == steps
+    # 0.05 / (1 - 0.9) x 37 / 255 = 0.0725 a step, and 0.15 is passed after (0.15 / 0.0725)^2 steps
+    assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 37.0) == 4
+    assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1e9) == 1
+
+
+def noisy_and_calm():
+    """Four models whose noise moves weights far, and four others: norms every 3 and 5 steps."""
+    config = dataclasses.replace(
+        CONFIG, receipts="refreshed", expected_batch=42, learning_rate=0.01, clip_norm=0.4
+    )
+    models = [Model(s, e, n) for s in range(4) for e, n in ((0.1, 90.0), (4.0, 0.8))]
+    intervals = [config.refresh_steps(210, noise) for noise in (90.0, 0.8)]
+    assert intervals == [3, 5]
+    return config, models
+
+
+def test_norms_of_noisy_models_are_computed_more_often_than_those_of_their_company():
+    config, models = noisy_and_calm()
+    fleet = assemble(make_data(), models, config)
+    rounds = [(one.every, one.models.tolist()) for one in fleet.watch.rounds]
+    assert rounds == [(3, [0, 2, 4, 6]), (5, [1, 3, 5, 7])]
+    due = {at: [one.every for one in fleet.watch.due(at)] for at in range(15)}
+    assert {at: found for at, found in due.items() if found} == {
+        **{1: [3], 4: [3], 10: [3], 13: [3]},
+        **{2: [5], 7: [3, 5], 12: [5]},
+    }
+    with torch.no_grad():
+        CPU.fit(fleet)
+    for model in range(8):
+        counts = fleet.watch.steps_per_bin(model)
+        assert (counts.sum(axis=1) == 15).all()
+        assert (counts % (3 if model % 2 == 0 else 5) == 0).all()
+
+
+def test_the_last_steps_are_counted_where_the_interval_does_not_end_with_them():
+    config = dataclasses.replace(CONFIG, receipts="refreshed", refresh_every=4, epochs=3)
+    n_steps = config.sampling(210).n_steps
+    assert n_steps == 18
+    fleet = assemble(make_data(), make_models([0]), config)
+    due = [at for at in range(n_steps) if fleet.watch.due(at)]
+    assert due == [2, 6, 10, 14, 17]
+    with torch.no_grad():
+        CPU.fit(fleet)
+    assert (fleet.watch.steps_per_bin(0).sum(axis=1) == 18).all()
+
+
+def test_receipts_of_a_noisy_model_are_the_same_bytes_in_any_block():
+    config, models = noisy_and_calm()
+    together = train(config, models=models)
+    for index, model in enumerate(models):
+        alone = train(config, data=make_data().only([model.seed]), models=[model])
+        assert np.array_equal(alone.receipts[0], together.receipts[index])
+
+
+@pytest.mark.parametrize("settings", [{"receipts": "held"}, {}])
+@pytest.mark.parametrize("most", [1, 500, 2**20])
+def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, settings, most):
+    config, models = noisy_and_calm()
+    config, accounts = dataclasses.replace(config, **settings), RenyiAccounts()
+    fleet = assemble(make_data(), models, config, accounts)
+    monkeypatch.setattr(fleets, "MOST_FOLDED", most)
+    with torch.no_grad():
+        CPU.fit(fleet)
+        here, there = (
+            {
+                place: row
+                for places, kept in fold(fleet.watch, models, accounts, 1 / 5, 1e-5)
+                for place, row in zip(places, kept, strict=True)
+            }
+            for fold in (fleets.fold_here, fleets.fold_there)
+        )
+    assert sorted(here) == sorted(there) == list(range(8))
+    for place, kept in here.items():
+        assert (there[place] >= kept).all()
+        assert (there[place] == kept).mean() > 0.98
 
 
 def test_receipts_without_accounts_are_refused():

@@ -51,16 +51,17 @@ class CpuDevice:
             loop.advance(rows, sizes)
         return loop.state
 
-    def norm_bins(self, fleet: Fleet, state: FleetState) -> Tensor:
-        """Norm bins (private model, training record)."""
+    def norm_bins(self, fleet: Fleet, state: FleetState, models: Tensor) -> Tensor:
+        """Norm bins (model, training record) of some private models."""
         table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
         rule = _sgd(fleet)
-        bins = np.empty(fleet.watch.records.shape, dtype=np.uint8)
+        records = fleet.watch.records.numpy()
+        bins = np.empty((len(models), records.shape[1]), dtype=np.uint8)
         firsts, clip = fleet.watch.firsts.tolist(), fleet.rule.clip.view(-1).numpy()
-        for model, records in enumerate(fleet.watch.records.numpy()):
-            weights, rows = state.weights[model].numpy(), records + firsts[model]
-            kernels.norm_bins(table, rows, net, rule, clip[model], weights, room, bins[model])
+        for model, out in zip(models.tolist(), bins, strict=True):
+            weights, rows = state.weights[model].numpy(), records[model] + firsts[model]
+            kernels.norm_bins(table, rows, net, rule, clip[model], weights, room, out)
         return torch.from_numpy(bins)
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
@@ -175,9 +176,9 @@ class CpuStep:
             rows: (model, column), the batches as rows of the table, from the left.
             sizes: (model,) how many records each batch has.
         """
-        if self.fleet.watch.is_due(self.n_done):
-            bins = CpuDevice().norm_bins(self.fleet, self.state)
-            self.fleet.watch.refresh(self.n_done, bins)
+        for due in self.fleet.watch.due(self.n_done):
+            bins = CpuDevice().norm_bins(self.fleet, self.state, due.models)
+            self.fleet.watch.refresh(due, self.n_done, bins)
         self.noise.draw()
         kernels.advance(
             self.table,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pcer.errors import InputError
 from pcer.train.config import Sampling
-from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, philox_kernel
+from pcer.train.cuda_step import COUNTERS, FusedNorms, FusedStep, can_fuse, philox_kernel
 from pcer.train.engine import (
     Fleet,
     batch_sum,
@@ -104,6 +104,7 @@ class _Replayed:
     counter: Tensor
     keys: Tensor
     fused: FusedStep | None
+    norms: FusedNorms | None
 
     def reset(self, start: FleetState) -> None:
         self.state.weights.copy_(start.weights)
@@ -120,11 +121,17 @@ def fit_on_cuda(fleet: Fleet) -> FleetState:
         usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
         held.reset(fleet.start)
         for at, is_wide in enumerate(fleet.schedule.wide_steps()):
-            if fleet.watch.is_due(at):
-                fleet.watch.refresh(at, norm_bins_plainly(fleet, held.state.weights))
+            for due in fleet.watch.due(at):
+                fleet.watch.refresh(due, at, _norm_bins(fleet, held, due.models))
             (wide if is_wide else usual).replay()
         torch.cuda.synchronize()  # the CPU waits for the device
     return held.state
+
+
+def _norm_bins(fleet: Fleet, held: _Replayed, models: Tensor) -> Tensor:
+    if held.norms is None:
+        return norm_bins_plainly(fleet, held.state.weights, models)
+    return held.norms.bins(held.state.weights, models)
 
 
 def _hold(fleet: Fleet) -> _Replayed:
@@ -135,6 +142,7 @@ def _hold(fleet: Fleet) -> _Replayed:
         torch.zeros(1, dtype=torch.int64, device=device),
         keys,
         FusedStep.of(fleet, keys) if can_fuse(fleet) else None,
+        FusedNorms.of(fleet) if can_fuse(fleet) and fleet.watch.rounds else None,
     )
 
 

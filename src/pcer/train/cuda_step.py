@@ -15,7 +15,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra import libdevice
 
-from pcer.train.engine import Fleet
+from pcer.train.engine import NORM_CHUNK, Fleet
+from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, FleetState
 
 COUNTERS = 256
@@ -30,6 +31,9 @@ RECORDS = 16
 SHARES = 3
 """Programs that share the batch of a model; their sums are added in one order."""
 
+NORM_SHARES = 16
+"""Programs that share the records of a model whose norms are computed."""
+
 WARPS = 2
 """Warps of a program with hidden layers."""
 
@@ -37,6 +41,7 @@ HIDDEN_UNITS = (16, 32, 64, 128)
 """Layer widths that the fused kernels take."""
 
 _MARGIN = tl.constexpr(CLIP_MARGIN)
+_BINS = tl.constexpr(N_BINS)
 _TWO_TO_MINUS_31 = tl.constexpr(2.0**-31)
 _ANGLE = tl.constexpr(3.141592653589793 * 2.0**-31)
 
@@ -92,6 +97,56 @@ def gather_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
+def both_ways(hidden1, matrix, bias, last, last_bias, drawn, input_square, label):  # type: ignore[no-untyped-def]
+    """From the first layer's activations of some records to their signals and squared norms."""
+    hidden2 = tl.dot(hidden1, matrix, input_precision="ieee") + bias[None, :]
+    hidden2 = tl.maximum(hidden2, 0.0)
+    logit = tl.sum(hidden2 * last[None, :], axis=1) + last_bias
+    residual = (1.0 / (1.0 + libdevice.exp(-logit)) - label) * drawn
+    signal2 = tl.where(hidden2 > 0, residual[:, None] * last[None, :], 0.0)
+    signal1 = tl.dot(signal2, tl.trans(matrix), input_precision="ieee")
+    signal1 = tl.where(hidden1 > 0, signal1, 0.0)
+    square = tl.sum(signal1 * signal1, axis=1) * input_square
+    square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(signal2 * signal2, axis=1)
+    square += (tl.sum(hidden2 * hidden2, axis=1) + 1) * residual * residual
+    return hidden2, residual, signal2, signal1, square
+
+
+@triton.jit
+def norm_kernel(  # type: ignore[no-untyped-def]
+    batch, first, weights, clip, bins, n_columns, width, n_inputs, n_parameters, start2, start3,
+    bins_per_model, H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """From the first layer's product to the bin of every record's clipped gradient norm."""
+    model, share = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    unit1, unit2, lane = tl.arange(0, H1), tl.arange(0, H2), tl.arange(0, R)
+    own = weights + model * n_parameters
+    matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
+    bias = tl.load(own + start2 + H1 * H2 + unit2)
+    last, last_bias = tl.load(own + start3 + unit2), tl.load(own + start3 + H2)
+    limit = tl.load(clip + model)
+    for start in range(share * R, n_columns, R * tl.num_programs(1)):
+        column = start + lane
+        inside = column < n_columns
+        record = model * n_columns + column
+        given = batch + record * width + n_inputs
+        drawn = tl.load(given, mask=inside, other=0.0)
+        input_square = tl.load(given + 1, mask=inside, other=0.0)
+        label = tl.load(given + 2, mask=inside, other=0.0)
+        place = first + record[:, None] * H1 + unit1[None, :]
+        hidden1 = tl.maximum(tl.load(place, mask=inside[:, None], other=0.0), 0.0)
+        _, _, _, _, square = both_ways(
+            hidden1, matrix, bias, last, last_bias, drawn, input_square, label
+        )
+        norm = tl.sqrt_rn(square)
+        kept = norm * tl.minimum(limit / (norm + _MARGIN), 1.0)
+        found = tl.ceil(kept.to(tl.float64) * _BINS / limit.to(tl.float64))
+        found = tl.where(found <= _BINS, found, _BINS)  # what is no number counts as clipped
+        out = bins + model * bins_per_model + column
+        tl.store(out, found.to(tl.int32).to(tl.uint8), mask=inside)
+
+
+@triton.jit
 def hidden_kernel(  # type: ignore[no-untyped-def]
     batch, first, weights, clip, tail, n_columns, width, n_inputs, n_parameters, start2, start3,
     H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr, OWN: tl.constexpr,
@@ -118,16 +173,9 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
         drawn, input_square, label = tl.load(given), tl.load(given + 1), tl.load(given + 2)
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place), 0.0)
-        hidden2 = tl.dot(hidden1, matrix, input_precision="ieee") + bias[None, :]
-        hidden2 = tl.maximum(hidden2, 0.0)
-        logit = tl.sum(hidden2 * last[None, :], axis=1) + last_bias
-        residual = (1.0 / (1.0 + libdevice.exp(-logit)) - label) * drawn
-        signal2 = tl.where(hidden2 > 0, residual[:, None] * last[None, :], 0.0)
-        signal1 = tl.dot(signal2, tl.trans(matrix), input_precision="ieee")
-        signal1 = tl.where(hidden1 > 0, signal1, 0.0)
-        square = tl.sum(signal1 * signal1, axis=1) * input_square
-        square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(signal2 * signal2, axis=1)
-        square += (tl.sum(hidden2 * hidden2, axis=1) + 1) * residual * residual
+        hidden2, residual, signal2, signal1, square = both_ways(
+            hidden1, matrix, bias, last, last_bias, drawn, input_square, label
+        )
         bound = tl.load(clip + record) if OWN else limit
         factor = tl.minimum(bound / (tl.sqrt_rn(square) + _MARGIN), 1.0)
         tl.store(place, signal1 * factor[:, None])
@@ -205,6 +253,67 @@ def can_fuse(fleet: Fleet) -> bool:
     return len(hidden) == 2 and all(units in HIDDEN_UNITS for units in hidden)
 
 
+def gather_batch(table: Tensor, rows: Tensor, counter: Tensor, n_columns: int) -> Tensor:
+    """(model, column, table column): the records of a step, from rows (step, model, column)."""
+    _, n_models, _ = rows.shape
+    width = table.shape[1]
+    batch = table.new_empty(n_models, n_columns, width)
+    columns = triton.next_power_of_2(width)
+    records = max(1, 4096 // columns)
+    grid = (n_models, triton.cdiv(n_columns, records))
+    gather_kernel[grid](
+        table, rows, counter, batch, n_models, rows.stride(1), n_columns, width,
+        R=records, C=columns,
+    )  # fmt: skip
+    return batch
+
+
+@dataclass(frozen=True)
+class FusedNorms:
+    """What the norms of all training records are computed from; make it with ``of``.
+
+    Attributes:
+        fleet: the block.
+        rows: (private model, training record) int32, rows of the table.
+        clip: (private model,).
+        start: (1,) zero: the rows are those of one step.
+    """
+
+    fleet: Fleet
+    rows: Tensor
+    clip: Tensor
+    start: Tensor
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> FusedNorms:
+        """For the private models of a fleet."""
+        watch, n = fleet.watch, len(fleet.watch.records)
+        rows = (watch.records + watch.firsts[:n, None]).int().contiguous()
+        clip = fleet.rule.clip.reshape(-1)[:n].contiguous()
+        return cls(fleet, rows, clip, torch.zeros(1, dtype=torch.int64, device=rows.device))
+
+    def bins(self, weights: Tensor, models: Tensor) -> Tensor:
+        """Norm bins (model, training record) uint8 of some private models."""
+        mine, rows = weights.index_select(0, models), self.rows.index_select(0, models)
+        clip = self.clip.index_select(0, models)
+        found = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
+        for at in range(0, rows.shape[1], NORM_CHUNK):
+            self._fill(mine, clip, rows[:, at : at + NORM_CHUNK], found[:, at:])
+        return found
+
+    def _fill(self, weights: Tensor, clip: Tensor, rows: Tensor, bins: Tensor) -> None:
+        n_models, n_columns = rows.shape
+        batch = gather_batch(self.fleet.table, rows[None], self.start, n_columns)
+        n_inputs, h1, h2, _ = self.fleet.layout.sizes
+        _, start2, start3, _ = self.fleet.layout.starts
+        matrix = self.fleet.layout.layers(weights)[0].matrix
+        norm_kernel[(n_models, NORM_SHARES)](
+            batch, torch.bmm(batch[..., : n_inputs + 1], matrix), weights, clip, bins, n_columns,
+            batch.shape[2], n_inputs, weights.shape[1], start2, start3, bins.stride(0),
+            H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class FusedStep:
     """The tensors that a fused step reads and overwrites; make it with ``of``."""
@@ -227,26 +336,12 @@ class FusedStep:
     def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:
         """One step of every model, in place, with so many columns of the batches."""
         sizes = self.fleet.layout.sizes
-        batch = self.gather(counter, n_columns)
+        batch = gather_batch(self.fleet.table, self.fleet.schedule.rows, counter, n_columns)
         inputs = batch[..., : sizes[0] + 1]
         matrix = self.fleet.layout.layers(state.weights)[0].matrix
         signal = torch.bmm(inputs, matrix)
         self.clip_signals(batch, signal, state.weights, self.limits(counter, n_columns))
         self.update(state, torch.bmm(inputs.mT, signal), counter)
-
-    def gather(self, counter: Tensor, n_columns: int) -> Tensor:
-        """(model, column, table column): the records of a step."""
-        table, rows = self.fleet.table, self.fleet.schedule.rows
-        _, n_models, full = rows.shape
-        width = table.shape[1]
-        batch = table.new_empty(n_models, n_columns, width)
-        columns = triton.next_power_of_2(width)
-        records = max(1, 4096 // columns)
-        grid = (n_models, triton.cdiv(n_columns, records))
-        gather_kernel[grid](
-            table, rows, counter, batch, n_models, full, n_columns, width, R=records, C=columns
-        )
-        return batch
 
     def limits(self, counter: Tensor, n_columns: int) -> Tensor:
         """The clip bound of every model (model,), or of every record (model, column)."""

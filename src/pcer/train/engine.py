@@ -8,7 +8,6 @@ The device is passed in: this file knows none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.config import ReceiptMode, Sampling, TrainConfig, usable_cores
+from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.fleet import (
     Accounts,
     Allowance,
@@ -50,8 +49,8 @@ from pcer.train.watch import StepBook, Watch
 CHUNK = 8192
 """Records that a GPU predicts at a time."""
 
-FOLD_THREADS = 8
-"""Models of a block on a GPU whose steps are folded at the same time, at most."""
+MOST_FOLDED = 2**20
+"""Records whose steps a GPU folds at a time: about 4 GB."""
 
 NORM_CHUNK = 2048
 """Records of every model whose norms a GPU computes at a time."""
@@ -152,7 +151,7 @@ def train_block(
         logits = device.predict(fleet, state)
         sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
         require_sound(company, sound, config)
-        receipts = folded(fleet.watch.book, company, config, data.n_train, accounts)
+        receipts = folded(fleet.watch, company, config, accounts)
     back = np.argsort(order)
     return BlockResult(tuple(models), logits[back], None if receipts is None else receipts[back])
 
@@ -207,10 +206,15 @@ def watch_of(
         firsts=firsts,
         n_records=data.n_records,
         n_steps=config.sampling(data.n_train).n_steps,
-        every=config.refresh_steps(data.n_train),
+        every=_intervals(private, config, data.n_train),
         has_book=config.receipts is not ReceiptMode.NONE,
         allowances=_allowances(private, config, data.n_train, accounts),
     )
+
+
+def _intervals(private: Sequence[Model], config: TrainConfig, n_train: int) -> list[int] | None:
+    found = [config.refresh_steps(n_train, model.noise_multiplier) for model in private]
+    return [steps for steps in found if steps is not None] or None
 
 
 def _allowances(
@@ -239,35 +243,70 @@ def _allowances(
 
 
 def folded(
-    book: StepBook | None,
-    models: Sequence[Model],
-    config: TrainConfig,
-    n_train: int,
-    accounts: Accounts | None,
+    watch: Watch, models: Sequence[Model], config: TrainConfig, accounts: Accounts | None
 ) -> Float32Array | None:
     """What is kept of every record's steps, (model, training record); few models at a time.
 
+    On a GPU the steps are folded where they were counted, and only what is kept comes back.
     Without privacy there is no bound: infinity.
     """
-    if book is None or accounts is None:
+    if not watch.has_book or accounts is None:
         return None
-    rate = config.sampling(n_train).sample_rate
+    n_train = watch.records.shape[1]
+    found = np.full((len(models), n_train), np.inf, dtype=np.float32)
+    fold = fold_here if watch.clip.device.type == "cpu" else fold_there
+    sampling = config.sampling(n_train)
+    for places, kept in fold(watch, models, accounts, sampling.sample_rate, config.dp_delta):
+        found[places] = kept
+    return found
 
-    def fold(index: int) -> Float32Array:
-        return accounts.fold(
-            book.steps_per_bin(index),
+
+Kept = tuple[list[int], Float32Array]
+"""Places of models in a block, and what is kept of their records."""
+
+
+def fold_here(
+    watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
+) -> Iterator[Kept]:
+    """Fold on the CPU, a model at a time."""
+    for index in range(len(watch.records)):
+        kept = accounts.fold(
+            watch.steps_per_bin(index),
             noise_multiplier=models[index].noise_multiplier,
             sampling_rate=rate,
-            dp_delta=config.dp_delta,
+            dp_delta=dp_delta,
         )
+        yield [index], kept[None]
 
-    found = np.full((len(models), n_train), np.inf, dtype=np.float32)
-    private = [index for index, model in enumerate(models) if model.is_private]
-    n_threads = 1 if book.place.type == "cpu" else min(FOLD_THREADS, usable_cores())
-    with ThreadPoolExecutor(n_threads) as threads:
-        for index, kept in zip(private, threads.map(fold, private), strict=True):
-            found[index] = kept
-    return found
+
+def fold_there(
+    watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
+) -> Iterator[Kept]:
+    """Fold where the norms lie, models of the same noise at a time."""
+    for book, lot in _lots(watch, models):
+        places = [int(place) for place, _ in lot]
+        counts = book.counts(torch.tensor([row for _, row in lot], device=book.place))
+        kept = accounts.fold_there(
+            counts.flatten(0, 1),
+            noise_multiplier=models[places[0]].noise_multiplier,
+            sampling_rate=rate,
+            dp_delta=dp_delta,
+        )
+        yield places, kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
+
+
+def _lots(
+    watch: Watch, models: Sequence[Model]
+) -> Iterator[tuple[StepBook, list[tuple[int, int]]]]:
+    """Models (place in the block, row of the book) that are folded together."""
+    size = max(1, MOST_FOLDED // watch.records.shape[1])
+    for one in watch.rounds:
+        alike: dict[float, list[tuple[int, int]]] = {}
+        for row, place in enumerate(one.models.tolist()):
+            alike.setdefault(models[place].noise_multiplier, []).append((place, row))
+        for mine in alike.values():
+            assert one.book is not None
+            yield from ((one.book, mine[at : at + size]) for at in range(0, len(mine), size))
 
 
 def record_table(
@@ -408,12 +447,12 @@ def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0)
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)
 
 
-def norm_bins_plainly(fleet: Fleet, weights: Tensor) -> Tensor:
-    """Norm bins (private model, training record) in torch, wherever the tensors lie."""
-    watch, n = fleet.watch, len(fleet.noise)
-    rows, mine = watch.records + watch.firsts[:n, None], weights[:n]
+def norm_bins_plainly(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
+    """Norm bins (model, training record) of some private models, wherever the tensors lie."""
+    watch = fleet.watch
+    rows, mine = watch.records[models] + watch.firsts[models, None], weights[models]
     parts = [
-        norm_bins(fleet.layout, mine, gather(fleet, part), fleet.rule.clip[:n])
+        norm_bins(fleet.layout, mine, gather(fleet, part), fleet.rule.clip[models])
         for part in torch.split(rows, NORM_CHUNK, dim=1)
     ]
     return torch.cat(parts, dim=1)

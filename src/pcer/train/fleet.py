@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP, TrainConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Float32Array = NDArray[np.float32]
 
@@ -130,6 +133,16 @@ class Accounts(Protocol):
         dp_delta: float,
     ) -> Float32Array:
         """From the steps of every record in every bin to what is kept of it, (record,)."""
+
+    def fold_there(
+        self,
+        steps_per_bin: Tensor,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        dp_delta: float,
+    ) -> Tensor:
+        """The same on the device where the counts (record, bin) lie, as float64 there."""
 
     def allowance(
         self,

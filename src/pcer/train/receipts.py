@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.train.fleet import Float32Array, StepCounts
 from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
 from pcer.train.rules import N_BINS
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
@@ -203,6 +206,20 @@ class RenyiAccounts:
     fold = staticmethod(fold)
     allowance = staticmethod(allowance)
 
+    @staticmethod
+    def fold_there(
+        steps_per_bin: Tensor, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+    ) -> Tensor:
+        """``fold`` on the device where the counts lie."""
+        from pcer.train.device_receipts import fold_there
+
+        return fold_there(
+            steps_per_bin,
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            dp_delta=dp_delta,
+        )
+
 
 def _checked_steps(steps_per_bin: StepCounts) -> int:
     """Steps of the training; every record must have them all."""
@@ -219,10 +236,15 @@ def _checked_steps(steps_per_bin: StepCounts) -> int:
     return int(totals[0])
 
 
+def wanted_orders(terms: Terms) -> BoolArray:
+    """(order,) which can give less than the promise, by what each adds, and those of the levels."""
+    levels = np.isin(ORDERS, [level.order for level in terms.levels])
+    return np.asarray((conversion(terms.dp_delta) <= terms.nominal) | levels)
+
+
 def _fold_lot(steps_per_bin: StepCounts, terms: Terms) -> Float32Array:
-    """Only orders that can give less than the promise count: what each adds is known."""
-    added = conversion(terms.dp_delta)
-    wanted = (added <= terms.nominal) | np.isin(ORDERS, [level.order for level in terms.levels])
+    """Only some orders count; the others would give more than the promise."""
+    added, wanted = conversion(terms.dp_delta), wanted_orders(terms)
     spent = steps_per_bin.astype(np.float64) @ terms.costs[:, wanted]
     realised = np.minimum(_least(spent, added[wanted], terms.dp_delta), terms.nominal)
     untouched = steps_per_bin[:, 0] == terms.n_steps

@@ -8,6 +8,9 @@ that a captured step sees it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,7 +18,7 @@ from torch import Tensor
 from pcer.train.fleet import Allowance, StepCounts
 from pcer.train.rules import N_BINS, Refresh, RuleState, TrainingRule
 
-KEPT_REFRESHES = 64
+KEPT_REFRESHES = 128
 """Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
 record. A refresh an epoch stays below it."""
 
@@ -60,6 +63,17 @@ class StepBook:
             _count(found, bins[model], mine, n_steps)
         wanted = np.uint16 if self.kind == torch.int16 else np.uint32
         return found.cpu().numpy().view(wanted)
+
+    def counts(self, models: Tensor) -> Tensor:
+        """The same of some models, (model, training record, bin) float64, where the norms lie."""
+        _, *shape = self.shape
+        found = torch.zeros(len(models), *shape, dtype=torch.float64, device=self.place)
+        if self.sums is not None:
+            found += self.sums[models]
+        for bins, joined, n_steps in self.kept:
+            mine = joined if isinstance(joined, int) else joined[models]
+            _count(found, bins[models], mine, n_steps)
+        return found
 
     def _add_up(self) -> None:
         if self.sums is None:
@@ -115,8 +129,27 @@ class PersonFilter:
         return joined.int()
 
 
+@dataclass(frozen=True)
+class Round:
+    """Private models of a block whose norms are computed at the same steps.
+
+    Attributes:
+        every: steps from one computation to the next.
+        models: their places in the block, ascending.
+        book: of their steps, in this order, where they are counted.
+    """
+
+    every: int
+    models: Tensor
+    book: StepBook | None
+
+
 class Watch:
     """What a rule asks for and decides while a block trains.
+
+    Norms stand for the steps from one computation to the next. A rule that decides by them needs
+    them before the first of these steps; where they are only counted, they are computed in the
+    middle, which is nearer to all of them.
 
     Args:
         rule: the rule of training.
@@ -126,7 +159,8 @@ class Watch:
         firsts: (model,) the first row of each model's split in the table of records.
         n_records: of one split in the table.
         n_steps: of the whole training.
-        every: steps from one refresh to the next; None: no norms are needed.
+        every: of each private model, steps from one refresh to the next, alike where the rule
+            adapts; None: no norms are needed.
         has_book: whether steps are counted.
         allowances: of each private model, if there is a filter.
     """
@@ -141,50 +175,71 @@ class Watch:
         firsts: Tensor,
         n_records: int,
         n_steps: int,
-        every: int | None,
+        every: Sequence[int] | None,
         has_book: bool = False,
         allowances: list[Allowance] | None = None,
     ) -> None:
         self.rule, self.clip, self.largest_clip = rule, clip, largest_clip
         self.records, self.firsts, self.n_records = records, firsts, n_records
-        self.n_steps, self.every = n_steps, every if len(records) else None
-        self.state = RuleState()
+        self.n_steps, self.state = n_steps, RuleState()
         shape, place = (len(clip), n_records + 1), clip.device  # one more, for padding
         self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if rule.adapts else None
-        self.until, self.filter, self.book = None, None, None
+        self.until, self.filter = None, None
         if allowances is not None:
             self.filter = PersonFilter(allowances, records.shape[1], place)
             self.until = torch.full(shape, n_steps, dtype=torch.int32, device=place)
-        if has_book:
-            self.book = StepBook(len(records), records.shape[1], n_steps, place)
+        self.has_book = has_book
+        self.rounds = [self._round(one, every) for one in sorted(set(every))] if every else []
+
+    def _round(self, every: int, of_models: Sequence[int]) -> Round:
+        models = [index for index, mine in enumerate(of_models) if mine == every]
+        assert len(models) == len(of_models) or not self.rule.adapts
+        place, n_train = self.clip.device, self.records.shape[1]
+        book = StepBook(len(models), n_train, self.n_steps, place) if self.has_book else None
+        return Round(every, torch.tensor(models, device=place), book)
 
     @property
     def decides(self) -> bool:
         """Whether records have bounds of their own."""
         return self.bounds is not None or self.until is not None
 
-    def is_due(self, step: int) -> bool:
-        """Whether norms are wanted before a step."""
-        return self.every is not None and step % self.every == 0
+    def due(self, step: int) -> list[Round]:
+        """Whose norms are wanted before a step."""
+        return [one for one in self.rounds if self._is_due(one.every, step)]
 
-    def refresh(self, step: int, bins: Tensor) -> None:
-        """Decide and book for the steps from here to the next refresh.
+    def _is_due(self, every: int, step: int) -> bool:
+        n_steps = self._n_steps(every, step)
+        return step % every == (0 if self.rule.adapts else n_steps // 2)
+
+    def _n_steps(self, every: int, step: int) -> int:
+        """Steps that are booked together with this one."""
+        return min(every, self.n_steps - step // every * every)
+
+    def refresh(self, due: Round, step: int, bins: Tensor) -> None:
+        """Book the steps that these norms stand for, and decide, if the rule does.
 
         Args:
+            due: whose norms.
             step: the step that comes next.
-            bins: (private model, training record) uint8, as ``step.norm_bins`` gives them.
+            bins: (model, training record) uint8, as ``step.norm_bins`` gives them.
         """
-        assert self.every is not None
-        n_steps = min(self.every, self.n_steps - step)
-        self.state = self.rule.refresh(
-            self.state, Refresh(step, bins, self.records, self.largest_clip)
-        )
+        n_steps = self._n_steps(due.every, step)
+        if self.rule.adapts:
+            seen = Refresh(step, bins, self.records, self.largest_clip)
+            self.state = self.rule.refresh(self.state, seen)
         spent = self._accounted(bins)
         joined = n_steps if self.filter is None else self.filter.admit(spent, n_steps)
-        if self.book is not None:
-            self.book.add(spent, joined, n_steps)
+        if due.book is not None:
+            due.book.add(spent, joined, n_steps)
         self._place(self.bounds, self._within(self.state.clip))
         self._place(self.until, None if isinstance(joined, int) else joined + step)
+
+    def steps_per_bin(self, model: int) -> StepCounts:
+        """Of one private model, as ``StepBook.steps_per_bin``."""
+        for one in self.rounds:
+            if one.book is not None and model in (mine := one.models.tolist()):
+                return one.book.steps_per_bin(mine.index(model))
+        raise LookupError(f"Nobody counts the steps of model {model}.")
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
         """The clip bound of every record of a step's batches, (model, column or 1, 1).
