@@ -3,6 +3,7 @@
     python -m benchmarks.engine ratios            one core: engine against Opacus, per model-step
     python -m benchmarks.engine study --share 0.1 two cores: a tenth of the study, and the whole
     python -m benchmarks.engine study --device cuda
+    python -m benchmarks.engine study --device cuda --receipts held   the 1,000 private ones of them
 
 Prints a table and writes JSON. Both sides of a ratio run in turns in one process, on one thread,
 with the same network, batch size and data shape; times are CPU time per model and step (the time
@@ -19,6 +20,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,8 @@ from pcer.cli import peak_memory
 from pcer.train import (
     Budget,
     EngineFlags,
+    ReceiptMode,
+    RenyiAccounts,
     TrainConfig,
     TrainingData,
     cut_blocks,
@@ -164,18 +168,30 @@ def _ratio(theirs: list[float], ours: list[float]) -> float:
     return statistics.median(t / o for t, o in zip(theirs, ours, strict=True))
 
 
-def study(name: str, share: float, n_seeds: int, flags: EngineFlags) -> Row:
-    """Train a share of a dataset's models and say how long all of them take."""
+def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: str) -> Row:
+    """Train a share of a dataset's models and say how long all of them take.
+
+    With receipts, of those with privacy.
+    """
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
-    models = plan_models(BUDGETS, data.seeds)
+    config, budgets = TrainConfig(receipts=receipts), BUDGETS
+    accounts = RenyiAccounts() if receipts != "none" else None
+    if accounts:
+        from benchmarks.receipts_cost import NOISE
+
+        budgets = [
+            replace(budget, noise_multiplier=noise)
+            for budget, noise in zip(BUDGETS[1:], NOISE[name], strict=True)
+        ]
+    models = plan_models(budgets, data.seeds)
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
-    results = run_blocks(data, chosen, config=TrainConfig(), flags=flags)
+    results = run_blocks(data, chosen, config=config, flags=flags, accounts=accounts)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
-    total = n_seeds * len(BUDGETS)
+    total = n_seeds * len(budgets)
     return {
         "shape": name,
         "models": n_models,
@@ -223,6 +239,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=None)
     parser.add_argument("--block-size", type=int, default=None, help="models that step together")
+    parser.add_argument("--receipts", default="none", choices=list(ReceiptMode))
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/engine.json"))
     return parser.parse_args()
 
@@ -241,7 +258,9 @@ def main() -> None:
             import pcer.train.cuda  # noqa: F401
 
             torch.zeros(1, device=options.device)
-        rows = [study(s, options.share, options.seeds, flags) for s in options.shapes]
+        rows = [
+            study(s, options.share, options.seeds, flags, options.receipts) for s in options.shapes
+        ]
         print_study(rows)
     machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
     settings = {key: str(value) for key, value in vars(options).items()}

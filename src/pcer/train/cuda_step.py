@@ -135,7 +135,7 @@ def norm_kernel(  # type: ignore[no-untyped-def]
         label = tl.load(given + 2, mask=inside, other=0.0)
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place, mask=inside[:, None], other=0.0), 0.0)
-        _, _, _, _, square = both_ways(
+        _hidden2, _residual, _signal2, _signal1, square = both_ways(
             hidden1, matrix, bias, last, last_bias, drawn, input_square, label
         )
         norm = tl.sqrt_rn(square)
