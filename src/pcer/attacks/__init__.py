@@ -33,6 +33,7 @@ from pcer.attacks.exposure import (
 )
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.moments import GroupMeans
+from pcer.attacks.personal import PersonalAlarms, personal_alarms, personal_exposures
 from pcer.attacks.placebo import (
     DRAWS,
     PLACEBOS,
@@ -60,6 +61,7 @@ __all__ = [
     "GroupMeans",
     "PermutationTest",
     "Permutations",
+    "PersonalAlarms",
     "PooledAttacks",
     "RecordShares",
     "Records",
@@ -76,6 +78,8 @@ __all__ = [
     "log_odds",
     "no_coins",
     "permutation_tests",
+    "personal_alarms",
+    "personal_exposures",
     "placebo_groupings",
     "pooled_attacks_of",
     "pooled_exposure_from_scores",

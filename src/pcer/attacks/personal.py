@@ -72,7 +72,7 @@ def personal_tpr_excess(
         fpr: as of ``personal_alarms``.
     """
     raised, known = personal_alarms(scaled_logit, member, fpr=fpr)
-    found = paired_cost(raised[:, known], member[:, known])
+    found = paired_cost(raised[:, known].astype(np.float64), member[:, known])
     return found._replace(n_excluded=found.n_excluded + int((~known).sum()))
 
 

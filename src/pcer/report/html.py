@@ -48,6 +48,9 @@ PAYLOAD = {"format", "version", "plan", "releases", "family"}
 LIMITS = (
     "The gap is a blunt proxy: attacks stronger than it can find more. A bound of attack advantage "
     "by the gap is claimed in the literature and does not hold in general.",
+    "LiRA and RMIA are about an attacker who knows everybody that may have been trained on. One "
+    "who knows only people like them has a smaller lead over guessing: with 70 % in training not "
+    "less than about half of it.",
     "Seeds of one dataset differ by how records were split and how training went; they are not a "
     "new population. Budgets share splits, so agreement across budgets is not replication.",
     "Where positive predictions harm, a higher cost lowers the ratio, so the disparity alone "

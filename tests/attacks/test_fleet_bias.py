@@ -1,0 +1,139 @@
+"""Models of one sweep as each other's shadow models: no bias of their own, and whose attack it is.
+
+The short form of ``benchmarks/fleet_bias.py``: a population that is known, so that the truth is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from benchmarks import fleet_bias
+from benchmarks.lira_scores import lira_scores
+from scipy.stats import norm
+
+from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
+from pcer.attacks.pooled import clustered_auc
+from tests import reference_attacks as slow
+from tests.simulate_sweep import scaled_logits, splits
+
+SIZE = fleet_bias.Size(160, 60, (10, 60))
+N_DRAWS = 4
+
+
+def made_up(shift, n_models, seed, n_records=400):
+    rng = np.random.default_rng(seed)
+    member = splits(np.zeros(n_records, dtype=int), n_models, rng)
+    return scaled_logits(member, rng, shift=shift, wander=0.0), member
+
+
+def test_a_persons_auc_against_pairs():
+    values, member = made_up(0.7, 9, seed=1, n_records=12)
+    values = values.round(1)  # ties
+    member[:, 0], member[:, 1] = True, False
+    found = fleet_bias.personal_auc(values, member)
+    assert np.isnan(found[:2]).all()
+    expected = [slow.auc(values[:, i], member[:, i]) for i in range(2, 12)]
+    np.testing.assert_allclose(found[2:], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_models", [8, 40])
+def test_a_persons_auc_is_right_on_average_with_any_number_of_models(n_models):
+    own = [np.nanmean(fleet_bias.personal_auc(*made_up(0.7, n_models, seed))) for seed in range(12)]
+    error = np.std(own, ddof=1) / math.sqrt(len(own))
+    assert abs(np.mean(own) - norm.cdf(0.7 / math.sqrt(2))) < 4 * error
+
+
+def scores_with_the_target(values, member):
+    """LiRA as it must not be done: the target among the models that calibrate it."""
+    n_in, n_out = (side.sum(axis=0).astype(float) for side in (member, ~member))
+    means = [(values * side).sum(axis=0) / side.sum(axis=0) for side in (member, ~member)]
+    squares = [
+        ((values - mean) ** 2 * side).sum(axis=0)
+        for mean, side in zip(means, (member, ~member), strict=True)
+    ]
+    parts = (n_in, n_out, *means, *squares)
+    evidence = ratio_parts(values, Others(*(np.tile(part, (len(values), 1)) for part in parts)))
+    return shrunk_ratio(evidence, typical_difference([surplus_of(evidence)])[:, None])
+
+
+@pytest.mark.parametrize("shift", [0.3, 0.8])
+def test_leaving_the_target_out_keeps_a_fleet_from_finding_more_than_there_is(shift):
+    """The best attack has AUC Phi(shift/sqrt 2); with the target left in, fleets exceed it."""
+    left_out, left_in = [], []
+    for seed in range(8):
+        values, member = made_up(shift, 12, seed)
+        known = (member.sum(axis=0) > 1) & ((~member).sum(axis=0) > 1)
+        values, member = values[:, known], member[:, known]
+        left_out.append(clustered_auc(lira_scores(values, member), member).value)
+        left_in.append(clustered_auc(scores_with_the_target(values, member), member).value)
+    truth = norm.cdf(shift / math.sqrt(2)) - 0.5
+    error = np.std(left_out, ddof=1) / math.sqrt(len(left_out))
+    assert np.mean(left_out) < truth + 3 * error
+    assert np.mean(left_in) > truth + 10 * error
+
+
+@pytest.fixture(scope="module", params=["logistic", "noisy logistic"])
+def world(request):
+    draws = [fleet_bias.measure(request.param, True, draw, SIZE) for draw in range(N_DRAWS)]
+    return request.param, fleet_bias.summary(draws, SIZE)
+
+
+def held(pair, value=0.0, *, slack=0.0):
+    """Whether a mean is within 4 of its errors of a value."""
+    return abs(pair[0] - value) < 4 * pair[1] + slack
+
+
+def test_a_fleet_says_what_other_models_of_the_same_people_say(world):
+    """Few models find less, never more."""
+    bias = world[1]["bias"]
+    for group in ("a", "b"):
+        assert bias["lira, 10, same people"][group][0] < 0
+        assert held(bias["lira, 60, same people"][group], slack=0.005)
+        assert held(bias["own auc, 10, same people"][group], slack=0.005)
+        assert held(bias["paired, 10, same people"][group], slack=0.005)
+
+
+def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
+    """The lead is at least sqrt(1 - share in training) of the fleet's; training noise closes it."""
+    name, told = world
+    bound = math.sqrt(1 - fleet_bias.SHARE)
+    for group in ("a", "b"):
+        ratio, error = told["same over other"]["own auc"][group]
+        assert ratio < 1 / bound + 4 * error
+        spread = told["costs"]["deviation"][group][0]
+        if name == "logistic":
+            assert spread == pytest.approx(bound, abs=0.06)
+            assert ratio > 1.3
+        else:
+            assert spread > 0.8
+            assert ratio < 1.3
+
+
+def test_paired_costs_are_the_same_for_everybody(world):
+    for group in ("a", "b"):
+        ratio, error = world[1]["same over other"]["paired"][group]
+        assert abs(ratio - 1) < 4 * error + 0.03
+
+
+def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
+    few = world[1]["people"]["10"]
+    many = world[1]["people"]["60"]
+    assert few["largest"][0] > few["largest, in truth"][0] + 0.05
+    gaps = [one["largest"][0] - one["largest, in truth"][0] for one in (few, many)]
+    assert gaps[1] < gaps[0]
+    assert few["spread"][0] > 1.5 * world[1]["people"]["same people"]["spread beyond noise"][0]
+
+
+def test_a_replaced_person_differs_little_from_a_missing_one(world):
+    """What one more stranger teaches is a small share of what the person does."""
+    costs = world[1]["costs"]
+    for group in ("a", "b"):
+        assert abs(costs["one more"][group][0]) < 0.05 * costs["paired, other people"][group][0]
+
+
+def test_a_lead_shrinks_by_less_than_deviations_grow():
+    """The bound in ``docs/attacks.md``: Phi - 1/2 is concave above 0."""
+    distance, share = np.linspace(0, 8, 400), np.linspace(0.05, 1, 20)[:, None]
+    assert (norm.cdf(share * distance) - 0.5 >= share * (norm.cdf(distance) - 0.5) - 1e-15).all()
