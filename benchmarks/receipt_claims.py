@@ -84,10 +84,15 @@ def payers(
 
 
 def groupings(dataset: GroupedDataset) -> Iterator[tuple[str, IntArray, tuple[str, ...]]]:
-    """Every attribute, and the label."""
-    for name, attribute in dataset.attributes.items():
-        yield name, attribute.codes, tuple(attribute.group_names)
+    """The label, every attribute of two groups, and both together."""
     yield "label", dataset.labels, ("label 0", "label 1")
+    for attribute in dataset.attributes:
+        if len(attribute.group_names) == 2:
+            yield attribute.name, attribute.codes, attribute.group_names
+            both = [f"{name}, label {label}" for name in attribute.group_names for label in (0, 1)]
+            known = attribute.codes >= 0
+            codes = np.where(known, 2 * attribute.codes + dataset.labels, -1)
+            yield f"{attribute.name} and label", codes, tuple(both)
 
 
 def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Row]:
@@ -123,9 +128,7 @@ def budget_row(
     return {
         "nominal": nominal,
         "mean": mean_and_error(np.nanmean(spent, axis=1)),
-        "share at the promise": mean_and_error(
-            np.array([(own[inside] >= nominal).mean() for own, inside in zip(spent, member)])
-        ),
+        "share at the promise": mean_and_error((spent >= nominal).sum(axis=1) / member.sum(axis=1)),
         "r": correlations(spent, loss, member),
         "groups": {
             name: payers(spent, right, member, codes, names)
@@ -144,8 +147,8 @@ def print_row(row: Row) -> None:
     print(f"  mean {shown(row['mean'])}, at the promise {shown(row['share at the promise'])}")
     for name, one in row["groups"].items():
         print(
-            f"  {name:6} worst predicted: {one['worst']} (by {shown(one['accuracy less'])}), spends "
-            f"{shown(one['paid by the worst'])} against {shown(one['paid by the best'])} of "
+            f"  {name:15} worst predicted: {one['worst']} (by {shown(one['accuracy less'])}), "
+            f"spends {shown(one['paid by the worst'])} against {shown(one['paid by the best'])} of "
             f"{one['best']}: x{shown(one['worst over best'])}, more in "
             f"{one['seeds in which the worst pays more']} of {row['n_seeds']} seeds; "
             f"most: {one['pays most']}",
