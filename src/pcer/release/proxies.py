@@ -20,6 +20,7 @@ class Scale:
         told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
         short: the same as part of a sentence.
         column: what a column of such amounts is headed by.
+        counted: what the numbers of a picture count.
         most: a limit; ``{amount}`` is ``hundredths`` of it.
         is_advantage: whether it is an attacker's lead over guessing, which is right half the
             time: told as right answers out of 100, and held against the gap (Proposition 1).
@@ -31,6 +32,7 @@ class Scale:
     told: str = "the privacy cost measured as {label} is {found} hundredths"
     short: str = "the cost is {found} hundredths"
     column: str = "cost,\nhundredths"
+    counted: str = "Privacy cost ({label}), in hundredths"
     most: str = "in no group is the cost more than {amount} hundredths"
     is_advantage: bool = False
     largest: float = math.inf
@@ -59,6 +61,7 @@ def _advantage(unit: str, question: str) -> Scale:
         told=f"an attacker who is asked {question} is right {{found}} times in 100, where guessing "
         "gives 50",
         column="guessed right,\nof 100",
+        counted=f"Right answers in 100 of an attacker who is asked {question}; guessing gives 50",
         short="an attacker guesses right {found} times in 100, where chance gives 50",
         most="in no group does an attacker guess right more than {amount} times in 100, where "
         "chance gives 50",
@@ -72,6 +75,7 @@ ACCURACY = Scale(
     told="having been in the training data makes the model right for about {found} more people in "
     "100",
     column="right for\nmore, of 100",
+    counted="For how many more people in 100 the model is right because it was trained on them",
     short="training on people makes the model right for {found} more of them in 100",
     most="in no group does training on people make the model right for more than {amount} more of "
     "them in 100",
@@ -82,6 +86,8 @@ PROBABILITY = Scale(
     told="having been in the training data raises the model's confidence in a person's true label "
     "by about {found} hundredths",
     column="surer by,\nhundredths",
+    counted="By how many hundredths the model is surer of people's true label because it was "
+    "trained on them",
     short="training on people makes the model surer of their true label by {found} hundredths",
     most="in no group does it make the model surer by more than {amount} hundredths",
     largest=1.0,
@@ -93,6 +99,7 @@ EPSILON = Scale(
     unit="epsilon",
     told="what training spent of people's privacy is, as an epsilon, on average {found}",
     column="epsilon\nspent",
+    counted="What training spent of people's privacy: their mean epsilon",
     short="training spends on average an epsilon of {found}",
     most="in no group does training spend on average an epsilon of more than {amount}",
     per_unit=1.0,

@@ -266,8 +266,7 @@ def exposure_words(proxy: Proxy, group: GroupResult, *, is_shown: bool) -> str:
 
 def _measured(seen: Seen) -> str:
     """What the exposures count, from the scale's own words."""
-    told = seen.proxy.scale.told.format(label=seen.proxy.label, found="").rstrip(" :,")
-    return told[:1].upper() + told[1:]
+    return seen.proxy.scale.counted.format(label=seen.proxy.label)
 
 
 def _notes(seen: Seen) -> str:
