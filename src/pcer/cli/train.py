@@ -89,7 +89,8 @@ def train(
         typer.Option(help="Account what each person spends; held is a rule of training too."),
     ] = None,
     refresh_every: Annotated[
-        int | None, typer.Option(help="Steps between norms for receipts; default: an epoch.")
+        int | None,
+        typer.Option(help="Steps between norms for receipts; default: an epoch or less."),
     ] = None,
     budget_per_person: Annotated[
         float | None, typer.Option(help="Epsilon after which a person is left out; with held.")
