@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pcer.train.accounting import NOISE_STEPS, Budget, calibrate, epsilon_spent, joint_epsilon
+from pcer.train.accounts import RenyiAccounts
 from pcer.train.config import (
     ADDED_SETTINGS,
     NO_DP,
@@ -27,7 +28,7 @@ from pcer.train.fleet import (
     plan_models,
 )
 from pcer.train.gaussian_dp import allowed_advantage, mu_of
-from pcer.train.receipts import RenyiAccounts, Terms, fold, realised_of, receipt_of
+from pcer.train.receipts import Terms, fold, realised_of, receipt_of
 from pcer.train.record_pld import estimate_by_pld
 from pcer.train.rules import N_BINS, RULES, TrainingRule
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds

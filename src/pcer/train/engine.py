@@ -261,14 +261,10 @@ def folded(
     return found
 
 
-Kept = tuple[list[int], Float32Array]
-"""Places of models in a block, and what is kept of their records."""
-
-
 def fold_here(
     watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
-) -> Iterator[Kept]:
-    """Fold on the CPU, a model at a time."""
+) -> Iterator[tuple[list[int], Float32Array]]:
+    """Places of models in the block, and what is kept of their records: on the CPU, one by one."""
     for index in range(len(watch.records)):
         kept = accounts.fold(
             watch.steps_per_bin(index),
@@ -281,8 +277,8 @@ def fold_here(
 
 def fold_there(
     watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
-) -> Iterator[Kept]:
-    """Fold where the norms lie, models of the same noise at a time."""
+) -> Iterator[tuple[list[int], Float32Array]]:
+    """The same where the norms lie, models of the same noise at a time."""
     for book, lot in _lots(watch, models):
         places = [int(place) for place, _ in lot]
         counts = book.counts(torch.tensor([row for _, row in lot], device=book.place))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,6 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.train.fleet import Float32Array, StepCounts
 from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
 from pcer.train.rules import N_BINS
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
@@ -198,27 +195,6 @@ def allowance(
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
     return RenyiAllowance(terms.costs[:, column].copy(), best.divergence, best.order)
-
-
-class RenyiAccounts:
-    """The accounting of receipts as training takes it: it travels to where models are trained."""
-
-    fold = staticmethod(fold)
-    allowance = staticmethod(allowance)
-
-    @staticmethod
-    def fold_there(
-        steps_per_bin: Tensor, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
-    ) -> Tensor:
-        """``fold`` on the device where the counts lie."""
-        from pcer.train.device_receipts import fold_there
-
-        return fold_there(
-            steps_per_bin,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            dp_delta=dp_delta,
-        )
 
 
 def _checked_steps(steps_per_bin: StepCounts) -> int:
