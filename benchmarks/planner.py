@@ -5,6 +5,10 @@ other world), a train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In e
 names the exposure and the difference that it says would be found with a power between 0.5 and
 0.9; as many people are then memorised, and the audit's tests count how often it is found.
 
+Then twenty further worlds, whose two groups are predicted alike, go through the audit itself: its
+measurements, its cross product of benefits and costs with all of its errors, its families. There
+the question is how often its verdict names the group, which is what ``pcer plan`` promises.
+
     python -m benchmarks.planner [studies per world] [seed]
 """
 
@@ -12,11 +16,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
-from tests.simulate_power import planted, resolved_share, shown_share
+from tests.simulate_power import planted, resolved_share, shown_share, verdict_share
 
 from pcer.auditing.planner import (
     CountsError,
@@ -48,6 +53,20 @@ def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
     )
 
 
+def draw_alike(rng: np.random.Generator) -> Design:
+    """Two groups of the same labels and accuracies, so that they receive the same."""
+    study = draw(rng, by_label=True)
+    error = study.error
+    assert isinstance(error, CountsError)
+    assert error.label_share is not None
+    alike = replace(
+        error,
+        accuracy=np.tile(error.accuracy[:1], (2, 1)),
+        label_share=np.tile(error.label_share[:1], (2, 1)),
+    )
+    return replace(study, n_pair_tests=2 * study.n_pair_tests, error=alike)
+
+
 def amount(study: Design, question: Question, power: float) -> float | None:
     """What the planner says is found with that power; None if nothing is."""
     largest = question.largest(study)
@@ -74,13 +93,26 @@ def difference(study: Design, power: float, n: int, rng: np.random.Generator) ->
     return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
 
 
+def verdict(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+    question = DifferenceBetween(lower=0, higher=1)
+    if (cost := amount(study, question, power)) is None:
+        return None
+    predicted = power_shown(study, (0, 1), (0.0, cost))
+    return cost, predicted, verdict_share(study, (0.0, cost), n=n, rng=rng)
+
+
+QUESTIONS = {"exposure": exposure, "difference": difference}
+
+
 def main(n: int = 2_000, seed: int = 1) -> None:
     rows = []
     print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
-    for world in range(N_WORLDS):
+    for world in range(2 * N_WORLDS):
         rng = np.random.default_rng([seed, world])
-        study, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
-        for name, ask in (("exposure", exposure), ("difference", difference)):
+        alike = world >= N_WORLDS
+        study = draw_alike(rng) if alike else draw(rng, by_label=world % 2 == 1)
+        power, asked = float(rng.uniform(0.5, 0.9)), {"verdict": verdict} if alike else QUESTIONS
+        for name, ask in asked.items():
             answer = ask(study, power, n, rng)
             if answer is None:
                 continue

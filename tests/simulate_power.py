@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
+from pcer.auditing import Plan, alarms
 from pcer.auditing.exact import Strata, memorised
 from pcer.auditing.people import (
     cost_in_tests,
@@ -18,6 +19,8 @@ from pcer.auditing.people import (
     record_variance,
 )
 from pcer.auditing.planner import CountsError, Design
+from pcer.metrics import Counts
+from pcer.release import Panel
 
 LEVEL = 0.05
 
@@ -64,6 +67,59 @@ def shown_share(
     ]
     z = (seen[1] - seen[0]) / np.sqrt(sum(variances))
     return float(((z > 0) & (2 * ndtr(-z) * study.n_pair_tests <= LEVEL)).mean())
+
+
+def verdict_share(
+    study: Design,
+    costs: tuple[float, float],
+    *,
+    n: int,
+    rng: np.random.Generator,
+) -> float:
+    """How often the audit's own verdict names the second of two groups, in n studies.
+
+    Nothing of the audit is written again: counts go through its measurements, its tests and its
+    families. In all settings but the first nothing is memorised.
+    """
+    n_settings = study.n_cost_tests // 2
+    seen = [costs] + [(0.0, 0.0)] * (n_settings - 1)
+    panels = [_panel(study, one, k, n, rng) for k, one in enumerate(seen)]
+    pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
+    found = alarms(panels, pairs, Plan(), cost="overfitting_gap", outcome="benefit", n_families=n)
+    higher = panels[0].train_accuracy.mean(axis=0) - panels[0].test_accuracy.mean(axis=0)
+    return float((found.shown[0] & (higher[1::2] > higher[::2])).mean())
+
+
+def _panel(
+    study: Design, costs: tuple[float, float], setting: int, n: int, rng: np.random.Generator
+) -> Panel:
+    """Studies of two groups each, n of them, as one setting of 2n groups."""
+    drawn = [_strata(study, _people(study, g, cost, n, rng), rng) for g, cost in enumerate(costs)]
+    total, trained, correct, hits = (
+        np.stack([getattr(one, name) for one in drawn], axis=-1).reshape(2, -1, 2 * n)
+        for name in ("total", "trained", "correct", "hits")
+    )
+    parts = ((trained, hits), (total - trained, correct - hits))
+    train, test = (
+        Counts(tp=hit[1], fn=size[1] - hit[1], tn=hit[0], fp=size[0] - hit[0])
+        for size, hit in parts
+    )
+    n_splits = total.shape[1]
+    return Panel(
+        epsilon=1.0 + setting,
+        seeds=tuple(range(n_splits)),
+        group_names=tuple(f"g{k}" for k in range(2 * n)),
+        split=np.arange(n_splits),
+        train=train,
+        test=test,
+        train_accuracy=(train.tp + train.tn) / train.n,
+        test_accuracy=(test.tp + test.tn) / test.n,
+        positive_rate=(test.tp + test.fp) / test.n,
+        n_train=train.n,
+        n_test=test.n,
+        exposure={},
+        pooled={},
+    )
 
 
 def _error(study: Design) -> CountsError:

@@ -27,6 +27,7 @@ from pcer.auditing.file import (
 from pcer.auditing.inference import Alarms, alarms
 from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
+from pcer.auditing.outlook import Outlook, OutlookPoint, detectable, outlook_schema
 from pcer.auditing.plan import SHARPEST, Benefit, Plan
 from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
@@ -70,6 +71,8 @@ __all__ = [
     "GroupDifference",
     "GroupResult",
     "Measured",
+    "Outlook",
+    "OutlookPoint",
     "PairResult",
     "Plan",
     "PublishedPair",
@@ -83,10 +86,12 @@ __all__ = [
     "budget_list",
     "budget_name",
     "decimals",
+    "detectable",
     "judge_tested",
     "listed",
     "measure_costs",
     "number_range",
+    "outlook_schema",
     "p_value",
     "parse_plan",
     "pearson",

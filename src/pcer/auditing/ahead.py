@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pcer.auditing.file import BudgetResult
+from pcer.auditing.measure import Measured
 from pcer.auditing.planner import (
     CountsError,
     Design,
@@ -29,7 +30,16 @@ def more_would_show(setting: Setting, budget: BudgetResult) -> str | None:
 
 def design_of(setting: Setting) -> Design | None:
     """The setting as a study that could be repeated with more splits or people."""
-    one, panel = setting.measured, setting.measured.panel
+    return design_of_measured(
+        setting.measured,
+        n_cost_tests=max(1, setting.whole.n_cost_tests),
+        n_pair_tests=max(1, 2 * setting.whole.n_pair_tests),
+    )
+
+
+def design_of_measured(one: Measured, *, n_cost_tests: int, n_pair_tests: int) -> Design | None:
+    """One setting and one cost as a study; None where nothing could be learnt from it."""
+    panel = one.panel
     if one.exposed is None or not one.told.all() or not (one.exposed.one_split > 0).all():
         return None
     people = one.exposed.n
@@ -48,8 +58,8 @@ def design_of(setting: Setting) -> Design | None:
         group_names=panel.group_names,
         people=people,
         n_splits=panel.n_splits,
-        n_cost_tests=max(1, setting.whole.n_cost_tests),
-        n_pair_tests=max(1, 2 * setting.whole.n_pair_tests),
+        n_cost_tests=n_cost_tests,
+        n_pair_tests=n_pair_tests,
         error=error,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, Literal
 
 import numpy as np
@@ -29,8 +30,11 @@ N_SPREADS: Final = 24
 """Values, equally likely, that stand for the spread that splits may happen to show."""
 REPETITIONS: Final = 12
 """Steps to a threshold; each leaves at most half of what is missing."""
-HALVINGS: Final = 50
-"""Steps of a search by halves; 2^-50 of the range is left."""
+MOST_STEPS: Final = 100
+ENOUGH: Final = 1e-10
+"""Distance from the power asked for, in normal quantiles, at which a search ends."""
+CERTAIN: Final = 8.0
+"""Normal quantile of a power that is as good as 1."""
 
 CostKind = Literal["difference", "auc"]
 """What a cost measures: a difference of two rates in [0, 1], or an AUC less a half."""
@@ -306,6 +310,7 @@ def _tested_variances(study: Design, cost: FloatArray, assumed: FloatArray) -> F
     return np.asarray(np.maximum(closed[:, None], shown if n_splits > 1 else 0.0))
 
 
+@cache
 def _spreads(n_splits: float) -> FloatArray:
     """Sample variance over true variance, at equal steps of probability."""
     from scipy.special import gammaincinv
@@ -408,11 +413,29 @@ def _more_people(study: Design, question: Question, wanted: float, now: float) -
 
 
 def _least(power: Callable[[float], float], low: float, high: float) -> float:
-    """Where power reaches POWER between low, where it does not, and high, where it does."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    """Where power reaches POWER between low, where it does not, and high, where it does.
+
+    By false position (Illinois): seen as a normal quantile, power is nearly straight.
+    """
+    below, above, last = _beyond(power(low)), _beyond(power(high)), 0.0
+    for _ in range(MOST_STEPS):
+        middle = (low * above - high * below) / (above - below)
+        value = _beyond(power(middle))
+        if abs(value) < ENOUGH:
+            return middle
+        if value > 0:
+            high, above, below = middle, value, below / (2 if last > 0 else 1)
+        else:
+            low, below, above = middle, value, above / (2 if last < 0 else 1)
+        last = value
     return high
+
+
+def _beyond(power: float) -> float:
+    """How far a power lies above POWER, in normal quantiles; as good as certain is certain."""
+    from scipy.special import ndtri
+
+    return float(np.clip(ndtri(power), -CERTAIN, CERTAIN) - ndtri(POWER))
 
 
 def _now(now: float) -> str:

@@ -163,7 +163,7 @@ def verify(
     is_page = audit_file.suffix in (".html", ".htm")
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
-    known = _read(_release_files(releases or []), allow_large or [])
+    known = read_releases(_release_files(releases or []), allow_large or [])
     with working("Recomputing"):
         found = verify_report(audit_file, known) if is_page else _difference(audit_file, known)
     if found:
@@ -201,8 +201,8 @@ def audit_all(
     family: Sequence[Path] = (),
 ) -> Audited:
     """Read everything first, so that a bad file costs no waiting; then audit."""
-    read = _read(files, allow_large)
-    others = _read(family, allow_large)
+    read = read_releases(files, allow_large)
+    others = read_releases(family, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
     with display("releases", lasting=False) as shown:
@@ -218,7 +218,7 @@ def audit_all(
     return Audited(audits, read, others)
 
 
-def _read(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
+def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
     """Releases, each within the limits unless it is allowed by name."""
     large = {path.resolve() for path in allow_large}
     return [

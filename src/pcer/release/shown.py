@@ -22,7 +22,7 @@ class Drawings(Protocol):
         """A few lines."""
 
     def to_chart(self, audit: Any, name: str) -> Any:
-        """One chart of an audit."""
+        """One chart of an audit, or that of an outlook."""
 
     def to_frame(self, audit: Any, what: str, backend: str | None) -> Any:
         """Numbers of an audit as a data frame."""

@@ -8,6 +8,7 @@ from pcer.report.hero import hero_svg
 from pcer.report.html import to_report
 from pcer.report.marks import Spec, legend, series
 from pcer.report.notebook import save_page, to_chart, to_notebook, to_plain
+from pcer.report.outlooks import OUTLOOK, outlook_parts, outlook_spec
 from pcer.report.table import Table, latex_text, markdown_text, to_markdown, to_text, wrapped
 from pcer.report.tables import headline
 from pcer.report.terminal import (
@@ -25,6 +26,7 @@ from pcer.report.verify import verify_audit, verify_report
 
 __all__ = [
     "NARROWEST",
+    "OUTLOOK",
     "WIDTH",
     "Part",
     "Spec",
@@ -39,6 +41,8 @@ __all__ = [
     "latex_text",
     "legend",
     "markdown_text",
+    "outlook_parts",
+    "outlook_spec",
     "overview_part",
     "save_page",
     "series",

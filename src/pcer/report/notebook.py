@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.auditing import NOTHING, Audit, budget_name, listed, number_range
+from pcer.auditing import NOTHING, Audit, Outlook, budget_name, listed, number_range
 from pcer.errors import InputError
 from pcer.files import write_files
 from pcer.release import Release, carried_costs, panels, proxy_named
@@ -21,6 +21,7 @@ from pcer.report.charts import charts
 from pcer.report.figures import WIDTH, complete
 from pcer.report.hero import hero_svg
 from pcer.report.html import to_report
+from pcer.report.outlooks import outlook_chart, outlook_parts, outlook_tables
 from pcer.report.rows import chart_data, isolated
 from pcer.report.table import Table, to_text, wrapped
 from pcer.report.terminal import MOST_ROWS, finding, finding_table, to_terminal
@@ -30,23 +31,29 @@ MOST_TEXT = 4_000
 """Characters of a sentence; names of others may be long, and many."""
 
 
-def to_notebook(shown: Audit | Release) -> str:
+def to_notebook(shown: Audit | Outlook | Release) -> str:
     """Small HTML: for an audit headline, picture and table, for a release what is in it."""
+    if isinstance(shown, Outlook):
+        return _told_html(shown.title, shown.sentences, outlook_tables(shown))
     return _audit_html(shown) if isinstance(shown, Audit) else _release_html(shown)
 
 
-def to_plain(shown: Audit | Release) -> str:
+def to_plain(shown: Audit | Outlook | Release) -> str:
     """The same as lines of text."""
     if isinstance(shown, Audit):
         return to_terminal(shown)
+    if isinstance(shown, Outlook):
+        return "\n\n".join(map(str, outlook_parts(shown, COLUMNS)))
     told = "\n".join(wrapped(line, COLUMNS) for line in (shown.title, *_release_facts(shown)))
     return f"{told}\n\n{to_text(release_table(shown), COLUMNS)}"
 
 
-def to_chart(audit: Audit, name: str) -> Any:
+def to_chart(audit: Audit | Outlook, name: str) -> Any:
     """A chart of the page as an Altair chart, with its rows in it."""
     import altair as alt
 
+    if isinstance(audit, Outlook):
+        return outlook_chart(audit)
     release, _ = sources_of(audit)
     rows = chart_data(audit, release)
     known = {chart.name: chart.spec for chart in charts(audit, rows)}
@@ -96,6 +103,17 @@ def _release_html(release: Release) -> str:
     lines = [_paragraph(_sentence(line)) for line in _release_facts(release)]
     title = _paragraph(f"<strong>{_sentence(isolated(release.title))}</strong>")
     return _box([title, *lines, _table(release_table(release))])
+
+
+def _told_html(title: str, lines: Iterable[str], tables: Iterable[Table]) -> str:
+    """A title, sentences and tables."""
+    return _box(
+        [
+            _paragraph(f"<strong>{_sentence(isolated(title))}</strong>"),
+            *(_paragraph(_sentence(line)) for line in lines),
+            *(_table(table) for table in tables),
+        ]
+    )
 
 
 def _release_facts(release: Release) -> list[str]:
