@@ -6,8 +6,9 @@ names the exposure and the difference that it says would be found with a power b
 0.9; as many people are then memorised, and the audit's tests count how often it is found.
 
 Then twenty further worlds, whose two groups are predicted alike, go through the audit itself: its
-measurements, its cross product of benefits and costs with all of its errors, its families. There
-the question is how often its verdict names the group, which is what ``pcer plan`` promises.
+measurements, its tests, its families. "audit" is how often it says that one group is more exposed,
+which is what ``pcer plan`` promises; "verdict" is how often its verdict names the group, which also
+has the error of what groups receive.
 
     python -m benchmarks.planner [studies per world] [seed]
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
-from tests.simulate_power import planted, resolved_share, shown_share, verdict_share
+from tests.simulate_power import audited_shares, planted, resolved_share, shown_share
 
 from pcer.auditing.planner import (
     CountsError,
@@ -64,7 +65,7 @@ def draw_alike(rng: np.random.Generator) -> Design:
         accuracy=np.tile(error.accuracy[:1], (2, 1)),
         label_share=np.tile(error.label_share[:1], (2, 1)),
     )
-    return replace(study, n_pair_tests=2 * study.n_pair_tests, error=alike)
+    return replace(study, error=alike)
 
 
 def amount(study: Design, question: Question, power: float) -> float | None:
@@ -93,38 +94,46 @@ def difference(study: Design, power: float, n: int, rng: np.random.Generator) ->
     return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
 
 
-def verdict(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def through_audit(study: Design, power: float, n: int, rng: np.random.Generator) -> dict:
+    """By question, the amount, the power predicted for exposures, and how often it was found."""
     question = DifferenceBetween(lower=0, higher=1)
     if (cost := amount(study, question, power)) is None:
-        return None
+        return {}
     predicted = power_shown(study, (0, 1), (0.0, cost))
-    return cost, predicted, verdict_share(study, (0.0, cost), n=n, rng=rng)
+    found = audited_shares(study, (0.0, cost), n=n, rng=rng)
+    return {name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)}
 
 
 QUESTIONS = {"exposure": exposure, "difference": difference}
+AUDITED = ("audit", "verdict")
+
+
+def answers(world: int, n: int, rng: np.random.Generator) -> tuple[Design, dict]:
+    if world >= N_WORLDS:
+        study = draw_alike(rng)
+        return study, through_audit(study, float(rng.uniform(0.5, 0.9)), n, rng)
+    study, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
+    found = {name: ask(study, power, n, rng) for name, ask in QUESTIONS.items()}
+    return study, {name: one for name, one in found.items() if one is not None}
 
 
 def main(n: int = 2_000, seed: int = 1) -> None:
     rows = []
     print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
     for world in range(2 * N_WORLDS):
-        rng = np.random.default_rng([seed, world])
-        alike = world >= N_WORLDS
-        study = draw_alike(rng) if alike else draw(rng, by_label=world % 2 == 1)
-        power, asked = float(rng.uniform(0.5, 0.9)), {"verdict": verdict} if alike else QUESTIONS
-        for name, ask in asked.items():
-            answer = ask(study, power, n, rng)
-            if answer is None:
-                continue
-            people = [int(one) for one in study.people]
+        study, found = answers(world, n, np.random.default_rng([seed, world]))
+        people = [int(one) for one in study.people]
+        for name, answer in found.items():
             rows.append([people, study.n_splits, study.n_cost_tests, name, *answer])
             print(
                 f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_cost_tests:>5}  "
                 f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )
-    misses = np.array([abs(row[-2] - row[-1]) for row in rows])
-    print(f"largest miss {misses.max():.1%}, mean {misses.mean():.1%}, of {len(rows)} answers")
+    for name in (*QUESTIONS, *AUDITED):
+        misses = np.array([abs(row[-2] - row[-1]) for row in rows if row[3] == name])
+        largest, mean = misses.max(), misses.mean()
+        print(f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds")
     out = Path(__file__).parent / "results" / "planner.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps(rows, indent=1) + "\n")

@@ -11,6 +11,8 @@ from scipy.special import ndtr
 
 from pcer.auditing import Plan, alarms
 from pcer.auditing.exact import Strata, memorised
+from pcer.auditing.inference import compare_pairs
+from pcer.auditing.measure import measure_panel
 from pcer.auditing.people import (
     cost_in_tests,
     cost_variance,
@@ -21,6 +23,7 @@ from pcer.auditing.people import (
 from pcer.auditing.planner import CountsError, Design
 from pcer.metrics import Counts
 from pcer.release import Panel
+from pcer.statistics import holm
 
 LEVEL = 0.05
 
@@ -69,14 +72,16 @@ def shown_share(
     return float(((z > 0) & (2 * ndtr(-z) * study.n_pair_tests <= LEVEL)).mean())
 
 
-def verdict_share(
+def audited_shares(
     study: Design,
     costs: tuple[float, float],
     *,
     n: int,
     rng: np.random.Generator,
-) -> float:
-    """How often the audit's own verdict names the second of two groups, in n studies.
+) -> tuple[float, float]:
+    """How often an audit says that the second of two groups is more exposed, in n studies.
+
+    And how often its verdict names that group, which needs a ratio of benefit to cost that differs.
 
     Nothing of the audit is written again: counts go through its measurements, its tests and its
     families. In all settings but the first nothing is memorised.
@@ -86,8 +91,11 @@ def verdict_share(
     panels = [_panel(study, one, k, n, rng) for k, one in enumerate(seen)]
     pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
     found = alarms(panels, pairs, Plan(), cost="overfitting_gap", outcome="benefit", n_families=n)
-    higher = panels[0].train_accuracy.mean(axis=0) - panels[0].test_accuracy.mean(axis=0)
-    return float((found.shown[0] & (higher[1::2] > higher[::2])).mean())
+    measured = [measure_panel(panel, Plan(), "overfitting_gap") for panel in panels]
+    tests = [compare_pairs(one, pairs).exposure for one in measured]
+    p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
+    second = tests[0].value > 0
+    return float(((p[:, 0] <= LEVEL) & second).mean()), float((found.shown[0] & second).mean())
 
 
 def _panel(

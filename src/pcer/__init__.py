@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.auditing import Audit, Outlook, Plan, Verdict, audit, detectable, write_audit
+from pcer.auditing import (
+    Audit,
+    Changes,
+    Outlook,
+    Plan,
+    Verdict,
+    audit,
+    compare,
+    detectable,
+    write_audit,
+)
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
 from pcer.release import Drawings, Release, Shown, read_release, write_release
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "Changes",
     "InputError",
     "Outlook",
     "OutputError",
@@ -29,6 +40,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "compare",
     "detectable",
     "metrics",
     "read_release",

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from pcer.auditing.change import (
+    Changes,
+    ChangeVerdict,
+    GroupChange,
+    PairChange,
+    SettingChange,
+    compare,
+    comparison_schema,
+    hundredths,
+)
 from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
 from pcer.auditing.file import (
     SIGNIFICANT_DIGITS,
@@ -63,19 +73,24 @@ __all__ = [
     "Benefit",
     "BoundCheck",
     "BudgetResult",
+    "ChangeVerdict",
+    "Changes",
     "Comparison",
     "CostStory",
     "Exposed",
     "FailOn",
     "FloorRow",
+    "GroupChange",
     "GroupDifference",
     "GroupResult",
     "Measured",
     "Outlook",
     "OutlookPoint",
+    "PairChange",
     "PairResult",
     "Plan",
     "PublishedPair",
+    "SettingChange",
     "Summary",
     "Tested",
     "Verdict",
@@ -85,8 +100,11 @@ __all__ = [
     "bounds",
     "budget_list",
     "budget_name",
+    "compare",
+    "comparison_schema",
     "decimals",
     "detectable",
+    "hundredths",
     "judge_tested",
     "listed",
     "measure_costs",

@@ -31,7 +31,7 @@ def choose_cost(panels: Sequence[Panel], plan: Plan) -> Proxy:
     """
     if plan.cost != SHARPEST:
         return proxy_named(plan.cost)
-    return next((one for one in SHARPNESS if _is_carried(panels, plan, one)), proxies.GAP)
+    return next((one for one in SHARPNESS if is_carried(panels, plan, one)), proxies.GAP)
 
 
 def why(release: Release, panels: Sequence[Panel], plan: Plan, cost: Proxy) -> str:
@@ -109,7 +109,7 @@ def _named(names: Sequence[str], groups: IntArray) -> list[str]:
     return [names[group] for group in np.unique(groups).tolist()]
 
 
-def _is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
+def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
     """Whether every setting has it, with errors, for every group that is large enough."""
     if cost is proxies.GAP:
         return True

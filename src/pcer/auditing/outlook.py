@@ -262,7 +262,7 @@ class _Study:
             self.design,
             n_splits=_or(n_splits, self.design.n_splits),
             n_cost_tests=settings * len(self.design.people),
-            n_pair_tests=2 * settings * len(self.pairs),
+            n_pair_tests=settings * len(self.pairs),
         )
         bases = self.bases if exposure is None else (exposure,) * len(self.pairs)
         return replace(self, design=design, n_settings=settings, bases=bases)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from pcer.cli import audit, plan, receipt, tables, train
+from pcer.cli import audit, compare, plan, receipt, tables, train
 from pcer.cli.machine import what_lacks
 from pcer.cli.parts import UNUSABLE, say
 from pcer.cli.plugins import VerbGroup
@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for family in (plan, audit, tables, train, receipt):
+for family in (plan, audit, compare, tables, train, receipt):
     family.register(app)
 
 

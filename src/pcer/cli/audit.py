@@ -17,7 +17,9 @@ from pcer.auditing import (
     Plan,
     Tested,
     audit_schema,
+    comparison_schema,
     judge_tested,
+    outlook_schema,
     parse_plan,
     read_audit,
     run_tests,
@@ -65,6 +67,14 @@ AUDIT_AGREES = "number agrees with a fresh computation from the release"
 PAGE_AGREES = "byte agrees with a fresh report from the release in it"
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
 
+
+SCHEMAS = {
+    "release": release_schema,
+    "audit": audit_schema,
+    "comparison": comparison_schema,
+    "outlook": outlook_schema,
+}
+"""What makes the schema of each format."""
 
 AllowLarge = Annotated[
     list[Path] | None,
@@ -174,10 +184,13 @@ def verify(
 
 
 def schema(
-    which: Annotated[Literal["release", "audit"], typer.Argument(help="The file format.")],
+    which: Annotated[
+        Literal["release", "audit", "comparison", "outlook"],
+        typer.Argument(help="The file format."),
+    ],
 ) -> None:
     """Print the JSON Schema of a file format."""
-    tree = release_schema() if which == "release" else audit_schema()
+    tree = SCHEMAS[which]()
     give({STDOUT: json.dumps(tree, indent=2, ensure_ascii=False) + "\n"})
 
 

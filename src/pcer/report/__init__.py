@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcer.report.changes import change_parts, changes_to_junit
 from pcer.report.figures import complete, draw_figures, drawn
 from pcer.report.frames import to_frame
 from pcer.report.hero import hero_svg
@@ -32,6 +33,8 @@ __all__ = [
     "Spec",
     "Table",
     "brief_parts",
+    "change_parts",
+    "changes_to_junit",
     "complete",
     "draw_figures",
     "drawn",

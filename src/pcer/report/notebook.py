@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pcer.auditing import NOTHING, Audit, Outlook, budget_name, listed, number_range
+from pcer.auditing import NOTHING, Audit, Changes, Outlook, budget_name, listed, number_range
 from pcer.errors import InputError
 from pcer.files import write_files
 from pcer.release import Release, carried_costs, panels, proxy_named
+from pcer.report.changes import change_parts, change_table
 from pcer.report.charts import charts
 from pcer.report.figures import WIDTH, complete
 from pcer.report.hero import hero_svg
@@ -31,19 +32,24 @@ MOST_TEXT = 4_000
 """Characters of a sentence; names of others may be long, and many."""
 
 
-def to_notebook(shown: Audit | Outlook | Release) -> str:
+def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
     """Small HTML: for an audit headline, picture and table, for a release what is in it."""
     if isinstance(shown, Outlook):
         return _told_html(shown.title, shown.sentences, outlook_tables(shown))
+    if isinstance(shown, Changes):
+        told = [shown.headline, *shown.account]
+        return _told_html(shown.title, told, [change_table(shown)])
     return _audit_html(shown) if isinstance(shown, Audit) else _release_html(shown)
 
 
-def to_plain(shown: Audit | Outlook | Release) -> str:
+def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
     """The same as lines of text."""
     if isinstance(shown, Audit):
         return to_terminal(shown)
     if isinstance(shown, Outlook):
         return "\n\n".join(map(str, outlook_parts(shown, COLUMNS)))
+    if isinstance(shown, Changes):
+        return "\n\n".join(map(str, change_parts(shown, COLUMNS)))
     told = "\n".join(wrapped(line, COLUMNS) for line in (shown.title, *_release_facts(shown)))
     return f"{told}\n\n{to_text(release_table(shown), COLUMNS)}"
 

@@ -1,0 +1,126 @@
+"""Two releases, old and new, with a known truth: drawn record by record.
+
+A record is right anyway, remembered (right when trained on), or wrong. Both models may be about
+the same people or not, be trained on the same splits or not, and remember the same people, people
+drawn anew, or others. Retraining turns the answer for some records in every split.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pcer.release.format import Release, parse_release
+
+TRAIN_SHARE = 0.7
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoModels:
+    """What to simulate; per group: people, share remembered by the old and by the new model."""
+
+    people: tuple[int, ...]
+    old: tuple[float, ...]
+    new: tuple[float, ...]
+    right: float = 0.75
+    n_splits: int = 20
+    remembered: Literal["same", "anew", "others"] = "same"
+    agreement: float = 0.8
+    """Of the records, whose answer both models share where it is not remembered."""
+    flips: float = 0.02
+    """Of the records, whose answer a retraining turns."""
+    same_people: bool = True
+    same_splits: bool = True
+
+
+def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Release]:
+    """The old release and the new one."""
+    n = sum(world.people)
+    group = np.repeat(np.arange(len(world.people)), world.people)
+    label = rng.random(n) < 0.4
+    right = rng.random(n) < world.right
+    lot = rng.random(n)
+    old = _kinds(right, lot < _shares(world.old, world, group))
+    splits = _splits(n, world.n_splits, rng)
+    before = _release(world, group, label, old, splits, "split", rng)
+    if not world.same_people:
+        label, right, lot = rng.random(n) < 0.4, rng.random(n) < world.right, rng.random(n)
+    else:
+        turned = rng.random(n) < 1 - world.agreement
+        right = np.where(turned, rng.random(n) < world.right, right)
+        if world.remembered == "anew":
+            lot = rng.random(n)
+        elif world.remembered == "others":
+            lot = 1 - lot
+    new = _kinds(right, lot < _shares(world.new, world, group))
+    if not (world.same_people and world.same_splits):
+        splits = _splits(n, world.n_splits, rng)
+    name = "split" if world.same_splits else "other"
+    return before, _release(world, group, label, new, splits, name, rng)
+
+
+def _shares(costs: tuple[float, ...], world: TwoModels, group: np.ndarray) -> np.ndarray:
+    """Chance that a person who is wrong otherwise is remembered."""
+    return np.array(costs)[group] / (1 - world.right)
+
+
+def _kinds(right: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """0 right anyway, 1 remembered, 2 wrong."""
+    return np.where(right, 0, np.where(known, 1, 2))
+
+
+def _splits(n: int, n_splits: int, rng: np.random.Generator) -> np.ndarray:
+    trained = np.zeros((n_splits, n), dtype=bool)
+    for row in trained:
+        row[rng.permutation(n)[: round(TRAIN_SHARE * n)]] = True
+    return trained
+
+
+def _release(
+    world: TwoModels,
+    group: np.ndarray,
+    label: np.ndarray,
+    kinds: np.ndarray,
+    splits: np.ndarray,
+    name: str,
+    rng: np.random.Generator,
+) -> Release:
+    runs = []
+    for seed, trained in enumerate(splits):
+        correct = (kinds == 0) | ((kinds == 1) & trained)
+        correct ^= (kinds != 1) & (rng.random(len(kinds)) < world.flips)
+        tables = {
+            f"g{g}": {
+                part: _table(label[chosen], correct[chosen])
+                for part, chosen in (
+                    ("train", trained & (group == g)),
+                    ("test", ~trained & (group == g)),
+                )
+            }
+            for g in range(len(world.people))
+        }
+        runs.append({"epsilon": None, "seed": seed, "split": f"{name} {seed}", "groups": tables})
+    digest = "sha256:same" if world.same_people else f"sha256:{rng.integers(1 << 60)}"
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 2,
+            "subject": {
+                "dataset": "simulated",
+                "attribute": "group",
+                "groups": [f"g{g}" for g in range(len(world.people))],
+                "outcome": "benefit",
+            },
+            "training": {"split_kind": "random", "stratified_by": "nothing"},
+            "runs": runs,
+            "provenance": {"data_digest": digest},
+        },
+        file="simulated",
+    )
+
+
+def _table(label: np.ndarray, correct: np.ndarray) -> dict[str, int]:
+    cells = {"tp": label & correct, "fp": ~label & ~correct, "tn": ~label & correct}
+    return {**{k: int(v.sum()) for k, v in cells.items()}, "fn": int((label & ~correct).sum())}
