@@ -45,7 +45,7 @@ from pcer.attacks.placebo import (
     placebo_groupings,
     record_orders,
 )
-from pcer.attacks.single import log_odds
+from pcer.attacks.single import beyond_reference, log_odds
 
 __all__ = [
     "CHECKING",
@@ -67,6 +67,7 @@ __all__ = [
     "Records",
     "RunAttacks",
     "alarm_notes",
+    "beyond_reference",
     "bound_epsilon",
     "check_with_coins",
     "coin_panel",

@@ -61,6 +61,7 @@ from pcer.release import proxies
 GAP, THRESHOLD, AUC = proxies.GAP.name, proxies.THRESHOLD.name, proxies.AUC_ADVANTAGE.name
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
+REFERENCE = proxies.REFERENCE.name
 
 SMALL_RATES = {proxies.TPR_AT_1_PERCENT.name: 0.01, proxies.TPR_AT_01_PERCENT.name: 0.001}
 """Proxies of the low end of the ROC curve, by false positive rate."""
@@ -78,6 +79,8 @@ class BudgetScores:
         group_names: the groups, in the order of the release.
         predicted: (seed, record) whether label 1 is predicted, where that does not follow from
             the log odds: another threshold, or a model that decides in a way of its own.
+        reference: (seed, record) log odds of the true label beyond those that models give which
+            never saw the record; None where there are none.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -86,6 +89,7 @@ class BudgetScores:
     group: IntArray
     group_names: tuple[str, ...]
     predicted: BoolArray | None = None
+    reference: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for fault in _faults(self):
@@ -108,6 +112,7 @@ class Views:
                 raise ValueError("All views must share their logits, labels and membership.")
         self.logits, self.labels, self.member = first.logits, first.labels, first.member
         self.predicted = first.logits >= 0 if first.predicted is None else first.predicted
+        self.reference = first.reference
         self.group = [*(one.group for one in scores), *whole]
         self.n_groups = [*(len(one.group_names) for one in scores), *(1 for _ in whole)]
         self.is_whole = [False] * len(scores) + [True] * len(whole)
@@ -131,7 +136,7 @@ class Views:
         return true_label_logit(self.logits[model], self.labels)
 
 
-SHARED = ("logits", "labels", "member", "predicted")
+SHARED = ("logits", "labels", "member", "predicted", "reference")
 
 Found = dict[str, Advantage]
 PooledFound = dict[str, PooledAdvantage]
@@ -179,8 +184,9 @@ class SingleAttacks(NamedTuple):
 def single_model_attacks(views: Views) -> list[SingleAttacks]:
     """For every view, the proxies of single models, and the costs that are means of those."""
     ranker, everyone = views.ranker(), np.ones(len(views.labels), dtype=bool)
+    names = [*INFLUENCES, *([] if views.reference is None else [REFERENCE])]
     pools = [
-        {name: _pool(views, v, chance=CHANCE.get(name, 0.0)) for name in INFLUENCES}
+        {name: _pool(views, v, chance=CHANCE.get(name, 0.0)) for name in names}
         for v in range(len(views.group))
     ]
     models: list[list[list[Found]]] = [[] for _ in pools]
@@ -192,8 +198,15 @@ def single_model_attacks(views: Views) -> list[SingleAttacks]:
             attacks = {} if views.is_whole[v] else MODEL_ATTACKS
             found = [_of_model(group, loss, attacks) for group in ranked]
             models[v].append([one.proxies for one in found])
-            for name, pool in pools[v].items():
-                pool.add(ranked, [one.influence.get(name) for one in found], everyone)
+            for name in INFLUENCES:
+                pools[v][name].add(ranked, [one.influence.get(name) for one in found], everyone)
+        if views.reference is not None:
+            score = views.reference[model]
+            for v, ranked in enumerate(ranker.rank(score, member)):
+                add_auc(pools[v][REFERENCE], score, ranked)
+                if not views.is_whole[v]:
+                    for of_group, group in zip(models[v][-1], ranked, strict=True):
+                        of_group[REFERENCE] = ranked_auc_advantage(group)
     return [SingleAttacks(found, _pooled(views, v, pools[v])) for v, found in enumerate(models)]
 
 
@@ -230,7 +243,7 @@ INFLUENCES: dict[str, Callable[[Ranked, FloatArray], Influence]] = {
 }
 """Those of them that are also averaged over the models, with what each record adds."""
 
-CHANCE = {AUC: AUC_CHANCE}
+CHANCE = {AUC: AUC_CHANCE, REFERENCE: AUC_CHANCE}
 """What they are where nothing can be told, if not 0."""
 
 
@@ -375,6 +388,10 @@ def _faults(scores: BudgetScores) -> Sequence[str]:
         return ["logits must be finite; a probability of exactly 0 or 1 has no log odds."]
     if scores.member.dtype != np.bool_:
         return ["member must be boolean; convert it with member == 1."]
+    if scores.reference is not None and (
+        scores.reference.shape != shape or not np.isfinite(scores.reference).all()
+    ):
+        return ["reference must be finite and (seed, record), as logits are."]
     if scores.predicted is not None and (
         scores.predicted.shape != shape or scores.predicted.dtype != np.bool_
     ):

@@ -99,6 +99,26 @@ def log_odds(probability: FloatArray) -> FloatArray:
     return np.asarray(np.log(inner) - np.log1p(-inner))
 
 
+def beyond_reference(
+    scaled_logit: FloatArray, reference: FloatArray, is_positive: BoolArray
+) -> FloatArray:
+    """Log odds of the true label beyond what models say that never saw the record.
+
+    Some records are easy for every model, trained on them or not; that is no trace of training,
+    and is taken off (offline LiRA's mean, RMIA's average of probabilities).
+
+    Args:
+        scaled_logit: (record,) log odds that the model gives the true label.
+        reference: (record, model) probabilities of the positive label by reference models.
+        is_positive: (record,) whether the label is the positive one.
+
+    >>> beyond_reference(np.array([2.0]), np.array([[0.4, 0.6]]), np.array([True]))
+    array([2.])
+    """
+    usual = log_odds(reference.mean(axis=1))
+    return np.asarray(scaled_logit - np.where(is_positive, usual, -usual))
+
+
 def gap_attack(correct: BoolArray, member: BoolArray) -> Advantage:
     """The guess "member if classified correctly": its balanced advantage is half the gap, exactly.
 

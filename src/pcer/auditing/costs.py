@@ -18,6 +18,7 @@ SHARPNESS = (
     proxies.LIRA,
     proxies.PAIRED_CONFIDENCE,
     proxies.PAIRED_GAP,
+    proxies.REFERENCE,
     proxies.AUC_ADVANTAGE,
     proxies.GAP,
 )
@@ -43,6 +44,7 @@ def why(release: Release, panels: Sequence[Panel], plan: Plan, cost: Proxy) -> s
         one
         for one in SHARPNESS[: SHARPNESS.index(cost)]
         if min(panel.n_splits for panel in panels) >= one.least_models
+        and one is not proxies.REFERENCE  # it needs models trained on other people
     ]
     reasons = [
         f"{one.short} was not computed: {release.not_computed[one.name].rstrip('.')}."

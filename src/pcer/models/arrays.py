@@ -15,6 +15,7 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import disclosure_rule_of, is_named, positive_of
+from pcer.models.reference import beyond, reference_columns, reference_notes
 from pcer.release import (
     CROSSING,
     LEAST_PEOPLE,
@@ -67,6 +68,7 @@ def release_from_predictions(
     seed: Any = 0,
     split_id: Any = None,
     record_id: Any = None,
+    reference: Any = None,
     sample_weight: Any = None,
     dp_delta: float | None = None,
     training: Training | None = None,
@@ -104,6 +106,11 @@ def release_from_predictions(
         record_id: names a record in every model: each is then compared with itself, which gives
             the sharper costs, and the split's id is derived from who is in training. All models
             of a budget must have scored the same records.
+        reference: for one model that cannot be retrained: the same records' scores by models that
+            never saw any of them, in training or otherwise, such as ones trained by you on other
+            people. As ``y_score``, a column for each reference model (array, data frame, dict).
+            Each record is then held against them, which gives ``reference_advantage``. Whether
+            they really never saw the records nobody can check.
         sample_weight: refused: counts of people cannot be weighted.
         dp_delta: the delta of every model with a budget.
         training: what else is known of the training; its ``split_kind`` is replaced.
@@ -127,6 +134,7 @@ def release_from_predictions(
     >>> release.runs[0].groups["a"].train.n
     1
     """
+    references = reference_columns(reference)
     facts = ReleaseFacts(
         dataset=dataset,
         outcome=outcome,
@@ -134,7 +142,7 @@ def release_from_predictions(
         positive_label=positive_label,
         groups=groups,
         dp_delta=dp_delta,
-        notes=notes,
+        notes=[*notes, *reference_notes(references)],
         disclosure=disclosure_rule_of(public_data, least_people, small_groups, certain_cells),
         secret=secret,
         **_told(training),
@@ -154,7 +162,10 @@ def release_from_predictions(
         split=_split(split),
         group=cross([column_of(values, name) for name, values in columns.items()]),
         runs=_runs(len(truth), epsilon, seed, split_id, record_id),
+        reference=None if references is None else beyond(references, answers.logits, truth),
     )
+    if references is not None:
+        table = table.with_records()
     table.check_lengths()
     return _release(table, CROSSING.join(columns) if attribute is None else attribute, facts)
 
@@ -195,6 +206,19 @@ class _Table:
     split: IntArray
     group: Coded
     runs: _RunColumn
+    reference: FloatArray | None = None
+
+    def with_records(self) -> _Table:
+        """The table with every row as a record of its own, where one model has no ids."""
+        if self.runs.records is not None:
+            return self
+        if len(self.runs.keys) > 1:
+            raise InputError(
+                "reference with several models in one table needs record_id, so that each record "
+                "is held against itself."
+            )
+        rows = required_column(np.arange(len(self.truth)), name="record_id")
+        return replace(self, runs=replace(self.runs, records=rows))
 
     def check_lengths(self) -> None:
         """Refuse columns of different length."""
@@ -250,7 +274,9 @@ def _attacked(
 
     allowed = regrouping_of(facts, counted)
     entries = replace(entries, group=allowed.apply(entries.group))
-    rows = RecordRows(entries=entries, record=records.codes, logits=table.logits)
+    rows = RecordRows(
+        entries=entries, record=records.codes, logits=table.logits, reference=table.reference
+    )
     counted = regrouped(counted, allowed)
     settings = settings_of(counted, rows)
     return with_costs(counted, settings, facts, no_coin=no_coin(counted, rows))

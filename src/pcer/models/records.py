@@ -23,11 +23,13 @@ class RecordRows:
         entries: what was counted; groups as they are released.
         record: a number for each record, the same in all models.
         logits: log odds of the positive label; None where only answers are known.
+        reference: log odds of the true label beyond those of reference models, if there are some.
     """
 
     entries: Entries
     record: IntArray
     logits: FloatArray | None
+    reference: FloatArray | None = None
 
 
 def no_coin(counted: Counted, rows: RecordRows) -> str:
@@ -64,6 +66,7 @@ def _setting(
         group=entries.group[at[0]],
         group_names=counted.groups,
         predicted=predicted,
+        reference=None if rows.reference is None else rows.reference[at],
     )
     return ScoredSetting(
         model=None,

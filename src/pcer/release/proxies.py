@@ -113,6 +113,7 @@ class Basis(StrEnum):
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
     MODELS = "every record's score by at least {n} models of a budget, each with its own split"
+    REFERENCE = "every record's score by the model and by reference models that never saw it"
     TRAINING = "what training itself counted of every person, where it kept receipts"
     ELSEWHERE = "a release whose trainer measured it"
 
@@ -192,6 +193,7 @@ SPENT = Proxy(
     called="the spent epsilon",
 )
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
+REFERENCE = Proxy("reference_advantage", "reference attack", AUC, Basis.REFERENCE)
 
 PROXIES: dict[str, Proxy] = {
     one.name: one for one in tuple(globals().values()) if isinstance(one, Proxy)
