@@ -402,13 +402,13 @@ def _measured(match: Match, sides: tuple[_Side, _Side], cost: Proxy) -> _Found:
         for panel, side in zip(match, sides, strict=True)
     )
     order = [match[1].group_names.index(name) for name in match[0].group_names]
-    same = _same_people(*sides)
+    same, by_split = _same_people(*sides), _is_by_split(before) and _is_by_split(after)
     both = BothExposed(
         old=_exposed(before, "old"),
         new=_exposed(after, "new").only(np.array(order)),
         same_people=same,
         largest=cost.scale.largest,
-        matched=_matched(match, sides, order) if same else None,
+        matched=_matched(match, sides, order) if same and by_split else None,
     )
     pairs = pairs_of((match[0],), Plan())
     first, second = (both.only(np.array(side)) for side in zip(*pairs, strict=True))
@@ -420,6 +420,12 @@ def _measured(match: Match, sides: tuple[_Side, _Side], cost: Proxy) -> _Found:
         groups=group_shifts(both),
         differences=pair_shifts(first, second),
     )
+
+
+def _is_by_split(measured: Measured) -> bool:
+    """Whether the cost has a value for each split, and not one over all."""
+    exposed = measured.exposed
+    return exposed is not None and exposed.n_splits == measured.panel.n_splits
 
 
 def _exposed(measured: Measured, which: str) -> Exposed:
