@@ -53,9 +53,9 @@ ALIKE = {
     *("source", "attributes", "out", "seeds", "jobs", "keep_scores", "estimator", "settings"),
     *("secret_file", "label", "positive", "outcome", "drop", "categories", "missing"),
     *("max_categories", "identifiers", "public_data", "least_people", "small_groups"),
-    *("certain_cells", "budgets"),
+    *("certain_cells", "budgets", "module"),
 }
-"""Options that networks and estimators share; budgets have a sentence of their own."""
+"""Options that networks and estimators share; budgets and module have sentences of their own."""
 
 
 def test_every_option_is_heeded_or_refused():

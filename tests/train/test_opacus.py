@@ -103,6 +103,76 @@ def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
     assert np.abs(np.corrcoef(rows) - np.eye(3)).max() < 4.5 / math.sqrt(20_000)
 
 
+def test_seeds_that_torch_takes_for_the_same_give_other_noise():
+    """On a CPU torch reads 32 bits of a seed; the key of a stream has 128."""
+    one, other = (torch.Generator().manual_seed(7 + k * 2**32) for k in (0, 1))
+    assert torch.equal(torch.randn(3, generator=one), torch.randn(3, generator=other))
+    model, keys = Model(0, 1.0, 1.0), set()
+    for secret in (b"", b"a", b"b"):
+        optimizer = private_optimizer(nn.Linear(2, 1), model, CONFIG, CONFIG.sampling(210), secret)
+        keys.add(tuple(optimizer._normal.bit_generator.state["state"]["key"]))
+    assert len(keys) == 3
+
+
+def test_a_private_module_is_what_a_plain_loop_gives():
+    """Clip every record by itself, add normal noise, divide, step: with noise and momentum."""
+    data, model = make_data(), Model(1, 1.0, 1.5)
+    factory = lambda n: nn.Sequential(nn.Linear(n, 3), nn.Tanh(), nn.Linear(3, 1))  # noqa: E731
+    ours = train_module(factory, data, model, CONFIG)
+    train, sampling = data.train_rows[1], CONFIG.sampling(data.n_train)
+    mean, std = data.features[train].mean(axis=0), data.features[train].std(axis=0)
+    features = torch.from_numpy((data.features - mean) / std).double()
+    module = make_module(factory, features.shape[1], model, b"").double()
+    parameters = list(module.parameters())
+    speed = [torch.zeros_like(p) for p in parameters]
+    noise = np.random.Generator(stream(seed=1, epsilon=1.0, purpose=Purpose.NOISE))
+    for rows in batch_rows(model, sampling, b""):
+        total = [torch.zeros_like(p) for p in parameters]
+        for row in train[rows.numpy()]:
+            label = torch.tensor(float(data.labels[row])).double()
+            logit = module(features[row])[0]
+            loss = nn.functional.binary_cross_entropy_with_logits(logit, label)
+            own = torch.autograd.grad(loss, parameters)
+            norm = math.sqrt(sum(float(g.square().sum()) for g in own))
+            for t, g in zip(total, own, strict=True):
+                t += g * min(1.0, CONFIG.clip_norm / (norm + 1e-6))
+        for p, t, v in zip(parameters, total, speed, strict=True):
+            drawn = torch.from_numpy(noise.standard_normal(tuple(p.shape)))
+            v *= CONFIG.momentum
+            v += (t + 1.5 * CONFIG.clip_norm * drawn) / sampling.expected_batch
+            p.data -= CONFIG.learning_rate * v
+    with torch.no_grad():
+        theirs = module(features)[:, 0].numpy()
+    np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_layers_that_draw_draw_from_the_models_own_stream():
+    factory = lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1))  # noqa: E731
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    one = train_module(factory, make_data(), Model(0, NO_DP, 0.0), CONFIG)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(4)
+    assert np.array_equal(train_module(factory, make_data(), Model(0, NO_DP, 0.0), CONFIG), one)
+
+
+def test_what_fails_in_training_is_named_without_its_words():
+    class Fails(nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.inner, self.steps = nn.Linear(n, 1), 0
+
+        def forward(self, x):
+            self.steps += 1
+            if self.steps > 3:
+                raise RuntimeError(f"cannot stand {x[0].tolist()}")
+            return self.inner(x)
+
+    with pytest.raises(InputError, match=r"fails in the training of seed 2 .*RuntimeError") as told:
+        train_module(Fails, make_data(), Model(2, NO_DP, 0.0), CONFIG)
+    assert "cannot stand" not in str(told.value)
+
+
 def test_batches_are_those_of_the_engine_and_may_be_empty():
     config = TrainConfig(epochs=30, expected_batch=2)
     batches = list(batch_rows(Model(0, 1.0, 1.0), config.sampling(20), b""))
@@ -111,11 +181,20 @@ def test_batches_are_those_of_the_engine_and_may_be_empty():
     assert abs(sum(len(rows) for rows in batches) - 600) < 4.5 * math.sqrt(600)
 
 
-def test_training_survives_empty_batches():
+def test_a_module_is_never_asked_about_nobody():
+    class Somebody(nn.Linear):
+        def forward(self, x):
+            assert len(x)
+            return super().forward(x)
+
     data = make_data(n=30, seeds=[0])
     config = TrainConfig(epochs=3, expected_batch=2)
-    logits = train_module(lambda n: nn.Linear(n, 1), data, Model(0, 1.0, 1.0), config)
-    assert np.isfinite(logits).all()
+    found = [
+        train_module(lambda n, kind=kind: kind(n, 1), data, Model(0, 1.0, 1.0), config)
+        for kind in (Somebody, nn.Linear)
+    ]
+    assert np.isfinite(found[0]).all()
+    assert np.array_equal(*found)
 
 
 def test_a_layer_that_mixes_records_is_refused():

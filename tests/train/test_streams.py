@@ -19,7 +19,7 @@ def test_streams_of_different_names_have_different_keys():
         tuple(stream(seed=s, epsilon=e, purpose=p, secret=x).state["state"]["key"])
         for s, e, p, x in names
     ]
-    assert len(set(keys)) == len(keys) == 72
+    assert len(set(keys)) == len(keys) == 90
 
 
 def test_a_stream_is_named_by_its_values_only():

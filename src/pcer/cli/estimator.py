@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import hmac
-import importlib
 import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +17,14 @@ from pcer.cli.parts import display, require_packages
 from pcer.cli.tables import file_name, own_secret
 from pcer.errors import InputError
 from pcer.files import make_folder, write_files
+from pcer.models import object_named
 from pcer.store import read_secret
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset
     from pcer.release import Release
 
+EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 NEEDED = ("joblib", "pooch", "pyarrow", "sklearn")
 NETWORKS_ONLY = {
     "epochs": "--epochs",
@@ -83,44 +83,35 @@ def estimator_named(name: str, settings: Sequence[str]) -> Any:
     >>> estimator_named("sklearn.tree:DecisionTreeClassifier", ["max_depth=3", "criterion=entropy"])
     DecisionTreeClassifier(criterion='entropy', max_depth=3)
     """
-    module_name, _, attribute = name.partition(":")
-    if not attribute:
-        raise InputError(
-            f"--estimator must be package.module:Name, such as "
-            f"sklearn.ensemble:RandomForestClassifier, not {name!r}."
-        )
-    make = getattr(_module(module_name), attribute, None)
-    if not callable(make):
-        raise InputError(f"--estimator: {module_name} has no {attribute} that makes an estimator.")
-    chosen = dict(_setting(text) for text in settings)
+    try:
+        make = object_named(name, folder=Path.cwd(), example=EXAMPLE)
+    except InputError as error:
+        raise InputError(f"--estimator: {error}") from error
+    chosen = settings_given(settings, example="n_estimators=200")
     try:
         return make(**chosen)
     except (TypeError, ValueError) as error:
-        raise InputError(f"--estimator: {attribute} does not take this: {error}.") from None
+        what = name.partition(":")[2]
+        raise InputError(f"--estimator: {what} does not take this: {error}.") from None
 
 
-def _module(name: str) -> Any:
-    """A module that is installed, or lies in the folder one is in."""
-    here = os.getcwd()
-    sys.path.append(here)
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"--estimator: {name} cannot be imported ({error}); install it, or go to its folder."
-        ) from None
-    finally:
-        sys.path.remove(here)
+def settings_given(texts: Sequence[str], *, example: str) -> dict[str, Any]:
+    """What ``--set`` says, each ``name=value``; a value that is no number or the like is a text.
+
+    >>> settings_given(["depth=3", "weights=balanced", "warm=True"], example="depth=3")
+    {'depth': 3, 'weights': 'balanced', 'warm': True}
+    """
+    return dict(_setting(text, example) for text in texts)
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _setting(text: str, example: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
-        raise InputError(f"--set must be name=value, such as n_estimators=200, not {text!r}.")
+        raise InputError(f"--set must be name=value, such as {example}, not {text!r}.")
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
-        return name, value  # a text, such as balanced
+        return name, value
 
 
 def _require_fitting(said: Mapping[str, Any]) -> None:

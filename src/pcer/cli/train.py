@@ -11,6 +11,7 @@ import typer
 from pcer.auditing import Plan
 from pcer.cli.audit import Outputs, audit_all, print_briefly
 from pcer.cli.estimator import train_estimator
+from pcer.cli.module import module_named
 from pcer.cli.parts import (
     TRAINING,
     CertainCells,
@@ -116,9 +117,15 @@ def train(
         str | None,
         typer.Option(metavar="MODULE:NAME", help="A scikit-learn estimator instead of networks."),
     ] = None,
+    module: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME", help="What makes a torch module, to be trained through Opacus."
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Of the estimator; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Of estimator or module; repeatable."),
     ] = None,
     secret_file: Annotated[
         Path | None, typer.Option(help="Secret behind the noise; own tables get a new one.")
@@ -160,13 +167,16 @@ def train(
 
 
 def _trained(said: Mapping[str, Any]) -> list[Path]:
-    """Releases of networks, or of the estimator that is named."""
-    if said["estimator"] is not None:
+    """Releases of networks, or of the estimator or module that is named."""
+    if said["estimator"] is not None and said["module"] is None:
         if said["budgets"] != BUDGETS:
             raise InputError("--budgets is about pcer's own networks; leave it out.")
         return train_estimator(said, _load)
-    if said["settings"]:
-        raise InputError("--set gives settings of an estimator; name one with --estimator.")
+    if said["settings"] and said["module"] is None:
+        raise InputError(
+            "--set gives settings of an estimator or a module; name one with --estimator or "
+            "--module."
+        )
     require_packages(TRAINING)
     from pcer.train import EngineFlags
 
@@ -218,6 +228,7 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
     from pcer.sweep import Sweep
     from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
 
+    module = module_named(said)
     budgets = parse_budgets(said["budgets"])
     _require_few_models(len(budgets) * said["seeds"])
     dataset = _load(said["source"], said)
@@ -232,6 +243,7 @@ def _sweep(said: Mapping[str, Any]) -> Sweep:
         secret=_secret(said, dataset),
         disclosure=disclosure_rule(said),
         accounts=RenyiAccounts() if said["receipts"] else None,
+        module=module,
     )
 
 

@@ -9,11 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
+from pcer.models.names import folder_first, object_named
 
 if TYPE_CHECKING:
     from pcer.models.estimator import release_from_estimator
 
-__all__ = ["release_from_estimator", "release_from_predictions", "releases_from_predictions"]
+__all__ = [
+    "folder_first",
+    "object_named",
+    "release_from_estimator",
+    "release_from_predictions",
+    "releases_from_predictions",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -88,6 +88,10 @@ class Trained(Protocol):
     def accounts(self) -> Accounts | None:
         """What became of the steps that each person's gradient spent in each norm bin."""
 
+    @property
+    def module_settings(self) -> Mapping[str, Any]:
+        """What made the models, if not pcer's own network; empty for that."""
+
 
 ADJACENCY_NOTES = {
     Adjacency.ZERO_OUT: (
@@ -422,10 +426,19 @@ def _two_by_two(member: BoolArray, predicted: BoolArray, mask: BoolArray) -> lis
     return [[n_inside - both, both], [n - n_inside - n_positive + both, n_positive - both]]
 
 
+def config_of(sweep: Trained) -> dict[str, Any]:
+    """The training settings that count: hidden layers are those of pcer's own network."""
+    config = sweep.config.to_dict()
+    if sweep.module_settings:
+        del config["hidden"]
+    return config
+
+
 def release_config(sweep: Trained) -> dict[str, Any]:
     """The settings as a release states them: columns by width, and whether noise is secret."""
     return {
-        **sweep.config.to_dict(),
+        **sweep.module_settings,
+        **config_of(sweep),
         "columns": sweep.dataset.column_widths,
         "noise_from_secret": bool(sweep.secret),
         "split_from_secret": bool(sweep.secret),

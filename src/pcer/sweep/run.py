@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ from pcer.sweep.receipts import (
     receipts_folder,
     write_receipts,
 )
-from pcer.sweep.releases import build_releases, release_config
+from pcer.sweep.releases import build_releases, config_of, release_config
 from pcer.train import (
     ADDED_SETTINGS,
     NO_DP,
@@ -54,6 +54,7 @@ from pcer.train import (
     Budget,
     EngineFlags,
     Model,
+    NamedModule,
     Predictions,
     ReceiptMode,
     RenyiAccounts,
@@ -68,6 +69,14 @@ from pcer.train import (
     require_engine,
     run_blocks,
 )
+
+NO_MODULE: Mapping[str, Any] = {
+    "module": None,
+    "module_settings": None,
+    "module_weights": None,
+    "module_digest": None,
+}
+"""What stands for a module in a sweep of pcer's own networks."""
 
 INDEX, MEMBERS = "index.json", "membership.npy"
 
@@ -87,6 +96,7 @@ class Sweep:
         disclosure: what a release may let out about few people, or about one.
         accounts: what becomes of the steps that each person's gradient spent in each norm bin;
             ``config.receipts`` needs it.
+        module: what makes the models, which Opacus then trains; None for pcer's own network.
     """
 
     dataset: GroupedDataset
@@ -97,6 +107,7 @@ class Sweep:
     secret: bytes = b""
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
     accounts: Accounts | None = None
+    module: NamedModule | None = None
 
     def __post_init__(self) -> None:
         if not (self.secret or self.dataset.public):
@@ -115,6 +126,16 @@ class Sweep:
             values = getattr(self, kind)
             if not values or len(set(values)) < len(values):
                 raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
+        if self.module is not None:
+            self._require_module(self.module)
+
+    def _require_module(self, module: NamedModule) -> None:
+        if self.config.rule != TrainConfig.rule or self.has_receipts:
+            raise InputError(
+                f"{module.name} is trained through Opacus, which clips all records at one norm and "
+                "sees the norms of a batch only; use rule 'dp-sgd' and receipts 'none'."
+            )
+        module.require_private(self.dataset.features.shape[1])
 
     @property
     def has_receipts(self) -> bool:
@@ -126,15 +147,24 @@ class Sweep:
         """Whether they are pcer's own, and so become bounds and receipts."""
         return self.has_receipts and isinstance(self.accounts, RenyiAccounts)
 
+    @cached_property
+    def module_settings(self) -> dict[str, Any]:
+        """What the scores depend on if not on pcer's own network; empty for that."""
+        if self.module is None:
+            return {}
+        return self.module.describe(self.dataset.features.shape[1])
+
     @property
     def settings(self) -> dict[str, Any]:
         """What the score files of this sweep depend on, besides seed and budget."""
         return {
+            **NO_MODULE,
+            **self.module_settings,
             "dataset": self.dataset.name,
             "data_digest": self.dataset.published_digest(self.secret).partition(":")[2],
             "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
             "split_from_secret": bool(self.secret),
-            **self.config.to_dict(),
+            **config_of(self),
         }
 
     @property
@@ -177,7 +207,7 @@ def run_sweep(
         InputError: the folder holds a sweep with other settings, or is in use.
         OutputError: something cannot be written.
     """
-    require_engine(flags)
+    require_engine(flags, sweep.module)
     paths, work = _paths(sweep, folder), _work(sweep, folder)
     if not keep_scores and is_finished(sweep, folder):
         on_progress(len(sweep.budgets) * len(sweep.seeds), len(sweep.budgets) * len(sweep.seeds))
@@ -243,7 +273,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
 
 def _added_settings() -> dict[str, Any]:
     """What stood for younger settings in folders and releases of older versions."""
-    return {**ADDED_SETTINGS, "split_from_secret": False}
+    return {**NO_MODULE, **ADDED_SETTINGS, "split_from_secret": False}
 
 
 def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
@@ -322,7 +352,8 @@ def _train_missing(
     if not missing:
         return
     count, made_with = total - len(missing), installed_versions()
-    blocks = cut_blocks(missing, block_size=flags.models_per_block(total))
+    size = flags.models_per_block(total) if sweep.module is None else 1  # they do not step together
+    blocks = cut_blocks(missing, block_size=size)
     trained = run_blocks(
         data,
         blocks,
@@ -330,6 +361,7 @@ def _train_missing(
         flags=flags,
         secret=sweep.secret,
         accounts=sweep.accounts,
+        module=sweep.module,
     )
     with closing(trained):
         for result in trained:
@@ -389,7 +421,7 @@ class _OldRelease(NamedTuple):
 def _checked_releases(sweep: Sweep, paths: dict[str, Path]) -> list[_OldRelease]:
     """The releases that are there; never overwrite one of other settings, data or more models."""
     digest = sweep.dataset.published_digest(sweep.secret)
-    wanted = {**release_config(sweep), "data_digest": digest}
+    wanted = {**NO_MODULE, **release_config(sweep), "data_digest": digest}
     found = {path: _read_old(path) for path in paths.values() if path.exists()}
     for path, old in found.items():
         require_same_settings(old.settings, wanted, added=_added_settings(), where=path)

@@ -28,6 +28,7 @@ from pcer.train.fleet import (
     plan_models,
 )
 from pcer.train.gaussian_dp import allowed_advantage, mu_of
+from pcer.train.named import NamedModule
 from pcer.train.receipts import Terms, fold, realised_of, receipt_of
 from pcer.train.record_pld import estimate_by_pld
 from pcer.train.rules import N_BINS, RULES, TrainingRule
@@ -49,6 +50,7 @@ __all__ = [
     "Engine",
     "EngineFlags",
     "Model",
+    "NamedModule",
     "Predictions",
     "ReceiptMode",
     "RenyiAccounts",

@@ -6,11 +6,13 @@ come from Opacus, which knows most layers. Use it for models the engine does not
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from opacus import GradSampleModule
+from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
 
 from pcer.errors import InputError
@@ -28,12 +30,19 @@ from pcer.train.fleet import (
     plan_models,
     require_sound,
 )
+from pcer.train.probe import (
+    ModuleFactory,
+    failing_as,
+    logits_of,
+    require_known_layers,
+    require_private,
+    seeded,
+    seeded_module,
+    without_remarks,
+)
 from pcer.train.rules import DpSgd
 from pcer.train.schedule import sampled_positions
 from pcer.train.streams import Purpose, stream
-
-ModuleFactory = Callable[[int], nn.Module]
-"""Makes a fresh module for a number of features; it gives one logit per record."""
 
 UNBOUNDED_CLIP = 1e30
 """Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the
@@ -62,7 +71,8 @@ def train_modules(
         secret: as in ``train_seeds``.
     """
     config = config or TrainConfig()
-    _require_plain(config)
+    require_plain(config)
+    require_private(factory, data.features.shape[1], name="The module")
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
 
     def results() -> Iterator[BlockResult]:
@@ -81,24 +91,31 @@ def train_module(
     *,
     secret: bytes = b"",
 ) -> Float32Array:
-    """Train one module and give its logits (record,) on all records."""
-    _require_plain(config)
+    """Train one module and give its logits (record,) on all records.
+
+    They depend on the model's streams and its split alone: layers that draw, such as dropout, draw
+    from a stream of the model's own, too.
+    """
+    require_plain(config)
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n = data.features.shape[1]
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)
     train = torch.from_numpy(data.train_rows[model.seed])
-    with one_thread():
+    budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
+    where = f"The module fails in the training of seed {model.seed} with {budget}"
+    with one_thread(), failing_as(where, quoted=False):
         module = make_module(factory, n, model, secret)
         optimizer = private_optimizer(module, model, config, sampling, secret)
         batches = (train[rows] for rows in batch_rows(model, sampling, secret))
-        fit_module(module, optimizer, features, labels, batches)
-        logits = predict_module(module, features)
+        with seeded(_torch_seed(model, Purpose.LAYERS, secret)):
+            fit_module(module, optimizer, features, labels, batches)
+            logits = predict_module(module, features)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
-def _require_plain(config: TrainConfig) -> None:
+def require_plain(config: TrainConfig) -> None:
     """Refuse what needs norms of all training records, or bounds of single ones."""
     if config.rule != DpSgd.name:
         raise InputError(
@@ -115,16 +132,9 @@ def _require_plain(config: TrainConfig) -> None:
 
 def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: bytes) -> nn.Module:
     """A fresh module with initial weights from the model's stream, checked by Opacus."""
-    from opacus.validators import ModuleValidator
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_torch_seed(model, Purpose.INITIAL, secret))
-        module = factory(n_features)
-    if problems := ModuleValidator.validate(module, strict=False):
-        raise InputError(
-            f"The module cannot be trained with per-record gradients ({problems[0]}); "
-            "replace that layer, for example by opacus.validators.ModuleValidator.fix."
-        )
+    seed = _torch_seed(model, Purpose.INITIAL, secret)
+    module = seeded_module(factory, n_features, seed, name="The module")
+    require_known_layers(module)
     return module
 
 
@@ -143,34 +153,62 @@ def fit_module(
     labels: Tensor,
     batches: Iterable[Tensor],
 ) -> None:
-    """Train the module in place, one step per batch of row numbers."""
-    from opacus import GradSampleModule
+    """Train the module in place, one step per batch of row numbers.
 
+    An empty batch is a step of noise alone, and the module is not asked.
+    """
     hooked = GradSampleModule(module, loss_reduction="sum")
-    with warnings.catch_warnings():  # torch remarks that inputs need no gradient: they do not
-        warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
+    with without_remarks():
         for rows in batches:
             optimizer.zero_grad()
-            _loss(hooked, features[rows], labels[rows]).backward()  # type: ignore[no-untyped-call]
+            if len(rows):
+                _loss(hooked, features[rows], labels[rows]).backward()  # type: ignore[no-untyped-call]
+            else:
+                _no_gradients(module)
             optimizer.step()
     hooked.to_standard_module()
+
+
+def _no_gradients(module: nn.Module) -> None:
+    """The gradients of no records, where Opacus keeps them."""
+    for p in module.parameters():
+        if p.requires_grad:
+            p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
+
+
+class StreamedNoise(DPOptimizer):  # type: ignore[misc]  # Opacus has no types
+    """Opacus' optimizer with noise from a stream whose key has 128 bits.
+
+    A generator of torch is seeded with 32 bits on a CPU, whatever the seed: two models would share
+    their noise now and then, and who knows all but one record could try all seeds.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, bits: np.random.Philox, **settings: Any):
+        super().__init__(optimizer, **settings)
+        self._normal = np.random.Generator(bits)
+
+    def add_noise(self) -> None:
+        """To every clipped sum, as Opacus does it."""
+        std = self.noise_multiplier * self.max_grad_norm
+        for p in self.params:
+            p.grad = p.summed_grad.view_as(p)
+            if self.noise_multiplier:
+                drawn = torch.from_numpy(std * self._normal.standard_normal(p.shape))
+                p.grad = p.grad + drawn.to(p.dtype)
 
 
 def private_optimizer(
     module: nn.Module, model: Model, config: TrainConfig, sampling: Sampling, secret: bytes
 ) -> torch.optim.Optimizer:
     """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
-    from opacus.optimizers import DPOptimizer
-
     sgd = torch.optim.SGD(module.parameters(), config.learning_rate, config.momentum)
-    generator = torch.Generator().manual_seed(_torch_seed(model, Purpose.NOISE, secret))
-    return DPOptimizer(  # type: ignore[no-any-return]
+    return StreamedNoise(
         sgd,
+        _stream(model, Purpose.NOISE, secret),
         noise_multiplier=model.noise_multiplier,
         max_grad_norm=config.clip_norm if model.is_private else UNBOUNDED_CLIP,
         expected_batch_size=sampling.expected_batch,
         loss_reduction="mean",
-        generator=generator,
     )
 
 
@@ -178,26 +216,19 @@ def predict_module(module: nn.Module, features: Tensor) -> Float32Array:
     """Logits (record,) on all records."""
     module.eval()
     with torch.no_grad():
-        parts = [_logits(module, part) for part in torch.split(features, CHUNK)]
+        parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
     logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     return logits
 
 
 def _loss(module: nn.Module, features: Tensor, labels: Tensor) -> Tensor:
-    logits = _logits(module, features)
+    logits = logits_of(module, features)
     return nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
 
 
-def _logits(module: nn.Module, features: Tensor) -> Tensor:
-    output: Tensor = module(features)
-    if output.shape not in ((len(features),), (len(features), 1)):
-        raise InputError(
-            f"The module must give one logit per record, but gave {tuple(output.shape)} for "
-            f"{len(features)} records; end it with nn.Linear(..., 1)."
-        )
-    return output.reshape(-1)
-
-
 def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
-    bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=purpose, secret=secret)
-    return int(bits.random_raw()) >> 1
+    return int(_stream(model, purpose, secret).random_raw()) >> 1
+
+
+def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:
+    return stream(seed=model.seed, epsilon=model.epsilon, purpose=purpose, secret=secret)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+import numpy as np
+
+from pcer.errors import InputError
+from pcer.models import folder_first
 from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
@@ -17,6 +21,7 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
+from pcer.train.named import NamedModule
 
 
 def train_seeds(
@@ -60,9 +65,20 @@ def run_blocks(
     flags: EngineFlags,
     secret: bytes = b"",
     accounts: Accounts | None = None,
+    module: NamedModule | None = None,
 ) -> Generator[BlockResult, None, None]:
-    """Train blocks and give each one's result as soon as it is there, in any order."""
-    require_engine(flags)
+    """Train blocks and give each one's result as soon as it is there, in any order.
+
+    Args:
+        data: records, labels and splits.
+        blocks: the models.
+        config: what can change a number.
+        flags: what can change only the speed.
+        secret: as in ``train_seeds``.
+        accounts: as in ``train_seeds``.
+        module: what makes the models, through Opacus; None for pcer's own network.
+    """
+    require_engine(flags, module)
     if flags.engine is Engine.RAY:
         from pcer.train.ray import train_on_ray
 
@@ -70,10 +86,12 @@ def run_blocks(
             data, blocks, config=config, flags=flags, secret=secret, accounts=accounts
         )
         return
-    shared = (config, flags.device, secret, accounts)
+    parts = [(data.only({model.seed for model in one}), tuple(one)) for one in blocks]
     tasks: list[Task] = [
-        (_train_task, (data.only({m.seed for m in one}), tuple(one), *shared)) for one in blocks
+        (_train_task, (*part, config, flags.device, secret, accounts)) for part in parts
     ]
+    if module is not None:
+        tasks = [(_module_task, (*part, config, secret, module)) for part in parts]
     yield from run_tasks(tasks, n_processes=flags.n_processes)
 
 
@@ -88,8 +106,18 @@ def prepare(flags: EngineFlags) -> None:
         compile_kernels()
 
 
-def require_engine(flags: EngineFlags) -> None:
-    """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
+def require_engine(flags: EngineFlags, module: NamedModule | None = None) -> None:
+    """Raise InputError unless the device can be used here, or the Ray cluster be reached.
+
+    Args:
+        flags: name both.
+        module: what makes the models; None for pcer's own network.
+    """
+    if module is not None and (flags.engine is Engine.RAY or flags.device != "cpu"):
+        raise InputError(
+            f"{module.name} is imported from a folder of this machine and trained on its cores; "
+            "use engine 'local' and device 'cpu'."
+        )
     if flags.engine is Engine.RAY:
         from pcer.train.ray import require_ray
 
@@ -113,3 +141,17 @@ def _train_task(
 
     where = choose_device(device)
     return train_block(data, block, config, device=where, secret=secret, accounts=accounts)
+
+
+def _module_task(
+    data: TrainingData,
+    block: tuple[Model, ...],
+    config: TrainConfig,
+    secret: bytes,
+    module: NamedModule,
+) -> BlockResult:
+    from pcer.train.opacus import train_module
+
+    with folder_first(module.folder):
+        found = [train_module(module.factory, data, one, config, secret=secret) for one in block]
+    return BlockResult(block, np.stack(found))

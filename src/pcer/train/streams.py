@@ -33,6 +33,7 @@ class Purpose(StrEnum):
     SAMPLING = "poisson sampling"
     NOISE = "gradient noise"
     THINNING = "thinning of samples"
+    LAYERS = "layers that draw"
 
 
 def stream(*, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"") -> np.random.Philox:

@@ -1,0 +1,219 @@
+"""Can a module be trained privately? Tried on a few made-up records, before anything is trained.
+
+Opacus names layers that it knows to mix records. What it does not know is found by trying: whether
+a record's answer depends on who else is in the batch, whether something is kept of the records
+without noise, and whether the gradients of single records add up to that of all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pcer.errors import InputError, PcerError, clipped
+
+ModuleFactory = Callable[[int], nn.Module]
+"""Makes a fresh module for a number of features; it gives one logit per record."""
+
+N_PROBES = 6
+"""Made-up records."""
+TOLERANCE = 1e-3
+"""Of sums of float32 gradients, relative to the largest; what is wrong is wrong by far more."""
+LONGEST_FAULT = 300
+
+
+def require_private(factory: ModuleFactory, n_features: int, *, name: str) -> None:
+    """Raise InputError, with a remedy, unless what the factory makes can be trained privately.
+
+    Args:
+        factory: as for ``train_modules``.
+        n_features: of the records.
+        name: of the factory, for the sentence.
+    """
+    with failing_as(f"{name} fails on {N_PROBES} made-up records of {n_features} features"):
+        one, same = (seeded_module(factory, n_features, 0, name=name) for _ in range(2))
+        _require_fresh(one, same, name)
+        require_known_layers(one, name=name)
+        first, others = _probes(n_features)
+        _require_alone(one, same, first, others, name)
+        _require_gradients(one, first, name)
+
+
+def seeded_module(factory: ModuleFactory, n_features: int, seed: int, *, name: str) -> nn.Module:
+    """A module whose random weights come from a seed; torch's own generator is left alone."""
+    with seeded(seed):
+        module = factory(n_features)
+    if not isinstance(module, nn.Module):
+        raise InputError(
+            f"{name} must return a torch.nn.Module, but returned {type(module).__name__}."
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise InputError(f"{name} returns a module that has no weights to train.")
+    return module
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Whatever draws from torch's generator draws from this seed's."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
+    """Tell in one sentence what somebody else's module raises.
+
+    Args:
+        words: what fails.
+        quoted: whether its own message may be shown: it may quote a record.
+    """
+    try:
+        yield
+    except PcerError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}" if quoted else type(error).__name__
+        raise InputError(f"{words} ({clipped(told, LONGEST_FAULT)}); try it in Python.") from error
+
+
+def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") -> Tensor:
+    """One logit per record, (record,)."""
+    output = module(features)
+    shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if shape not in ((len(features),), (len(features), 1)):
+        raise InputError(
+            f"{name} must give one logit per record, but gave {shape} for {len(features)} records; "
+            "end it with nn.Linear(..., 1)."
+        )
+    logits: Tensor = output.reshape(-1)
+    return logits
+
+
+def require_known_layers(module: nn.Module, *, name: str = "The module") -> None:
+    """Raise InputError, naming the layer, for layers that are known to mix records."""
+    from opacus import GradSampleModule
+    from opacus.validators import ModuleValidator
+
+    for path, layer in module.named_modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
+            raise InputError(
+                f"{name} cannot be trained with per-record gradients: its layer {_place(path)} "
+                f"({type(layer).__name__}) mixes the records of a batch; use nn.GroupNorm there, "
+                "or opacus.validators.ModuleValidator.fix."
+            )
+    problems = (*ModuleValidator.validate(module), *GradSampleModule.validate(module))
+    for problem in problems:
+        raise InputError(
+            f"{name} cannot be trained with per-record gradients "
+            f"({clipped(str(problem).rstrip('. '), LONGEST_FAULT)}); replace that layer, for "
+            "example by opacus.validators.ModuleValidator.fix."
+        )
+
+
+def constant_tensors(factory: ModuleFactory, n_features: int, *, name: str) -> dict[str, Tensor]:
+    """Weights and buffers that no seed changes, such as those that were trained before."""
+    one, other = (seeded_module(factory, n_features, seed, name=name) for seed in (0, 1))
+    there = other.state_dict()
+    return {
+        key: value
+        for key, value in one.state_dict().items()
+        if key in there and _are_equal(value, there[key])
+    }
+
+
+def _probes(n_features: int) -> tuple[Tensor, Tensor]:
+    """Two batches whose first records are the same, and all others different."""
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randn(N_PROBES, n_features, generator=generator)
+    others = torch.randn(N_PROBES, n_features, generator=generator)
+    others[0] = first[0]
+    return first, others
+
+
+def _require_fresh(one: nn.Module, same: nn.Module, name: str) -> None:
+    """A seed gives a model of its own, and always the same."""
+    shared = {id(p) for p in one.parameters()} & {id(p) for p in same.parameters()}
+    if one is same or shared:
+        raise InputError(
+            f"{name} returns the same weights again; make a fresh module in every call."
+        )
+    if not _are_alike(one.state_dict(), same.state_dict()):
+        raise InputError(
+            f"{name} gives other weights for the same torch seed, so that nothing could be "
+            "repeated; draw initial weights through torch alone."
+        )
+
+
+def _require_alone(
+    one: nn.Module, same: nn.Module, first: Tensor, others: Tensor, name: str
+) -> None:
+    """What is said of a record, and what is kept, must not depend on the others of a batch."""
+    with torch.no_grad():
+        with seeded(0):
+            alone = logits_of(one, first, name=name)[0]
+        with seeded(0):
+            beside = logits_of(same, others, name=name)[0]
+    if not torch.allclose(alone, beside, rtol=TOLERANCE, atol=TOLERANCE):
+        raise InputError(
+            f"{name} cannot be trained privately: what it says of a record depends on who else is "
+            "in the batch; compute nothing over the first axis (nn.GroupNorm is a norm that does "
+            "not)."
+        )
+    kept, other = dict(one.named_buffers()), dict(same.named_buffers())
+    for key in kept:
+        if key not in other or not _are_equal(kept[key], other[key]):
+            raise InputError(
+                f"{name} cannot be trained privately: its buffer {key} keeps something of the "
+                "records it sees, without noise; leave that out (track_running_stats=False)."
+            )
+
+
+def _require_gradients(module: nn.Module, features: Tensor, name: str) -> None:
+    """Gradients of single records, as Opacus finds them, add up to the one that torch finds."""
+    from opacus import GradSampleModule
+
+    hooked = GradSampleModule(module, loss_reduction="sum")
+    with without_remarks(), seeded(0):
+        logits_of(hooked, features).square().sum().backward()  # type: ignore[no-untyped-call]
+    for key, p in module.named_parameters():
+        if p.requires_grad and not _adds_up(p, len(features)):
+            raise InputError(
+                f"{name} cannot be trained privately: the gradient of {key} cannot be told for "
+                "single records; use every weight, in the layer that it belongs to and no other, "
+                "or freeze it (requires_grad=False)."
+            )
+    hooked.to_standard_module()
+
+
+def _adds_up(p: nn.Parameter, n_records: int) -> bool:
+    single: Any = getattr(p, "grad_sample", None)
+    if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
+        return False
+    largest = max(1.0, float(p.grad.abs().max()))
+    return torch.allclose(single.sum(dim=0), p.grad, rtol=TOLERANCE, atol=TOLERANCE * largest)
+
+
+@contextmanager
+def without_remarks() -> Iterator[None]:
+    """Torch remarks that inputs need no gradient: they do not."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
+        yield
+
+
+def _are_alike(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
+
+
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _place(path: str) -> str:
+    return repr(path) if path else "of all"
