@@ -1,0 +1,114 @@
+"""The notebooks run, are small and quiet, and show what they would show today."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "notebooks"
+BOOKS = sorted(FOLDER.glob("*.ipynb"))
+MOST_BYTES = 300_000
+TRAINED = "a-private-sweep.ipynb"
+"""Its last digits are those of one type of processor."""
+FOREIGN = re.compile(
+    r"(?:^|[\s\"'(])/(?:home|root|tmp|usr|var|work|Users|opt)/|[A-Z]:\\\\|https?://(?!www\.w3\.org)"
+)
+"""A path of some machine, or an address: a notebook needs neither."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def code_cells(book: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+
+
+def said(book: dict[str, Any]) -> list[str]:
+    """What every code cell says in plain text, printed or shown."""
+    return ["".join(map(output_text, cell["outputs"])) for cell in code_cells(book)]
+
+
+def output_text(output: dict[str, Any]) -> str:
+    return "".join(output["text"] if "text" in output else output["data"].get("text/plain", ""))
+
+
+def runner() -> ModuleType:
+    """``scripts/notebooks``, which is no module by its name."""
+    loader = SourceFileLoader("run_notebooks", str(ROOT / "scripts" / "notebooks"))
+    spec = importlib.util.spec_from_loader("run_notebooks", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_there_are_three():
+    assert [path.stem for path in BOOKS] == [
+        "a-private-sweep",
+        "scikit-learn-in-five-minutes",
+        "the-auditor-with-only-a-file",
+    ]
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
+    text, book = path.read_text(encoding="utf-8"), read(path)
+    assert len(text.encode()) < MOST_BYTES
+    assert book["metadata"] == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for cell in code_cells(book):
+        assert cell["execution_count"] is None
+        for output in cell["outputs"]:
+            assert output.get("execution_count") is None
+            assert output.get("name", "stdout") == "stdout"
+            shown = json.dumps(output, ensure_ascii=False)
+            assert not FOREIGN.search(shown.replace("\\n", "\n")), FOREIGN.search(shown)
+    assert all(cell["metadata"] == {} for cell in book["cells"])
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_a_finding_and_leads_somewhere(path):
+    book = read(path)
+    pictures = [
+        "".join(output["data"].get("text/html", output["data"].get("image/svg+xml", "")))
+        for cell in code_cells(book)
+        for output in cell["outputs"]
+        if "data" in output
+    ]
+    assert any("<svg" in one for one in pictures)
+    words = "\n".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown")
+    for target in re.findall(r"\]\(([^)#]+)\)", words):
+        assert (FOLDER / target).exists(), target
+    assert "pip install pcer" not in words
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
+    """Word for word, where it trains nothing; else but for digits. scripts/notebooks renews it."""
+    for package in ("nbclient", "ipykernel"):
+        if importlib.util.find_spec(package) is None:
+            assert "PCER_CI" not in os.environ, f"CI must run this test, but there is no {package}"
+            pytest.skip(f"there is no {package}")
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    now = json.loads(json.dumps(runner().run_notebook(path, tmp_path)))
+    kept = read(path)
+    if path.name == TRAINED:
+        assert [_digitless(one) for one in said(now)] == [_digitless(one) for one in said(kept)]
+    else:
+        assert said(now) == said(kept)
+
+
+def _digitless(text: str) -> str:
+    return re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text))
