@@ -13,16 +13,9 @@ from scipy import stats
 
 from pcer.auditing.claims import Claims, PrintedRates, SplitSpread, claims_of, distinct_splits, kish
 from pcer.auditing.composition import Composition
-from pcer.auditing.declarations import (
-    LEVEL,
-    LEVELS_OF_ONE_SPLIT,
-    LEVELS_OF_SEVERAL,
-    Finding,
-    assumed_strata,
-    check_declarations,
-    not_whole,
-)
+from pcer.auditing.declarations import assumed_strata, check_declarations, not_whole
 from pcer.auditing.exact import Strata
+from pcer.auditing.finding import LEVEL, LEVELS_OF_ONE_SPLIT, LEVELS_OF_SEVERAL, Finding
 from pcer.release import Release, parse_release, read_release
 from tests.simulate import World, simulate
 from tests.simulate_splits import (
@@ -283,9 +276,10 @@ def test_averages_are_not_shares_of_people():
 
 
 def spread_of(excess: list[int]) -> SplitSpread:
-    """Two groups of 10,000, half of them trained on, 80 % right; the second one's hits vary."""
+    """Two groups of 10,000, half of them trained on, 80 % right; the first one varies too."""
     shape = (1, len(excess), 2)
     hits = np.full(shape, 4000.0)
+    hits[0, :, 0] += np.resize([15, -12, 3], len(excess))
     hits[0, :, 1] += excess
     parts = (np.full(shape, n) for n in (10_000.0, 5_000.0, 8_000.0))
     return SplitSpread(setting="ε = 1", strata=Strata(*parts, hits))

@@ -43,6 +43,7 @@ from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (
     NOTHING,
+    both_p,
     bounds,
     budget_list,
     budget_name,
@@ -97,6 +98,7 @@ __all__ = [
     "alarms",
     "audit",
     "audit_schema",
+    "both_p",
     "bounds",
     "budget_list",
     "budget_name",

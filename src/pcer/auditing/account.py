@@ -9,15 +9,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from pcer.auditing.ahead import more_would_show
-from pcer.auditing.declarations import Finding
 from pcer.auditing.disclosed import disclosed
 from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
+from pcer.auditing.finding import Finding
 from pcer.auditing.results import Setting
 from pcer.auditing.verdict import Verdict, strongest
-from pcer.auditing.words import in_setting, listed
+from pcer.auditing.words import in_setting, listed, setting_name
+from pcer.metrics import FloatArray
 from pcer.release import Proxy, Release, proxies, proxy_named
-from pcer.statistics import SIGNIFICANCE
+from pcer.statistics import SIGNIFICANCE, holm
 
 MOST_GROUPS_IN_A_SENTENCE = 4
 
@@ -332,6 +335,8 @@ def _trust(
     yield from (finding.sentence for finding in findings)
     if not findings:
         yield "What the release says about its splits agrees with its own counts."
+    if not any(finding.caps_verdict for finding in findings):
+        yield from _diluted(story)
     if len(costs) > 1:
         yield _other_costs(costs)
     if family_p is not None:
@@ -342,6 +347,31 @@ def _trust(
     if any(group.too_few for group in story.told.groups.values()):
         few = [name for name, group in story.told.groups.items() if group.too_few]
         yield f"Too few people to tell anything by this cost: {listed(few)}."
+
+
+def _diluted(story: _Told) -> Iterator[str]:
+    """What its own setting alone would show, and all settings together do not."""
+    whole = story.settings[0].whole
+    memory = (whole.cost_p, whole.cost_p_alone)
+    alarms = (
+        np.concatenate([whole.cross_p, whole.double_p], axis=1),
+        np.concatenate([whole.cross_p_alone, whole.double_p_alone], axis=1),
+    )
+    yield from _lost(story, *memory, "memory of someone's record would be shown")
+    yield from _lost(story, *alarms, "a comparison of its groups would be beyond chance")
+
+
+def _lost(story: _Told, together: FloatArray, single: FloatArray, shown: str) -> Iterator[str]:
+    alone = np.stack([holm(row) for row in single])
+    if len(alone) < 2 or (together <= SIGNIFICANCE).any() or not (alone <= SIGNIFICANCE).any():
+        return
+    k = int(np.nanargmin(alone)) // alone.shape[1]
+    budget = story.budgets[k]
+    yield (
+        f"If {setting_name(budget.model, budget.epsilon)} were the only setting, {shown} (p = "
+        f"{np.nanmin(alone[k]):.2g}); among the {len(alone)} settings of this release it is not "
+        f"(p = {np.nanmin(together[k]):.2g})."
+    )
 
 
 def _coin_flips(story: _Told) -> str:

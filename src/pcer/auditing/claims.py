@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
 from pcer.auditing.words import setting_name
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel, Release, StratifiedBy, panels
+from pcer.release import Panel, Proxy, Release, Run, StratifiedBy, panels, proxy_named
 
 SplitName: TypeAlias = str | int | None
 """As the file has it: 1 and "1" are two names, None is no name."""
@@ -34,10 +34,74 @@ class PrintedRates:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitSpread:
-    """Correct records of one setting, of one run for each of its splits."""
+    """Correct records of one setting, of one run for each of its splits, and their names."""
 
     setting: str
     strata: Strata
+    splits: tuple[SplitName, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingClaims:
+    """What is said of one setting beside its splits.
+
+    Attributes:
+        name: as it is printed.
+        model: name of the model, where it has one.
+        epsilon: infinite without differential privacy.
+        seeds: of its runs, ascending.
+        splits: names of the runs' splits.
+        cells: (run, cell) every count of both parts; NaN where a table is no confusion table.
+        noise: noise multipliers that are named.
+        dp_delta: deltas that are named.
+        spent: by accountant, the most that a run is said to have spent.
+        n_train: the most records that a run was trained on; NaN where not given.
+        n_splits: distinct splits.
+        errors: every cost with an error.
+    """
+
+    name: str
+    model: str | None
+    epsilon: float
+    seeds: tuple[int, ...]
+    splits: tuple[SplitName, ...]
+    cells: FloatArray
+    noise: tuple[float, ...]
+    dp_delta: tuple[float, ...]
+    spent: Mapping[str, float]
+    n_train: float
+    n_splits: int
+    errors: tuple[StatedError, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatedError:
+    """A cost, its error, and how many people it is of.
+
+    Attributes:
+        proxy: which cost.
+        group: whose.
+        value: signed.
+        standard_error: as stated.
+        n_members: trained people; NaN for a cost over all models of a setting.
+        n_others: other people; for a cost over all models all of its people.
+        n_trained: people of the group in training; NaN where not given.
+        n_tested: people of the group out of it.
+    """
+
+    proxy: Proxy
+    group: str
+    value: float
+    standard_error: float
+    n_members: float
+    n_others: float
+    n_trained: float
+    n_tested: float
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it is one number over all models of a setting."""
+        return math.isnan(self.n_members)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +120,11 @@ class Claims:
         sizes: the same by group alone (one label); None where sizes are not released.
         rates: what should be whole when multiplied by the number of records.
         spreads: what every setting gets right in each of its splits.
+        settings: what is said of every setting.
+        n_records: how many records there are said to be.
+        n_missing_group: how many of them are in no group's table.
+        mechanism: how models were trained.
+        config: the trainer's settings.
     """
 
     random: bool
@@ -69,6 +138,11 @@ class Claims:
     sizes: Composition | None
     rates: tuple[PrintedRates, ...]
     spreads: tuple[SplitSpread, ...]
+    settings: tuple[SettingClaims, ...] = ()
+    n_records: int | None = None
+    n_missing_group: int | None = None
+    mechanism: str = "unknown"
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def records(self) -> FloatArray | None:
@@ -92,7 +166,7 @@ def claims_of(release: Release) -> Claims:
     """Read a release's declarations and counts."""
     by_budget, said = panels(release), release.training
     names = tuple(release.subject.groups)
-    sizes = _sizes(by_budget)
+    sizes, split_names = _sizes(by_budget), _split_names(release, by_budget)
     return Claims(
         random=said.split_kind == "random",
         stratified_by=said.stratified_by,
@@ -100,11 +174,20 @@ def claims_of(release: Release) -> Claims:
         effective_units=_per_group(said.effective_units, names),
         is_complete=_is_complete(release, sizes),
         group_names=names,
-        split_names=_split_names(release, by_budget),
+        split_names=tuple(name for names in split_names for name in names),
         runs=_labelled(by_budget),
         sizes=sizes,
         rates=tuple(rates for panel in by_budget for rates in _rates(panel)),
-        spreads=tuple(_spread(panel) for panel in by_budget if panel.has_sizes),
+        spreads=tuple(
+            _spread(panel, names)
+            for panel, names in zip(by_budget, split_names, strict=True)
+            if panel.has_sizes
+        ),
+        settings=_settings(release, by_budget),
+        n_records=release.subject.n_records,
+        n_missing_group=release.subject.n_missing_group,
+        mechanism=said.mechanism,
+        config=said.config or {},
     )
 
 
@@ -165,11 +248,14 @@ def _is_complete(release: Release, sizes: Composition | None) -> bool:
     return sizes is not None and subject.n_records == sizes.total[0].sum()
 
 
-def _split_names(release: Release, by_budget: tuple[Panel, ...]) -> tuple[SplitName, ...]:
-    """Of every run, in the order of the panels."""
+def _split_names(
+    release: Release, by_budget: tuple[Panel, ...]
+) -> tuple[tuple[SplitName, ...], ...]:
+    """Of every run of every setting, in the order of the panels."""
     named = {(run.model, run.budget, run.seed): run.split for run in release.runs}
     return tuple(
-        named[panel.model, panel.epsilon, seed] for panel in by_budget for seed in panel.seeds
+        tuple(named[panel.model, panel.epsilon, seed] for seed in panel.seeds)
+        for panel in by_budget
     )
 
 
@@ -212,14 +298,17 @@ def _rates(panel: Panel) -> tuple[PrintedRates, ...]:
     )
 
 
-def _spread(panel: Panel) -> SplitSpread:
+def _spread(panel: Panel, names: Sequence[SplitName]) -> SplitSpread:
     """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
     known = np.isfinite(panel.train_accuracy) & np.isfinite(panel.test_accuracy)
     if panel.train is not None and panel.test is not None:
         known &= np.isfinite(panel.train.n) & np.isfinite(panel.test.n)
     runs = lowest_seeds(panel.split)
+    told = runs[known[runs].all(axis=1)]
     return SplitSpread(
-        setting=_setting(panel), strata=_strata(panel, runs[known[runs].all(axis=1)])
+        setting=_setting(panel),
+        strata=_strata(panel, told),
+        splits=tuple(names[run] for run in told.tolist()),
     )
 
 
@@ -233,3 +322,82 @@ def _strata(panel: Panel, runs: npt.NDArray[np.int64]) -> Strata:
 
 def _setting(panel: Panel) -> str:
     return setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon)
+
+
+def _settings(release: Release, by_budget: tuple[Panel, ...]) -> tuple[SettingClaims, ...]:
+    by_setting: dict[tuple[str | None, float], list[Run]] = {}
+    for run in sorted(release.runs, key=lambda run: run.seed):
+        by_setting.setdefault((run.model, run.budget), []).append(run)
+    return tuple(
+        _setting_claims(panel, by_setting[panel.model, panel.epsilon]) for panel in by_budget
+    )
+
+
+def _setting_claims(panel: Panel, runs: Sequence[Run]) -> SettingClaims:
+    spent: dict[str, float] = {}
+    for run in runs:
+        for accountant, epsilon in (run.epsilon_by_accountant or {}).items():
+            spent[accountant] = max(epsilon, spent.get(accountant, 0.0))
+    return SettingClaims(
+        name=_setting(panel),
+        model=panel.model,
+        epsilon=panel.epsilon,
+        seeds=panel.seeds,
+        splits=tuple(run.split for run in runs),
+        cells=_cells(panel),
+        noise=_known(run.noise_multiplier for run in runs),
+        dp_delta=_known(run.dp_delta for run in runs),
+        spent=spent,
+        n_train=float(panel.n_train.sum(axis=1).max()),
+        n_splits=panel.n_splits,
+        errors=(*_errors_of_runs(runs), *_errors_of_models(panel)),
+    )
+
+
+def _known(values: Iterable[float | None]) -> tuple[float, ...]:
+    return tuple(sorted({value for value in values if value is not None}))
+
+
+def _cells(panel: Panel) -> FloatArray:
+    """(run, cell) of both parts and all groups."""
+    if panel.train is None or panel.test is None:
+        return np.full((len(panel.seeds), 1), np.nan)
+    return np.concatenate([part for one in (panel.train, panel.test) for part in one], axis=1)
+
+
+def _errors_of_runs(runs: Sequence[Run]) -> Iterator[StatedError]:
+    for run in runs:
+        for group, tables in run.groups.items():
+            for name, cost in tables.exposure.items():
+                if None in (cost.standard_error, cost.n_members, cost.n_nonmembers):
+                    continue
+                yield StatedError(
+                    proxy=proxy_named(name),
+                    group=group,
+                    value=cost.value,
+                    standard_error=_or_nan(cost.standard_error),
+                    n_members=_or_nan(cost.n_members),
+                    n_others=_or_nan(cost.n_nonmembers),
+                    n_trained=_or_nan(tables.train.n),
+                    n_tested=_or_nan(tables.test.n),
+                )
+
+
+def _errors_of_models(panel: Panel) -> Iterator[StatedError]:
+    for name, cost in panel.pooled.items():
+        for g, group in enumerate(panel.group_names):
+            if np.isfinite([cost.standard_error[g], cost.n_records[g]]).all():
+                yield StatedError(
+                    proxy=proxy_named(name),
+                    group=group,
+                    value=float(cost.value[g]),
+                    standard_error=float(cost.standard_error[g]),
+                    n_members=math.nan,
+                    n_others=float(cost.n_records[g]),
+                    n_trained=math.nan,
+                    n_tested=math.nan,
+                )
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)

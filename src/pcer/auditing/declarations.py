@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,69 +35,34 @@ from pcer.auditing.composition import (
     n_fold_sets,
     n_repeats,
 )
+from pcer.auditing.evenness import (
+    below_chances,
+    chance_of_same_tables,
+    even_margins,
+    first_two_alike,
+    steady_chances,
+    table_cuts,
+)
 from pcer.auditing.exact import PLAIN_MEAN, SMALLEST_P, dispersion
+from pcer.auditing.finding import (
+    LEVELS_OF_ONE_SPLIT,
+    LEVELS_OF_SEVERAL,
+    Check,
+    Finding,
+    chance_words,
+)
+from pcer.auditing.promises import check_promises, check_runs
+from pcer.auditing.stated import check_copies, check_errors, check_totals
+from pcer.auditing.words import listed
 from pcer.metrics import FloatArray
 from pcer.release import StratifiedBy
 from pcer.statistics import holm
 
-Check = Literal[
-    "split_names",
-    "label_mix",
-    "group_mix",
-    "stratified_by",
-    "unit_of_split",
-    "whole_numbers",
-    "dispersion",
-]
-
-LEVEL: Final = 0.01
-"""Chance that a release whose declarations are true is contradicted, over all checks."""
-LEVELS_OF_ONE_SPLIT: Final = {
-    "label_mix": 0.96 * LEVEL,
-    "group_mix": 0.02 * LEVEL,
-    "stratified_by": 0.02 * LEVEL,
-}
-"""Most goes to the drift of a group's labels, of which one split gives the least evidence."""
-LEVELS_OF_SEVERAL: Final = {
-    "label_mix": 0.4 * LEVEL,
-    "group_mix": 0.05 * LEVEL,
-    "stratified_by": 0.05 * LEVEL,
-    "split_names": 0.4 * LEVEL,
-    "dispersion": 0.1 * LEVEL,
-}
-"""Drift is plain from two splits on; two names for one split of small groups are not."""
 FINEST_DECIMALS: Final = 7
 SINGLE_PRECISION: Final = 1e-7
 """What a rate may have lost where it was computed in single precision."""
 DOUBLE_PRECISION: Final = 1e-12
 """The same in double precision."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A declaration that the counts contradict, or that they call for.
-
-    Attributes:
-        check: which check found it.
-        declared: what the release says.
-        found: what the counts say.
-        remedy: what to change.
-        p_value: chance of counts like these if the declaration is true, adjusted within the
-            check; None where logic decides.
-        caps_verdict: whether it leaves the audit's tests without ground.
-    """
-
-    check: Check
-    declared: str
-    found: str
-    remedy: str
-    p_value: float | None
-    caps_verdict: bool
-
-    @property
-    def sentence(self) -> str:
-        """The finding for a reader."""
-        return f"{self.declared[0].upper()}{self.declared[1:]}, but {self.found}; {self.remedy}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +91,11 @@ class _Splits:
         return self.claims.stratified_by in (None, "nothing")
 
     @property
+    def told(self) -> list[SplitSpread]:
+        """Settings of which some split tells every group's accuracy."""
+        return [one for one in self.claims.spreads if one.strata.total.shape[1]]
+
+    @property
     def over(self) -> str:
         return "" if self.cuts.n_splits == 1 else f" over {self.cuts.n_splits} splits"
 
@@ -137,18 +107,28 @@ def check_declarations(claims: Claims) -> tuple[Finding, ...]:
     released, and the effective number of units is known; all of it at ``LEVEL`` together.
     """
     findings = [*_conflicting_names(claims), *_broken_numbers(claims)]
+    for logic in (check_copies, check_errors, check_runs, check_promises):
+        findings += logic(claims)
     if not claims.random:
         return tuple(findings)
-    findings += _unit(claims)
+    findings += [*check_totals(claims), *_unit(claims)]
     found, inflation = distinct_splits(claims), claims.inflation
     if found is None or inflation is None:
         return tuple(findings)
     splits = _Splits(claims=claims, names=found[0], cuts=found[1], inflation=inflation)
-    if repeated := list(_repeated(splits)):
-        findings, splits = findings + repeated, splits.once()
-    for check in (_balance, _label_mix, _group_mix, _dispersion):
-        findings += check(splits)
-    return tuple(findings)
+    return (*findings, *_levelled(splits))
+
+
+def _levelled(splits: _Splits) -> Iterator[Finding]:
+    """What chance says; each with its part of the level of all."""
+    several, repeated = splits, list(_repeated(splits))
+    if repeated:
+        splits = splits.once()
+    found = repeated or list(_same_tables(splits))
+    for check in (_balance, _label_mix, _group_mix, _too_even, _dispersion, _steady, _below):
+        found += check(splits)
+    for one in found:
+        yield one if one.p_value is None else replace(one, level=several.level(one.check))
 
 
 def assumed_strata(claims: Claims, cuts: Composition) -> StratifiedBy:
@@ -295,7 +275,7 @@ def _repeated(splits: _Splits) -> Iterator[Finding]:
         found=(
             f"they cut the groups and labels in only {n_ways} way{'s' if n_ways > 1 else ''} "
             f"({splits.names[first[again]]!r} and {splits.names[again]!r} alike), which has "
-            f"chance {_chance(p)}"
+            f"chance {chance_words(p)}"
         ),
         remedy=(
             "give one split one name, or declare training.stratified_by if groups and labels "
@@ -342,7 +322,7 @@ def _undeclared(splits: _Splits) -> Iterator[Finding]:
         ),
         found=(
             f"all {cuts.n_splits} are balanced by {' and '.join(balanced)} to the last record, "
-            f"which has chance {_chance(p)}"
+            f"which has chance {chance_words(p)}"
         ),
         remedy=f'declare training.stratified_by "{balanced[0] if len(balanced) == 1 else "both"}"',
         p_value=p,
@@ -388,7 +368,7 @@ def _label_mix(splits: _Splits) -> Iterator[Finding]:
             f"{_percent(train[-1], train.sum())} of the training records of group "
             f"{splits.claims.group_names[g]!r} have a positive label in "
             f"{_split_words(splits.names[s])} and {_percent(test[-1], test.sum())} of its test "
-            f"records, which has chance {_chance(p)}{splits.over}"
+            f"records, which has chance {chance_words(p)}{splits.over}"
         )
         yield _mix_finding("label_mix", found, p)
 
@@ -410,7 +390,7 @@ def _group_mix(splits: _Splits) -> Iterator[Finding]:
             f"group {splits.claims.group_names[g]!r} is {_percent(train[g], train.sum())} of the "
             f"training records in {_split_words(splits.names[s])} and "
             f"{_percent(test[g], test.sum())} of the test records, which has chance "
-            f"{_chance(p)}{splits.over}"
+            f"{chance_words(p)}{splits.over}"
         )
         yield _mix_finding("group_mix", found, p)
 
@@ -454,7 +434,7 @@ def _dispersion(splits: _Splits) -> Iterator[Finding]:
                 f"at {spreads[k].setting} the accuracy difference of group "
                 f"{splits.claims.group_names[g]!r} varies more over "
                 f"{spreads[k].strata.total.shape[1]} splits than such splits allow (chance "
-                f"{_chance(p)})"
+                f"{chance_words(p)})"
             ),
             remedy=(
                 "declare training.unit_of_split and training.effective_units if records of one "
@@ -463,6 +443,120 @@ def _dispersion(splits: _Splits) -> Iterator[Finding]:
             p_value=p,
             caps_verdict=True,
         )
+
+
+def _same_tables(splits: _Splits) -> Iterator[Finding]:
+    """Different splits rarely give the same confusion tables, even where they cut groups alike."""
+    spreads = splits.told
+    chances = [_chance_alike(splits, one) for one in spreads]
+    p_values = holm(np.array([p for p, _ in chances])) if chances else np.empty(0)
+    for spread, p, (_, two) in zip(spreads, p_values, chances, strict=True):
+        if two is None or p > splits.level("same_tables"):
+            continue
+        yield Finding(
+            check="same_tables",
+            declared=f"at {spread.setting} every split is said to be another random one",
+            found=(
+                f"models of {listed([_split_words(name) for name in two])} have the same confusion "
+                f"tables to the last record, which has chance {chance_words(p)}"
+            ),
+            remedy="release the tables that each model gave",
+            p_value=max(SMALLEST_P, float(p)),
+            caps_verdict=True,
+        )
+
+
+def _chance_alike(
+    splits: _Splits, spread: SplitSpread
+) -> tuple[float, tuple[SplitName, SplitName] | None]:
+    cuts = table_cuts(spread.strata)
+    two = first_two_alike(cuts)
+    if two is None or len(spread.splits) != cuts.n_splits:
+        return 1.0, None
+    p = chance_of_same_tables(cuts, inflation=splits.inflation)
+    return p, (spread.splits[two[0]], spread.splits[two[1]])
+
+
+def _too_even(splits: _Splits) -> Iterator[Finding]:
+    """Sizes that vary less over splits than random ones do, and are not balanced either."""
+    cuts = splits.cuts
+    if cuts.n_splits == 1 or n_fold_sets(cuts) or (cuts.has_labels and is_rounded(cuts, "both")):
+        return
+    margins = even_margins(cuts, assumed_strata(splits.claims, cuts))
+    if not margins:
+        return
+    p_values = holm(np.array([one.chance for one in margins]))
+    k = int(p_values.argmin())
+    if p_values[k] > splits.level("too_even"):
+        return
+    p, one = max(SMALLEST_P, float(p_values[k])), margins[k]
+    label = {None: "", 0: " with a negative label", 1: " with a positive label"}[one.label]
+    yield Finding(
+        check="too_even",
+        declared="the splits are said to be random",
+        found=(
+            f"the number of training records of group {splits.claims.group_names[one.group]!r}"
+            f"{label} varies less over {cuts.n_splits} splits than random ones give, and is not "
+            f"balanced either (chance {chance_words(p)})"
+        ),
+        remedy="release the sizes that the splits had",
+        p_value=p,
+        caps_verdict=True,
+    )
+
+
+def _steady(splits: _Splits) -> Iterator[Finding]:
+    """Accuracy differences that vary less over splits than those of any model."""
+    if not splits.told or splits.cuts.n_splits == 1:
+        return
+    p_values = holm(np.stack([steady_chances(one.strata) for one in splits.told]))
+    yield from _by_cell(splits, p_values, "too_steady")
+
+
+def _below(splits: _Splits) -> Iterator[Finding]:
+    """Accuracies that are far lower in training than out of it."""
+    found = [below_chances(one.strata, inflation=splits.inflation) for one in splits.told]
+    if found:
+        yield from _by_cell(splits, holm(np.stack(found)), "below_zero")
+
+
+CELL_WORDS: Final = {
+    "too_steady": (
+        "the accuracy difference of group {group} at {setting} is said to be of {n} splits",
+        "it varies less than any model's would (chance {chance})",
+        "release the tables that each model gave",
+    ),
+    "below_zero": (
+        "the split is said to be random",
+        "at {setting} the models are less often right about group {group} in training than out of "
+        "it, by more than chance gives (chance {chance}), and memory only adds",
+        "check that the parts are not exchanged, and that the tables are of the same models",
+    ),
+}
+
+
+def _by_cell(splits: _Splits, p_values: FloatArray, check: Check) -> Iterator[Finding]:
+    """Of (setting, group) chances, the smallest that is below the level."""
+    if not (p_values <= splits.level(check)).any():
+        return
+    k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
+    p = max(SMALLEST_P, float(p_values[k, g]))
+    spread = splits.told[k]
+    words = {
+        "group": repr(splits.claims.group_names[g]),
+        "setting": spread.setting,
+        "n": spread.strata.total.shape[1],
+        "chance": chance_words(p),
+    }
+    declared, found, remedy = (part.format(**words) for part in CELL_WORDS[check])
+    yield Finding(
+        check=check,
+        declared=declared,
+        found=found,
+        remedy=remedy,
+        p_value=p,
+        caps_verdict=True,
+    )
 
 
 def _spread_p(splits: _Splits, spread: SplitSpread) -> FloatArray:
@@ -494,7 +588,3 @@ def _split_words(name: SplitName) -> str:
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "none"
-
-
-def _chance(p: float) -> str:
-    return f"below {SMALLEST_P:g}" if p <= SMALLEST_P else f"{p:.2g}"

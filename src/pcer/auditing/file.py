@@ -412,11 +412,21 @@ class CostStory(Record):
 
 
 class DeclarationFinding(Record):
-    """Something that the release declares and its counts contradict."""
+    """Something that the release says and its own numbers contradict, or call for.
+
+    Attributes:
+        check: which check found it.
+        sentence: the finding.
+        p_value: of numbers like these if the release's words are true, adjusted over all checks and
+            held against .01; None where logic decides. ``p_value_alone`` is adjusted within the
+            check only.
+        caps_verdict: whether it leaves the audit's tests without ground.
+    """
 
     check: str
     sentence: str
     p_value: float | None
+    p_value_alone: float | None
     caps_verdict: bool
 
 
@@ -442,7 +452,7 @@ class Audit(ShownAudit):
         family_p: of this release's strongest alarm, adjusted over the family; None for one release.
         cost: the cost that everything but ``published`` and ``costs`` is about.
         choice: why that cost.
-        declarations: what the counts say against the release's own words.
+        declarations: what the numbers say against the release's own words.
         costs: every carried cost.
         verdict: the strongest over settings; every output says this one.
         telling: the setting that ``headline`` and ``account`` are about.

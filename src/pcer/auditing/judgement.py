@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcer.auditing.declarations import Finding
 from pcer.auditing.file import PairResult
+from pcer.auditing.finding import Finding
 from pcer.auditing.measure import LEAST_RECORDS
 from pcer.auditing.results import Setting, floor_of
 from pcer.auditing.verdict import BudgetVerdict, Verdict

@@ -15,7 +15,7 @@ from pcer.auditing.caps import Capped, cap_alarms, coin_flips
 from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import algorithm1, compare
 from pcer.auditing.costs import choose_cost, cost_stories, why
-from pcer.auditing.declarations import Finding, check_declarations
+from pcer.auditing.declarations import check_declarations
 from pcer.auditing.file import (
     AsPublished,
     Audit,
@@ -25,6 +25,7 @@ from pcer.auditing.file import (
     DeclarationFinding,
     EqualGapClaim,
 )
+from pcer.auditing.finding import Finding, adjusted_over_checks
 from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.judgement import judge, worse_off
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
@@ -244,7 +245,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         next_steps=told.next_steps,
         budgets=budgets,
         costs=stories,
-        declarations=[_declaration(finding) for finding in findings],
+        declarations=_declarations(findings),
         published=_published(one, settings),
         comparisons=_comparisons(one, budgets),
         agreement=agreement(one.measured, one.pairs, plan, one.cost),
@@ -380,13 +381,17 @@ def _claims(one: Tested, k: int) -> list[EqualGapClaim]:
     ]
 
 
-def _declaration(finding: Finding) -> DeclarationFinding:
-    return DeclarationFinding(
-        check=finding.check,
-        sentence=finding.sentence,
-        p_value=finding.p_value,
-        caps_verdict=finding.caps_verdict,
-    )
+def _declarations(findings: Sequence[Finding]) -> list[DeclarationFinding]:
+    return [
+        DeclarationFinding(
+            check=finding.check,
+            sentence=finding.sentence,
+            p_value=adjusted,
+            p_value_alone=finding.p_value,
+            caps_verdict=finding.caps_verdict,
+        )
+        for finding, adjusted in zip(findings, adjusted_over_checks(findings), strict=True)
+    ]
 
 
 def _subject(release: Release) -> AuditSubject:

@@ -105,6 +105,16 @@ def p_value(value: float | None) -> str:
     return "<.001" if value < 0.001 else f"{value:.3f}"
 
 
+def both_p(adjusted: float | None, alone: float | None) -> str:
+    """A p-value adjusted over all tests, and the test's own in brackets where it prints otherwise.
+
+    >>> both_p(0.2, 0.004), both_p(0.0001, 0.00001)
+    ('0.200 (0.004)', '<.001')
+    """
+    first, second = p_value(adjusted), p_value(alone)
+    return first if first == second or alone is None else f"{first} ({second})"
+
+
 def _no_zero(value: float, digits: int) -> str:
     return re.sub(r"^(−?)0\.", r"\1.", decimals(value, digits))
 

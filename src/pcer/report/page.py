@@ -10,10 +10,10 @@ from pcer.auditing import (
     NOTHING,
     Audit,
     BudgetResult,
+    both_p,
     bounds,
     short_setting,
 )
-from pcer.auditing import p_value as printed_p
 from pcer.release import PROXIES, Release, carried_costs, panels, proxies
 from pcer.report import tables as summary
 from pcer.report.card import Fact, card
@@ -151,7 +151,7 @@ def double_table(audit: Audit) -> Table:
             _cost(audit, budget, pair.groups[1]),
             _benefit(budget, pair.groups[0]),
             _benefit(budget, pair.groups[1]),
-            printed_p(pair.double_disadvantage_p),
+            both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone),
             pair.double_disadvantage or "not shown",
         )
         for budget, pair in summary.budget_pairs(audit)

@@ -20,6 +20,7 @@ from pcer.auditing import (
     GroupResult,
     PairResult,
     PublishedPair,
+    both_p,
     bounds,
     budget_list,
     decimals,
@@ -39,6 +40,9 @@ from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
 MOST_GAP_COLUMNS = 2
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
+
+P_BOTH = "p\n(alone)"
+"""Heads a column of adjusted p-values with those of single tests in brackets."""
 
 
 def headline(audit: Audit) -> str:
@@ -153,7 +157,7 @@ def resolution_table(audit: Audit) -> Table:
             f"{with_error(scale, group)}\n{amounts(scale, group.cost.interval)}",
             amount(scale, group.cost.upper_limit),
             amount(scale, group.detectable_cost),
-            p_value(group.p_value),
+            both_p(group.p_value, group.p_value_alone),
             "yes" if group.resolved else "no",
         )
         for budget in audit.budgets
@@ -170,7 +174,7 @@ def resolution_table(audit: Audit) -> Table:
             f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]",
             "at\nmost",
             f"detect{SOFT_HYPHEN}able",
-            "p",
+            P_BOTH,
             "resolved",
         ),
         tuple(rows),
@@ -178,8 +182,8 @@ def resolution_table(audit: Audit) -> Table:
         note=(
             f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
             "chance. Noise level: what no memorisation at all would show. p: one-sided, "
-            "Holm-adjusted, about these records; the interval and the most it can be are for "
-            "people like these."
+            "Holm-adjusted, in brackets of this test alone, about these records; the interval and "
+            "the most it can be are for people like these."
         ),
     )
 
@@ -190,7 +194,7 @@ def pairs_table(audit: Audit) -> Table:
         (
             *_row_label(audit, budget, pair),
             signed(pair.cross_product.value),
-            p_value(pair.cross_product.p_value),
+            both_p(pair.cross_product.p_value, pair.cross_product.p_value_alone),
             pair.lower_ratio or NOTHING,
             pair.double_disadvantage or NOTHING,
             _pooled(pair),
@@ -204,7 +208,7 @@ def pairs_table(audit: Audit) -> Table:
         (
             *_label_columns(audit),
             "cross\nproduct",
-            "p",
+            P_BOTH,
             "lower\nratio",
             f"doubly dis{SOFT_HYPHEN}advantaged",
             "pooled\ndisparity",
@@ -215,7 +219,8 @@ def pairs_table(audit: Audit) -> Table:
         n_labels=len(_label_columns(audit)),
         note=(
             "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
-            "without memorisation. n.r.: costs not resolved, the pooled number means nothing."
+            "without memorisation. n.r.: costs not resolved, the pooled number means nothing. "
+            "p: Holm-adjusted, in brackets of this test alone."
         ),
     )
 
@@ -228,9 +233,9 @@ def differences_table(audit: Audit) -> Table:
             *_row_label(audit, budget, pair),
             _difference(scale, pair.exposure),
             amount(scale, pair.exposure.upper_limit),
-            p_value(pair.exposure.p_value),
+            both_p(pair.exposure.p_value, pair.exposure.p_value_alone),
             _difference(proxies.ACCURACY, pair.benefit),
-            p_value(pair.benefit.p_value),
+            both_p(pair.benefit.p_value, pair.benefit.p_value_alone),
             pair.driven_by or NOTHING,
         )
         for budget, pair in budget_pairs(audit)
@@ -241,9 +246,9 @@ def differences_table(audit: Audit) -> Table:
             *_label_columns(audit),
             "cost, first\nminus second",
             "at most,\neither way",
-            "p",
+            P_BOTH,
             f"{audit.plan.benefit.replace('_', ' ')},\nfirst minus second",
-            "p",
+            P_BOTH,
             "driven by",
         ),
         tuple(rows),
@@ -251,7 +256,8 @@ def differences_table(audit: Audit) -> Table:
         note=(
             f"{_only_pair(audit)}Costs in {_unit(scale)}, rates of 100 people. For people like "
             f"these, with {100 * audit.plan.confidence_level:g} % intervals; p adjusted over "
-            "settings and pairs; at most: with 95 % confidence, each alone."
+            "settings and pairs, in brackets of this test alone; at most: with 95 % confidence, "
+            "each alone."
         ),
     )
 
