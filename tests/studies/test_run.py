@@ -6,24 +6,30 @@ import dataclasses
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 import pcer
+import pcer_studies.run as study_run
 from pcer.cli import display
 from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.errors import InputError
 from pcer.store.seals import SEAL, sealed
 from pcer.sweep import Sweep, run_sweep
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
-from pcer_studies.protocol import DATASETS, SEEDS, TRAINING
+from pcer_studies.adult_readings import missing_files
+from pcer_studies.protocol import CLOSEST, CLOSEST_READING, DATASETS, SEEDS, TRAINING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
+from pcer_studies.sensitivity_file import read_sensitivity
 
+ROOT = Path(__file__).parents[2]
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP)
 FLAGS = EngineFlags(jobs=1, block_size=4)
 PLAN = StudyPlan(datasets=("compas",), named=True, n_seeds=2, config=QUICK)
@@ -40,10 +46,61 @@ def whole(tmp_path_factory):
 
 def test_the_plan_is_the_papers_by_default():
     plan = StudyPlan()
-    assert plan.datasets == DATASETS
+    assert plan.datasets == (*DATASETS, CLOSEST)
     assert plan.n_seeds == len(SEEDS) == 50
-    assert plan.config == TrainConfig(**TRAINING) == TrainConfig()
+    assert TrainConfig(**TRAINING) == TrainConfig()
+    assert plan.config == TrainConfig(receipts="refreshed")
     assert plan.protocol["budgets"] == [None, 0.1, 0.5, 1.0, 5.0, 10.0]
+
+
+def test_releases_hold_coin_flips_and_bounds_and_no_person_is_kept(tmp_path):
+    with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
+    train_study(with_receipts, tmp_path, flags=FLAGS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "compas.race.release.json",
+        "study.json",
+    ]
+    release = Study.read(tmp_path).release("compas", "race")
+    private = {epsilon for epsilon in BUDGETS if epsilon != float("inf")}
+    for kind in ("receipt", "realised"):
+        rows = [row for row in release.bounds if row.kind == kind and row.label is None]
+        assert {(row.epsilon, row.group) for row in rows} == {
+            (epsilon, group) for epsilon in private for group in release.subject.groups
+        }
+    assert {row.epsilon for row in release.placebo} == {None, *private}
+    assert {row.n_draws for row in release.placebo} == {200}
+    trained_again = train_study(with_receipts, tmp_path, flags=FLAGS)
+    assert trained_again.found == 12
+
+
+def test_the_second_reading_of_adult_is_the_closest_of_all():
+    found = read_sensitivity(ROOT / "studies" / "paper" / "sensitivity.json")
+    assert found.closest.name == CLOSEST_READING
+
+
+def test_the_second_reading_has_the_records_of_the_first(monkeypatch):
+    if missing_files(CLOSEST_READING) is not None:
+        pytest.skip("needs UCI's whole table")
+    one, other = load("adult"), study_run._dataset(CLOSEST)
+    assert other.name == CLOSEST
+    assert (one.labels == other.labels).all()
+    assert (one.record_ids == other.record_ids).all()
+    assert one.feature_names != other.feature_names
+    assert any("closest" in note for note in other.notes)
+    assert study_run._sweep(StudyPlan(), other).attributes == ("sex", "race")
+
+
+def test_a_second_reading_that_is_not_here_is_left_out_unless_it_was_named(monkeypatch):
+    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
+    told: list[str] = []
+    plan = StudyPlan(datasets=("compas", CLOSEST))
+    assert study_run._with_data(plan, told.append).datasets == ("compas",)
+    assert "adult-closest is left out" in told[0]
+    assert "PCER_DATA" in told[0]
+    named = dataclasses.replace(plan, named=True)
+    assert study_run._with_data(named, told.append) == named
+    with pytest.raises(InputError, match="PCER_DATA"):
+        study_run._dataset(CLOSEST)
 
 
 def test_a_study_is_trained_into_releases_and_a_record(whole):

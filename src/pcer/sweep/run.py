@@ -97,6 +97,8 @@ class Sweep:
         accounts: what becomes of the steps that each person's gradient spent in each norm bin;
             ``config.receipts`` needs it.
         module: what makes the models, which Opacus then trains; None for pcer's own network.
+        keep_people: keep what each person spent, in a file for its owner; if not, the bounds of
+            groups in the releases are all that is left of it.
     """
 
     dataset: GroupedDataset
@@ -108,6 +110,7 @@ class Sweep:
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
     accounts: Accounts | None = None
     module: NamedModule | None = None
+    keep_people: bool = True
 
     def __post_init__(self) -> None:
         if not (self.secret or self.dataset.public):
@@ -144,8 +147,8 @@ class Sweep:
 
     @property
     def keeps_receipts(self) -> bool:
-        """Whether they are pcer's own, and so become bounds and receipts."""
-        return self.has_receipts and isinstance(self.accounts, RenyiAccounts)
+        """Whether they are pcer's own, and so become receipts beside the bounds, and are kept."""
+        return self.keep_people and self.has_receipts and isinstance(self.accounts, RenyiAccounts)
 
     @cached_property
     def module_settings(self) -> dict[str, Any]:

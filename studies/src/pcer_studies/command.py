@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pcer.train import EngineFlags
-    from pcer_studies.run import Progress
+    from pcer_studies.run import Progress, StudyPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +36,10 @@ def register(app: typer.Typer) -> None:
 def reproduce(
     dataset: Annotated[
         list[str] | None,
-        typer.Option(help="adult, compas, acs or bios; repeatable. Default: all four."),
+        typer.Option(
+            help="adult, compas, acs, bios, or adult-closest, a second reading; repeatable. "
+            "Default: all five."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the study.")] = Path(
         "pcer-study"
@@ -49,6 +52,10 @@ def reproduce(
             "Adult.",
         ),
     ] = None,
+    receipts: Annotated[
+        Literal["none", "exact", "refreshed"],
+        typer.Option(help="How what each group spends is counted; changes no model."),
+    ] = "refreshed",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: cores.")] = None,
     report: Annotated[
@@ -72,19 +79,31 @@ def reproduce(
     if tables_only and dataset:
         raise InputError("--tables-only takes every release in the folder; leave --dataset out.")
     if not tables_only:
-        _train(out, tuple(dict.fromkeys(dataset or ())), seeds or 50, device, jobs)
+        plan = _plan(tuple(dict.fromkeys(dataset or ())), seeds or 50, receipts)
+        _train(out, plan, _flags(device, jobs))
     _write_files(out, report=report)
 
 
-def _train(out: Path, datasets: tuple[str, ...], seeds: int, device: str, jobs: int | None) -> None:
+def _plan(datasets: tuple[str, ...], seeds: int, receipts: str) -> StudyPlan:
+    """What the options ask for; datasets in the paper's order."""
     require_packages(TRAINING)
-    from pcer_studies.protocol import DATASETS
-    from pcer_studies.run import StudyPlan, require_ready, train_study
+    from pcer.train import ReceiptMode, TrainConfig
+    from pcer_studies import protocol
+    from pcer_studies.run import StudyPlan
 
-    flags = _flags(device, jobs)
-    wanted = tuple(name for name in DATASETS if name in datasets)
-    unknown = tuple(name for name in datasets if name not in DATASETS)
-    plan = StudyPlan(datasets=(*wanted, *unknown) or DATASETS, named=bool(datasets), n_seeds=seeds)
+    known = tuple(name for name in protocol.SWEEPS if name in datasets)
+    unknown = tuple(name for name in datasets if name not in protocol.SWEEPS)
+    return StudyPlan(
+        datasets=(*known, *unknown) or protocol.SWEEPS,
+        named=bool(datasets),
+        n_seeds=seeds,
+        config=TrainConfig(**protocol.TRAINING, receipts=ReceiptMode(receipts)),
+    )
+
+
+def _train(out: Path, plan: StudyPlan, flags: EngineFlags) -> None:
+    from pcer_studies.run import require_ready, train_study
+
     require_ready(plan, out)
     with display("models", kept_in=out) as shown:
         train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_tell)

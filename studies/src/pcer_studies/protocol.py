@@ -117,6 +117,15 @@ CONFIGURATIONS = (
 
 DATASETS = tuple(dict.fromkeys(one.dataset for one in CONFIGURATIONS))
 
+CLOSEST = "adult-closest"
+"""The second reading of Adult: of nine, the one whose figures come closest to the paper's."""
+CLOSEST_READING = "adult-all-numbers-no-capital-protected"
+"""Which reading that is; ``sensitivity.json`` computes it, and a test compares."""
+SECOND_READINGS = {CLOSEST: "adult"}
+"""What is trained beside the paper's datasets, and the dataset in whose place it can be read."""
+SWEEPS = (*DATASETS, *SECOND_READINGS)
+"""Everything that is trained."""
+
 BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
 """In the order of the paper's rows; no differential privacy first."""
 
@@ -137,6 +146,9 @@ TRAINING: dict[str, Any] = {
     "split": "random 70/30 within each label",
 }
 """The fields of ``pcer.train.TrainConfig``; ``SETTINGS`` says where each comes from."""
+
+RECEIPTS = "refreshed"
+"""How the privacy that each person spends is counted. It changes no model; "held" would."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +202,13 @@ SETTINGS = (
         "yes",
         _SETUP,
         "By the training records' mean and standard deviation.",
+    ),
+    ProtocolSetting(
+        "receipts",
+        RECEIPTS,
+        "not in the paper",
+        "Norms of all gradients once an epoch: an estimate of what each group spent, which changes "
+        "no model.",
     ),
     ProtocolSetting(
         "interval",

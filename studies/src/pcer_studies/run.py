@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,20 @@ from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
-from pcer.train import ADDED_SETTINGS, EngineFlags, TrainConfig
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, DATASETS, FLOORS, SEEDS, TRAINING
+from pcer.train import ADDED_SETTINGS, EngineFlags, ReceiptMode, RenyiAccounts, TrainConfig
+from pcer_studies.adult_readings import load_reading, missing_files
+from pcer_studies.protocol import (
+    BUDGETS,
+    CLOSEST,
+    CLOSEST_READING,
+    CONFIGURATIONS,
+    FLOORS,
+    RECEIPTS,
+    SECOND_READINGS,
+    SEEDS,
+    SWEEPS,
+    TRAINING,
+)
 from pcer_studies.results import STUDY_FILE
 
 FORMAT, VERSION = "pcer-study", 1
@@ -36,22 +48,24 @@ class StudyPlan:
     """What to run of the paper's protocol.
 
     Attributes:
-        datasets: which, in the paper's order; all are the paper's study.
+        datasets: which, in the paper's order, then second readings.
         named: whether the user named them, so that what is not here may be downloaded.
         n_seeds: seeds 0 to n_seeds - 1; the paper has 50.
-        config: the training settings; the default is the paper's.
+        config: the training settings; the default is the paper's, with receipts.
     """
 
-    datasets: tuple[str, ...] = DATASETS
+    datasets: tuple[str, ...] = SWEEPS
     named: bool = False
     n_seeds: int = len(SEEDS)
-    config: TrainConfig = field(default_factory=lambda: TrainConfig(**TRAINING))
+    config: TrainConfig = field(
+        default_factory=lambda: TrainConfig(**TRAINING, receipts=ReceiptMode(RECEIPTS))
+    )
 
     def __post_init__(self) -> None:
         for name in self.datasets:
-            if name not in DATASETS:
+            if name not in SWEEPS:
                 raise InputError(
-                    f"the paper's study has no dataset {name!r}; choose from {', '.join(DATASETS)}."
+                    f"the paper's study has no dataset {name!r}; choose from {', '.join(SWEEPS)}."
                 )
 
     @property
@@ -101,12 +115,13 @@ def train_study(
         OutputError: something cannot be written.
     """
     require_ready(plan, folder)
+    plan = _with_data(plan, on_note)
     record = _record(plan, folder)
     total = len(plan.datasets) * len(BUDGETS) * plan.n_seeds
     sweeps = []
     for name in plan.datasets:
         on_progress(Progress(what=f"reading {name}", done=0, found=0, total=total))
-        sweeps.append(_sweep(plan, load(name)))
+        sweeps.append(_sweep(plan, _dataset(name)))
     count = _Count(sweeps, [is_finished(sweep, folder) for sweep in sweeps], total, on_progress)
     for index, sweep in enumerate(sweeps):
         if not count.finished[index]:
@@ -128,6 +143,27 @@ def require_ready(plan: StudyPlan, folder: Path) -> None:
     """Raise InputError where the folder is another study's, or data are not here."""
     _record(plan, folder)
     _require_data(plan)
+
+
+def _with_data(plan: StudyPlan, on_note: Callable[[str], None]) -> StudyPlan:
+    """The plan without a second reading that nobody asked for by name and that is not here."""
+    if plan.named or CLOSEST not in plan.datasets:
+        return plan
+    if (lacking := missing_files(CLOSEST_READING)) is None:
+        return plan
+    on_note(f"{CLOSEST} is left out: {lacking}")
+    return replace(plan, datasets=tuple(name for name in plan.datasets if name != CLOSEST))
+
+
+def _dataset(name: str) -> GroupedDataset:
+    """One of the paper's, or the second reading of one."""
+    if name != CLOSEST:
+        return load(name)
+    told = (
+        f"Adult in another reading ({CLOSEST_READING}), whose figures come closest to the paper's."
+    )
+    found = load_reading(CLOSEST_READING)
+    return replace(found, name=CLOSEST, notes=(*found.notes, told))
 
 
 class _Count:
@@ -197,10 +233,18 @@ def environment(flags: EngineFlags) -> dict[str, Any]:
         "source_commit": commit,
         "source_dirty": dirty,
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        **{name: _version(name) for name in packages},
         "device": _device(flags.device),
         "processor": processor(),
     }
+
+
+def _version(package: str) -> str | None:
+    """None where it is not installed: a kept calibration needs no accountant."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _device(device: str) -> str:
@@ -235,26 +279,30 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
 
 def _require_data(plan: StudyPlan) -> None:
     """Refuse before anything is trained where data would have to be downloaded unasked."""
-    missing = [name for name in plan.datasets if task_at_hand(name) is None]
+    papers = [name for name in plan.datasets if name not in SECOND_READINGS]
+    missing = [name for name in papers if task_at_hand(name) is None]
     if plan.named or not missing:
         return
-    here = "".join(f" --dataset {name}" for name in plan.datasets if name not in missing)
+    here = "".join(f" --dataset {name}" for name in papers if name not in missing)
     raise InputError(
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not on this machine; name "
         "a folder that holds the files in the environment variable PCER_DATA, or let them be "
-        f"downloaded with{''.join(f' --dataset {name}' for name in plan.datasets)}, or run what is "
+        f"downloaded with{''.join(f' --dataset {name}' for name in papers)}, or run what is "
         f"here with{here}."
     )
 
 
 def _sweep(plan: StudyPlan, dataset: GroupedDataset) -> Sweep:
-    attributes = [one.attribute for one in CONFIGURATIONS if one.dataset == dataset.name]
+    papers = SECOND_READINGS.get(dataset.name, dataset.name)
+    attributes = [one.attribute for one in CONFIGURATIONS if one.dataset == papers]
     return Sweep(
         dataset=dataset,
         attributes=tuple(attributes),
         budgets=BUDGETS,
         seeds=tuple(range(plan.n_seeds)),
         config=plan.config,
+        accounts=None if plan.config.receipts is ReceiptMode.NONE else RenyiAccounts(),
+        keep_people=False,
     )
 
 
@@ -269,7 +317,7 @@ def _noted(record: dict[str, Any], sweep: Sweep, flags: EngineFlags) -> dict[str
         "made_with": before if now in before else [*before, now],
     }
     every = {**record["datasets"], name: entry}
-    ordered = {known: every[known] for known in DATASETS if known in every}
+    ordered = {known: every[known] for known in SWEEPS if known in every}
     return {**record, "datasets": ordered}
 
 
