@@ -13,7 +13,8 @@ lean to the other side of a strong true effect: by 1/(seeds - 1) of it. So the c
 rotated cell is not 0 but -effect/(seeds - 1), exactly so for the paired costs, and "of what
 rotation expects" is the share of intervals that hold that. Beside each share stands the range in
 which it would lie in 99 % of cases if the cells were independent and the coverage exactly 95 %; a
-share outside is marked. Cells that depend on each other scatter more than that.
+share outside is marked. Cells that depend on each other scatter more than that. The null error,
+which holds no luck of models and decides whether anything is remembered, is put to the same test.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ def measure(task: Task) -> list[Cell]:
                 cell |= {"attribute": attribute, "group": row.group, "proxy": row.proxy}
                 cell |= {"n_records": row.n_records, "z": row.value / row.standard_error}
                 cell |= {"value": row.value, "error": row.standard_error}
+                cell |= {"null_z": row.value / row.null_error}
                 cells.append(cell)
     return cells
 
@@ -156,6 +158,8 @@ def main(arguments: list[str]) -> None:
         chosen = [c for c in cells if (c["kind"], c["proxy"]) == (kind, proxy)]
         results[f"{kind} {proxy}"] = whole = told(z)
         show(f"{kind} {proxy}", whole)
+        whole["null_error"] = told(np.array([float(str(c["null_z"])) for c in chosen]))
+        show("    by the null error", whole["null_error"])
         if kind == "rotated":
             whole["of_expected"] = told(against_expected(chosen, effects))
             show("    of what rotation expects", whole["of_expected"])

@@ -38,7 +38,7 @@ from pcer.release import GAP, Panel, PooledExposures
 SPLITS, SHARES, SEEDS = (1, 2, 5, 20, 50), (0.5, 0.2), range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
 """Alarms that should be; that may be on average over all cells, and for each model and cost."""
-FIELDS = ("value", "standard_error", "benefit_covariance", "n_records")
+FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
 
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Log odds (model, record), labels, membership."""

@@ -197,6 +197,7 @@ def _add_costs(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
                 "value": float(rng.normal(base[g], error or 0.02)),
                 "standard_error": error,
                 "benefit_covariance": 0.0 if rng.random() < 0.5 else None,
+                "null_error": 0.01 if rng.random() < 0.5 else None,
             }
             for setting in kept
             for g, name in enumerate(shape.groups)

@@ -68,6 +68,13 @@ def freedom(n) -> float:
     return math.sqrt(n / (n - 1))
 
 
+def few_models(n_models) -> float:
+    """How much more a variance counts that was estimated from so many models."""
+    from scipy import stats
+
+    return (stats.t.ppf(0.975, n_models - 1) / stats.norm.ppf(0.975)) ** 2
+
+
 def two_way_error(values, parts, n_records) -> float:
     """Records' parts summed over models and squared; plus what models vary beyond their parts."""
     n_models = len(values)
@@ -75,7 +82,8 @@ def two_way_error(values, parts, n_records) -> float:
     of_records *= n_records / (n_records - 1)
     of_models = statistics.variance(values) / n_models
     of_both = sum(part**2 for row in parts for part in row) / n_models**2
-    return math.sqrt(of_records + max(0.0, of_models - of_both))
+    luck = few_models(n_models) * of_models - of_both
+    return math.sqrt(of_records + max(0.0, luck))
 
 
 def clustered_error(scores, member) -> float:
@@ -88,8 +96,8 @@ def clustered_error(scores, member) -> float:
     return two_way_error(values, parts, int(np.isfinite(scores).any(axis=0).sum()))
 
 
-def paired(values, member) -> tuple[float, float, int]:
-    """Mean difference, its error, and how many records were always in or always out."""
+def paired(values, member) -> tuple[float, float, float, int]:
+    """Mean difference, its errors, and how many records were always in or always out."""
     n_models, n_records = values.shape
     differences = {}
     for r in range(n_records):
@@ -98,6 +106,16 @@ def paired(values, member) -> tuple[float, float, int]:
         if inside and outside:
             differences[r] = statistics.fmean(inside) - statistics.fmean(outside)
     value, n = statistics.fmean(differences.values()), len(differences)
+    of_records = statistics.variance(differences.values()) / n
+    own = luck_of_few if n_models < 5 else luck_of_many
+    luck = max(0.0, own(values, member, differences, value))
+    return value, math.sqrt(of_records + luck), math.sqrt(of_records), n_records - n
+
+
+def luck_of_many(values, member, differences, value) -> float:
+    """What each model adds to the mean, beyond what records explain."""
+    n_models, n_records = values.shape
+    n = len(differences)
     beyond = [[0.0] * n_records for _ in range(n_models)]
     for r in differences:
         n_in = int(member[:, r].sum())
@@ -109,9 +127,31 @@ def paired(values, member) -> tuple[float, float, int]:
     of_both = sum(part**2 for row in beyond for part in row)
     share = float(member[:, list(differences)].mean())
     own = (1 - (1 + share) / n_models) ** 2  # how far a model stands out of what it is part of
-    luck = max(0.0, of_models - of_both) * n_models / (n_models - 1) / own
-    error = math.sqrt(statistics.variance(differences.values()) / n + luck)
-    return value, error, n_records - n
+    return (few_models(n_models) * of_models - of_both) * n_models / (n_models - 1) / own
+
+
+def luck_of_few(values, member, differences, value) -> float:
+    """Of every two models: do they differ more about records of both than about those of none?"""
+    n_models = len(values)
+    of_models, of_both = [], []
+    for s in range(n_models):
+        for t in range(s + 1, n_models):
+            kinds = {(i, j): [] for i in (False, True) for j in (False, True)}
+            for r in range(values.shape[1]):
+                kind = bool(member[s, r]), bool(member[t, r])
+                kinds[kind].append(float(values[s, r]) - float(values[t, r]))
+            sides, sign = ((True, True), (False, False)), -1
+            if min(len(kinds[side]) for side in sides) < 2:
+                sides, sign = ((True, False), (False, True)), 1
+            one, other = (kinds[side] for side in sides)
+            if min(len(one), len(other)) < 2:
+                of_models.append(0.0)
+                of_both.append(0.0)
+                continue
+            of_models.append((statistics.fmean(one) + sign * statistics.fmean(other)) ** 2)
+            of_both.append(sum(statistics.variance(part) / len(part) for part in (one, other)))
+    both = [statistics.fmean(part) / (2 * n_models) for part in (of_models, of_both)]
+    return few_models(n_models) * both[0] - both[1]
 
 
 def derivative(statistic, n_records, record, *, step=1e-5) -> float:

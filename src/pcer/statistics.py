@@ -130,3 +130,16 @@ def interval_quantile(confidence_level: float) -> float:
 
     require_open_unit(confidence_level=confidence_level)
     return float(ndtri(0.5 + confidence_level / 2))
+
+
+def student_weight(freedom: int) -> float:
+    """Square of Student's quantile over the normal one, of a two-sided interval of 95 %.
+
+    >>> [round(student_weight(freedom), 2) for freedom in (1, 4, 19)]
+    [42.03, 2.01, 1.14]
+    """
+    from scipy.special import stdtrit
+
+    require_at_least(1, freedom=freedom)
+    ratio = float(stdtrit(freedom, 1 - SIGNIFICANCE / 2)) / interval_quantile(1 - SIGNIFICANCE)
+    return ratio**2

@@ -81,7 +81,7 @@ def loop_panel(scores, grouping, *, epsilon, positive_rate=None):
     pooled = {}
     for cost in EXACT[1:]:
         mine = [rows[cost, name] for name in one.group_names]
-        fields = ("value", "standard_error", "benefit_covariance", "n_records")
+        fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
         pooled[cost] = PooledExposures(
             **{name: np.array([float(getattr(row, name)) for row in mine]) for name in fields}
         )
@@ -94,7 +94,7 @@ def loop_panel(scores, grouping, *, epsilon, positive_rate=None):
 @pytest.mark.parametrize("shift", [2.5, 6.0])
 def test_alarms_are_those_of_each_coin_flip_alone(shift):
     """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(3)
     settings = both_settings(rng, n_records=160, shift=shift)
     for one in settings:  # group b gets fewer positives
         one.scores.logits[:, one.scores.group == 1] -= 1.0

@@ -52,12 +52,13 @@ def test_runs_of_one_split_are_averaged_first():
     assert by_split(values, np.array([0, 0, 1])).tolist() == [[2.0], [10.0]]
 
 
-def measured(cost, variance, benefit, covariance=np.nan):
+def measured(cost, variance, benefit, covariance=np.nan, null_error=np.nan):
     """A pooled cost of two groups of 10,000 records with these errors, and ten splits' benefit."""
     n = np.full((10, 2), 5_000.0)
     pooled = PooledExposures(
         value=np.array(cost),
         standard_error=np.sqrt(variance),
+        null_error=np.full(2, null_error),
         benefit_covariance=np.full(2, covariance),
         n_records=np.full(2, 10_000.0),
     )
@@ -77,6 +78,24 @@ def measured(cost, variance, benefit, covariance=np.nan):
         pooled={"paired_gap": pooled},
     )
     return measure_panel(panel, Plan(), "paired_gap")
+
+
+def test_each_question_about_a_cost_over_all_models_has_its_own_error():
+    """Is anything remembered: records alone. Groups: as given. One group's interval: the widest."""
+    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0, null_error=0.01)
+    assert one.exposed is not None
+    assert one.memorised_p() == pytest.approx(stats.norm.sf([2.0, 5.0]))
+    assert compare_pairs(one, ((0, 1),)).exposure.error ** 2 == pytest.approx(0.0005)
+    assert one.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
+    by_hand = [0.02 + 1.644854 * 0.02, 0.05 + 1.644854 * 0.01 * np.sqrt(2)]
+    assert one.exposed.limit(z=1.644854) == pytest.approx(by_hand)
+
+
+def test_a_release_without_a_null_error_is_read_as_before():
+    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0)
+    assert one.exposed is not None
+    assert one.memorised_p() == pytest.approx(stats.norm.sf([1.0, 5.0]))
+    assert one.exposed.alone == pytest.approx([0.0004, 0.0001])
 
 
 @pytest.mark.parametrize("covariance", [0.0, -1e-6])
@@ -151,6 +170,7 @@ def test_alarms_are_those_of_the_audit():
             "paired_gap": PooledExposures(
                 value=costs,
                 standard_error=np.full(40, 0.01),
+                null_error=np.full(40, np.nan),
                 benefit_covariance=np.zeros(40),
                 n_records=np.full(40, 10_000.0),
             )

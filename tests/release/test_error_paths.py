@@ -79,6 +79,7 @@ def full_release(form: str) -> dict[str, Any]:
                 "proxy": "a proxy",
                 "value": 0.1,
                 "standard_error": 0.1,
+                "null_error": 0.0,
                 "benefit_covariance": 0.0,
                 "n_records": 3,
                 "n_excluded": 1,

@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from pcer.attacks.groups import KeptParts, Views
 from pcer.attacks.moments import ExactSums
-from pcer.attacks.pooled import Influences, PairedInfluences, own_weight
+from pcer.attacks.pooled import (
+    Influences,
+    PairedInfluences,
+    Variation,
+    of_few,
+    of_values,
+    own_weight,
+    people_variance,
+)
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
 from pcer.release import Panel, PooledExposures
 
@@ -132,19 +140,11 @@ def _ranked(found: Influences, benefit: FloatArray, divisions: Divisions) -> Poo
         mean = total / n
         variance = (squares / n - mean**2) / (n - 1)
         values = found.values[:, None] + sums[5:] * (known.sum() / n)
-        luck = _luck(values, np.nansum(found.variances) * known.sum() / n)
-        error = np.sqrt(np.maximum(variance, 0.0) + luck)
+        of_models = of_values(values, np.nansum(found.variances) * known.sum() / n)
+        variation = Variation(np.maximum(variance, 0.0), *of_models)
         value = found.values.mean() + mean
         covariance = (products - mean * of_benefit) / divisions.sizes / (n - 1)
-        return _exposures(value, error, covariance, n)
-
-
-def _luck(values: FloatArray, variances: FloatArray) -> FloatArray:
-    """As ``model_luck``, of (model, set) numbers and the sum of their variances (set,)."""
-    n = len(values)
-    if n < 2:
-        return np.zeros(values.shape[1:])
-    return np.asarray(np.maximum(0.0, (values.var(axis=0, ddof=1) - variances / n) / n))
+        return _exposures(value, variation, n_models, covariance, n)
 
 
 def _paired(found: PairedInfluences, benefit: FloatArray, divisions: Divisions) -> PooledExposures:
@@ -157,35 +157,50 @@ def _paired(found: PairedInfluences, benefit: FloatArray, divisions: Divisions) 
     moved, weight = found.moved_squares * known, known.astype(np.float64)
     rows = [weight, own, own**2, own * benefit, known * benefit, found.squares * known]
     rows += [moved, moved * own, found.inside * known]
-    sums = divisions.sums(np.stack(rows), found.added, found.moved)  # 0 where not known
+    contrasts, n_models = found.contrasts.reshape(-1, len(known)), len(found.added)
+    sums = divisions.sums(np.stack(rows), found.added, found.moved, contrasts)
     n, total, squares, products, of_benefit, added, moved, moved_own, inside = sums[:9]
-    by_model, by_moved = np.split(sums[9:], 2)
+    by_model, by_moved = sums[9 : 9 + n_models], sums[9 + n_models : 9 + 2 * n_models]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
         value = centre + mean
-        beyond = ((by_model - value * by_moved) ** 2).sum(axis=0)
-        beyond -= added + value**2 * moved - 2 * value * (moved_own + centre * moved)
-        luck = np.maximum(beyond, 0.0) * own_weight(len(by_model), inside / n)
-        variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
+        if len(contrasts):
+            of_models = of_few(sums[9 + 2 * n_models :].reshape(3, 4, -1, len(n)), n_models)
+        else:
+            of_both = added + value**2 * moved - 2 * value * (moved_own + centre * moved)
+            weight = own_weight(n_models, inside / n) / n**2
+            beyond = ((by_model - value * by_moved) ** 2).sum(axis=0)
+            of_models = weight * beyond, weight * of_both
+        of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
         covariance = (products - mean * of_benefit) / divisions.sizes / (n - 1)
-        return _exposures(value, np.sqrt(variance + luck / n**2), covariance, n)
+        return _exposures(value, Variation(of_records, *of_models), n_models, covariance, n)
 
 
 def _exposures(
-    value: FloatArray, error: FloatArray, covariance: FloatArray, n: FloatArray
+    value: FloatArray, found: Variation, n_models: int, covariance: FloatArray, n: FloatArray
 ) -> PooledExposures:
     """No error is below what one record at chance would have made of it; none of one record."""
-    told = n > 1
+    told, least = n > 1, np.abs(value) / n
+    errors = [np.sqrt(people_variance(found, n_models)), np.sqrt(found.of_records)]
+    error, null = (np.where(told, np.maximum(one, least), np.nan) for one in errors)
     return PooledExposures(
         value=value,
-        standard_error=np.where(told, np.maximum(error, np.abs(value) / n), np.nan),
+        standard_error=error,
+        null_error=null,
         benefit_covariance=np.where(told, covariance, np.nan),
         n_records=n,
     )
 
 
 def _nothing(divisions: Divisions) -> PooledExposures:
-    return _exposures(*np.full((4, divisions.n_sets), np.nan))
+    unknown = np.full(divisions.n_sets, np.nan)
+    return PooledExposures(
+        value=unknown,
+        standard_error=unknown,
+        null_error=unknown,
+        benefit_covariance=unknown,
+        n_records=unknown,
+    )
 
 
 def _splits(member: BoolArray) -> IntArray:

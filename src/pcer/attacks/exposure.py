@@ -297,6 +297,7 @@ def _pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) 
         proxy=proxy,
         value=found.value,
         standard_error=found.standard_error,
+        null_error=found.null_error,
         benefit_covariance=found.benefit_covariance,
         n_records=found.n_records,
         n_excluded=found.n_excluded,

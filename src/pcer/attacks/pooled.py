@@ -4,8 +4,10 @@ Every pooled number is about people like these, so two kinds of luck are in its 
 record is in all models, so what it adds is summed over them before it is squared. Models: one that
 remembers more exposes all of its records, and so few models may have been lucky; what the models'
 numbers vary beyond what their records explain is added (clustering both ways, after Cameron,
-Gelbach and Miller), never subtracted. What a record adds to the number and to its group's benefit
-gives the covariance of both.
+Gelbach and Miller), never subtracted, and few models count as the few that they are
+(``people_variance``). If nothing is remembered no model can remember more: then records are all
+there is (``null_error``). What a record adds to the number and to its group's benefit gives the
+covariance of both.
 """
 
 from __future__ import annotations
@@ -20,16 +22,22 @@ import numpy.typing as npt
 from pcer.attacks.ranking import Ranked, Ranker
 from pcer.attacks.single import Influence, auc_influence, least_error
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.statistics import student_weight
 
 AUC_CHANCE = 0.5
+
+FEW_MODELS = 5
+"""Fewer models are compared two by two to see how much more one remembers than another; of more,
+each is better told from all."""
 
 
 class PooledAdvantage(NamedTuple):
     """One attack on one group over all models of a budget.
 
-    ``benefit_covariance`` is the covariance of the value with the group's benefit (mean over the
-    models of the positive rate on test records) when records are drawn anew; None where the
-    benefit was not given or is not defined.
+    ``standard_error`` is about people like these. ``null_error`` is what the error would be if
+    nothing was remembered: of records alone. ``benefit_covariance`` is the covariance of the value
+    with the group's benefit (mean over the models of the positive rate on test records) when
+    records are drawn anew; None where the benefit was not given or is not defined.
     """
 
     value: float
@@ -37,6 +45,15 @@ class PooledAdvantage(NamedTuple):
     n_records: int
     n_excluded: int
     benefit_covariance: float | None = None
+    null_error: float | None = None
+
+
+class Variation(NamedTuple):
+    """The variance of a mean over models as its records make it, as its models do, and as both."""
+
+    of_records: FloatArray | float
+    of_models: FloatArray | float
+    of_both: FloatArray | float
 
 
 class Shares(NamedTuple):
@@ -121,11 +138,11 @@ class Pool:
         if math.isnan(value) or n_records < 2:
             return PooledAdvantage(value, None, n_records, n_excluded)
         parts = shares.parts[chosen]
-        variance = float((parts**2).sum()) * n_records / (n_records - 1)
-        variance += model_luck(self._values[k], self._variances[k])
-        error = least_error(math.sqrt(variance), value, n_records)
+        of_records = float((parts**2).sum()) * n_records / (n_records - 1)
+        values = np.array(self._values[k])
+        found = Variation(of_records, *of_values(values, float(np.nansum(self._variances[k]))))
         covariance = _covariance(parts, benefit, k, chosen, n_records)
-        return PooledAdvantage(value, error, n_records, n_excluded, covariance)
+        return _advantage(value, found, len(values), (n_records, n_excluded), covariance)
 
 
 class Influences(NamedTuple):
@@ -173,21 +190,46 @@ class KeptPool(Pool):
         )
 
 
-def model_luck(values: Sequence[float], variances: Sequence[float]) -> float:
-    """Variance of a mean over models beyond what the models' records explain; at least 0.
+def of_values(
+    values: FloatArray, variances: FloatArray | float
+) -> tuple[FloatArray | float, FloatArray | float]:
+    """What models, and what both, make of the variance of a mean over models.
 
     Args:
-        values: one number of each model.
-        variances: what its records alone make of each; NaN counts as nothing.
+        values: (model, ...) one number of each model.
+        variances: what its records alone make of each, summed over the models.
 
-    >>> model_luck([0.25, 0.75], [0.0625, 0.0625])
-    0.03125
+    >>> of_values(np.array([0.25, 0.75]), 0.125)
+    (0.0625, 0.03125)
     """
     n = len(values)
     if n < 2:
-        return 0.0
-    beyond = float(np.var(values, ddof=1)) - float(np.nansum(variances)) / n
-    return max(0.0, beyond / n)
+        return 0.0, 0.0
+    return values.var(axis=0, ddof=1) / n, variances / n**2
+
+
+def people_variance(found: Variation, n_models: int) -> FloatArray:
+    """Variance of a mean over models, records and models being drawn anew; for normal intervals.
+
+    Records and models, less what both count twice; never below that of records. The models' part
+    is estimated from few models, so that it counts by the square of Student's quantile over the
+    normal one: intervals of such sums hold at least as often as they say (Banerjee 1960).
+    """
+    weight = student_weight(n_models - 1) if n_models > 1 else 0.0
+    both = found.of_records - found.of_both + weight * found.of_models
+    return np.maximum(found.of_records, both)
+
+
+def _advantage(
+    value: float,
+    found: Variation,
+    n_models: int,
+    counts: tuple[int, int],
+    covariance: float | None,
+) -> PooledAdvantage:
+    variances = people_variance(found, n_models), found.of_records
+    error, null = (least_error(math.sqrt(one), value, counts[0]) for one in variances)
+    return PooledAdvantage(value, error, *counts, covariance, null)
 
 
 def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
@@ -245,11 +287,13 @@ class PairedRecords(NamedTuple):
         added: (model, record) what each model adds to that, measured from the record's mean over
             all models, so that what a model says alike of all records does not count.
         sides: which models trained on the records.
+        values: (model, record) the quantity.
     """
 
     differences: FloatArray
     added: FloatArray
     sides: Sides
+    values: FloatArray | BoolArray
 
 
 def paired(values: FloatArray | BoolArray, sides: Sides) -> PairedRecords:
@@ -268,7 +312,7 @@ def paired(values: FloatArray | BoolArray, sides: Sides) -> PairedRecords:
     differences = total_in / sides.n_in - total_out / sides.n_out
     added = values - (total_in + total_out) / len(values)
     added *= sides.weights
-    return PairedRecords(np.where(sides.known, differences, np.nan), added, sides)
+    return PairedRecords(np.where(sides.known, differences, np.nan), added, sides, values)
 
 
 class PairedPool:
@@ -281,22 +325,31 @@ class PairedPool:
     """
 
     def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
-        self._codes = codes
+        self._codes, self.is_few = codes, n_models < FEW_MODELS
         self._differences = np.full(len(codes), np.nan)
         self._squares, self._moved_squares = np.zeros(len(codes)), np.zeros(len(codes))
         self._inside = np.zeros(len(codes))
         self._by_model, self._moved = np.zeros((2, n_models, n_groups))
+        self._contrasts = np.zeros((3, 4, math.comb(n_models, 2) * self.is_few, n_groups))
 
-    def add(self, block: slice, found: PairedRecords) -> None:
-        """Take in the records of a block."""
+    def add(self, block: slice, found: PairedRecords) -> FloatArray:
+        """Take in the records of a block; their contrasts are given back."""
         self._differences[block] = found.differences
         self._squares[block] = np.einsum("mr,mr->r", found.added, found.added)
         self._moved_squares[block] = found.sides.squares
         self._inside[block] = found.sides.n_in / len(found.added)
+        contrasts = self._contrasted(found)
         for k in range(self._by_model.shape[1]):
             chosen = np.flatnonzero(self._codes[block] == k)
             self._by_model[:, k] += found.added[:, chosen].sum(axis=1)
             self._moved[:, k] += found.sides.moved[:, chosen].sum(axis=1)
+            self._contrasts[..., k] += contrasts[..., chosen].sum(axis=-1)
+        return contrasts
+
+    def _contrasted(self, found: PairedRecords) -> FloatArray:
+        """Of few models, see ``contrast_moments``; of more nothing."""
+        n_models = len(found.values) if self.is_few else 1
+        return contrast_moments(found.values[:n_models], found.sides.member[:n_models])
 
     def shares(self) -> Shares:
         """Every group's mean difference, and what each record adds to it."""
@@ -324,20 +377,21 @@ class PairedPool:
         n_excluded = int((self._codes == k).sum()) - n
         if n < 2:
             return PooledAdvantage(value, None, n, n_excluded)
-        error = float(self._differences[chosen].std(ddof=1)) / math.sqrt(n)
-        error = math.hypot(error, math.sqrt(self._luck(k, value)) / n)
+        of_records = float(self._differences[chosen].var(ddof=1)) / n
+        found = Variation(of_records, *self._of_models(k, value))
         covariance = _covariance(shares.parts[chosen], benefit, k, chosen, n)
-        return PooledAdvantage(value, least_error(error, value, n), n, n_excluded, covariance)
+        return _advantage(value, found, len(self._by_model), (n, n_excluded), covariance)
 
-    def _luck(self, k: int, value: float) -> float:
-        """What models add to the sum of differences beyond what its records explain."""
+    def _of_models(self, k: int, value: float) -> tuple[FloatArray | float, FloatArray | float]:
+        """What models, and what both, make of the variance of the mean difference."""
+        if self.is_few:
+            return of_few(self._contrasts[..., k], len(self._by_model))
         chosen = self._known(k)
         differences, moved = self._differences[chosen], self._moved_squares[chosen]
         of_models = self._by_model[:, k] - value * self._moved[:, k]
-        of_records = self._squares[chosen] + (value**2 - 2 * value * differences) * moved
-        beyond = float((of_models**2).sum()) - float(of_records.sum())
-        share = self._inside[chosen].mean()
-        return max(0.0, beyond) * float(own_weight(len(self._by_model), share))
+        of_both = self._squares[chosen] + (value**2 - 2 * value * differences) * moved
+        weight = own_weight(len(self._by_model), self._inside[chosen].mean()) / len(chosen) ** 2
+        return float(weight * (of_models**2).sum()), float(weight * of_both.sum())
 
 
 class PairedInfluences(NamedTuple):
@@ -350,6 +404,7 @@ class PairedInfluences(NamedTuple):
         inside: share of the models that trained on the record.
         added: (model, record) see ``PairedRecords``.
         moved: (model, record) see ``Sides``.
+        contrasts: (moment, kind, two models, record) see ``contrast_moments``; of few models.
     """
 
     differences: FloatArray
@@ -358,6 +413,7 @@ class PairedInfluences(NamedTuple):
     inside: FloatArray
     added: npt.NDArray[np.float32]
     moved: npt.NDArray[np.float32]
+    contrasts: FloatArray
 
 
 class KeptPairedPool(PairedPool):
@@ -366,11 +422,14 @@ class KeptPairedPool(PairedPool):
     def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
         super().__init__(codes, n_groups, n_models=n_models)
         self._kept = np.zeros((2, n_models, len(codes)), dtype=np.float32)
+        self._kept_contrasts = np.zeros((*self._contrasts.shape[:-1], len(codes)))
 
-    def add(self, block: slice, found: PairedRecords) -> None:
+    def add(self, block: slice, found: PairedRecords) -> FloatArray:
         """Take in the records of a block."""
-        super().add(block, found)
+        contrasts = super().add(block, found)
         self._kept[:, :, block] = found.added, found.sides.moved
+        self._kept_contrasts[..., block] = contrasts
+        return contrasts
 
     def influences(self) -> PairedInfluences:
         """Of all records of the group."""
@@ -379,8 +438,52 @@ class KeptPairedPool(PairedPool):
             self._squares,
             self._moved_squares,
             self._inside,
-            *self._kept,
+            self._kept[0],
+            self._kept[1],
+            self._kept_contrasts,
         )
+
+
+def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
+    """Of every two models, what the first says of a record less what the second says.
+
+    Args:
+        values: (model, record).
+        member: (model, record).
+
+    Returns:
+        (moment, kind, two models, record) for numbers, sums and sums of squares; the kind of a
+        record is 0 if neither trained on it, 1 or 2 if the first or the second did, 3 if both.
+    """
+    first, second = np.triu_indices(len(values), 1)
+    contrast = values[first].astype(np.float64) - values[second]
+    kind = member[first] + 2 * member[second]
+    chosen = np.equal(kind, np.arange(4)[:, None, None])
+    return np.stack([chosen, chosen * contrast, chosen * contrast**2])
+
+
+def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray]:
+    """What few models, and what both, make of the variance of a mean paired difference.
+
+    What a model says is in few differences, and in those of two models it cannot be told from what
+    the other says. But where one remembers more, it says more than the other of records that both
+    trained on, and no more of records that neither did. Where there are not two of each, records of
+    one model stand against those of the other, which counts the models' moods as well.
+
+    Args:
+        contrasts: (moment, kind, two models, ...) sums over records, see ``contrast_moments``.
+        n_models: how many models.
+    """
+    n, total, squares = contrasts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
+    apart = np.minimum(n[0], n[3]) >= 2
+    told = apart | (np.minimum(n[1], n[2]) >= 2)
+    contrast = np.where(apart, mean[3] - mean[0], mean[1] + mean[2])
+    noise = np.where(apart, variance[3] + variance[0], variance[1] + variance[2])
+    both = np.where(told, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
+    return both[0], both[1]
 
 
 def own_weight(n_models: int, inside: FloatArray) -> FloatArray:
@@ -390,22 +493,6 @@ def own_weight(n_models: int, inside: FloatArray) -> FloatArray:
     x (1 - (1 + share trained on)/models), and by as many degrees of freedom less one.
     """
     return np.asarray(n_models / (n_models - 1) / (1 - (1 + inside) / n_models) ** 2)
-
-
-def paired_cost(values: FloatArray, member: BoolArray) -> PooledAdvantage:
-    """Mean of the paired differences of a group.
-
-    If nothing was memorised every record's difference has mean exactly 0, because its splits
-    were drawn without looking: the estimate is centred at 0 with no correction.
-
-    Args:
-        values: (model, record).
-        member: (model, record).
-    """
-    n_models, n_records = values.shape
-    pool = PairedPool(np.zeros(n_records, dtype=np.int64), 1, n_models=n_models)
-    pool.add(slice(None), paired(values, Sides(member)))
-    return pool.results()[0]
 
 
 def _covariance(

@@ -243,18 +243,13 @@ def tpr_at_fpr(score: FloatArray, member: BoolArray, *, fpr: float) -> float | N
     return None if tail is None else tail[0]
 
 
-def tpr_excess(score: FloatArray, member: BoolArray, *, fpr: float) -> Advantage | None:
+def ranked_tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     """``tpr_at_fpr`` minus what chance gives at that threshold; None where that is None.
 
     Chance is (k + 1)/(n + 1) with k of n non-members above the threshold, which is itself a
     non-member's score. The error allows for a threshold set by few non-members: the slope of
     the curve there is at most TPR/FPR if the curve is concave, and that bound is used.
     """
-    return ranked_tpr_excess(_ranked(score, member), fpr=fpr)
-
-
-def ranked_tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
-    """The same for records in the order of their scores."""
     tail = _tail(ranked, fpr=fpr)
     if tail is None:
         return None

@@ -44,6 +44,11 @@ NO_SIZES = "group sizes (n) are not in the release"
 LIMIT_STEPS = 8
 """Repetitions after which a limit and its own error agree to a hundredth of the error."""
 
+MUTUAL = 2.0
+"""A record also changes what models remember of others, which no single sweep can show. In the
+interval of one group's cost that counts as much as what records add themselves; the groups of a
+sweep share most of it, so that comparisons do not need it."""
+
 LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
 
@@ -99,6 +104,8 @@ class Exposed:
     """Of cost and benefit in one split; NaN where unknown."""
     is_counted: bool
     """Whether it is from counts, where people may add to the covariance."""
+    of_records: FloatArray
+    """What records alone make of a value over all models; NaN of other costs and where unknown."""
 
     @property
     def value(self) -> FloatArray:
@@ -114,6 +121,15 @@ class Exposed:
     def variance(self) -> FloatArray:
         """Of the value, for people like these."""
         return self.variance_at(self.value)
+
+    @property
+    def alone(self) -> FloatArray:
+        """Variance of one group's value by itself, as its interval has it."""
+        return self._with_others(self.variance)
+
+    def _with_others(self, variance: FloatArray) -> FloatArray:
+        """At least what records add to each other's, see ``MUTUAL``."""
+        return np.fmax(variance, MUTUAL * self.of_records)
 
     def people_part(self, cost: FloatArray) -> FloatArray:
         """What people add to the variance if that is the cost."""
@@ -132,7 +148,7 @@ class Exposed:
 
         The error at the value is too small for the costs above it, the more so the further out.
         """
-        limit = cost_limit(self.value, np.sqrt(self.variance), z=z)
+        limit = cost_limit(self.value, np.sqrt(self.alone), z=z)
         for _ in range(LIMIT_STEPS):
             limit = cost_limit(self.value, np.sqrt(self._variance_if(limit)), z=z)
         return limit
@@ -146,7 +162,8 @@ class Exposed:
         if self.is_counted:
             more = people_part(cost, self.n_test) - people_part(self.value, self.n_test)
         one_split = self.one_split + np.maximum(more, 0.0)
-        return cost_variance(self.per_split, one_split=one_split, people=self.people_part(cost))
+        people = self.people_part(cost)
+        return self._with_others(cost_variance(self.per_split, one_split=one_split, people=people))
 
     def only(self, groups: IntArray) -> Exposed:
         """Some groups, or one side of every pair."""
@@ -158,6 +175,7 @@ class Exposed:
             one_split=self.one_split[groups],
             n=self.n[groups],
             covariance=self.covariance[groups],
+            of_records=self.of_records[groups],
         )
 
 
@@ -436,6 +454,7 @@ def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | No
         people=people_part,
         covariance=_counted_covariance(panel, plan) * clumps,
         is_counted=True,
+        of_records=np.full(len(null), np.nan),
     )
     return exposed, None
 
@@ -453,17 +472,18 @@ def _counted_covariance(panel: Panel, plan: Plan) -> FloatArray:
 def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
     """A cost over all models of a setting, with an error that holds its people."""
     pooled = panel.pooled[proxy.name]
-    variance = pooled.standard_error**2 * clumps
+    variance, null = pooled.standard_error**2 * clumps, pooled.null_error**2 * clumps
     unknown = plan.benefit != "positive_rate"
     return Exposed(
         per_split=pooled.value[None],
-        null_variance=variance,
+        null_variance=np.where(np.isnan(null), variance, null),
         one_split=variance,
         n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
         n_test=panel.n_test.mean(axis=0) / clumps,
         people=None,
         covariance=pooled.benefit_covariance * (np.nan if unknown else clumps),
         is_counted=False,
+        of_records=null,
     )
 
 
@@ -481,6 +501,7 @@ def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
         people=PEOPLE_PARTS.get(proxy.scale),
         covariance=np.full(len(one), np.nan),
         is_counted=False,
+        of_records=np.full(len(one), np.nan),
     )
 
 

@@ -275,7 +275,7 @@ def _cost(setting: Setting, g: int) -> CostValue:
             upper_limit=None,
             upper_limit_together=None,
         )
-    value, error = float(one.exposed.value[g]), float(np.sqrt(one.exposed.variance[g]))
+    value, error = float(one.exposed.value[g]), float(np.sqrt(one.exposed.alone[g]))
     reach = interval_quantile(level) * error
     n_limits = max(1, setting.whole.cost_p_alone.size)
     return CostValue(

@@ -177,6 +177,7 @@ class PooledExposure(Record):
     proxy: Name
     value: float
     standard_error: Annotated[float, Field(ge=0)] | None = None
+    null_error: Annotated[float, Field(ge=0)] | None = None
     benefit_covariance: float | None = None
     n_records: Count | None = None
     n_excluded: Count | None = None
@@ -440,6 +441,7 @@ def _check_version(release: Release) -> None:
     """A file that says it is of version 1 holds what version 1 knew."""
     if release.version > 1:
         return
+    rows = release.pooled_exposure
     newer = {
         "not_computed": release.not_computed,
         "placebo": release.placebo,
@@ -449,10 +451,9 @@ def _check_version(release: Release) -> None:
         "training.effective_units": release.training.effective_units,
         "training.stratified_by": release.training.stratified_by,
         "runs[].model": [run for run in release.runs if run.model is not None],
-        "pooled_exposure[].model": [row for row in release.pooled_exposure if row.model],
-        "pooled_exposure[].benefit_covariance": [
-            row for row in release.pooled_exposure if row.benefit_covariance is not None
-        ],
+    } | {
+        f"pooled_exposure[].{name}": [row for row in rows if getattr(row, name) is not None]
+        for name in ("model", "benefit_covariance", "null_error")
     }
     for name, value in newer.items():
         if value:

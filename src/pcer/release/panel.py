@@ -39,6 +39,8 @@ class Exposures:
 class PooledExposures(Exposures):
     """The same over all models of a setting: arrays over the group."""
 
+    null_error: FloatArray
+    """If nothing was remembered; NaN where not released."""
     benefit_covariance: FloatArray
     """With the positive rate; NaN where not released."""
     n_records: FloatArray
@@ -168,6 +170,7 @@ def _pooled_exposure(cells: Sequence[PooledExposure | None]) -> PooledExposures:
     return PooledExposures(
         value=column("value"),
         standard_error=column("standard_error"),
+        null_error=column("null_error"),
         benefit_covariance=column("benefit_covariance"),
         n_records=column("n_records"),
     )

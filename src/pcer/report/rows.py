@@ -262,7 +262,7 @@ def _proxies(audit: Audit, measured: Mapping[str, Sequence[Measured]]) -> list[D
 
 
 def _proxy(audit: Audit, exposed: Exposed) -> list[Datum]:
-    value, error = exposed.value, np.sqrt(exposed.variance)
+    value, error = exposed.value, np.sqrt(exposed.alone)
     return [
         {
             "group": isolated(audit.subject.groups[g]),
