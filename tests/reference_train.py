@@ -122,8 +122,9 @@ def train_by_rule(
     """DP-SGD without noise, in place, with every gradient of every record at every step.
 
     Norms of every so many steps count: of the first of them where they are held, which is also what
-    the record is clipped at, else of the middle one. With costs, a record is out for good before
-    the first step that it cannot pay. Gives how many steps each record spent in each bin.
+    the record is clipped at, else of the middle one (and of fewer steps at first). With costs, a
+    record is out for good before the first step that it cannot pay. Gives how many steps each
+    record spent in each bin.
     """
     features, labels = records
     n = len(features)
@@ -155,10 +156,16 @@ def train_by_rule(
 
 
 def counts_from_the_middle(seen: list[list[int]], every: int) -> np.ndarray:
-    """Steps of each record in each bin, each step counted as the middle one of its lot."""
+    """Steps of each record in each bin, each step counted as the middle one of its lot.
+
+    A lot has as many steps as there were before it, and not more than ``every``.
+    """
     counts = np.zeros((len(seen[0]), 201), dtype=int)
-    for first in range(0, len(seen), every):
-        lot = seen[first : first + every]
+    lots = [seen[:1]]
+    while sum(map(len, lots)) < len(seen):
+        before = sum(map(len, lots))
+        lots.append(seen[before : before + min(before, every)])
+    for lot in lots:
         for record, b in enumerate(lot[len(lot) // 2]):
             counts[record, b] += len(lot)
     return counts

@@ -1,6 +1,7 @@
 """Rules of training, norms of all records, and the steps that each spent in each bin."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.rules import N_BINS, RULES, DpSgd, Held, Refresh, RuleState
 from pcer.train.schedule import sampled_positions, thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
-from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch
+from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch, due_steps
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
@@ -387,31 +388,33 @@ def noisy_and_calm():
 def test_norms_of_noisy_models_are_computed_more_often_than_those_of_their_company():
     config, models = noisy_and_calm()
     fleet = assemble(make_data(), models, config)
-    rounds = [(one.every, one.models.tolist()) for one in fleet.watch.rounds]
-    assert rounds == [(3, [0, 2, 4, 6]), (5, [1, 3, 5, 7])]
-    due = {at: [one.every for one in fleet.watch.due(at)] for at in range(15)}
-    assert {at: found for at, found in due.items() if found} == {
-        **{1: [3], 4: [3], 10: [3], 13: [3]},
-        **{2: [5], 7: [3, 5], 12: [5]},
-    }
+    noisy, calm = fleet.watch.rounds
+    assert noisy.models.tolist() == [0, 2, 4, 6]
+    assert calm.models.tolist() == [1, 3, 5, 7]
+    assert noisy.due == {0: 1, 1: 1, 3: 2, 5: 3, 8: 3, 11: 3, 14: 2}
+    assert calm.due == {0: 1, 1: 1, 3: 2, 6: 4, 10: 5, 14: 2}
+    assert fleet.watch.due(3) == [noisy, calm]
+    assert fleet.watch.due(5) == [noisy]
+    assert fleet.watch.due(6) == [calm]
+    assert fleet.watch.due(7) == []
     with torch.no_grad():
         CPU.fit(fleet)
     for model in range(8):
-        counts = fleet.watch.steps_per_bin(model)
-        assert (counts.sum(axis=1) == 15).all()
-        assert (counts % (3 if model % 2 == 0 else 5) == 0).all()
+        assert (fleet.watch.steps_per_bin(model).sum(axis=1) == 15).all()
 
 
-def test_the_last_steps_are_counted_where_the_interval_does_not_end_with_them():
-    config = dataclasses.replace(CONFIG, receipts="refreshed", refresh_every=4, epochs=3)
-    n_steps = config.sampling(210).n_steps
-    assert n_steps == 18
-    fleet = assemble(make_data(), make_models([0]), config)
-    due = [at for at in range(n_steps) if fleet.watch.due(at)]
-    assert due == [2, 6, 10, 14, 17]
-    with torch.no_grad():
-        CPU.fit(fleet)
-    assert (fleet.watch.steps_per_bin(0).sum(axis=1) == 18).all()
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("n_steps", "every"), [(1, 1), (18, 4), (425, 17), (425, 1), (10, 50)])
+def test_every_step_is_counted_once_and_by_norms_of_its_own_time(n_steps, every, before):
+    due, start = due_steps(n_steps, every, before=before), 0
+    for at, n in due.items():
+        assert n <= every
+        assert at == start + (0 if before else n // 2)
+        start += n
+    assert start == n_steps
+    if every == 1:
+        assert list(due) == list(range(n_steps))
+    assert len(due) <= -(-n_steps // every) + (0 if before else math.log2(every) + 1)
 
 
 def test_receipts_of_a_noisy_model_are_the_same_bytes_in_any_block():

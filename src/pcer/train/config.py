@@ -143,8 +143,8 @@ class TrainConfig:
         divisor: what sums of gradients are divided by; None: the expected batch.
         rule: what a step clips, samples and adds; a name in ``RULES``.
         receipts: how the privacy that each person spends is counted; "held" implies its rule.
-        refresh_every: steps from one computation of all norms to the next; None: an epoch, and
-            for receipts "refreshed" fewer where noise is large (``refresh_steps``).
+        refresh_every: steps from one computation of all norms to the next, at most; None: an
+            epoch, and for receipts "refreshed" fewer where noise is large (``refresh_steps``).
         budget_per_person: an epsilon after which a person is left out; needs receipts "held".
 
     >>> TrainConfig(epochs=5).epochs
@@ -239,7 +239,7 @@ class TrainConfig:
         return self.training_rule.largest_clip(self.clip_norm)
 
     def refresh_steps(self, n_train: int, noise_multiplier: float) -> int | None:
-        """Steps from one computation of all norms to the next; None where none is needed.
+        """Most steps from one computation of all norms to the next; None where none is needed.
 
         Norms that are only taken to stay as they are must be computed before noise has moved the
         weights far: in h steps it moves each by about learning_rate / (1 - momentum) times its

@@ -8,7 +8,7 @@ that a captured step sees it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,22 +134,41 @@ class Round:
     """Private models of a block whose norms are computed at the same steps.
 
     Attributes:
-        every: steps from one computation to the next.
+        due: the steps before which norms are wanted, and how many steps each time stands for.
         models: their places in the block, ascending.
         book: of their steps, in this order, where they are counted.
     """
 
-    every: int
+    due: Mapping[int, int]
     models: Tensor
     book: StepBook | None
 
 
+def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
+    """Before which steps norms are computed, and how many steps each time stands for.
+
+    Args:
+        n_steps: of the whole training.
+        every: steps that one computation stands for, at most.
+        before: norms are wanted before the first of the steps they stand for. Otherwise in the
+            middle, which is nearer to all of them; and more often at first, where models learn
+            fast: each time then stands for as many steps as there were before.
+
+    >>> due_steps(10, 4, before=True)
+    {0: 4, 4: 4, 8: 2}
+    >>> due_steps(10, 4, before=False)
+    {0: 1, 1: 1, 3: 2, 6: 4, 9: 2}
+    """
+    found, start = {}, 0
+    while start < n_steps:
+        n = min(every if before else min(every, max(1, start)), n_steps - start)
+        found[start if before else start + n // 2] = n
+        start += n
+    return found
+
+
 class Watch:
     """What a rule asks for and decides while a block trains.
-
-    Norms stand for the steps from one computation to the next. A rule that decides by them needs
-    them before the first of these steps; where they are only counted, they are computed in the
-    middle, which is nearer to all of them.
 
     Args:
         rule: the rule of training.
@@ -159,8 +178,8 @@ class Watch:
         firsts: (model,) the first row of each model's split in the table of records.
         n_records: of one split in the table.
         n_steps: of the whole training.
-        every: of each private model, steps from one refresh to the next, alike where the rule
-            adapts; None: no norms are needed.
+        every: of each private model, steps from one refresh to the next, at most; alike where the
+            rule adapts; None: no norms are needed.
         has_book: whether steps are counted.
         allowances: of each private model, if there is a filter.
     """
@@ -196,7 +215,8 @@ class Watch:
         assert len(models) == len(of_models) or not self.rule.adapts
         place, n_train = self.clip.device, self.records.shape[1]
         book = StepBook(len(models), n_train, self.n_steps, place) if self.has_book else None
-        return Round(every, torch.tensor(models, device=place), book)
+        due = due_steps(self.n_steps, every, before=self.rule.adapts)
+        return Round(due, torch.tensor(models, device=place), book)
 
     @property
     def decides(self) -> bool:
@@ -205,15 +225,7 @@ class Watch:
 
     def due(self, step: int) -> list[Round]:
         """Whose norms are wanted before a step."""
-        return [one for one in self.rounds if self._is_due(one.every, step)]
-
-    def _is_due(self, every: int, step: int) -> bool:
-        n_steps = self._n_steps(every, step)
-        return step % every == (0 if self.rule.adapts else n_steps // 2)
-
-    def _n_steps(self, every: int, step: int) -> int:
-        """Steps that are booked together with this one."""
-        return min(every, self.n_steps - step // every * every)
+        return [one for one in self.rounds if step in one.due]
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
         """Book the steps that these norms stand for, and decide, if the rule does.
@@ -223,7 +235,7 @@ class Watch:
             step: the step that comes next.
             bins: (model, training record) uint8, as ``step.norm_bins`` gives them.
         """
-        n_steps = self._n_steps(due.every, step)
+        n_steps = due.due[step]
         if self.rule.adapts:
             seen = Refresh(step, bins, self.records, self.largest_clip)
             self.state = self.rule.refresh(self.state, seen)
