@@ -1,7 +1,8 @@
 """Do models of one sweep, used as each other's shadow models, make people look more exposed?
 
-    python -m benchmarks.fleet_bias --quick                  a few minutes on one core
+    python -m benchmarks.fleet_bias --quick       a few minutes on one core
     python -m benchmarks.fleet_bias --jobs 16     all of it
+    python -m benchmarks.fleet_bias --rates       only what is found at small rates
 
 A population is known, so the truth is. Each draw takes 400 people from it, 3 in 4 of group a, and
 trains a fleet as pcer does: random splits of a fixed size, 70 % of each label. Beside it:
@@ -52,6 +53,8 @@ FEATURES, TELLING, GROUP_B = 30, 5, 0.25
 SHARE, BATCH = 0.7, 20
 RATE = 0.05
 """False alarms of the learners' part; 200 models tell no smaller one of a single person."""
+TIE = 1e-9
+"""Far below any difference of scores."""
 COSTS = ("lira_advantage", "lira_offline_advantage", "rmia_advantage", "paired_confidence")
 NAMES = ("a", "b")
 Found = dict[str, float]
@@ -272,28 +275,51 @@ def above_own(values: FloatArray, member: BoolArray, rate: float) -> float:
     """Mean over people of the share of members above a threshold of their own.
 
     Distribution-free: with n models without the person, the k-th lowest score is exceeded by one
-    more such model with chance 1 - k/(n + 1).
+    more such model with chance 1 - k/(n + 1); between two such ranks their shares are mixed.
     """
-    out = np.sort(np.where(member, np.inf, values), axis=0)
-    n_out = (~member).sum(axis=0)
-    place = np.minimum(np.ceil((1 - rate) * (n_out + 1)).astype(int), n_out) - 1
-    cut = np.take_along_axis(out, place[None], axis=0)
-    n_in = np.maximum(member.sum(axis=0), 1)
-    return float((((values > cut) & member).sum(axis=0) / n_in).mean())
+    out, n_out = np.sort(np.where(member, np.inf, values), axis=0), (~member).sum(axis=0)
+    rank = (1 - rate) * (n_out + 1)
+    found = [_above_rank(values, member, out, np.floor(rank) + step) for step in (0, 1)]
+    part = rank - np.floor(rank)
+    return float(((1 - part) * found[0] + part * found[1]).mean())
+
+
+def _above_rank(
+    values: FloatArray, member: BoolArray, out: FloatArray, rank: FloatArray
+) -> FloatArray:
+    """(person,) share of models with the person above the score of that rank without."""
+    cut = np.take_along_axis(out, rank.astype(np.int64)[None] - 1, axis=0)
+    return ((values > cut) & member).sum(axis=0) / np.maximum(member.sum(axis=0), 1)
 
 
 def small_rates(
-    values: FloatArray, member: BoolArray, shadow: FloatArray, inside: BoolArray
+    values: FloatArray,
+    member: BoolArray,
+    shadow: FloatArray,
+    inside: BoolArray,
+    rng: np.random.Generator,
 ) -> Found:
-    """People found at a small rate of false alarms: one threshold, and one for each."""
-    alarms = personal_alarms(values, member, fpr=RATE)
+    """People found at a small rate of false alarms: one threshold, and one for each.
+
+    Votes and leaves have few values; in truth, the lot decides between equal ones.
+    """
+    alarms, tie = personal_alarms(values, member, fpr=RATE), TIE * rng.normal(size=shadow.shape)
     return {
         "one threshold, loss": above(values, member, RATE),
         "one threshold, LiRA": above(lira_scores(values, member), member, RATE),
         "own thresholds": float(alarms.raised[member].mean()),
         "own thresholds, false alarms": float(alarms.raised[~member].mean()),
-        "own thresholds, in truth": above_own(shadow, inside, RATE),
+        "own thresholds, in truth": above_own(shadow + tie, inside, RATE),
     }
+
+
+def measure_rates(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
+    """The part about small rates alone."""
+    rng = np.random.default_rng([draw, list(LEARNERS).index(name), differ, 2])
+    learner, drawn, n = LEARNERS[name], people(rng, size.n_people, differ), size.n_models
+    sets = [splits(drawn.labels, models, rng, share=SHARE) for models in (n, 2 * n)]
+    (values, fleet), (shadow, same) = ((scores(learner, drawn, one, rng), one) for one in sets)
+    return {"rates": small_rates(values, fleet, shadow, same, rng)}
 
 
 def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
@@ -337,13 +363,15 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         found |= {f"{cost}, {models}": np.mean([c[cost] for c in costs], axis=0) for cost in COSTS}
         found[f"own auc, {models}"] = np.mean(own, axis=0)
         spread[str(models)] = {key: float(np.mean([e[key] for e in each])) for key in each[0]}
-    rates = small_rates(values, fleet, shadow, same)
+    rates = small_rates(values, fleet, shadow, same, rng)
     told = {key: [float(v) for v in one] for key, one in found.items()}
     return {"costs": told, "people": spread, "rates": rates}
 
 
-def measure_in_time(name: str, differ: bool, draw: int, size: Size, end: float) -> dict | None:
-    return None if time.monotonic() > end else measure(name, differ, draw, size)
+def measure_in_time(
+    how: Callable[..., dict], end: float, name: str, differ: bool, draw: int, size: Size
+) -> dict | None:
+    return None if time.monotonic() > end else how(name, differ, draw, size)
 
 
 def _deviation(values: FloatArray, member: BoolArray) -> FloatArray:
@@ -445,7 +473,6 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
         who: {key: mean_and_error([d["people"][who][key] for d in draws]) for key in one}
         for who, one in draws[0]["people"].items()
     }
-    rates = {key: mean_and_error([d["rates"][key] for d in draws]) for key in draws[0]["rates"]}
     coins_less = {
         k: mean_and_error(costs["own auc, by coins"][k] - costs[f"own auc, {size.fleets[-1]}"][k])
         for k in (*NAMES, "b-a")
@@ -456,9 +483,13 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
         "same over other": ratios,
         "by coins less by size": coins_less,
         "people": people_told,
-        "rates": rates,
+        "rates": rates_of(draws),
         "n_draws": len(draws),
     }
+
+
+def rates_of(draws: list[dict]) -> dict[str, tuple[float, float]]:
+    return {key: mean_and_error([d["rates"][key] for d in draws]) for key in draws[0]["rates"]}
 
 
 def _of_groups(values: FloatArray) -> dict[str, FloatArray]:
@@ -505,6 +536,7 @@ def main() -> None:
     )
     parser.add_argument("learners", nargs="*", help=f"of {', '.join(LEARNERS)}; default: all")
     parser.add_argument("--quick", action="store_true", help="3 draws, 100 models a fleet")
+    parser.add_argument("--rates", action="store_true", help="only the part about small rates")
     parser.add_argument("--draws", type=int)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no draw after that")
@@ -513,17 +545,23 @@ def main() -> None:
     size, n_draws = (QUICK, 3) if options.quick else (FULL, 80)
     results, start = small_rates_told(), time.monotonic()
     worlds = list(product(options.learners or LEARNERS, (False, True)))
+    how = measure_rates if options.rates else measure
     tasks = list(product(range(options.draws or n_draws), worlds))
 
     found = Parallel(n_jobs=options.jobs)(
-        delayed(measure_in_time)(*world, d, size, start + options.seconds) for d, world in tasks
+        delayed(measure_in_time)(how, start + options.seconds, *world, d, size)
+        for d, world in tasks
     )
     for world in worlds:
         title = f"{world[0]}, groups {'differ' if world[1] else 'alike'}"
         both = zip(tasks, found, strict=True)
         draws = [one for (_, of), one in both if of == world and one is not None]
-        results[title] = summary(draws, size)
-        print_world(title, results[title], size)
+        if options.rates:
+            results[title] = {"rates": rates_of(draws), "n_draws": len(draws)}
+            print(f"{title}, {len(draws)} draws, found at {RATE:.0%}: {_shown(rates_of(draws))}")
+        else:
+            results[title] = summary(draws, size)
+            print_world(title, results[title], size)
     print(f"{time.monotonic() - start:.0f} s")
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps({"size": size._asdict(), **results}, indent=1) + "\n")

@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from benchmarks.fleet_bias import above, kinds, known_rates, seen_rates
+from benchmarks.fleet_bias import above, above_own, kinds, known_rates, seen_rates
 from benchmarks.lira_scores import lira_scores
 from scipy.stats import norm, t
 
@@ -154,6 +154,14 @@ def test_a_fleet_comes_near_from_below():
     assert seen["own thresholds, false alarms"] == pytest.approx(0.01, abs=0.001)
     for key in ("own thresholds", "one threshold, LiRA"):
         assert 0.8 * known[key] < seen[key] < known[key], key
+
+
+def test_the_distribution_free_truth_is_that_of_a_known_shift():
+    values, member = sweep(shift=1.0, n_models=60, n_records=4000)
+    found = above_own(values, member, 0.1)
+    assert found == pytest.approx(norm.sf(norm.isf(0.1) - 1.0), abs=0.015)
+    nothing = above_own(sweep(n_models=60, n_records=4000, seed=1)[0], member, 0.1)
+    assert nothing == pytest.approx(0.1, abs=0.005)
 
 
 def test_ratios_pooled_over_people_do_not_depend_on_how_easy_they_are():
