@@ -157,11 +157,12 @@ def test_a_fleet_comes_near_from_below():
 
 
 def test_the_distribution_free_truth_is_that_of_a_known_shift():
-    values, member = sweep(shift=1.0, n_models=60, n_records=4000)
-    found = above_own(values, member, 0.1)
-    assert found == pytest.approx(norm.sf(norm.isf(0.1) - 1.0), abs=0.015)
-    nothing = above_own(sweep(n_models=60, n_records=4000, seed=1)[0], member, 0.1)
-    assert nothing == pytest.approx(0.1, abs=0.005)
+    """The threshold is a rank among 120; its own noise costs a little of what is found."""
+    values, member = sweep(shift=1.0, n_models=400, n_records=800)
+    truth = norm.sf(norm.isf(0.1) - 1.0)
+    assert truth - 0.015 < above_own(values, member, 0.1) < truth + 0.005
+    nothing = above_own(*sweep(n_models=400, n_records=800, seed=1), 0.1)
+    assert nothing == pytest.approx(0.1, abs=0.004)
 
 
 def test_ratios_pooled_over_people_do_not_depend_on_how_easy_they_are():
