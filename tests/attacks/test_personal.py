@@ -14,7 +14,7 @@ from scipy.stats import norm, t
 from pcer.attacks import BudgetScores, personal_alarms, personal_exposures
 from pcer.attacks.lira import offline_ratio, other_models
 from pcer.attacks.personal import personal_tpr_excess
-from tests import reference_attacks as slow
+from pcer.attacks.pooled import paired_cost
 from tests.simulate_sweep import scaled_logits, splits
 
 
@@ -25,26 +25,30 @@ def sweep(*, shift=0.0, n_models=20, n_records=600, seed=0, wander=0.0):
 
 
 def looped_alarms(values, member, fpr):
-    """Model by model and record by record, from the list of the other models' scores."""
-    raised = np.zeros(values.shape, dtype=bool)
+    """Record by record: each model without it is left out in turn, the others set a threshold."""
+    raised = np.zeros(values.shape)
     for record in range(values.shape[1]):
-        if (~member[:, record]).sum() < 3:
+        out = [s for s in range(len(values)) if not member[s, record]]
+        if len(out) < 3:
             continue
-        for target in range(len(values)):
-            out = slow.others(values, member, target, record)[1]
-            deviation = statistics.stdev(out) * math.sqrt(1 + 1 / len(out))
-            distance = (values[target, record] - statistics.fmean(out)) / deviation
-            raised[target, record] = distance > t.isf(fpr, len(out) - 1)
+        thresholds = {}
+        for left_out in out:
+            rest = [values[s, record] for s in out if s != left_out]
+            deviation = statistics.stdev(rest) * math.sqrt(1 + 1 / len(rest))
+            thresholds[left_out] = statistics.fmean(rest) + t.isf(fpr, len(rest) - 1) * deviation
+        for model in range(len(values)):
+            met = [thresholds[model]] if model in thresholds else list(thresholds.values())
+            raised[model, record] = statistics.fmean(values[model, record] > x for x in met)
     return raised
 
 
 @pytest.mark.parametrize("fpr", [0.01, 0.1])
 def test_alarms_against_a_loop(fpr):
-    values, member = sweep(shift=2.0, n_models=9, n_records=60)
+    values, member = sweep(shift=2.0, n_models=9, n_records=200)
     member[:, 0], member[:, 1], member[:2, 1] = True, True, False
     found = personal_alarms(values, member, fpr=fpr)
-    np.testing.assert_array_equal(found.raised, looped_alarms(values, member, fpr))
-    assert found.raised.any()
+    np.testing.assert_allclose(found.raised, looped_alarms(values, member, fpr), atol=1e-12)
+    assert 0 < found.raised[~member].sum() < found.raised[member].sum()
     np.testing.assert_array_equal(found.known, (~member).sum(axis=0) >= 3)
 
 
@@ -77,6 +81,28 @@ def test_the_error_is_honest_where_nothing_is_memorised():
         ratios.append(found.value / found.standard_error)
     assert abs(statistics.fmean(ratios)) < 4 / math.sqrt(60)
     assert 0.75 < statistics.stdev(ratios) < 1.3
+
+
+def skewed_excess(seed, *, all_models):
+    """Nothing is memorised, scores are far from Gaussian, 12 models."""
+    rng = np.random.default_rng(seed)
+    member = splits(np.zeros(2000, dtype=int), 12, rng)
+    values = rng.exponential(size=member.shape)
+    if not all_models:
+        return personal_tpr_excess(values, member, fpr=0.01).value
+    others = other_models(values, member)  # models with the record meet all those without it
+    n = np.maximum(others.n_out, 2)
+    raised = offline_ratio(values, others) > t.isf(0.01, n - 1) * np.sqrt(1 + 1 / n)
+    known = (~member).sum(axis=0) >= 3
+    return paired_cost(raised[:, known].astype(float), member[:, known]).value
+
+
+def test_models_with_and_without_the_record_meet_the_same_thresholds():
+    """Else those with it are named too often where nothing is memorised."""
+    for all_models in (False, True):
+        found = [skewed_excess(seed, all_models=all_models) for seed in range(20)]
+        z = statistics.fmean(found) / statistics.stdev(found) * math.sqrt(20)
+        assert (z > 6) if all_models else (abs(z) < 3.5)
 
 
 def test_records_without_enough_models_are_left_out_and_counted():

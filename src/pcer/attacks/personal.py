@@ -1,9 +1,11 @@
 """A threshold of their own for everybody: who is found if each person's false alarms are rare.
 
 One threshold for a whole group lets most false alarms fall on the few people whose scores are high
-anyway. Here each person is measured against the models that did not have the person, the target
-left out: under a Gaussian the target's distance from their mean, in deviations, is Student's, so
-every person's rate of false alarms is the one that was asked for, with any number of models.
+anyway. Here each person is measured against the models that did not have the person. Every such
+model in turn is left out, and the others set a threshold that it should exceed with the rate that
+was asked for: under a Gaussian its distance from their mean, in deviations, is Student's. Models
+that had the person meet the same thresholds, so that at chance both are named equally often,
+whatever the distribution; a threshold from one model more would name them more often.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.attacks.groups import BudgetScores
-from pcer.attacks.lira import offline_ratio, other_models
+from pcer.attacks.lira import blocks, other_models, variance_of
 from pcer.attacks.pooled import PooledAdvantage, paired_cost
 from pcer.attacks.single import true_label_logit
 from pcer.errors import require_open_unit
@@ -22,18 +24,19 @@ from pcer.metrics import BoolArray, FloatArray
 from pcer.release import PooledExposure
 
 LEAST_OUT = 3
-"""Models without a person that make a threshold; whichever is the target, two others remain."""
+"""Models without a person that make a threshold; whichever is left out, two others remain."""
 
 
 class PersonalAlarms(NamedTuple):
     """Whom an attacker names who sets each person's own threshold.
 
     Attributes:
-        raised: (model, record) whether the record is named as a member.
+        raised: (model, record) share of the thresholds at which the model's score names the record
+            as a member: 0 or 1 for a model without the record, which meets only that of the others.
         known: (record,) whether enough models were without it; no other is ever named.
     """
 
-    raised: BoolArray
+    raised: FloatArray
     known: BoolArray
 
 
@@ -45,16 +48,30 @@ def personal_alarms(scaled_logit: FloatArray, member: BoolArray, *, fpr: float) 
         member: (model, record).
         fpr: every record's own rate of false alarms, between 0 and 1.
     """
+    require_open_unit(fpr=fpr)
+    raised, n_out = np.zeros(member.shape), (~member).sum(axis=0)
+    for block, values, inside in blocks(scaled_logit, member):
+        raised[:, block] = _raised(values, inside, _thresholds(values, inside, fpr))
+    known = n_out >= LEAST_OUT
+    return PersonalAlarms(raised * known, known)
+
+
+def _thresholds(values: FloatArray, member: BoolArray, fpr: float) -> FloatArray:
+    """(model, record) what the other models without the record set; NaN where they cannot."""
     from scipy.stats import t
 
-    require_open_unit(fpr=fpr)
-    others = other_models(scaled_logit, member)
-    known = (~member).sum(axis=0) >= LEAST_OUT
-    n_out = np.maximum(others.n_out, LEAST_OUT - 1)
-    with np.errstate(invalid="ignore"):
-        distance = offline_ratio(scaled_logit, others) / np.sqrt(1 + 1 / n_out)
-        raised = distance > t.isf(fpr, n_out - 1)
-    return PersonalAlarms(raised & known, known)
+    others = other_models(values, member)
+    n = np.maximum(others.n_out, LEAST_OUT - 1)
+    spread = np.sqrt(variance_of(others.squares_out, others.n_out) * (1 + 1 / n))
+    return np.asarray(others.mean_out + t.isf(fpr, n - 1) * spread)
+
+
+def _raised(values: FloatArray, member: BoolArray, thresholds: FloatArray) -> FloatArray:
+    shares = np.zeros(values.shape)
+    for threshold, inside in zip(thresholds, member, strict=True):
+        shares += (values > threshold) & ~inside
+    shares /= np.maximum((~member).sum(axis=0), 1)
+    return np.where(member, shares, values > thresholds)
 
 
 def personal_tpr_excess(
@@ -63,8 +80,8 @@ def personal_tpr_excess(
     """How much more often people are named by models that had them than by models that did not.
 
     The mean over people of their own true positive rate, minus that of their own false positive
-    rate as it was seen: 0 at chance whatever the scores' distribution. Its error is that of paired
-    costs.
+    rate as it was seen: at chance its mean is 0 whatever the scores' distribution. Its error is
+    that of paired costs.
 
     Args:
         scaled_logit: (model, record) log odds of the true label, records of one group.
@@ -72,7 +89,7 @@ def personal_tpr_excess(
         fpr: as of ``personal_alarms``.
     """
     raised, known = personal_alarms(scaled_logit, member, fpr=fpr)
-    found = paired_cost(raised[:, known].astype(np.float64), member[:, known])
+    found = paired_cost(raised[:, known], member[:, known])
     return found._replace(n_excluded=found.n_excluded + int((~known).sum()))
 
 
