@@ -48,9 +48,11 @@ from pcer.attacks.single import (
     Influence,
     auc_influence,
     confidence_of,
+    error_at_chance,
     loss_of,
     ranked_auc_advantage,
     ranked_loss_threshold,
+    ranked_reference_advantage,
     ranked_tpr_excess,
     threshold_influence,
     true_label_logit,
@@ -206,7 +208,7 @@ def single_model_attacks(views: Views) -> list[SingleAttacks]:
                 add_auc(pools[v][REFERENCE], score, ranked)
                 if not views.is_whole[v]:
                     for of_group, group in zip(models[v][-1], ranked, strict=True):
-                        of_group[REFERENCE] = ranked_auc_advantage(group)
+                        of_group[REFERENCE] = ranked_reference_advantage(group)
     return [SingleAttacks(found, _pooled(views, v, pools[v])) for v, found in enumerate(models)]
 
 
@@ -265,12 +267,25 @@ def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Poo
         return Pooled([], {}, benefit.by_record(group), _kept(benefit, pools))
     rates = views.rates(v)
     results = {name: pool.results(rates.benefit) for name, pool in pools.items()}
+    if REFERENCE in results and views.n_models == 1:
+        results[REFERENCE] = [
+            _at_least_chance(one, views.member[0][group == k])
+            for k, one in enumerate(results[REFERENCE])
+        ]
     shares = {GAP: rates.gap, **{name: pool.shares() for name, pool in pools.items()}}
     return Pooled(
         groups=[{name: one[k] for name, one in results.items()} for k in range(views.n_groups[v])],
         exposure={name: one.by_record(group) for name, one in shares.items()},
         benefit=rates.benefit.by_record(group),
     )
+
+
+def _at_least_chance(found: PooledAdvantage, member: BoolArray) -> PooledAdvantage:
+    """With an error as of ``ranked_reference_advantage``."""
+    if found.standard_error is None:
+        return found
+    least = error_at_chance(int(member.sum()), int((~member).sum()))
+    return found._replace(standard_error=max(found.standard_error, least))
 
 
 def _kept(benefit: Shares, pools: Mapping[str, PairedPool | Pool]) -> KeptParts:

@@ -63,7 +63,8 @@ def _columns(reference: Any) -> list[FloatArray]:
         return [_scores(values, str(name)) for name, values in reference.items()]
     if nw.dependencies.is_into_dataframe(reference):
         frame = nw.from_native(reference, eager_only=True)
-        return [_scores(frame[name].to_native(), name) for name in frame.columns]
+        places = range(len(frame.columns))
+        return [_scores(frame[:, k].to_native(), str(frame.columns[k])) for k in places]
     if getattr(reference, "ndim", 1) == 2:
         return [_scores(column, str(k)) for k, column in enumerate(np.asarray(reference).T)]
     return [_scores(reference, "0")]

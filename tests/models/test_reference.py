@@ -1,0 +1,208 @@
+"""One model beside reference models: the attack by loops, alarms, and what they add."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pcer
+from pcer.attacks import BudgetScores, beyond_reference, run_attacks_of
+from pcer.statistics import holm, upper_p
+from tests.simulate_references import GROUPS, OneModel, draw_model, scores_of
+
+WORLD = OneModel(n=600)
+FACTS = {
+    "split_kind": "random",
+    "dataset": "loans",
+    "attribute": "sex",
+    "outcome": "benefit",
+}
+
+
+def release_of(drawn, **changed) -> pcer.Release:
+    given = {
+        "y_score": drawn.score,
+        "reference": drawn.reference,
+        "sensitive_features": np.array(GROUPS)[drawn.group],
+        "split": drawn.member,
+        **FACTS,
+        **changed,
+    }
+    return pcer.release_from_predictions(drawn.label.astype(int), **given)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return draw_model(OneModel(n=400, remembered=(0.0, 1.5)), np.random.default_rng(2))
+
+
+@pytest.fixture(scope="module")
+def release(drawn) -> pcer.Release:
+    return release_of(drawn)
+
+
+def slow_auc(score: np.ndarray, member: np.ndarray) -> tuple[float, float]:
+    """AUC - 1/2 by comparing every member with every other, and DeLong's error."""
+    inside, outside = score[member], score[~member]
+    wins = np.array([[(a > b) + 0.5 * (a == b) for b in outside] for a in inside])
+    by_member, by_other = wins.mean(axis=1), wins.mean(axis=0)
+    variance = by_member.var(ddof=1) / len(inside) + by_other.var(ddof=1) / len(outside)
+    n, m = len(inside), len(outside)
+    return float(wins.mean()) - 0.5, max(math.sqrt(variance), math.sqrt((n + m + 1) / 12 / n / m))
+
+
+def slow_score(drawn) -> np.ndarray:
+    """Log odds of the true label by the model, less those of the mean reference probability."""
+    out = []
+    for k, positive in enumerate(drawn.label):
+        mean = sum(drawn.reference[k]) / len(drawn.reference[k])
+        own, usual = drawn.score[k], mean
+        if not positive:
+            own, usual = 1 - own, 1 - usual
+        out.append(math.log(own / (1 - own)) - math.log(usual / (1 - usual)))
+    return np.array(out)
+
+
+def test_the_attack_is_the_slow_one(drawn, release):
+    score = slow_score(drawn)
+    for g, name in enumerate(GROUPS):
+        chosen = drawn.group == g
+        value, error = slow_auc(score[chosen], drawn.member[chosen])
+        found = release.runs[0].groups[name].exposure["reference_advantage"]
+        assert found.value == pytest.approx(value, rel=1e-9)
+        assert found.standard_error == pytest.approx(error, rel=1e-9)
+        (row,) = (
+            one
+            for one in release.pooled_exposure
+            if (one.proxy, one.group) == ("reference_advantage", name)
+        )
+        assert row.value == pytest.approx(value, rel=1e-9)
+        assert row.standard_error == pytest.approx(error, rel=0.01)
+        assert row.n_records == chosen.sum()
+
+
+def test_an_audit_rests_on_it_and_says_so(release):
+    audit = pcer.audit(release)
+    assert audit.cost == "reference_advantage"
+    assert "reference advantage, the sharpest cost here" in audit.choice
+    women = audit.budgets[0].groups["women"]
+    assert women.resolved
+    rows = [one for one in release.pooled_exposure if one.proxy == "reference_advantage"]
+    p = holm(
+        upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "standard_error")))
+    )
+    found = [audit.budgets[0].groups[one.group].p_value for one in rows]
+    assert found == pytest.approx(p, abs=1e-11)
+    assert any(one.proxy == "reference_advantage" for one in release.placebo)
+    assert any("4 reference models" in note for note in release.subject.notes)
+    assert pcer.audit(release, cost="auc_advantage").choice.endswith("as the plan says.")
+
+
+def test_without_reference_models_nothing_is_said_of_them(drawn):
+    plain = release_of(drawn, reference=None, record_id=np.arange(len(drawn.label)))
+    assert not [one for one in plain.pooled_exposure if one.proxy == "reference_advantage"]
+    audit = pcer.audit(plain)
+    assert audit.cost == "auc_advantage"
+    assert "reference" not in audit.choice
+    assert not any("reference" in note for note in plain.subject.notes)
+
+
+def test_frames_dicts_and_arrays_give_the_same(drawn, release):
+    frame = pd.DataFrame(drawn.reference)
+    for given in (frame, {"a": frame[0], "b": frame[1], "c": frame[2], "d": frame[3]}):
+        again = release_of(drawn, reference=given)
+        assert again.pooled_exposure == release.pooled_exposure
+    one = release_of(drawn, reference=drawn.reference[:, 0])
+    assert any("one reference model" in note for note in one.subject.notes)
+
+
+def test_several_models_are_held_against_their_references(drawn):
+    twice = release_of(
+        type(drawn)(*(np.concatenate([part, part]) for part in drawn)),
+        seed=np.repeat([0, 1], len(drawn.label)),
+        record_id=np.tile(np.arange(len(drawn.label)), 2),
+        split_id="one",
+    )
+    assert len(twice.runs) == 2
+    first, second = (run.groups["men"].exposure["reference_advantage"] for run in twice.runs)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"reference": np.full((400, 2), 1.5)}, r"reference\['0'\] must be probabilities"),
+        ({"reference": np.full((400, 2), np.nan)}, "must be probabilities"),
+        ({"reference": np.full((399, 2), 0.5)}, "reference has 399 rows and y_true 400"),
+        ({"reference": {}}, "at least one column"),
+        ({"reference": {"a": [0.5] * 400, "b": [0.5]}}, "all of one length"),
+        ({"reference": ["x"] * 400}, "must be probabilities"),
+        ({"seed": np.arange(400) % 2}, "several models in one table needs record_id"),
+    ],
+)
+def test_bad_references_are_one_sentence(drawn, changed, sentence):
+    with pytest.raises(pcer.InputError, match=sentence) as caught:
+        release_of(drawn, **changed)
+    assert "\n" not in str(caught.value)
+
+
+def test_answers_alone_cannot_be_held_against_scores(drawn):
+    with pytest.raises(pcer.InputError, match="give y_score, not y_pred"):
+        release_of(drawn, y_score=None, y_pred=(drawn.score > 0.5).astype(int))
+
+
+def test_certain_references_stay_finite():
+    found = beyond_reference(np.array([0.0, 1.0]), np.array([[1.0], [0.0]]), np.array([True, True]))
+    assert np.isfinite(found).all()
+    assert found[0] < -30
+    assert found[1] > 30
+
+
+def test_scores_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="reference must be finite"):
+        BudgetScores(
+            logits=np.zeros((1, 2)),
+            labels=np.array([0, 1]),
+            member=np.array([[True, False]]),
+            group=np.array([0, 0]),
+            group_names=("a",),
+            reference=np.array([[0.0, np.inf]]),
+        )
+
+
+def test_the_release_is_read_again(release, tmp_path):
+    path = tmp_path / "one.release.json"
+    pcer.write_release(release, path)
+    assert pcer.read_release(path) == release
+    assert "reference_advantage" in json.dumps(json.loads(path.read_text()))
+
+
+def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
+    """Of n drawn models, in how many something is resolved by one attack, as an audit tests it."""
+    found = 0
+    for draw in range(n):
+        drawn = draw_model(world, np.random.default_rng([seed, draw]))
+        rows = run_attacks_of([scores_of(drawn)], epsilon=math.inf)[0].rows
+        rows = [one for one in rows if one.proxy == proxy]
+        p = upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "standard_error")))
+        found += bool((holm(p) <= 0.05).any())
+    return found
+
+
+def test_where_nothing_is_remembered_little_is_resolved():
+    """By exact binomial; benchmarks/references.py has 1,000 of each world."""
+    alarms = n_resolved(WORLD, "reference_advantage", 200, seed=5)
+    assert stats.binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_reference_models_find_more_than_scores_alone():
+    world = OneModel(n=600, remembered=(0.0, 0.5))
+    alone, held = (
+        n_resolved(world, proxy, 60, seed=6) for proxy in ("auc_advantage", "reference_advantage")
+    )
+    assert held >= alone + 20
