@@ -23,8 +23,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for family in (plan, audit, compare, tables, train, receipt):
-    family.register(app)
+for add in (
+    plan.register,
+    audit.register,
+    compare.register,
+    audit.register_checks,
+    tables.register,
+    train.register,
+    receipt.register,
+):
+    add(app)
 
 
 def main() -> None:

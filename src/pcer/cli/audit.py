@@ -83,9 +83,13 @@ AllowLarge = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
+    """Add the verb to the command line."""
     example = "pcer audit compas.release.json --json - --fail-on disparity_shown"
     app.command(epilog=f"Example: {example}")(audit)
+
+
+def register_checks(app: typer.Typer) -> None:
+    """Add what checks and describes files."""
     app.command(epilog="Example: pcer verify compas.audit.json compas.release.json")(verify)
     app.command(epilog="Example: pcer schema release > release.schema.json")(schema)
     app.command(epilog="Example: pcer version")(version)

@@ -1,0 +1,106 @@
+"""``pcer compare`` as a user meets it: what is printed, written, and said by the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import pcer
+from tests.cli.test_audit import GOOD, run
+from tests.pages import HOSTILE, many_groups
+from tests.report.test_notebook import Elements
+from tests.simulate_changes import TwoModels, draw_both
+
+WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("both")
+    paths = folder / "old.release.json", folder / "new.release.json"
+    for path, release in zip(paths, draw_both(WORLD, np.random.default_rng(3)), strict=True):
+        pcer.write_release(release, path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def changes(files) -> pcer.Changes:
+    return pcer.compare(*map(pcer.read_release, files))
+
+
+def test_worse_is_exit_1_and_everything_is_named(files, changes):
+    done = run("compare", *files, COLUMNS="300")
+    assert done.returncode == 1
+    assert done.stderr == f"pcer: {files[1]} is worse than {files[0]}.\n"
+    flat = " ".join(done.stdout.split())
+    assert " ".join(changes.headline.split()) in flat
+    for one in (changes.old, changes.new):
+        assert one.title in flat
+        assert one.release_sha256[:12] in flat
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert max(map(len, run("compare", *files, COLUMNS="40").stdout.splitlines())) <= 40
+
+
+def test_improved_and_cannot_be_told_are_exit_0(files):
+    back = run("compare", files[1], files[0])
+    assert (back.returncode, back.stderr) == (0, "")
+    assert "Improved: in g1" in back.stdout
+    same = run("compare", files[0], files[0])
+    assert same.returncode == 0
+    assert "cannot be told" in same.stdout
+    assert "has risen by more than" in " ".join(same.stdout.split())
+
+
+def test_json_and_junit(files, changes, tmp_path):
+    xml = tmp_path / "compare.xml"
+    done = run("compare", *files, "--json", "-", "--junit", xml)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == changes.to_tree()
+    suite = ElementTree.parse(xml).getroot().find("testsuite")
+    said = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert said["verdict"] == "worse"
+    assert said["old sha256"] == changes.old.release_sha256
+    failed = [
+        case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
+    ]
+    assert failed == ["exposure in g1", "difference of g0 and g1"]
+    assert suite.get("failures") == "2"
+    assert changes.headline in suite.findtext("system-out")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--cost", "lira_advantage"), "the old release does not carry lira_advantage"),
+        (("--setting", "tree"), "the setting 'tree' is not in both releases"),
+        (("--json", "-", "--junit", "-"), "is given twice"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(files, options, sentence):
+    done = run("compare", *files, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_releases_are_refused_by_name(files):
+    done = run("compare", files[0], GOOD)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"pcer: {files[0]} and {GOOD}: two releases are compared group")
+    assert run("compare", files[0], "nowhere.release.json").returncode == 2
+
+
+def test_a_notebook_shows_it_and_other_peoples_names_are_text(changes):
+    text = changes._repr_html_()
+    Elements(text)
+    assert repr(changes).startswith("<Changes: simulated (group), 10 models →")
+    release = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
+    found = pcer.compare(release, release)
+    assert {tag for tag, _ in Elements(found._repr_html_()).found} <= {
+        tag for tag, _ in Elements(text).found
+    }
+    assert max(map(len, str(found).splitlines())) <= 80

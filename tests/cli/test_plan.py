@@ -1,0 +1,109 @@
+"""``pcer plan`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pcer
+from tests.cli.test_audit import GOOD, run
+from tests.report.test_notebook import Elements
+
+ROOT = Path(__file__).parents[2]
+SIZES = ("plan", "--groups", "Women=1200,Men=3400", "--accuracy", ".8", "--splits", "20")
+
+
+def test_sizes_give_tables_that_fit_and_sentences():
+    done = run(*SIZES, "--test-size", ".3", "--cost", "gap", "--target", "0.005", COLUMNS="300")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = pcer.detectable({"Women": 1200, "Men": 3400}, target=0.005)
+    flat = " ".join(done.stdout.split())
+    assert flat.startswith("What 20 splits could show: Women 1,200, Men 3,400")
+    assert all(" ".join(sentence.split()) in flat for sentence in found.sentences)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for part in ("Smallest that would be shown", "other numbers of splits", "of people"):
+        assert part in done.stdout
+    narrow = run(*SIZES, COLUMNS="40").stdout
+    assert max(map(len, narrow.splitlines())) <= 40
+
+
+def test_json_goes_to_stdout_alone(tmp_path):
+    done = run(*SIZES, "--json", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = pcer.detectable({"Women": 1200, "Men": 3400})
+    assert json.loads(done.stdout) == found.to_tree()
+    path = tmp_path / "outlook.json"
+    assert run(*SIZES, "--json", path).stdout.startswith("What 20 splits")
+    assert path.read_text(encoding="utf-8") == found.to_json()
+
+
+def test_an_earlier_release_is_named_in_errors():
+    done = run("plan", GOOD, "--target", "0.05")
+    assert done.returncode == 0
+    assert "toy (letter)" in done.stdout
+    refused = run("plan", GOOD, "--cost", "lira_advantage")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"pcer: {GOOD}: cost 'lira_advantage' is not in this release")
+
+
+def test_the_picture_is_drawn_in_three_formats(tmp_path):
+    folder = tmp_path / "figures"
+    done = run(*SIZES, "--figures", folder)
+    assert done.returncode == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "outlook.pdf",
+        "outlook.png",
+        "outlook.svg",
+    ]
+    svg = (folder / "outlook.svg").read_text(encoding="utf-8")
+    assert "exposure, Women" in svg
+    assert "times as many people" in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("plan",), "needs either a release or --groups"),
+        (("plan", GOOD, "--groups", "a=1,b=2"), "needs either a release or --groups"),
+        (("plan", "--groups", "a=100"), "at least two groups"),
+        (("plan", "--groups", "a=100,b=x"), "--groups must be names with a whole number each"),
+        (("plan", "--groups", "a=100,a=200"), "every name once"),
+        (("plan", "--groups", "100,200"), "--groups must be names"),
+        (("plan", "--groups", "a=100,b=200", "--accuracy", "2"), "accuracy of a must be"),
+        (("plan", "--groups", "a=100,b=200", "--accuracy", "x"), "--accuracy must be a number"),
+        (("plan", "--groups", "a=100,b=200", "--splits", "0"), "n_splits must be a whole number"),
+        (("plan", "nowhere.release.json"), "nowhere.release.json"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(arguments, sentence):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_notebook_shows_it_and_draws_it():
+    found = pcer.detectable({"<b>women</b>": 1_200, "men": 3_400})
+    tags = {tag for tag, _ in Elements(found._repr_html_()).found}
+    assert "b" not in tags
+    assert "table" in tags
+    assert max(map(len, str(found).splitlines())) <= 80
+    assert repr(found).startswith("<Outlook: What 20 splits could show")
+    spec = found.plot().to_dict()  # Altair checks it against Vega-Lite's schema
+    rows = spec["datasets"]["outlook"]
+    points = [row for row in rows if row["line"] == "exposure, men" and row["curve"] == "splits"]
+    assert [row["at"] for row in points] == [one.n_splits for one in found.over_splits]
+    amounts = [one.exposure["men"] for one in found.over_splits]
+    assert [row["amount"] for row in points] == pytest.approx(amounts)
+    many = pcer.detectable({f"group {k}": 900 + k for k in range(9)})
+    lines = {row["line"] for row in many.plot().to_dict()["datasets"]["outlook"]}
+    assert lines == {"exposure, in every group", "difference, between any two"}
+
+
+def test_help_has_an_example_and_the_verbs_their_order():
+    assert "Example: pcer plan --groups" in " ".join(run("plan", "--help").stdout.split())
+    shown = run("--help").stdout
+    places = [shown.index(f"│ {verb} ") for verb in ("plan", "audit", "compare", "verify")]
+    assert places == sorted(places)
