@@ -18,7 +18,9 @@ from pcer.cli import app as cli
 from pcer.cli.module import NOT_FOR_MODULES
 from pcer.cli.train import train
 from pcer.data import load, split
-from pcer.train import TrainConfig, TrainingData
+from pcer.errors import OutputError
+from pcer.sweep import run as sweep_module
+from pcer.train import TrainConfig, TrainingData, opacus
 from pcer.train.opacus import train_modules
 
 SOURCE = """
@@ -125,6 +127,36 @@ def test_the_scores_are_those_of_train_modules(run, here):
             assert np.array_equal(scores, found.logits[place])
 
 
+def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(run, here, monkeypatch):
+    """After two of six models; the other four are trained, and no more."""
+    saved: list[object] = []
+    save = sweep_module.save_block
+
+    def save_two(*given, **named):
+        if len(saved) == 2:
+            raise OutputError("the disk is full.")
+        saved.append(given)
+        save(*given, **named)
+
+    monkeypatch.setattr(sweep_module, "save_block", save_two)
+    code, _, err = run(*COMPAS, *MINE, "--jobs", "1", "-o", "stopped")
+    assert (code, "the disk is full" in err) == (2, True)
+    monkeypatch.setattr(sweep_module, "save_block", save)
+    trained: list[int] = []
+    train_one = opacus.train_module
+    monkeypatch.setattr(
+        opacus, "train_module", lambda *a, **k: trained.append(1) or train_one(*a, **k)
+    )
+    for folder, n in (("stopped", 4), ("whole", 6)):
+        code, _, err = run(*COMPAS, *MINE, "--jobs", "1", "-o", folder)
+        assert code == 0, err
+        assert len(trained) == n
+        trained.clear()
+    name = "compas.race.release.json"
+    assert (here / "stopped" / name).read_bytes() == (here / "whole" / name).read_bytes()
+
+
+@pytest.mark.slow
 def test_killed_and_gone_on_with_it_ends_in_the_same_bytes(run, here):
     """In two processes until a kill -9, then in one."""
     size = ("--seeds", "4", "--epochs", "10")

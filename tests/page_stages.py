@@ -1,0 +1,206 @@
+"""What the pages presume: names in their Python, files of their commands."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pcer
+
+ROOT = Path(__file__).parents[1]
+FOREST = ROOT / "examples" / "compas-forest.release.json"
+Names = dict[str, Any]
+
+
+def readme(folder: Path) -> Names:
+    """A pipeline and its people; and a table of two models that scored the same people."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    n, n_models = 240, 2
+    rows = n * n_models
+    race = rng.choice(["x", "z"], n)
+    people = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], rows),
+            "race": np.tile(race, n_models),
+            "split": rng.choice(["train", "test"], rows, p=[0.7, 0.3]),
+            "seed": np.repeat(np.arange(n_models), n),
+            "id": np.tile(np.arange(n), n_models),
+        }
+    )
+    truth = np.tile(rng.integers(0, 2, n), n_models)
+    features = rng.normal(size=(rows, 3)) + truth[:, None]
+    labels = np.array(["no", "yes"])
+    return {
+        "pcer": pcer,
+        "pipeline": LogisticRegression(),
+        "X": features,
+        "y": truth,
+        "people": people,
+        "y_true": labels[truth],
+        "y_pred": labels[(features[:, 0] > 0.5).astype(int)],
+    }
+
+
+def attacks(folder: Path) -> Names:
+    """Eight models of 300 people, and a stand-in for the toolbox, which is not installed."""
+    from pcer.attacks import BudgetScores, pooled_attacks_of
+    from tests.train_cases import make_data
+
+    rng = np.random.default_rng(0)
+    data, n_models = make_data(), 8
+    labels, codes = data.labels.astype(int), rng.integers(0, 2, 300)
+    member = np.array([rng.permutation(300) < 210 for _ in range(n_models)])
+    logits = (rng.normal(size=member.shape) + member * (2 * labels - 1)).astype(np.float32)
+    names = {"logits": logits, "labels": labels, "member": member}
+    scores = BudgetScores(**names, group=codes, group_names=("Other", "African-American"))
+    (found,) = pooled_attacks_of([scores], epsilon=1.0)
+    _pretend_toolbox()
+    train = np.flatnonzero(member[0])
+    return {
+        **names,
+        "np": np,
+        "scores": scores,
+        "codes": codes,
+        "exposures": [found.records.exposure],
+        "benefits": [found.records.benefit],
+        "costs": list(found.records.exposure),
+        "model": None,
+        "x": data.features,
+        "y": labels,
+        "train": train,
+        "test": np.setdiff1d(np.arange(300), train),
+        "race": np.array(scores.group_names)[codes],
+    }
+
+
+class StandIn:
+    """As much of the toolbox as the page calls; pcer's part of the page runs for real."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        pass
+
+    def fit(self, *given: Any) -> None:
+        """Learn nothing."""
+
+    def infer(self, x: Any, y: Any, *, probabilities: bool) -> Any:
+        """A number for every record."""
+        return np.asarray(x)[:, :1]
+
+
+PRETENDED = "art"
+
+
+def _pretend_toolbox() -> None:
+    inference = f"{PRETENDED}.attacks.inference.membership_inference"
+    for name, member in (
+        (inference, "MembershipInferenceBlackBox"),
+        (f"{PRETENDED}.estimators.classification", "SklearnClassifier"),
+    ):
+        parts = name.split(".")
+        for k in range(1, len(parts) + 1):
+            sys.modules.setdefault(".".join(parts[:k]), ModuleType(".".join(parts[:k])))
+        setattr(sys.modules[name], member, StandIn)
+
+
+def datasets(folder: Path) -> Names:
+    """A table of one's own."""
+    loans(folder)
+    return {}
+
+
+def study(folder: Path) -> Names:
+    """The shipped study where a run of one's own would lie."""
+    shutil.copytree(ROOT / "studies" / "paper", folder / "pcer-study")
+    return {}
+
+
+def opacus(folder: Path) -> Names:
+    """Nothing but a known start."""
+    import torch
+
+    torch.manual_seed(0)
+    return {}
+
+
+STAGES: dict[str, Callable[[Path], Names]] = {
+    "README.md": readme,
+    "docs/attacks.md": attacks,
+    "docs/datasets.md": datasets,
+    "docs/opacus.md": opacus,
+    "docs/study.md": study,
+}
+"""Pages whose Python presumes something; the Python of all others stands alone."""
+
+
+def loans(folder: Path) -> None:
+    """``loans.csv``: some people, and whether they got a loan."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 300),
+            "sex": rng.choice(["f", "m"], 300),
+            "race": rng.choice(["x", "z"], 300),
+            "approved": rng.choice(["yes", "no"], 300),
+        }
+    )
+    frame.to_csv(folder / "loans.csv", index=False)
+
+
+def files(folder: Path) -> None:
+    """The files that commands are shown with."""
+    loans(folder)
+    for name in ("compas", "m"):
+        shutil.copy(FOREST, folder / f"{name}.release.json")
+    shutil.copytree(ROOT / "examples", folder / "releases", ignore=shutil.ignore_patterns("*.py"))
+    (folder / "parts").mkdir()
+    predictions(folder / "predictions.parquet")
+    predictions(folder / "parts" / "one.parquet")
+    sweep(folder / "out")
+
+
+def predictions(path: Path) -> None:
+    """A table of four models' predictions."""
+    rng = np.random.default_rng(0)
+    n, n_models = 400, 4
+    sex, race, truth = rng.choice(["f", "m"], n), rng.choice(["x", "z"], n), rng.integers(0, 2, n)
+    chance = rng.uniform(size=n * n_models)
+    pd.DataFrame(
+        {
+            "person": np.tile(np.arange(n), n_models),
+            "seed": np.repeat(np.arange(n_models), n),
+            "sex": np.tile(sex, n_models),
+            "race": np.tile(race, n_models),
+            "split": rng.choice(["train", "test"], n * n_models, p=[0.7, 0.3]),
+            "y_true": np.tile(truth, n_models),
+            "y_pred": (chance >= 0.5).astype(int),
+            "probability": chance,
+            "loss": -np.log(np.where(np.tile(truth, n_models) == 1, chance, 1 - chance)),
+        }
+    ).to_parquet(path)
+
+
+def sweep(folder: Path) -> None:
+    """A small sweep of COMPAS with receipts."""
+    from pcer.data import load
+    from pcer.sweep import Sweep, run_sweep
+    from pcer.train import EngineFlags, RenyiAccounts, TrainConfig
+
+    settings = {"epochs": 1, "expected_batch": 512, "hidden": (4,), "accountant": "rdp"}
+    small = Sweep(
+        dataset=load("compas"),
+        attributes=("race",),
+        budgets=(1.0,),
+        seeds=(0, 1, 2),
+        config=TrainConfig(**settings, receipts="held"),
+        accounts=RenyiAccounts(),
+    )
+    run_sweep(small, folder, flags=EngineFlags(jobs=1))

@@ -1,0 +1,214 @@
+"""What the pages show can be typed: Python runs, commands parse, and the quick ones run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import pcer
+from pcer.cli import app as cli
+from tests import page_stages
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
+LONG = {"docs/study.md"}
+"""Pages whose Python audits a whole study."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def pages_with(language: str, pages: list[str]) -> list[str]:
+    return [page for page in pages if blocks(page, language)]
+
+
+def test_no_page_shows_code_in_a_way_that_nobody_runs():
+    for page in (*PAGES, *OTHERS):
+        marks = re.findall(r"^ *```(\w+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(marks) <= {"python", "console", "text", "json"}, page
+        assert len(marks) == sum(len(blocks(page, one)) for one in set(marks)), page
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in LONG else ())
+        for page in pages_with("python", PAGES)
+    ],
+)
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    """A page whose code needs a name or a file gets it in ``page_stages``."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page", **page_stages.STAGES.get(page, lambda folder: {})(tmp_path)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Opacus remarks on itself
+        for number, code in enumerate(blocks(page, "python"), 1):
+            exec(compile(code, f"{page}, block {number}", "exec"), names)
+    for name in [one for one in sys.modules if one.partition(".")[0] == page_stages.PRETENDED]:
+        del sys.modules[name]
+    assert SHOWN.get(page, lambda names, told: True)(names, capsys.readouterr().out)
+
+
+SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
+    "docs/training.md": lambda names, told: names["found"].logits.shape == (2, 3, 400),
+    "docs/estimators.md": lambda names, told: (
+        told.split("\n")[1] == "['bayes', 'forest']"
+        and "lira_advantage" in {row.proxy for row in names["release"].pooled_exposure}
+    ),
+    "docs/opacus.md": lambda names, told: (
+        told.strip() == pcer.audit(names["release"]).headline
+        and 1.5 < names["release"].runs[0].epsilon <= 2.0
+        and names["make_net"](5)[-1].out_features == 1
+    ),
+}
+"""Of pages that say what comes out, whether it does; from their names and what was printed."""
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """The words of every command of a page, without its comment."""
+    for line in "".join(blocks(page, "console")).replace("\\\n", " ").splitlines():
+        if line.strip():
+            assert line.startswith("$ "), line
+            for part in line[2:].split(" && "):
+                yield shlex.split(part, comments=True)
+
+
+ELLIPSIS = shlex.split("--label approved --positive yes --outcome benefit --attribute sex -o out")
+"""What stands for three dots in a command."""
+
+
+def arguments(words: list[str]) -> list[str]:
+    spelt = [ELLIPSIS if word == "..." else [word] for word in words]
+    return list(chain.from_iterable(spelt))
+
+
+def test_every_program_that_is_shown_is_known():
+    programs = {words[0] for page in (*PAGES, *OTHERS) for words in commands(page)}
+    assert programs <= {"pcer", ".venv/bin/pcer", *CHECKS}
+
+
+@pytest.mark.parametrize("page", pages_with("console", [*PAGES, *OTHERS]))
+def test_commands_parse(page):
+    """Every verb, option and value is one that the program takes; none is run."""
+    group = typer.main.get_command(cli.app)
+    context = typer.Context(group, info_name="pcer")
+    for words in commands(page):
+        if words[0].endswith("pcer"):
+            verb = group.get_command(context, words[1])
+            assert verb is not None, words
+            verb.make_context(words[1], arguments(words[2:]), parent=context)
+        else:
+            CHECKS[words[0]](words[1:])
+
+
+def check_make(targets: list[str]) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(f"\n{target}:" in makefile for target in targets), targets
+
+
+def check_pip(words: list[str]) -> None:
+    """Only what lies in a clone, with extras that exist; torch by its pin."""
+    verb, *rest = words
+    assert verb == "install", words
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    given = [word for word in rest if word not in ("-c", "-e", "-r", "--require-hashes")]
+    for word in given:
+        if found := re.fullmatch(r"\.(?:\[([\w,]+)\])?", word):
+            assert set((found[1] or "").split(",")) <= {"", *known}, word
+        elif word.startswith("$(grep"):
+            pins = re.findall("^torch==.*$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+            assert word == "$(grep '^torch==' constraints.txt)"
+            assert len(pins) == 1
+        else:
+            assert (ROOT / word).exists(), word
+
+
+def check_uv(words: list[str]) -> None:
+    if words[0] == "pip":
+        check_pip(words[1:])
+    else:
+        assert words == ["venv", "--python", "3.11"]
+
+
+def check_python(words: list[str]) -> None:
+    assert words[0] == "-m"
+    assert importlib.util.find_spec(words[1]) is not None, words
+
+
+def check_activate(words: list[str]) -> None:
+    assert words == [".venv/bin/activate"]
+
+
+CHECKS = {
+    "make": check_make,
+    "pip": check_pip,
+    ".venv/bin/pip": check_pip,
+    "uv": check_uv,
+    "python": check_python,
+    "python3.11": check_python,
+    ".": check_activate,
+}
+"""What is looked at where a command is not pcer's own."""
+
+QUICK = {"audit", "datasets", "receipt", "release", "schema", "verify"}
+"""Verbs that end within seconds; the others train, and are parsed only."""
+ELSEWHERE = ("--backend", "FOLDER")
+"""Words of commands for another machine, or for a folder of the reader's."""
+
+
+def is_quick(words: list[str]) -> bool:
+    ours = words[0].endswith("pcer") and words[1] in QUICK
+    return ours and not any(word in ELSEWHERE for word in words)
+
+
+QUICK_PAGES = [page for page in (*PAGES, *OTHERS) if any(map(is_quick, commands(page)))]
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory) -> Path:
+    """The files that commands are shown with."""
+    folder = tmp_path_factory.mktemp("stage")
+    page_stages.files(folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", QUICK_PAGES)
+def test_quick_commands_run(page, stage, tmp_path, monkeypatch, capsys):
+    """In the order of the page, where one may read what another wrote."""
+    shutil.copytree(stage, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for words in filter(is_quick, commands(page)):
+        monkeypatch.setattr(sys, "argv", ["pcer", *words[1:]])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        told = capsys.readouterr()
+        expected = {0, None, 1} if "--fail-on" in words else {0, None}
+        assert ended.value.code in expected, (words, told.err)
+
+
+def test_nothing_says_to_install_pcer_from_an_index():
+    """The name is not ours there."""
+    index = re.compile(r"pip install (?:-\S+ |[\w.]+ )*['\"]?pcer\b")
+    texts = [
+        *(ROOT / page for page in (*PAGES, *OTHERS, "CHANGELOG.md", "pyproject.toml")),
+        *chain.from_iterable((ROOT / room).rglob("*.py") for room in ("src", "studies/src")),
+        *ROOT.glob("docs/notebooks/*.ipynb"),
+        *ROOT.glob("examples/*.py"),
+    ]
+    assert [path for path in texts if index.search(path.read_text(encoding="utf-8"))] == []
