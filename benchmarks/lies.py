@@ -3,9 +3,9 @@
     python -m benchmarks.lies [forgeries] [honest] [seed]
 
 Lies are those of ``tests/simulate_lies.py``, of the sizes it states. Honest: the releases behind
-them, balanced by label and by both; ``tests/simulate_nulls.py`` worlds of every shape (random,
-stratified, clustered and declared, folds); estimators through ``release_from_estimator``; and
-pcer's own releases in the repository. An accusation is a finding that caps the verdict.
+them, balanced by label and by both; splits of every shape (random, stratified, clustered and
+declared, folds) with models that remember plainly; estimators through ``release_from_estimator``;
+and pcer's own releases in the repository. An accusation is a finding that caps the verdict.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ def estimated(n: int, seed: int) -> Iterator[Release]:
             public_data=True,
             n_splits=10,
             random_state=k,
+            progress=False,
+            n_jobs=1,
         )
 
 

@@ -38,7 +38,8 @@ from pcer.auditing.inference import Alarms, alarms
 from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
 from pcer.auditing.outlook import Outlook, OutlookPoint, detectable, outlook_schema
-from pcer.auditing.plan import SHARPEST, Benefit, Plan
+from pcer.auditing.plan import SHARPEST, Benefit, Plan, Policy
+from pcer.auditing.policy import read_policy
 from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (
@@ -90,6 +91,7 @@ __all__ = [
     "PairChange",
     "PairResult",
     "Plan",
+    "Policy",
     "PublishedPair",
     "SettingChange",
     "Summary",
@@ -120,6 +122,7 @@ __all__ = [
     "rate_difference",
     "rate_plus_minus",
     "read_audit",
+    "read_policy",
     "rounded",
     "run_tests",
     "setting_name",

@@ -7,6 +7,7 @@ more than any reader needs and few enough that another machine's rounding does n
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from pcer.auditing.plan import Plan
@@ -28,6 +29,7 @@ from pcer.release import Outcome, Proxy, SplitKind, proxy_named
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 2
 SIGNIFICANT_DIGITS = 12
+HELD = "The policy holds."
 
 Driver = Literal["benefits", "exposures", "both", "together"]
 
@@ -430,6 +432,13 @@ class DeclarationFinding(Record):
     caps_verdict: bool
 
 
+class BrokenRule(Record):
+    """A rule of the plan's policy that the audit breaks, in one sentence."""
+
+    rule: str
+    sentence: str
+
+
 class AuditSubject(Record):
     """What the release says about itself, repeated so that an audit can be read alone."""
 
@@ -452,6 +461,7 @@ class Audit(ShownAudit):
         family_p: of this release's strongest alarm, adjusted over the family; None for one release.
         cost: the cost that everything but ``published`` and ``costs`` is about.
         choice: why that cost.
+        broken_rules: of the plan's policy; empty where it holds, or where there is none.
         declarations: what the numbers say against the release's own words.
         costs: every carried cost.
         verdict: the strongest over settings; every output says this one.
@@ -483,6 +493,7 @@ class Audit(ShownAudit):
     budgets: list[BudgetResult]
     costs: list[CostStory]
     declarations: list[DeclarationFinding]
+    broken_rules: list[BrokenRule]
     published: list[AsPublished]
     comparisons: list[Comparison]
     agreement: Agreement | None = None
@@ -492,6 +503,14 @@ class Audit(ShownAudit):
         """What was audited, the verdict, and the groups that it names."""
         named = f" ({', '.join(self.worse_off)})" if self.worse_off else ""
         return f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}{named}"
+
+    @property
+    def policy_lines(self) -> list[str]:
+        """Whether the policy holds, and each rule that is broken; nothing without a policy."""
+        if self.plan.policy is None:
+            return []
+        broken = [one.sentence for one in self.broken_rules]
+        return [f"The policy is broken: {len(broken)} of its rules.", *broken] if broken else [HELD]
 
     @property
     def proxy(self) -> Proxy:
@@ -519,10 +538,15 @@ class Audit(ShownAudit):
 
     def outcomes(self) -> set[str]:
         """Everything that a guard can meet: verdicts of all settings and one flag."""
-        found = {budget.verdict.value for budget in self.budgets}
-        if any(one.algorithm1.verdict is Verdict.FLOOR_SENSITIVE for one in self.published):
-            found.add(Verdict.FLOOR_SENSITIVE.value)
-        return found
+        return outcomes_of(self.budgets, self.published)
+
+
+def outcomes_of(budgets: Sequence[BudgetResult], published: Sequence[AsPublished]) -> set[str]:
+    """Verdicts of all settings, and whether Algorithm 1 depends on the floor."""
+    found = {budget.verdict.value for budget in budgets}
+    if any(one.algorithm1.verdict is Verdict.FLOOR_SENSITIVE for one in published):
+        found.add(Verdict.FLOOR_SENSITIVE.value)
+    return found
 
 
 def rounded(tree: Any) -> Any:

@@ -24,12 +24,14 @@ from pcer.auditing.file import (
     Comparison,
     DeclarationFinding,
     EqualGapClaim,
+    outcomes_of,
 )
 from pcer.auditing.finding import Finding, adjusted_over_checks
 from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.judgement import judge, worse_off
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
 from pcer.auditing.plan import Plan
+from pcer.auditing.policy import broken_rules
 from pcer.auditing.results import (
     Setting,
     adjusted_equivalence,
@@ -222,7 +224,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     findings = one.findings
     settings = _settings(one, found[one.cost])
     budgets = [_budget(setting, release, findings) for setting in settings]
-    subject = _subject(release)
+    subject, published = _subject(release), _published(one, settings)
     stories = cost_stories(one.measured, found, one.pairs, one.cost)
     told: Conclusion = conclude(
         settings, budgets, stories, subject, release, findings, family_p=family_p
@@ -246,7 +248,10 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         budgets=budgets,
         costs=stories,
         declarations=_declarations(findings),
-        published=_published(one, settings),
+        broken_rules=broken_rules(
+            plan.policy, release, budgets, findings, outcomes_of(budgets, published)
+        ),
+        published=published,
         comparisons=_comparisons(one, budgets),
         agreement=agreement(one.measured, one.pairs, plan, one.cost),
     )

@@ -15,6 +15,7 @@ from pcer.auditing import (
     Benefit,
     FailOn,
     Plan,
+    Policy,
     Tested,
     audit_schema,
     comparison_schema,
@@ -22,6 +23,7 @@ from pcer.auditing import (
     outlook_schema,
     parse_plan,
     read_audit,
+    read_policy,
     run_tests,
 )
 from pcer.cli.parts import (
@@ -143,6 +145,13 @@ def audit(
         list[Path] | None,
         typer.Option(metavar="RELEASE", help="Judge together with this release; repeatable."),
     ] = None,
+    policy_file: Annotated[
+        Path | None,
+        typer.Option("--policy", metavar="FILE", help="What is tolerated: docs/policy.md."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Shorthand for strict = true in a policy.")
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Print everything: every table, the whole account.")
     ] = False,
@@ -309,7 +318,17 @@ def _plan(said: Mapping[str, Any]) -> Plan:
     """The plan of the options that are called like its fields."""
     grid = parse_list(said["floors"], float, option="--floors", what="numbers with commas between")
     options = {name: said[name] for name in Plan.model_fields if name in said}
-    return parse_plan({**options, "floors": grid}, file="the options")
+    policy = _policy(said["policy_file"], strict=said["strict"])
+    plan = parse_plan({**options, "floors": grid}, file="the options")
+    return plan.model_copy(update={"policy": policy})
+
+
+def _policy(path: Path | None, *, strict: bool) -> Policy | None:
+    """The policy of the file, made strict where that is asked for; None where nothing is."""
+    policy = Policy() if path is None else read_policy(path)
+    if strict:
+        return policy.model_copy(update={"strict": True})
+    return None if path is None else policy
 
 
 def _difference(audit_file: Path, known: list[Release]) -> str:
@@ -360,4 +379,8 @@ def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     ]
     if met:
         say("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
+    for one in audits:
+        for rule in one.broken_rules:
+            say(f"pcer: policy, {summary.subject_name(one)}: {rule.sentence}", err=True)
+    if met or any(one.broken_rules for one in audits):
         raise typer.Exit(MET)

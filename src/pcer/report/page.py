@@ -277,4 +277,7 @@ def _plain(value: Any) -> str:
         return NOTHING
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
+    if isinstance(value, dict):
+        told = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
+        return "; ".join(told)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -90,6 +90,7 @@ def brief_parts(audit: Audit, width: int) -> list[Part]:
     title, *told = finding(audit)
     return [
         Part(wrapped(title, width), "\n".join(wrapped(line, width) for line in told)),
+        *_policy(audit, width),
         _table(finding_table(audit, most_rows=MOST_ROWS), width),
     ]
 
@@ -99,6 +100,7 @@ def full_parts(audit: Audit, width: int) -> list[Part]:
     title, *told = finding(audit)
     return [
         Part(wrapped(title, width), "\n".join(wrapped(line, width) for line in told)),
+        *_policy(audit, width),
         _table(finding_table(audit), width),
         _lines("In plain words", audit.account, width),
         _lines("Can it be trusted?", [audit.choice, *audit.trust], width),
@@ -184,6 +186,11 @@ def _note(audit: Audit, *, n_rows: int) -> str:
     )
     left_out = len(audit.budgets) * len(audit.subject.groups) - n_rows
     return text + (f" {left_out} further rows are in the full table." if left_out else "")
+
+
+def _policy(audit: Audit, width: int) -> list[Part]:
+    lines = audit.policy_lines
+    return [_lines("Policy", lines, width)] if lines else []
 
 
 def _lines(title: str, lines: Sequence[str], width: int) -> Part:

@@ -24,6 +24,7 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
         parts.append(f"{_picture(audit)}\n")
         parts.append(to_markdown(finding_table(audit)))
         for title, lines in (
+            *([("Policy", audit.policy_lines)] if audit.policy_lines else []),
             ("In plain words", audit.account),
             ("Can it be trusted?", [audit.choice, *audit.trust]),
             ("What can be done", audit.next_steps),
@@ -48,7 +49,8 @@ def to_latex_tables(audits: Sequence[Audit]) -> str:
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
     for audit in map(as_shown, audits):
         parts.append(rf"\paragraph{{{latex_text(headline(audit))}.}}")
-        told = [audit.headline, *audit.account, audit.choice, *audit.trust, *audit.next_steps]
+        first = [audit.headline, *audit.policy_lines, *audit.account]
+        told = [*first, audit.choice, *audit.trust, *audit.next_steps]
         parts.append(latex_text(" ".join([*told, *advice(audit)])) + "\n")
         parts += [to_latex(table) for table in (finding_table(audit), *tables(audit))]
     return "\n".join(parts)
@@ -70,7 +72,9 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
 
 def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
     name = f"pcer {subject_name(audit)}"
-    cases = [*_budget_cases(audit, fail_on), *_grid_cases(audit, fail_on)]
+    policy = audit.plan.policy
+    fail_on = [*fail_on, *(policy.fail_on if policy is not None else ())]
+    cases = [*_budget_cases(audit, fail_on), *_grid_cases(audit, fail_on), *_rule_cases(audit)]
     failed = sum(case.failure is not None for case in cases)
     counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
     suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
@@ -80,7 +84,8 @@ def _suite(root: Xml.Element, audit: Audit, fail_on: Sequence[str]) -> None:
     for case in cases:
         _add(suite, name, case)
     output = Xml.SubElement(suite, "system-out")
-    told = [audit.headline, *audit.account, audit.choice, *audit.trust, *audit.next_steps]
+    first = [audit.headline, *audit.policy_lines, *audit.account]
+    told = [*first, audit.choice, *audit.trust, *audit.next_steps]
     shown = [to_markdown(table) for table in (finding_table(audit), floors_table(audit))]
     output.text = "\n".join([*told, "", *shown])
 
@@ -106,17 +111,25 @@ def _grid_cases(audit: Audit, fail_on: Sequence[str]) -> list[_Case]:
     cases = []
     for one in audit.published:
         found = one.algorithm1.verdict
-        failure = found.value if found is Verdict.FLOOR_SENSITIVE and found in fail_on else None
+        failure = found.words if found is Verdict.FLOOR_SENSITIVE and found in fail_on else None
         of_model = f", {one.model}" if one.model is not None else ""
         text = found.advice(audit.subject.outcome)
         cases.append(_Case(f"Algorithm 1 over the floor grid{of_model}", failure, text))
     return cases
 
 
+def _rule_cases(audit: Audit) -> list[_Case]:
+    """One failure for each rule of the policy that is broken; one success where it holds."""
+    if audit.plan.policy is None:
+        return []
+    broken = [_Case(f"Policy: {o.rule}", o.sentence, o.sentence) for o in audit.broken_rules]
+    return broken or [_Case("Policy", None, audit.policy_lines[0])]
+
+
 def _add(suite: Xml.Element, suite_name: str, one: _Case) -> None:
     case = Xml.SubElement(suite, "testcase", {"classname": suite_name, "name": one.name})
     if one.failure:
-        Xml.SubElement(case, "failure", {"message": one.failure.replace("_", " ")}).text = one.text
+        Xml.SubElement(case, "failure", {"message": one.failure}).text = one.text
 
 
 def _failure(budget: BudgetResult, fail_on: Sequence[str]) -> str | None:
@@ -124,4 +137,4 @@ def _failure(budget: BudgetResult, fail_on: Sequence[str]) -> str | None:
     if budget.verdict.value not in fail_on:
         return None
     named = f": {', '.join(budget.worse_off)}" if budget.worse_off else ""
-    return f"{budget.verdict.value}{named}"
+    return f"{budget.verdict.words}{named}"

@@ -1,0 +1,176 @@
+"""Policies: each rule holds, and each is broken, in one sentence that every output repeats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pytest
+
+import pcer
+from pcer.auditing import read_policy
+from pcer.cli.audit import print_audits
+from pcer.errors import InputError
+from pcer.release import parse_release
+from pcer.report import (
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    verify_audit,
+    verify_report,
+)
+from tests.simulate_lies import honest, told
+
+QUICK = {"resamples": 20, "null_draws": 20}
+
+
+def release(tree: dict | None = None) -> pcer.Release:
+    return parse_release(tree or honest(np.random.default_rng(1)), file="x")
+
+
+def broken(policy: dict, tree: dict | None = None) -> dict[str, str]:
+    """Rules that are broken, with their sentences."""
+    plan = pcer.Plan(**QUICK, policy=pcer.Policy(**policy))
+    return {one.rule: one.sentence for one in pcer.audit(release(tree), plan).broken_rules}
+
+
+def test_what_is_not_asked_for_is_not_broken():
+    assert broken({}) == {}
+    assert pcer.audit(release(), pcer.Plan(**QUICK)).policy_lines == []
+
+
+def test_a_careful_release_is_strict_enough():
+    assert broken({"strict": True, "required_costs": ["paired_gap", "overfitting_gap"]}) == {}
+
+
+def test_strictness_asks_for_what_a_reader_needs():
+    tree = honest(np.random.default_rng(1))
+    tree["training"]["split_kind"] = "other"
+    for run in tree["runs"][:3]:
+        del run["split"]
+    tree["runs"][5]["split"] = "its own"
+    tables = tree["runs"][5]["groups"]["g0"]
+    tables["train"] = {"accuracy": 0.9}
+    found = broken({"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree)
+    assert found["split_kind"] == 'It asks for random splits, and the release says "other".'
+    assert found["split_ids"] == (
+        "It asks for the name of every run's split, and 3 of 20 runs name none."
+    )
+    assert found["sizes"] == "It asks for the number of records of every rate, and 1 have none."
+    assert found["min_splits"].startswith("It asks for 30 splits, and ε = 2.54 has ")
+    assert found["required_costs"] == (
+        "It asks for the lira advantage, which the release does not carry."
+    )
+    assert set(broken({"min_splits": 30}, tree)) == {"min_splits"}
+
+
+def test_strictness_alone_asks_for_eight_splits():
+    tree = honest(np.random.default_rng(1))
+    tree["runs"] = [run for run in tree["runs"] if run["seed"] < 7]
+    assert set(broken({"strict": True}, tree)) == {"min_splits"}
+    assert broken({"strict": True, "min_splits": 7}, tree) == {}
+
+
+def test_a_contradiction_breaks_strictness():
+    tree = told("accuracies invented", np.random.default_rng(2))
+    assert "contradiction" in broken({"strict": True}, tree)
+    assert "contradiction" not in broken({"min_splits": 2}, tree)
+
+
+def test_limits_are_held_against_the_most_that_the_data_allow():
+    audit = pcer.audit(release(), pcer.Plan(**QUICK))
+    groups = [group for one in audit.budgets for group in one.groups.values()]
+    most = max(group.cost.upper_limit_together for group in groups)
+    for tolerated, rules in ((most * 1.001, set()), (most * 0.999, {"largest_exposure"})):
+        assert set(broken({"largest_exposure": tolerated})) == rules
+    apart = max(p.exposure.upper_limit_together for one in audit.budgets for p in one.pairs)
+    assert set(broken({"largest_difference": apart * 0.999})) == {"largest_difference"}
+    seen = max(group.detectable_cost for group in groups)
+    assert broken({"largest_detectable": seen * 1.001}) == {}
+    assert set(broken({"largest_detectable": seen * 0.999})) == {"largest_detectable"}
+
+
+def test_what_cannot_be_told_is_not_tolerated():
+    tree = honest(np.random.default_rng(1))
+    tree["pooled_exposure"] = []
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            tables["exposure"] = {}
+            for part in ("train", "test"):
+                tables[part] = {"accuracy": 0.5} | (
+                    {"positive_rate": 0.5} if part == "test" else {}
+                )
+    found = broken({"largest_exposure": 0.5, "largest_detectable": 0.5}, tree)
+    assert set(found) == {"largest_exposure", "largest_detectable"}
+    assert "for g0 at ε = 2.54 it cannot be told" in found["largest_exposure"]
+
+
+def test_verdicts_fail():
+    audit = pcer.audit(release(), pcer.Plan(**QUICK))
+    found = broken({"fail_on": [one.verdict.value for one in audit.budgets[:1]]})
+    assert found["fail_on"].startswith(f'The verdict "{audit.budgets[0].verdict.words}" is given')
+    missing = next(v for v in ("insufficient_data", "not_resolved") if v not in audit.outcomes())
+    assert broken({"fail_on": [missing]}) == {}
+
+
+def test_every_output_says_the_same(tmp_path, capsys):
+    plan = pcer.Plan(**QUICK, policy=pcer.Policy(min_splits=99, largest_exposure=0.0))
+    audit = pcer.audit(release(), plan)
+    sentences = [one.sentence for one in audit.broken_rules]
+    assert len(sentences) == 2
+    print_audits([audit])
+    terminal = " ".join(capsys.readouterr().out.split())
+    page = to_report([audit], [release()])
+    for text in (terminal, to_markdown_page([audit]), page, audit.to_json()):
+        for sentence in sentences:
+            assert sentence in text.replace("\\_", "_").replace("&#39;", "'")
+        assert "The policy holds" not in text
+    assert "The policy is broken: 2 of its rules." in to_latex_tables([audit])
+    failures = [one.get("message") for one in Xml.fromstring(to_junit([audit], [])).iter("failure")]
+    assert failures == sentences
+    (tmp_path / "page.html").write_text(page)
+    assert verify_report(tmp_path / "page.html") is None
+    tree = json.loads(audit.to_json())
+    assert verify_audit(tree, [release()]) is None
+    tree["broken_rules"] = []
+    assert verify_audit(tree, [release()]).path == "broken_rules"
+
+
+def test_a_policy_that_holds_says_so(capsys):
+    audit = pcer.audit(release(), pcer.Plan(**QUICK, policy=pcer.Policy(min_splits=2)))
+    print_audits([audit])
+    assert "The policy holds." in capsys.readouterr().out
+    assert Xml.fromstring(to_junit([audit], [])).find("testsuite").get("failures") == "0"
+    assert pcer.Plan(**QUICK).sha256 != audit.plan_sha256
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("stict = true", "field stict: is not a field of this format; remove it or check"),
+        ('fail_on = ["disparity"]', "name verdicts, such as"),
+        ("min_splits = 0", "write a whole number from 1"),
+        ("strict = 1", "field strict: should be a valid boolean, but is 1"),
+        ("strict = ", "is not TOML"),
+        ("largest_exposure = nan", "field largest_exposure: should be a finite number"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(tmp_path, text, sentence):
+    path = tmp_path / "pcer.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_policy(path)
+    assert sentence in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_the_example_of_the_page_is_a_policy(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    (tmp_path / "pcer.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    policy = read_policy(tmp_path / "pcer.toml")
+    assert policy.strict
+    assert policy.required_costs == ["lira_advantage"]
+    assert set(pcer.Policy.model_fields) == set(policy.model_dump(exclude_none=True))
