@@ -222,7 +222,15 @@ def test_verify_several_at_once(tmp_path):
     rates = SAMPLES / "rates.release.json"
     run("audit", GOOD, rates, "--json", out)
     assert run("verify", out, rates, GOOD).returncode == 0
-    assert run("verify", out, rates, SAMPLES / "by-hand.release.json").returncode == 2
+    other = run("verify", out, rates, SAMPLES / "by-hand.release.json")
+    assert (other.returncode, "holds no audit of" in other.stdout) == (1, True)
+    assert len([line for line in other.stdout.splitlines() if line.startswith("SHA-256 ")]) == 4
+    dropped = run("verify", out, rates)
+    assert (dropped.returncode, "an audit of release" in dropped.stdout) == (1, True)
+    plan = json.loads(out.read_text())[0]["plan_sha256"]
+    assert run("verify", out, rates, GOOD, "--plan-sha256", plan).returncode == 0
+    assert run("verify", out, rates, GOOD, "--plan-sha256", "0" * 64).returncode == 1
+    assert run("verify", out, rates, GOOD, "--plan-sha256", "0").returncode == 2
 
 
 def test_large_files_are_allowed_by_name(tmp_path):

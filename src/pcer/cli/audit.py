@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -42,23 +44,25 @@ from pcer.cli.parts import (
 )
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
-from pcer.files import as_shown, canonical_json
+from pcer.files import as_shown, canonical_json, read_regular, read_text
 from pcer.release import LIMITS, Release, read_release, release_schema
 from pcer.report import (
+    Difference,
     brief_parts,
     draw_figures,
     full_parts,
     overview_part,
+    read_payload,
     short_parts,
     to_junit,
     to_latex_tables,
     to_markdown_page,
     to_report,
+    verify_audits,
     verify_report,
     wrapped,
 )
 from pcer.report import tables as summary
-from pcer.report import verify_audit as find_difference
 
 FIGURES = "figures"
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
@@ -180,20 +184,58 @@ def verify(
         list[Path] | None,
         typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it."),
     ] = None,
+    family: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RELEASE", help="Judged together with them; repeatable."),
+    ] = None,
+    plan_sha256: Annotated[
+        str | None, typer.Option(metavar="DIGEST", help="Digest that the plan must have.")
+    ] = None,
     allow_large: AllowLarge = None,
 ) -> None:
-    """Recompute an audit from its release; exit 1 and name the first number that differs."""
+    """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
     is_page = audit_file.suffix in (".html", ".htm")
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
     known = read_releases(_release_files(releases or []), allow_large or [])
+    beside = read_releases(_release_files(family or []), allow_large or [])
+    wanted = {"family": beside, "plan_sha256": _digest(plan_sha256)}
+    _print_digests(audit_file, known + beside, is_page=is_page)
     with working("Recomputing"):
-        found = verify_report(audit_file, known) if is_page else _difference(audit_file, known)
+        check = _page_difference if is_page else _difference
+        found = check(audit_file, known, **wanted)
     if found:
         say(f"{audit_file} differs {found}.")
         raise typer.Exit(MET)
     agrees = PAGE_AGREES if is_page else AUDIT_AGREES
     say(f"{audit_file}: every {agrees}.")
+
+
+def _page_difference(page: Path, known: list[Release], **wanted: Any) -> str:
+    found = verify_report(page, known, **wanted)
+    return "" if found is None else str(found)
+
+
+def _digest(given: str | None) -> str | None:
+    if given is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", given):
+        raise InputError(f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {given!r}.")
+    return given
+
+
+def _print_digests(file: Path, named: Sequence[Release], *, is_page: bool) -> None:
+    """What anybody can compare with what they were told: the file, its releases, its plans."""
+    say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
+    if is_page:
+        plan, carried, family = read_payload(read_text(file), file=str(file))
+        plans, releases = [plan.sha256], [*carried, *family]
+    else:
+        audits = read_audit(file)
+        plans = [parse_plan(one.get("plan"), file=f"{file}: plan").sha256 for one in audits]
+        releases = list(named)
+    for release in releases:
+        say(f"SHA-256 {release.sha256}  {release.title}")
+    for plan_digest in dict.fromkeys(plans):
+        say(f"SHA-256 {plan_digest}  the plan")
 
 
 def schema(
@@ -331,13 +373,12 @@ def _policy(path: Path | None, *, strict: bool) -> Policy | None:
     return None if path is None else policy
 
 
-def _difference(audit_file: Path, known: list[Release]) -> str:
+def _difference(audit_file: Path, known: list[Release], **wanted: Any) -> str:
     """Where the first audit that differs does; nothing where all agree."""
-    found = read_audit(audit_file)
-    for index, one in enumerate(found):
-        if difference := find_difference(one, known):
-            return f"at {f'[{index}].' if len(found) > 1 else ''}{difference}"
-    return ""
+    found = verify_audits(read_audit(audit_file), known, **wanted)
+    if found is None:
+        return ""
+    return f"at {found}" if isinstance(found, Difference) else str(found)
 
 
 def _release_files(paths: Sequence[Path]) -> list[Path]:

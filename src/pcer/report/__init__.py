@@ -6,7 +6,7 @@ from pcer.report.changes import change_parts, changes_to_junit
 from pcer.report.figures import complete, draw_figures, drawn
 from pcer.report.frames import to_frame
 from pcer.report.hero import hero_svg
-from pcer.report.html import to_report
+from pcer.report.html import read_payload, to_report
 from pcer.report.marks import Spec, legend, series
 from pcer.report.notebook import save_page, to_chart, to_notebook, to_plain
 from pcer.report.outlooks import OUTLOOK, outlook_parts, outlook_spec
@@ -23,12 +23,13 @@ from pcer.report.terminal import (
     to_terminal,
 )
 from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
-from pcer.report.verify import verify_audit, verify_report
+from pcer.report.verify import Difference, verify_audit, verify_audits, verify_report
 
 __all__ = [
     "NARROWEST",
     "OUTLOOK",
     "WIDTH",
+    "Difference",
     "Part",
     "Spec",
     "Table",
@@ -47,6 +48,7 @@ __all__ = [
     "outlook_parts",
     "outlook_spec",
     "overview_part",
+    "read_payload",
     "save_page",
     "series",
     "short_parts",
@@ -62,6 +64,7 @@ __all__ = [
     "to_terminal",
     "to_text",
     "verify_audit",
+    "verify_audits",
     "verify_report",
     "wrapped",
 ]

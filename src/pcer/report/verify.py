@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pcer.auditing import SIGNIFICANT_DIGITS, audit, parse_plan, rounded
-from pcer.errors import InputError
+from pcer.auditing import SIGNIFICANT_DIGITS, Plan, audit, parse_plan, rounded
+from pcer.errors import InputError, clipped
 from pcer.files import read_text
 from pcer.release import Release
-from pcer.report.html import GENERATOR, read_payload, to_report
+from pcer.report.html import GENERATOR, Payload, read_payload, to_report
 
 HALF_A_DIGIT = 0.51
 """Of the last digit: rounding may fall either way on another machine, but a changed digit is
@@ -32,6 +34,69 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}: the file says {self.found!r}, recomputed {self.expected!r}"
+
+
+class Mismatch(NamedTuple):
+    """Something that is there and should not be, or the other way round; in words."""
+
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def verify_audits(
+    found: Sequence[dict[str, Any]],
+    releases: Sequence[Release],
+    *,
+    family: Sequence[Release] = (),
+    plan_sha256: str | None = None,
+) -> Difference | Mismatch | None:
+    """Recompute the audits of one file, which must be one for each named release.
+
+    Args:
+        found: audits as plain objects.
+        releases: what was audited, all of it: an audit that was left out is a difference.
+        family: further releases that the audits were judged together with.
+        plan_sha256: digest that every plan must have.
+    """
+    if found_out := _unmatched(found, releases):
+        return found_out
+    for index, one in enumerate(found):
+        prefix = f"[{index}]." if len(found) > 1 else ""
+        if mismatch := _another_plan(parse_plan(one.get("plan"), file="audit: plan"), plan_sha256):
+            return mismatch
+        if difference := verify_audit(one, [*releases, *family]):
+            return difference._replace(path=f"{prefix}{difference.path}")
+    return None
+
+
+def _unmatched(found: Sequence[dict[str, Any]], releases: Sequence[Release]) -> Mismatch | None:
+    """What is audited and not named, or named and not audited, or either twice."""
+    audited = Counter(str(one.get("release_sha256")) for one in found)
+    named = Counter(release.sha256 for release in releases)
+    if len(found) == len(releases) == 1:
+        return None  # a digest that does not fit is the difference itself
+    for release in releases:
+        if audited[release.sha256] < named[release.sha256]:
+            return Mismatch(
+                f"from what was named: it holds no audit of {release.title}, release "
+                f"{release.sha256}"
+            )
+    for digest in audited:
+        if audited[digest] > named[digest]:
+            twice = "a second audit" if named[digest] else "an audit"
+            return Mismatch(
+                f"from what was named: it holds {twice} of release {digest}; name every release "
+                "that it audits once"
+            )
+    return None
+
+
+def _another_plan(plan: Plan, plan_sha256: str | None) -> Mismatch | None:
+    if plan_sha256 is None or plan.sha256 == plan_sha256.lower():
+        return None
+    return Mismatch(f"from what was named: its plan has the digest {plan.sha256}")
 
 
 def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Difference | None:
@@ -83,44 +148,133 @@ class PageDifference(NamedTuple):
 
 
 def verify_report(
-    path: str | os.PathLike[str], releases: Sequence[Release] = ()
-) -> PageDifference | None:
+    path: str | os.PathLike[str],
+    releases: Sequence[Release] = (),
+    *,
+    family: Sequence[Release] = (),
+    plan_sha256: str | None = None,
+) -> PageDifference | Mismatch | None:
     """Render a report again from the release and plan in it; where do the bytes differ?
 
     Args:
         path: the page.
-        releases: read, to check that the page is about them; none are needed.
+        releases: where some are named, the page must be about all of them and no other.
+        family: further releases that the page was judged together with.
+        plan_sha256: digest that the plan must have.
 
     Raises:
-        InputError: the page carries no release, or was written by another version.
+        InputError: the page carries no release, or not one that was named.
     """
     text = read_text(path)
-    plan, carried, family = read_payload(text, file=str(path))
-    _require_same(path, carried, releases)
-    again = to_report(audit(carried, plan, family=family), carried, family)
-    difference = _page_difference(text, again)
-    if difference is None and Path(path).read_bytes() != again.encode():
-        return PageDifference(1, "the head of the page", "a byte order mark", "none")
-    if difference and f'content="{GENERATOR}"' not in text:
-        raise InputError(
-            f"{path} was not written by {GENERATOR}, whose bytes are all this command can compare; "
-            "verify it with the version that it names."
-        )
-    return difference
+    carried = read_payload(text, file=str(path))
+    _require_carried(path, carried.releases, [*releases, *family], carried.family)
+    known = _extra(carried, releases) or _another_plan(carried.plan, plan_sha256)
+    if known is None and (leaving := leaving_links(text)):
+        line, target = leaving[0]
+        known = Mismatch(f"at line {line}: a link leaves the page, to {clipped(target)!r}")
+    if known is not None:
+        return known
+    fresh = audit(carried.releases, carried.plan, family=carried.family)
+    return _page_difference(text, to_report(fresh, carried.releases, carried.family)) or _bytes(
+        path, text
+    )
 
 
-def _require_same(
-    path: str | os.PathLike[str], carried: Sequence[Release], releases: Sequence[Release]
+def _bytes(path: str | os.PathLike[str], text: str) -> PageDifference | None:
+    if Path(path).read_bytes() == text.encode():
+        return None
+    return PageDifference(1, "the head of the page", "a byte order mark", "none")
+
+
+def _require_carried(
+    path: str | os.PathLike[str],
+    carried: Sequence[Release],
+    named: Sequence[Release],
+    family: Sequence[Release],
 ) -> None:
-    known = {release.sha256 for release in carried}
-    for release in releases:
+    known = {release.sha256 for release in (*carried, *family)}
+    for release in named:
         if release.sha256 not in known:
             raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
+
+
+def _extra(carried: Payload, releases: Sequence[Release]) -> Mismatch | None:
+    """A release that the page holds twice, or holds though it was not named."""
+    held = Counter(release.sha256 for release in (*carried.releases, *carried.family))
+    named = {release.sha256 for release in releases}
+    for release in carried.releases:
+        if held[release.sha256] > 1:
+            return Mismatch(f"from a page of pcer: it holds release {release.sha256} twice")
+        if releases and release.sha256 not in named:
+            return Mismatch(
+                f"from what was named: it also holds {release.title}, release {release.sha256}"
+            )
+    return None
+
+
+LINKS = frozenset(
+    (
+        *("href", "xlink:href", "src", "srcset", "action", "formaction", "data", "poster", "ping"),
+        *("background", "cite", "manifest", "longdesc", "codebase", "classid", "profile", "usemap"),
+    )
+)
+"""Attributes that name something to open or to load."""
+OUTSIDE = re.compile(r"url\(\s*['\"]?(?!#|data:)[^)]*|@import[^;]*", re.IGNORECASE)
+"""What a style may load from elsewhere."""
+
+
+class _Links(HTMLParser):
+    """Collects what leaves a page: (line, target)."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[int, str]] = []
+        self.in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.in_style = tag == "style"
+        told = dict(attrs)
+        if tag == "base" or (told.get("http-equiv") or "").lower() == "refresh":
+            self.found.append((self.getpos()[0], tag))
+        for name, value in attrs:
+            target = (value or "").strip()
+            if name in LINKS and target and not target.startswith("#"):
+                self.found.append((self.getpos()[0], target))
+            if name == "style":
+                self._styled(target)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.in_style = False
+
+    def handle_data(self, data: str) -> None:
+        if self.in_style:
+            self._styled(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_style = False
+
+    def _styled(self, text: str) -> None:
+        self.found += [(self.getpos()[0], found) for found in OUTSIDE.findall(text)]
+
+
+def leaving_links(page: str) -> list[tuple[int, str]]:
+    """Links, forms, images and styles of a page that lead out of it, each with its line.
+
+    >>> leaving_links('<a href="#top">up</a><a href="https://example.org">out</a>')
+    [(1, 'https://example.org')]
+    """
+    parser = _Links()
+    parser.feed(page)
+    parser.close()
+    return parser.found
 
 
 def _page_difference(found: str, expected: str) -> PageDifference | None:
     if found == expected:
         return None
+    if f'content="{GENERATOR}"' not in found:
+        return _another_generator(found)
     theirs, ours = found.split("\n"), expected.split("\n")
     shared = min(len(theirs), len(ours))
     line = next((k for k in range(shared) if theirs[k] != ours[k]), shared)
@@ -133,6 +287,14 @@ def _page_difference(found: str, expected: str) -> PageDifference | None:
     around = slice(max(0, at - SHOWN_BEFORE), at + SHOWN_AFTER)
     place = places[-1] if places else "the head of the page"
     return PageDifference(line + 1, place, one[around], other[around])
+
+
+def _another_generator(text: str) -> PageDifference:
+    """Pages are compared within one version; another one is the first thing to be told."""
+    said = re.search(r'<meta name="generator" content="([^"]*)"', text)
+    line = text.count("\n", 0, said.start()) + 1 if said else 1
+    found = clipped(said[1]) if said else "no generator"
+    return PageDifference(line, "the head of the page", found, GENERATOR)
 
 
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:
