@@ -32,7 +32,7 @@ from pcer.auditing.measure import Exposed, Measured, Pair, number
 from pcer.auditing.null import noise_level
 from pcer.auditing.people import difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.plan import Plan
-from pcer.auditing.summaries import ColumnKey, NullDraws, pooled_disparity
+from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_disparity
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Bound, Outcome, Panel, Placebo, Release
 from pcer.statistics import (
@@ -65,6 +65,8 @@ class Setting:
     flips: Mapping[tuple[int, int], Placebo]
     summaries: dict[ColumnKey, Summary]
     null: NullDraws | None
+    pooled: PooledSums | None
+    """What pooled disparities are made of."""
     equivalence: FloatArray | None
     """(pair,) adjusted p-values of "equal within the margin"."""
 
@@ -176,7 +178,7 @@ def pair_result(setting: Setting, k: int) -> PairResult:
     one, evidence, plan = setting.measured, setting.evidence, setting.plan
     i, j = setting.pairs[k]
     names = one.panel.group_names
-    value, ci = pooled_disparity(one, (i, j), plan)
+    value, ci = pooled_disparity(setting.pooled, (i, j), plan)
     shown = bool(setting.found.shown[setting.index, k])
     doubled = int(setting.found.double[setting.index, k])
     flips = setting.flips.get((setting.index, k))

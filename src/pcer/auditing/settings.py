@@ -44,7 +44,7 @@ from pcer.auditing.results import (
     published_budget,
     shared_columns,
 )
-from pcer.auditing.summaries import draw_null, summarise
+from pcer.auditing.summaries import draw_null, pooled_sums, summarise
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels
@@ -294,6 +294,7 @@ def _settings(one: Tested, found: Capped) -> list[Setting]:
                 panel=main.panel,
             ),
             null=draw_null(gap, one.pairs, one.plan),
+            pooled=pooled_sums(main, one.plan),
             equivalence=None if equal is None else equal[k],
         )
         for k, (main, gap) in enumerate(zip(measured, gaps, strict=True))

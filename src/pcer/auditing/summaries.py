@@ -57,12 +57,32 @@ def summarise(
     }
 
 
-def pooled_disparity(
-    measured: Measured, pair: Pair, plan: Plan
-) -> tuple[float | None, tuple[float, float] | None]:
-    """Disparity of pooled rate over pooled cost, with a bootstrap interval over splits."""
+@dataclass(frozen=True, kw_only=True)
+class PooledSums:
+    """Sums over splits that pooled disparities are made of, for all groups at once.
+
+    Attributes:
+        whole: (part, group) over all splits: what was received, people, and cost.
+        drawn: (resample, part, group) over bootstrap resamples of the splits; None for one split.
+        n_splits: number of splits.
+    """
+
+    whole: FloatArray
+    drawn: FloatArray | None
+    n_splits: int
+
+    def disparity(self, sums: FloatArray, pair: Pair, floor: float) -> FloatArray:
+        """Pooled rate over pooled cost, first minus second."""
+        sums = sums[..., list(pair)]
+        rate = sums[..., 0, :] / sums[..., 1, :]
+        ratio = metrics.pcer(rate, sums[..., 2, :] / self.n_splits, floor=floor)
+        return np.asarray(ratio[..., 0] - ratio[..., 1])
+
+
+def pooled_sums(measured: Measured, plan: Plan) -> PooledSums | None:
+    """One bootstrap of the splits, shared by all pairs; None where no ratio can be formed."""
     if measured.exposed is None or measured.received is None:
-        return None, None
+        return None
     weight = benefit_of(measured.panel, plan)[1]
     share = by_split(
         np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), measured.panel.split
@@ -70,18 +90,24 @@ def pooled_disparity(
     cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):
         share = share.mean(axis=0, keepdims=True)
-    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)[..., list(pair)]
+    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)
+    drawn = None
+    if n_splits > 1:
+        rng = _stream(plan, OVER_SPLITS, measured.panel)
+        drawn = bootstrap_sums(parts, resamples=plan.resamples, rng=rng)
+    return PooledSums(whole=parts.sum(axis=0), drawn=drawn, n_splits=n_splits)
 
-    def disparity(sums: FloatArray) -> FloatArray:
-        rate = sums[..., 0, :] / sums[..., 1, :]
-        ratio = metrics.pcer(rate, sums[..., 2, :] / n_splits, floor=plan.floor)
-        return np.asarray(ratio[..., 0] - ratio[..., 1])
 
-    value = number(disparity(parts.sum(axis=0)))
-    if n_splits < 2:
+def pooled_disparity(
+    sums: PooledSums | None, pair: Pair, plan: Plan
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Disparity of pooled rate over pooled cost, with a bootstrap interval over splits."""
+    if sums is None:
+        return None, None
+    value = number(sums.disparity(sums.whole, pair, plan.floor))
+    if sums.drawn is None:
         return value, None
-    rng = _stream(plan, OVER_SPLITS, measured.panel)
-    draws = disparity(bootstrap_sums(parts, resamples=plan.resamples, rng=rng))
+    draws = sums.disparity(sums.drawn, pair, plan.floor)
     return value, interval(percentile_interval(draws, confidence_level=plan.confidence_level))
 
 
