@@ -17,10 +17,19 @@ from pcer_studies.evidence_table import (
     cost_rows,
     gap_rows,
     n_standing_out,
+    setting_rows,
     standing_out_from,
 )
-from pcer_studies.findings import Facts, costs_section, double_told, write_findings
-from pcer_studies.findings_chart import exposure_points, gap_points, verdict_cells
+from pcer_studies.findings import (
+    Facts,
+    allowed_section,
+    coins_told,
+    method_section,
+    opening,
+    people_section,
+    write_findings,
+)
+from pcer_studies.findings_chart import allowed_points, gap_points, verdict_cells
 from pcer_studies.noise import CLIPPED_MEAN, tail_of_mean
 from pcer_studies.rules import ADULT_RACE, COMPAS
 from tests.planted_study import Truth, all_planted
@@ -55,7 +64,7 @@ def written(remembered):
 
 
 def facts_of(study: Study) -> Facts:
-    return Facts(study, gap_rows(study), cost_rows(study), [])
+    return Facts(study, setting_rows(study), gap_rows(study), cost_rows(study), [])
 
 
 def words(parts: list[str]) -> str:
@@ -125,44 +134,103 @@ def test_holm_over_a_family():
 
 
 def test_sentences_of_a_study_in_which_all_is_seen(remembered):
-    told = words(costs_section(facts_of(remembered)))
+    facts = facts_of(remembered)
+    told = words([*opening(facts), *people_section(facts), *method_section(facts)])
     assert "| LiRA | 72/72 | 60/60 | 36/36 | " in told
-    assert "Sharper costs that name a group name the same one (Adult (sex): Female, " in told
-    assert "it is the smaller group in 6 of 6" in told
-    assert "With privacy sharper costs show one from ε 0.1 on" in told
+    assert "**36 settings**: 30 double disadvantage" in told
+    assert "Adult (sex) ‡ at ε 0.1, 0.5, 1, 5, 10, no-DP: double disadvantage, Female" in told
+    assert "**Coin flips**: these releases carry none." in told
+    assert "The two groups' exposures differ by at most 4." in told
 
 
 def test_sentences_of_a_study_in_which_nothing_is_seen(forgotten):
-    told = words(costs_section(facts_of(forgotten)))
+    facts = facts_of(forgotten)
+    told = words([*opening(facts), *people_section(facts), *method_section(facts)])
     assert "| LiRA | 0/24 | 0/20 | 0/12 | 0/12 | 0/12 |" in told
-    assert "They name nobody in Adult (race), COMPAS (race)." in told
-    assert "With privacy no sharper cost shows one." in told
-    assert "On COMPAS no cost shows the double disadvantage of African-Americans" in told
-    assert double_told(facts_of(forgotten)) == "by no cost in any setting."
+    assert "**12 settings**: 12 not resolved." in told
+    assert "**No alarm holds** in any setting." in told
+    assert "At ε 0.1, 0.5, 1, 5, 10, no-DP: not resolved; coin flips not given." in told
 
 
-def test_the_double_disadvantage_of_compas_follows_the_audits(tmp_path):
-    """Planted at every budget; then taken away at all budgets with privacy."""
-    truth = Truth(exposure=(0.0, 0.05), label_shares=(0.2, 0.6))
-    study = all_planted(tmp_path, truth, [COMPAS])
-    told = words(costs_section(facts_of(study)))
-    assert "is borne out with privacy, at ε 0.1, 0.5, 1, 5, 10" in told
-    tree = study.release("compas", "race").model_dump()
-    for row in tree["pooled_exposure"]:
-        row["value"] = row["value"] if row["epsilon"] is None else 0.0
-    release = type(study.release("compas", "race")).model_validate(tree)
-    told = words(costs_section(facts_of(Study(tmp_path, {("compas", "race"): release}, None))))
-    assert "is real without privacy, but at no budget with privacy do these models show it" in told
-    assert re.search(r"\d/10 of the published gaps with privacy stand out from luck", told)
+def test_no_group_is_named_without_its_verdict_coin_flips_and_limits(with_everything):
+    """Every sentence that names a group names a verdict and its coin flips; limits follow."""
+    facts = facts_of(with_everything)
+    for paragraph in people_section(facts)[2:-2]:
+        sentences = re.split(r"(?<=[.]) (?=At|The two)", paragraph)[1:]
+        assert "differ by at most" in sentences[-1]
+        for sentence in sentences[:-1]:
+            assert any(f": {verdict.words}" in sentence for verdict in Verdict), sentence
+            assert re.search(r"coin flips \d+( to \d+)? of 200", sentence), sentence
 
 
-def test_a_study_without_sharper_costs_says_so(tmp_path):
+def with_coins_and_bounds(release, *, n_shown: int, allowed: float):
+    """The release with coin flips and receipts, planted."""
+    tree = release.model_dump()
+    groups = tree["subject"]["groups"]
+    epsilons = dict.fromkeys(run["epsilon"] for run in tree["runs"])
+    tree["version"] = 2
+    tree["placebo"] = [
+        {"epsilon": e, "proxy": proxy, "groups": groups, "n_draws": 200}
+        | {"n_shown": n_shown, "n_double": 0}
+        for e in epsilons
+        for proxy in COSTS
+    ]
+    tree["bounds"] = [
+        {"epsilon": e, "group": group, "kind": kind, "mode": "refreshed", "accountant": "rdp"}
+        | {"mean": e * (0.5 + 0.2 * g), "standard_error": 0.01 * e, "nominal": 1.1 * e}
+        | ({"allowed_advantage": allowed} if kind == "realised" else {})
+        for e in epsilons
+        if e is not None
+        for g, group in enumerate(groups)
+        for kind in ("receipt", "realised")
+    ]
+    return type(release).model_validate(tree)
+
+
+@pytest.fixture(scope="module")
+def with_everything(remembered):
+    releases = {
+        key: with_coins_and_bounds(one, n_shown=3, allowed=0.2)
+        for key, one in remembered.releases.items()
+    }
+    return Study(remembered.folder, releases, None)
+
+
+def test_coin_flips_are_counted(with_everything, remembered):
+    told = coins_told(facts_of(with_everything))
+    assert "In 36 of 36 settings at least one of them alarms, 1.5 % of all draws" in told
+    assert "(19 of 200) in 0." in told
+    often = {
+        key: with_coins_and_bounds(one, n_shown=30, allowed=0.2)
+        for key, one in remembered.releases.items()
+    }
+    told = coins_told(facts_of(Study(remembered.folder, often, None)))
+    assert "15.0 % of all draws" in told
+    assert "(19 of 200) in 36." in told
+
+
+def test_found_stands_beside_allowed(with_everything, remembered):
+    facts = facts_of(with_everything)
+    told = words(allowed_section(facts))
+    assert "Found is below allowed in 60 of 60 groups and settings." in told
+    assert "ε 0.1: found at most 5.0 in 100, allowed 20.0 in 100 or more" in told
+    assert "differs beyond its error in 30 of 30 private settings" in told
+    low = {
+        key: with_coins_and_bounds(one, n_shown=3, allowed=0.03)
+        for key, one in remembered.releases.items()
+    }
+    told = words(allowed_section(facts_of(Study(remembered.folder, low, None))))
+    assert "in 30 of 60 groups and settings; in 30 it is above by more than its error." in told
+    assert allowed_section(facts_of(remembered))[1] == "These releases carry no receipts."
+
+
+def test_a_study_without_sharper_costs_is_told_by_the_gap(tmp_path):
     study = all_planted(tmp_path, Truth(n_seeds=3), [COMPAS])
     tree = study.release("compas", "race").model_dump()
     tree["pooled_exposure"] = []
     release = type(study.release("compas", "race")).model_validate(tree)
     page, figures = write_findings(Study(tmp_path, {("compas", "race"): release}, None))
-    assert "The releases of this study carry none." in page
+    assert "These releases carry no receipts." in page
     assert sorted(figures) == ["findings-gaps.svg", "findings-verdicts.svg"]
 
 
@@ -171,42 +239,55 @@ def test_counts_of_the_page_are_those_of_the_rows(remembered, written):
     gaps = gap_rows(remembered)
     published = sum(row.published.stands_out for row in gaps)
     private = [row for row in gaps if row.epsilon != math.inf]
-    assert f"Of the 72 published mean gaps **{published}** can be told from split luck" in page
-    assert f"{sum(row.published.stands_out for row in private)}/60 with differential" in page
+    assert f"Of the 72 published mean gaps {published} can be told from chance" in page
+    assert f"{sum(row.published.stands_out for row in private)}/60 with privacy" in page
     loud = {row.configuration for row in private if row.published.stands_out}
     for one in CONFIGURATIONS:
-        silent = re.search(r"with differential privacy \(none in ([^;]*)\);", page)
+        silent = re.search(r"with privacy \(none in ([^;]*)\);", page)
         assert (one.name in (silent[1] if silent else "")) == (one not in loud)
-    assert f"{72 - published} of 72 published gaps cannot be told from split luck" in page
+
+
+def test_settings_are_those_of_the_audits_as_they_come(remembered):
+    """Attributes of the same records are one family, and the sharpest cost is taken."""
+    rows = setting_rows(remembered)
+    assert len(rows) == 36
+    assert {row.cost for row in rows} == {"lira_advantage"}
+    for row in rows[::5]:
+        audit = remembered.verdicts[row.configuration.dataset, row.configuration.attribute]
+        (budget,) = [one for one in audit.budgets if one.budget == row.epsilon]
+        assert row.verdict is budget.verdict
+        assert row.worse_off == tuple(budget.worse_off)
+        assert row.groups[1].found == budget.groups[row.groups[1].name].cost.value
+        assert row.difference == budget.pairs[0].exposure.upper_limit_together
 
 
 # Figures.
 
 
-def test_figures_hold_every_number(remembered):
-    gaps, costs = gap_rows(remembered), cost_rows(remembered)
+def test_figures_hold_every_number(with_everything):
+    gaps, settings = gap_rows(with_everything), setting_rows(with_everything)
     points = gap_points(gaps)
     assert len(points) == 144
     first = gaps[0].published
     assert points[0]["ratio"] == pytest.approx(first.value / first.noise_level)
     assert points[1]["ratio"] == pytest.approx(gaps[0].gap / gaps[0].noise_level)
-    exposed = exposure_points(costs)
-    assert len(exposed) == 72
-    assert {point["value"] for point in exposed} == {0.01, 0.05}
-    assert exposed[0]["high"] - exposed[0]["low"] == pytest.approx(2 * 1.96 * 0.001)
-    cells = verdict_cells(costs)
-    assert len(cells) == 144
+    beside = allowed_points(settings)
+    assert len(beside) == 2 * 60
+    assert {point["value"] for point in beside} == {0.01, 0.05, 0.2}
+    assert beside[0]["high"] - beside[0]["low"] == pytest.approx(2 * 1.96 * 0.001)
+    cells = verdict_cells(settings)
+    assert len(cells) == 36
     assert {cell["told"].rstrip("●") for cell in cells} == {"F", "NW", "AA"}
 
 
-def test_figures_are_drawings_with_the_names_of_groups(written):
-    _, figures = written
+def test_figures_are_drawings_with_the_names_of_groups(with_everything):
+    _, figures = write_findings(with_everything)
     assert len(figures) == 3
     for drawing in figures.values():
         assert drawing.startswith(b"<svg ")
-    assert "African-American" in figures["findings-exposure.svg"].decode()
-    for name in COSTS.values():
-        assert name in figures["findings-verdicts.svg"].decode()
+    assert "African-American" in figures["findings-allowed.svg"].decode()
+    for one in CONFIGURATIONS:
+        assert one.name in figures["findings-verdicts.svg"].decode()
 
 
 # Pages.

@@ -2,142 +2,91 @@
 
 from __future__ import annotations
 
-from pcer.auditing import Verdict, signed
-from pcer_studies.judgement import Claim, Reply, Test
-from pcer_studies.numbers import side
+import numpy as np
+
+from pcer.auditing import signed
+from pcer.metrics import FloatArray
+from pcer_studies.about_floors import HIGH, both_signs
+from pcer_studies.judgement import Claim, ClaimPart, Reply
 from pcer_studies.protocol import BUDGETS, Configuration
-from pcer_studies.published import text_figure
 from pcer_studies.rules import (
     ACS_RACE,
     ACS_SEX,
     ADULT_RACE,
     ADULT_SEX,
     FROM_1,
+    ClaimNumber,
+    above,
     budget_words,
+    disparity_of,
     disparity_shown,
     gap_words,
+    made,
+    none_apart,
     printed,
-    range_words,
     rate_words,
-    row_words,
     sharper_disparity,
 )
-from pcer_studies.views import OurRun, View
+from pcer_studies.thresholds import threshold
+from pcer_studies.views import Paper, View, exactly
 
-MUCH_SMALLER = 2 / 3
-"""Below this share of another number is much smaller."""
 PRINTED_RANGES = ((0.004, 0.007), (0.003, 0.006))
 """The ranges of the White and the Non-White gap in the text (sec:acs)."""
-
-
-def _all_hold_zero(view: View) -> Reply:
-    apart = [
-        f"{one.attribute} at {budget_words((e,))}"
-        for one in (ACS_RACE, ACS_SEX)
-        for e in BUDGETS
-        if side(view.interval(one, e)) != 0
-    ]
-    total = 2 * len(BUDGETS)
-    return Reply(
-        f"{total - len(apart)} of {total} intervals hold 0",
-        not apart,
-        f"Not: {', '.join(apart)}." if apart else "",
-    )
-
-
-def _none_robust(run: OurRun) -> Reply:
-    shown = [
-        f"{one.attribute} at {budget_words((budget.budget,))}"
-        for one in (ACS_RACE, ACS_SEX)
-        for budget in run.audit(one).budgets
-        if budget.verdict is Verdict.DISPARITY_SHOWN
-    ]
-    return Reply(
-        f"the audit shows a disparity at {len(shown)} of {2 * len(BUDGETS)} settings",
-        not shown,
-        f"Shown: {', '.join(shown)}." if shown else "",
-    )
-
-
-def _alternates(view: View) -> Reply:
-    values = [view.disparity(ACS_RACE, e) for e in BUDGETS]
-    figure = row_words(BUDGETS, [signed(value) for value in values])
-    return Reply(figure, min(values) < 0 < max(values))
+_ALL = [disparity_of(one, e) for one in (ACS_RACE, ACS_SEX) for e in BUDGETS]
 
 
 def _printed_ranges(view: View) -> Reply:
-    found = [[view.gap(ACS_RACE, e, g) for e in BUDGETS] for g in (0, 1)]
-    rounded = [(round(min(gaps), 3), round(max(gaps), 3)) for gaps in found]
-    return Reply(
-        ", ".join(
-            f"{name} {low:.3f} to {high:.3f}"
-            for name, (low, high) in zip(ACS_RACE.groups, PRINTED_RANGES, strict=True)
-        ),
-        tuple(rounded) == PRINTED_RANGES,
-        f"Table 2 has {' and '.join(range_words(gaps, gap_words) for gaps in found)}.",
+    """Exact: the ranges of the text against those of the table, rounded alike."""
+    parts, told = [], []
+    for group, ends in enumerate(PRINTED_RANGES):
+        gaps = [float(view.gap(ACS_RACE, e, group)[0]) for e in BUDGETS]
+        found = round(min(gaps), 3), round(max(gaps), 3)
+        told.append(f"{ACS_RACE.groups[group]} {gap_words(min(gaps))} to {gap_words(max(gaps))}")
+        parts += [
+            ClaimPart(
+                f"{ACS_RACE.groups[group]}, {end}",
+                np.array([0.0005 - abs(a - b)]),
+                gap_words,
+                (ACS_RACE,),
+            )
+            for end, a, b in zip(("low", "high"), ends, found, strict=True)
+        ]
+    return Reply(f"Table 2: {', '.join(told)}", tuple(parts))
+
+
+def _difference(epsilon: float) -> ClaimNumber:
+    return made(
+        f"gaps, {budget_words((epsilon,))}",
+        lambda v: v.gap(ACS_RACE, epsilon, 0) - v.gap(ACS_RACE, epsilon, 1),
+        gap_words,
+        ACS_RACE,
     )
 
 
-def _small_and_similar(run: OurRun) -> Reply:
-    found = [[run.gap(ACS_RACE, e, g) for e in BUDGETS] for g in (0, 1)]
-    differ = [e for e in BUDGETS if run.costs_differ(ACS_RACE, e)]
-    return Reply(
-        f"White {range_words(found[0], gap_words)}, Non-White {range_words(found[1], gap_words)}",
-        not differ,
-        "Judged: whether the two differ beyond split luck at some budget"
-        f" ({budget_words(differ)}).",
-    )
+def _high(one: Configuration, epsilon: float) -> ClaimNumber:
+    """At floor 0.01; the paper prints the smallest of the budgets only."""
+
+    def ask(view: View) -> FloatArray:
+        if isinstance(view, Paper):
+            return exactly(printed(f"{one.dataset}_{one.attribute}_floor_0.01_low"))
+        return view.disparity(one, epsilon, HIGH)
+
+    return made(f"{one.name}, {budget_words((epsilon,))}, floor 0.01", ask, signed, one)
 
 
-def _positive(one: Configuration, floor: float) -> Test:
-    def ask(view: View) -> Reply:
-        values = [view.disparity(one, e, floor) for e in BUDGETS]
-        n = sum(value > 0 for value in values)
-        return Reply(
-            f"{range_words(values, signed)} at floor {floor:g}",
-            n == len(values),
-            f"Positive at {n} of {len(values)} budgets.",
-        )
-
-    return ask
-
-
-def _printed_positive(one: Configuration) -> Test:
-    """The paper prints the ends of the range, not the budgets."""
-
-    def ask(view: View) -> Reply:
-        names = [f"{one.dataset}_{one.attribute}_floor_0.01_{end}" for end in ("low", "high")]
-        return Reply(
-            f"{' to '.join(text_figure(name).printed for name in names)} at floor 0.01",
-            all(printed(name) > 0 for name in names),
-        )
-
-    return ask
-
-
-def _smaller_than_adult(view: View) -> Reply:
+def _smaller(view: View) -> FloatArray:
     ours, theirs = ([view.parity(one, e) for e in BUDGETS] for one in (ACS_SEX, ADULT_SEX))
-    return Reply(
-        f"{range_words(ours, rate_words)} against {range_words(theirs, rate_words)}",
-        max(ours) <= MUCH_SMALLER * min(theirs),
-        "Judged: the largest on ACS is below two thirds of the smallest on Adult.",
-    )
+    return np.asarray(threshold("much_smaller") * np.min(theirs, axis=0) - np.max(ours, axis=0))
 
 
-def _replicates(view: View) -> Reply:
-    pairs = ((ACS_RACE, ADULT_RACE), (ACS_SEX, ADULT_SEX))
-    same = [
-        (one, e)
-        for one, other in pairs
-        for e in FROM_1
-        if side(view.interval(one, e)) == side(view.interval(other, e)) != 0
-    ]
-    total = len(pairs) * len(FROM_1)
-    return Reply(
-        f"intervals on the same side of 0 as Adult's at {len(same)} of {total}",
-        len(same) == total,
-        "From ε = 1, race and sex.",
-    )
+def _like_adult(one: Configuration, other: Configuration, epsilon: float) -> ClaimNumber:
+    """The disparity, signed by that of Adult."""
+
+    def ask(view: View) -> FloatArray:
+        sign = np.sign(view.disparity(other, epsilon)[0])
+        return np.asarray(view.disparity(one, epsilon) * sign)
+
+    return made(f"{one.name}, {budget_words((epsilon,))}", ask, signed, one)
 
 
 _CAVEAT = "The paper itself draws no finding from ACS."
@@ -145,17 +94,10 @@ _CAVEAT = "The paper itself draws no finding from ACS."
 CLAIMS = (
     Claim(
         key="N1",
-        place="sec:acs (Table 2)",
-        words="All intervals of the disparity hold 0, for race and for sex.",
-        test=_all_hold_zero,
-        about=(ACS_RACE, ACS_SEX),
-    ),
-    Claim(
-        key="N2",
         place="sec:acs (Table 2); sec:summary",
-        words="There is no robust finding on ACS at any budget.",
-        paper=_all_hold_zero,
-        run=_none_robust,
+        words="All intervals of the disparity hold 0, for race and for sex: there is no robust "
+        "finding on ACS at any budget.",
+        rule=none_apart(_ALL),
         about=(ACS_RACE, ACS_SEX),
         also=lambda run: (
             "Race: "
@@ -168,7 +110,14 @@ CLAIMS = (
         key="N3",
         place="sec:acs, race",
         words="Race: the direction alternates over budgets.",
-        test=_alternates,
+        rule=above(
+            [
+                both_signs(
+                    "the lesser of largest and −smallest over budgets",
+                    [disparity_of(ACS_RACE, e) for e in BUDGETS],
+                )
+            ]
+        ),
         about=(ACS_RACE,),
     ),
     Claim(
@@ -176,7 +125,7 @@ CLAIMS = (
         place="sec:acs, race",
         words="Race: the gaps are small and similar, 0.004 to 0.007 and 0.003 to 0.006.",
         paper=_printed_ranges,
-        run=_small_and_similar,
+        run=none_apart([_difference(e) for e in BUDGETS]),
         about=(ACS_RACE,),
         slip=True,
     ),
@@ -184,8 +133,7 @@ CLAIMS = (
         key="N5",
         place="sec:acs, race; Table S2",
         words="Race: at floor 0.01 the direction is positive at every budget.",
-        paper=_printed_positive(ACS_RACE),
-        run=_positive(ACS_RACE, 1e-2),
+        rule=above([_high(ACS_RACE, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_RACE, BUDGETS),
         caveat=_CAVEAT,
         about=(ACS_RACE,),
@@ -194,7 +142,7 @@ CLAIMS = (
         key="N6",
         place="sec:acs, sex (Table 2)",
         words="Sex: the disparity is positive at every budget.",
-        test=_positive(ACS_SEX, 1e-3),
+        rule=above([disparity_of(ACS_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_SEX, BUDGETS),
         caveat=_CAVEAT,
         about=(ACS_SEX,),
@@ -203,8 +151,7 @@ CLAIMS = (
         key="N7",
         place="sec:acs, sex",
         words="Sex: at floor 0.01 the direction is positive at every budget.",
-        paper=_printed_positive(ACS_SEX),
-        run=_positive(ACS_SEX, 1e-2),
+        rule=above([_high(ACS_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_SEX, BUDGETS),
         caveat=_CAVEAT,
         about=(ACS_SEX,),
@@ -213,14 +160,31 @@ CLAIMS = (
         key="N8",
         place="sec:acs, sex",
         words="Sex: the DP gap is much smaller than on Adult.",
-        test=_smaller_than_adult,
-        about=(ACS_SEX,),
+        rule=above(
+            [
+                made(
+                    "two thirds of Adult's smallest, less ACS's largest",
+                    _smaller,
+                    rate_words,
+                    ACS_SEX,
+                    ADULT_SEX,
+                )
+            ]
+        ),
+        about=(ACS_SEX, ADULT_SEX),
     ),
     Claim(
         key="N9",
         place="sec:acs",
-        words="ACS is a larger replication of the patterns of Adult.",
-        test=_replicates,
+        words="ACS is a larger replication of the patterns of Adult: the disparities have the "
+        "sign of Adult's, from ε = 1.",
+        rule=above(
+            [
+                _like_adult(one, other, e)
+                for one, other in ((ACS_RACE, ADULT_RACE), (ACS_SEX, ADULT_SEX))
+                for e in FROM_1
+            ]
+        ),
         caveat=_CAVEAT,
         about=(ACS_RACE, ACS_SEX),
     ),

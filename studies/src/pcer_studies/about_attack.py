@@ -1,62 +1,101 @@
-"""Claims about the direct attack itself (sec:mia-validation)."""
+"""Claims about the direct attack, and how far it agrees with the gap (Tables S5 and S6)."""
 
 from __future__ import annotations
 
+import math
 import statistics
 
+import numpy as np
+
+from pcer.auditing import signed
+from pcer.metrics import FloatArray
 from pcer.release import proxies
-from pcer_studies.judgement import Claim, Reply
-from pcer_studies.protocol import CONFIGURATIONS
-from pcer_studies.results import AUC, GAP
-from pcer_studies.rules import BIOS, CELLS, budget_words, gap_words, printed
-from pcer_studies.views import OurRun, Paper, View, known
+from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
+from pcer_studies.published import published_figures
+from pcer_studies.results import AUC
+from pcer_studies.rules import (
+    ACS_RACE,
+    ACS_SEX,
+    CELLS,
+    FROM_HALF,
+    SETTINGS,
+    ClaimNumber,
+    StudySetting,
+    above,
+    all_resolved,
+    at_least,
+    budget_words,
+    correlated,
+    correlation,
+    gap_of,
+    gap_words,
+    larger,
+    made,
+    near,
+    printed,
+    r_words,
+)
+from pcer_studies.rules import together as all_of
+from pcer_studies.thresholds import threshold
+from pcer_studies.views import OurRun, View
 
-WEAK = 0.01
-"""A mean advantage below this is hardly better than guessing."""
 LIRA = proxies.LIRA.name
-HUNDREDS = 100
-OF_CELL, OF_MEAN = 0.0005, 0.0001
-"""What rounding to three decimals can do to one AUC, and to the mean of 72."""
+ABOVE_GAPS = 1e-2
+"""A floor of which the paper prints a disparity in every configuration."""
+_MIA = "sec:mia-validation"
+_TABLES = f"{_MIA}; Tables S5 and S6"
 
 
-def _weak(view: View) -> Reply:
-    values = [view.advantage(*cell) for cell in CELLS]
-    mean = statistics.fmean(values)
-    others = statistics.fmean(view.advantage(*cell) for cell in CELLS if cell[0] != BIOS)
-    return Reply(
-        f"mean AUC − ½ = {mean:.4f}",
-        _borne_out(view, mean, printed("advantage_mean"), limit=WEAK, rounding=OF_MEAN),
-        f"Without Bios: {others:.4f}."
-        + (" Judged: below 0.01." if isinstance(view, OurRun) else ""),
+def _advantage(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
+    name = f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}"
+    return made(name, lambda view: view.advantage(one, epsilon, group), gap_words, one)
+
+
+def _mean_advantage(view: View) -> FloatArray:
+    return np.asarray(np.mean([view.advantage(*cell) for cell in CELLS], axis=0))
+
+
+def _largest_advantage(view: View) -> FloatArray:
+    return np.asarray(np.max([view.advantage(*cell) for cell in CELLS], axis=0))
+
+
+def _as_printed(name: str, number: ClaimNumber, rounding: float) -> ClaimQuestion:
+    told = printed(name)
+    return near([number], (told, told), rounding, exact=True)
+
+
+_MEAN = made("mean AUC − ½", _mean_advantage, gap_words, *CONFIGURATIONS)
+_LARGEST = made("largest AUC − ½", _largest_advantage, gap_words, *CONFIGURATIONS)
+
+
+def _sureness(quantity: str, cell: tuple[Configuration, float, int]) -> ClaimNumber:
+    """A cost over its spread over seeds."""
+    one, epsilon, group = cell
+
+    def ask(view: View) -> FloatArray:
+        assert isinstance(view, OurRun)
+        return view.steadiness(one, epsilon, group, quantity)
+
+    return made(one.name, ask, r_words, one)
+
+
+def _median(quantity: str, name: str) -> ClaimNumber:
+    numbers = [_sureness(quantity, cell) for cell in CELLS]
+    return made(
+        name,
+        lambda view: np.median([n.of(view) for n in numbers], axis=0),
+        r_words,
+        *CONFIGURATIONS,
     )
 
 
-def _borne_out(view: View, value: float, told: float, *, limit: float, rounding: float) -> bool:
-    """The paper: the printed figure follows from its cells. Our run: it is below the limit."""
-    return abs(value - told) <= rounding if isinstance(view, Paper) else value < limit
+def _mean_cost(cost: str, name: str) -> ClaimNumber:
+    def ask(view: View) -> FloatArray:
+        assert isinstance(view, OurRun)
+        return np.asarray(np.mean([view.measured(*cell, cost) for cell in CELLS], axis=0))
 
-
-def _largest(view: View) -> Reply:
-    values = {cell: view.advantage(*cell) for cell in CELLS}
-    one, e, g = max(values, key=lambda cell: values[cell])
-    value = values[one, e, g]
-    return Reply(
-        f"largest {value:.4f}: {one.name}, {one.groups[g]}, {budget_words((e,))}",
-        _borne_out(view, value, printed("advantage_largest"), limit=2 * WEAK, rounding=OF_CELL),
-        "Judged: below 0.02." if isinstance(view, OurRun) else "",
-    )
-
-
-def _bounded(view: View) -> Reply:
-    gaps = [view.gap(*cell) for cell in CELLS]
-    advantages = [view.advantage(*cell) for cell in CELLS]
-    above = sum(a > g for g, a in zip(gaps, advantages, strict=True))
-    means = statistics.fmean(advantages), statistics.fmean(gaps)
-    return Reply(
-        f"mean {means[0]:.4f} against a mean gap of {means[1]:.4f}",
-        means[0] < means[1] and above == 0,
-        f"The advantage exceeds the gap in {above} of {len(CELLS)} groups.",
-    )
+    return made(name, ask, gap_words, *CONFIGURATIONS)
 
 
 def _stronger_attacks(run: OurRun) -> str:
@@ -73,76 +112,155 @@ def _stronger_attacks(run: OurRun) -> str:
     )
 
 
-def _less_noisy(run: OurRun) -> Reply:
-    by_gap, by_attack = (_resolved(run, cost) for cost in (GAP, AUC))
-    z = [_sureness(run, cost) for cost in (GAP, AUC)]
+def _enough_shadows(view: View) -> Reply:
+    """Exact: LiRA was run with fewer models than hundreds."""
+    assert isinstance(view, OurRun)
+    view.measured(*CELLS[0], LIRA)
     return Reply(
-        f"resolved: gap {by_gap}, attack {by_attack} of {len(CELLS)}",
-        by_gap > by_attack and z[0] > z[1],
-        f"Median of cost over its error: gap {z[0]:.1f}, attack {z[1]:.1f}.",
-    )
-
-
-def _resolved(run: OurRun, cost: str) -> int:
-    return sum(run.group(one, e, g, cost).resolved for one, e, g in CELLS)
-
-
-def _sureness(run: OurRun, cost: str) -> float:
-    found = [(run.group(one, e, g, cost).cost, one) for one, e, g in CELLS]
-    return statistics.median(
-        known(of.value, f"the {cost}", one) / known(of.standard_error, f"the error of {cost}", one)
-        for of, one in found
-    )
-
-
-def _lira_sees_more(run: OurRun) -> Reply:
-    means = [_mean_cost(run, cost) for cost in (AUC, LIRA)]
-    counts = [_resolved(run, cost) for cost in (AUC, LIRA)]
-    return Reply(
-        f"mean advantage {gap_words(*means)} (threshold/LiRA)",
-        means[1] > means[0] and counts[1] > counts[0],
-        f"Resolved: threshold {counts[0]}, LiRA {counts[1]} of {len(CELLS)} groups.",
-    )
-
-
-def _mean_cost(run: OurRun, cost: str) -> float:
-    return statistics.fmean(
-        known(run.group(one, e, g, cost).cost.value, f"the {cost}", one) for one, e, g in CELLS
-    )
-
-
-def _needs_hundreds(run: OurRun) -> Reply:
-    _resolved(run, LIRA)
-    return Reply(
-        f"LiRA from the {run.n_seeds} models of each budget, none trained for it",
-        run.n_seeds >= HUNDREDS,
+        f"LiRA from the {view.n_seeds} models of each budget, none trained for it",
+        (
+            ClaimPart(
+                "models − 100",
+                np.array([view.n_seeds - threshold("hundreds")]),
+                signed,
+                (),
+            ),
+        ),
         "A sweep of seeds, such as the paper's, holds its own shadow models.",
     )
 
 
-_MIA = "sec:mia-validation"
+def _by_gap(setting: StudySetting) -> ClaimNumber:
+    name = f"{setting[0].name}, {budget_words((setting[1],))}"
+    return made(name, lambda view: view.gap_disparity(*setting), signed, setting[0])
 
 
-CLAIMS = (
+def _by_attack(setting: StudySetting) -> ClaimNumber:
+    name = f"{setting[0].name}, {budget_words((setting[1],))}"
+    return made(name, lambda view: view.attack_disparity(*setting), signed, setting[0])
+
+
+def _agree(setting: StudySetting) -> ClaimNumber:
+    """The attack's disparity, signed by the gap's."""
+
+    def ask(view: View) -> FloatArray:
+        by_gap = view.gap_disparity(*setting)
+        return np.asarray(view.attack_disparity(*setting) * np.sign(by_gap[0]))
+
+    name = f"{setting[0].name}, {budget_words((setting[1],))}"
+    return made(name, ask, signed, setting[0])
+
+
+def _same_sign(setting: StudySetting) -> ClaimNumber:
+    """Above 0 where both disparities have one sign, draw by draw."""
+    return made(
+        f"{setting[0].name}, {budget_words((setting[1],))}",
+        lambda v: np.sign(v.gap_disparity(*setting)) * np.sign(v.attack_disparity(*setting)),
+        signed,
+        setting[0],
+    )
+
+
+def _understated(setting: StudySetting) -> ClaimNumber:
+    """By how much the attack's disparity is the larger."""
+    return made(
+        f"{setting[0].name}, {budget_words((setting[1],))}",
+        lambda v: np.abs(v.attack_disparity(*setting)) - np.abs(v.gap_disparity(*setting)),
+        signed,
+        setting[0],
+    )
+
+
+def _median_ratio(view: View) -> FloatArray:
+    ratios = []
+    for setting in SETTINGS:
+        by_gap = np.abs(view.gap_disparity(*setting))
+        ratios.append(np.abs(view.attack_disparity(*setting)) / np.maximum(by_gap, 1e-9))
+    return np.asarray(np.median(ratios, axis=0) - 1)
+
+
+def _rate_sign(view: View, one: Configuration) -> float:
+    """Sign of the rate difference: which group receives more positive predictions.
+
+    The paper does not print rates; a disparity at a floor above the gaps has their sign.
+    """
+    if isinstance(view, OurRun):
+        rates = [float(view.rate(one, NO_DP, g)[0]) for g in (0, 1)]
+        return math.copysign(1.0, rates[0] - rates[1])
+    figures = published_figures(configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS)
+    values = [figure.value for figure in figures if figure.value is not None]
+    return math.copysign(1.0, values[0])
+
+
+def _better_than_rates(view: View) -> Support:
+    """Does the gap foretell the attack's sign better than the rates alone, without any cost?"""
+    agree = sum(float(_same_sign(setting).of(view)[0]) > 0 for setting in SETTINGS)
+    alone = sum(
+        float(view.attack_disparity(*setting)[0]) * _rate_sign(view, setting[0]) > 0
+        for setting in SETTINGS
+    )
+    return Support(
+        agree > alone,
+        "Both disparities have the same rates on top. The sign of the rate difference alone, "
+        f"without any privacy cost, is the attack's in {alone}/{len(SETTINGS)}.",
+    )
+
+
+def _shared_rates(view: View) -> Support:
+    """Over configurations both follow the rate difference; within each they need not."""
+    within = [
+        float(correlation([(_by_gap((one, e)), _by_attack((one, e))) for e in BUDGETS], view)[0])
+        for one in CONFIGURATIONS
+    ]
+    median = statistics.median(within)
+    return Support(
+        median >= threshold("strong"),
+        "Between configurations the shared rates make them agree. Within a configuration, over "
+        f"budgets, r is {median:.2f} in the median ({min(within):.2f} to {max(within):.2f}).",
+    )
+
+
+def _reliable(view: View) -> Reply:
+    """Where an interval excludes 0 from ε = 0.5, the attack's disparity has its sign."""
+    robust = []
+    for one, e in SETTINGS:
+        drawn = view.disparity(one, e)
+        if e in (*FROM_HALF, NO_DP) and abs(drawn[0]) > 1.96 * drawn[1:].std():
+            robust.append((one, e))
+    return above([_agree(setting) for setting in robust])(view)
+
+
+def _r_as_printed(name: str, points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
+    number = made("r of the cells", lambda v: correlation(points, v), r_words, *CONFIGURATIONS)
+    told = printed(name)
+    return near([number], (told, told), threshold("printed_r"), exact=True)
+
+
+_COSTS = [(gap_of(*cell), _advantage(*cell)) for cell in CELLS]
+_BOTH = [(_by_gap(setting), _by_attack(setting)) for setting in SETTINGS]
+
+ATTACK_CLAIMS = (
     Claim(
         key="V1",
         place=f"{_MIA}; Discussion",
         words="The threshold attack is hardly better than guessing: mean advantage 0.0013.",
-        test=_weak,
+        paper=_as_printed("advantage_mean", _MEAN, threshold("mean_rounding")),
+        run=above([_MEAN], threshold("weak"), sign=-1),
         about=CONFIGURATIONS,
     ),
     Claim(
         key="V2",
         place=_MIA,
         words="Its largest advantage is 0.0118.",
-        test=_largest,
+        paper=_as_printed("advantage_largest", _LARGEST, threshold("cell_rounding")),
+        run=above([_LARGEST], threshold("weak_largest"), sign=-1),
         about=CONFIGURATIONS,
     ),
     Claim(
         key="V3",
         place=f"Proposition 1; {_MIA}",
         words="The gap bounds the attack's advantage with room to spare.",
-        test=_bounded,
+        rule=larger(_COSTS),
         caveat="The proof is for accuracy; the paper claims no bound of the AUC or of LiRA.",
         about=CONFIGURATIONS,
         also=_stronger_attacks,
@@ -152,7 +270,15 @@ CLAIMS = (
         place=f"{_MIA}; Discussion",
         words="The gap is the more stable measure, the attack too close to chance to divide by.",
         paper="no errors of the AUC are printed",
-        run=_less_noisy,
+        run=larger(
+            [
+                (
+                    _median("overfitting_gap", "median of gap over its deviation"),
+                    _median("auc_advantage", "median of advantage over its deviation"),
+                )
+            ]
+        ),
+        caveat="The gap is cut at 0, which makes it steadier, and no better.",
         about=CONFIGURATIONS,
     ),
     Claim(
@@ -161,7 +287,7 @@ CLAIMS = (
         words="Threshold attacks are weak beside calibrated ones such as LiRA, which could tighten "
         "the estimates.",
         paper="the paper runs no LiRA",
-        run=_lira_sees_more,
+        run=larger([(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]),
         about=CONFIGURATIONS,
     ),
     Claim(
@@ -169,7 +295,83 @@ CLAIMS = (
         place="Introduction (practical significance); Background",
         words="LiRA needs hundreds of shadow models to be trained.",
         paper="the paper runs no LiRA",
-        run=_needs_hundreds,
+        run=_enough_shadows,
+    ),
+)
+
+AGREEMENT_CLAIMS = (
+    Claim(
+        key="A1",
+        place=_TABLES,
+        words="Gap and advantage correlate over the 72 groups: r = 0.828.",
+        paper=_r_as_printed("gap_advantage_correlation", _COSTS),
+        run=correlated(_COSTS, threshold("strong"), what="over 72 groups"),
+        evidence=all_resolved(CELLS, share=0.5),
+        about=CONFIGURATIONS,
+    ),
+    Claim(
+        key="A2",
+        place=f"{_TABLES}; Conclusion",
+        words="The two disparities agree in sign in 32 of 36 settings, 26 of 30 without ε = 0.1.",
+        rule=at_least(
+            [_same_sign(setting) for setting in SETTINGS],
+            printed("sign_agreements"),
+            what="settings with one sign",
+        ),
+        paper=at_least(
+            [_same_sign(setting) for setting in SETTINGS],
+            printed("sign_agreements"),
+            what="settings with one sign",
+            exact=True,
+        ),
+        evidence=_better_than_rates,
+        about=CONFIGURATIONS,
+    ),
+    Claim(
+        key="A3",
+        place=f"{_TABLES}; Conclusion",
+        words="All disagreements are on ACS.",
+        rule=above([_agree(s) for s in SETTINGS if s[0] not in (ACS_RACE, ACS_SEX)]),
+        about=tuple(one for one in CONFIGURATIONS if one.dataset != "acs"),
+    ),
+    Claim(
+        key="A4",
+        place=f"{_TABLES}; Conclusion",
+        words="The two disparities correlate over the 36 settings: r = 0.935.",
+        paper=_r_as_printed("disparity_correlation", _BOTH),
+        run=correlated(_BOTH, threshold("strong"), what="over 36 settings"),
+        evidence=_shared_rates,
+        about=CONFIGURATIONS,
+    ),
+    Claim(
+        key="A5",
+        place=f"{_TABLES}; Limitations",
+        words="The proxy generally understates the attack's disparity: in 69 %, median ratio 1.25.",
+        rule=all_of(
+            at_least(
+                [_understated(setting) for setting in SETTINGS],
+                len(SETTINGS) // 2 + 1,
+                what="settings in which the attack's is the larger",
+            ),
+            above([made("median ratio − 1", _median_ratio, r_words, *CONFIGURATIONS)]),
+        ),
+        about=CONFIGURATIONS,
+    ),
+    Claim(
+        key="A6",
+        place="Remark on the lower bound (rem:conservative); Limitations",
+        words="It understates always, so that any inequity found is genuine.",
+        rule=above([_understated(setting) for setting in SETTINGS]),
+        caveat=f"{_MIA} reports the exceptions itself. Even where each cost is bounded, two bounds "
+        "do not order two ratios.",
+        about=CONFIGURATIONS,
+    ),
+    Claim(
+        key="A7",
+        place="sec:mia-full",
+        words="The proxy's direction is reliable wherever the other checks call it robust.",
+        rule=_reliable,
+        evidence=_better_than_rates,
         about=CONFIGURATIONS,
     ),
 )

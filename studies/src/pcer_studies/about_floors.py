@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pcer.auditing import decimals, signed
-from pcer_studies.judgement import Claim, Reply, Support
+import numpy as np
+
+from pcer.auditing import signed
+from pcer.metrics import FloatArray
+from pcer_studies.judgement import Claim, Support
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -24,143 +27,96 @@ from pcer_studies.rules import (
     FROM_1,
     FROM_HALF,
     STRONGEST,
+    ClaimNumber,
+    above,
     all_resolved,
-    both_gaps,
     budget_words,
-    extreme,
+    disparity_of,
+    flat,
+    gap_of,
     gap_words,
-    is_flat,
+    larger,
+    made,
+    near,
     printed,
-    range_words,
-    size_of,
+    r_words,
 )
-from pcer_studies.views import OurRun, Paper, View
+from pcer_studies.rules import together as all_of
+from pcer_studies.thresholds import threshold
+from pcer_studies.views import Paper, View, exactly
 
 SELECTED = ((COMPAS, 5.0), (ADULT_RACE, 1.0), (BIOS, 1.0))
 """The budgets that Table S1 holds against ε = 0.1."""
-NEAR_MINUS_ONE = 0.15
-"""A slope this close to -1 is "ten times the floor, a tenth of the disparity"."""
-MIRROR_TOLERANCE = 0.1
-"""How close to the DP gap a floored disparity must be to mirror it, in proportion."""
+HIGH = 1e-2
+"""The floor at which the paper repeats its rankings."""
 
 
-def floor_slope(values: Sequence[float]) -> float:
+def floor_slope(values: Sequence[FloatArray]) -> FloatArray:
     """Least-squares slope of log |disparity| against log floor; -1 is all floor.
 
     NotThere where a disparity is 0, which has no logarithm.
 
-    >>> round(floor_slope((-1000.0, -100.0, -10.0, -1.0)), 6)
+    >>> round(float(floor_slope([np.array([-v]) for v in (1000.0, 100.0, 10.0, 1.0)])[0]), 6)
     -1.0
     """
-    if not all(values):
+    if not all(value[0] for value in values):
         raise NotThere("a disparity of 0 has no slope over floors")
-    x = [math.log(floor) for floor in FLOORS]
-    y = [math.log(abs(value)) for value in values]
-    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
-    cross = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
-    return cross / sum((a - x_mean) ** 2 for a in x)
+    x = np.array([math.log(floor) for floor in FLOORS])
+    y = np.log(np.maximum(np.abs(values), 1e-12))
+    x = x - x.mean()
+    return np.asarray((x[:, None] * (y - y.mean(axis=0))).sum(axis=0) / (x * x).sum())
 
 
-def _over_floors(view: View, one: Configuration, epsilon: float) -> list[float]:
-    return [view.disparity(one, epsilon, floor) for floor in FLOORS]
-
-
-def _below_the_floor(view: View) -> Reply:
-    gaps = [view.gap(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]
-    below = sum(gap < DEFAULT_FLOOR for gap in gaps)
-    shares = _floored_shares(view)
-    return Reply(
-        f"mean gaps {range_words(gaps, gap_words)} at ε = 0.1; floor 0.001",
-        below == len(gaps),
-        f"{below} of {len(gaps)} mean gaps are below the floor.{shares}",
+def _slope(one: Configuration, epsilon: float) -> ClaimNumber:
+    return made(
+        f"slope of {one.name}, {budget_words((epsilon,))}",
+        lambda view: floor_slope([view.disparity(one, epsilon, floor) for floor in FLOORS]),
+        r_words,
+        one,
     )
 
 
-def _floored_shares(view: View) -> str:
-    if not isinstance(view, OurRun):
-        return ""
-    shares = [view.floored_share(one, STRONGEST) for one in CONFIGURATIONS]
-    told = range_words([100 * share for share in shares], lambda share: f"{share:.0f}")
-    return f" Both gaps of a seed are below it in {told} % of seeds."
-
-
-def _gaps_fall(view: View) -> Reply:
-    cells = [(one, g) for one in CONFIGURATIONS for g in (0, 1)]
-    rise = [
-        f"{one.name} {one.groups[g]} {gap_words(view.gap(one, NO_DP, g))} to "
-        f"{gap_words(view.gap(one, STRONGEST, g))}"
-        for one, g in cells
-        if view.gap(one, STRONGEST, g) >= view.gap(one, NO_DP, g)
-    ]
-    return Reply(
-        f"smaller at ε = 0.1 than without privacy for {len(cells) - len(rise)} of {len(cells)} "
-        "groups",
-        not rise,
-        f"Larger: {'; '.join(rise)}." if rise else "",
+def _below(
+    one: Configuration, epsilon: float, group: int, floor: float = DEFAULT_FLOOR
+) -> ClaimNumber:
+    """How far a gap lies below a floor."""
+    return made(
+        f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}: {floor:g} − gap",
+        lambda view: floor - view.gap(one, epsilon, group),
+        gap_words,
+        one,
     )
 
 
-def _scales(view: View) -> Reply:
-    values = _over_floors(view, COMPAS, STRONGEST)
-    slope = floor_slope(values)
-    return Reply(
-        f"{', '.join(signed(v) for v in values)}: slope {decimals(slope, 2)}",
-        abs(slope + 1) <= NEAR_MINUS_ONE,
-        f"A slope of −1 would be exactly ten times; within {NEAR_MINUS_ONE:g} counts.",
+def _over(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
+    """How far a gap lies above the default floor."""
+    return made(
+        f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}: gap − {DEFAULT_FLOOR:g}",
+        lambda view: view.gap(one, epsilon, group) - DEFAULT_FLOOR,
+        gap_words,
+        one,
     )
 
 
-def _flatter(view: View) -> Reply:
-    slopes = [
-        (
-            one,
-            floor_slope(_over_floors(view, one, epsilon)),
-            floor_slope(_over_floors(view, one, STRONGEST)),
-        )
-        for one, epsilon in SELECTED
-    ]
-    steep = [
-        one.name
-        for one, later, first in slopes
-        if later <= first or abs(later + 1) <= NEAR_MINUS_ONE
-    ]
-    return Reply(
-        "; ".join(
-            f"{one.name} {decimals(later, 2)} against {decimals(first, 2)} at 0.1"
-            for one, later, first in slopes
-        ),
-        not steep,
-        f"Steeper than at 0.1, or within {NEAR_MINUS_ONE:g} of −1: {', '.join(steep)}."
-        if steep
-        else "",
-    )
+def both_signs(name: str, numbers: Sequence[ClaimNumber]) -> ClaimNumber:
+    """Above 0 where some of the numbers are above 0 and some below."""
+
+    def ask(view: View) -> FloatArray:
+        values = np.array([n.of(view) for n in numbers])
+        return np.asarray(np.minimum(values.max(axis=0), -values.min(axis=0)))
+
+    about = tuple(dict.fromkeys(one for n in numbers for one in n.about))
+    return made(name, ask, signed, *about)
 
 
-def _turns_at_strongest(view: View) -> Reply:
-    values = _over_floors(view, COMPAS, STRONGEST)
-    seeds = [[view.n_positive(COMPAS, e, f) for f in FLOORS] for e in (STRONGEST, 5.0)]
-    turns = min(values) < 0 < max(values)
-    counts = [", ".join(map(str, row)) for row in seeds]
-    return Reply(
-        f"means {', '.join(signed(v) for v in values)}; positive seeds {counts[0]}",
-        turns,
-        f"The mean's sign {'turns' if turns else 'is the same at every floor'}. Positive seeds at "
-        f"ε = 5, which is called stable: {counts[1]}.",
-    )
+def _steady(one: Configuration, epsilon: float, floor: float) -> ClaimNumber:
+    """A disparity, signed by the one at the default floor."""
 
+    def ask(view: View) -> FloatArray:
+        sign = np.sign(view.disparity(one, epsilon)[0])
+        return np.asarray(view.disparity(one, epsilon, floor) * sign)
 
-def _stable_later(view: View) -> Reply:
-    signs = [
-        (one, epsilon, {value > 0 for value in _over_floors(view, one, epsilon)})
-        for one, epsilon in SELECTED
-    ]
-    turning = [f"{one.name} at {budget_words((e,))}" for one, e, sign in signs if len(sign) > 1]
-    return Reply(
-        f"one sign over all floors in {len(signs) - len(turning)} of {len(signs)} (COMPAS at 5, "
-        "Adult race and Bios at 1)",
-        not turning,
-        f"It turns: {', '.join(turning)}." if turning else "",
-    )
+    return made(f"{one.name}, {budget_words((epsilon,))}, floor {floor:g}", ask, signed, one)
 
 
 def _genuine(view: View) -> Support:
@@ -174,123 +130,64 @@ def _genuine(view: View) -> Support:
     )
 
 
-def _reversal_survives(view: View) -> Reply:
-    bare = view.disparity(ADULT_RACE, NO_DP, 1e-2)
-    others = _at_high_floor(view)
-    smaller = sum(value < bare for value in others)
-    best = extreme(size_of(ADULT_RACE), view, min)
-    return Reply(
-        f"at floor 0.01: no-DP {signed(bare)}, from ε = 0.5 {range_words(others, signed)}",
-        best == (NO_DP,) and smaller == 0,
-        f"At floor 0.001 the smallest disparity is at {budget_words(best)}. At 0.01 the one at "
-        f"no-DP is {'the smallest' if smaller == 0 else 'not the smallest'}"
-        + (": the order is the other way round." if smaller == len(others) else "."),
-    )
+def _at_high_floor(one: Configuration, budgets: Sequence[float], prefix: str) -> list[ClaimNumber]:
+    """Disparities at floor 0.01; the paper prints the ends of the range."""
+
+    def end(pick: str) -> ClaimNumber:
+        choose = np.min if pick == "low" else np.max
+
+        def ask(view: View) -> FloatArray:
+            if isinstance(view, Paper):
+                return exactly(printed(f"{prefix}_{pick}"))
+            return np.asarray(choose([view.disparity(one, e, HIGH) for e in budgets], axis=0))
+
+        word = "smallest" if pick == "low" else "largest"
+        return made(f"{one.name}, floor 0.01, {word}", ask, signed, one)
+
+    return [end("low"), end("high")]
 
 
-def _at_high_floor(view: View) -> list[float]:
-    """Adult race at floor 0.01 from ε = 0.5; the paper prints the ends of the range."""
-    if isinstance(view, Paper):
-        keys = ("adult_race_floor_0.01_low", "adult_race_floor_0.01_high")
-        return [printed(key) for key in keys]
-    return [view.disparity(ADULT_RACE, e, 1e-2) for e in FROM_HALF]
+def _positive_share(one: Configuration, budgets: Sequence[float], text: str) -> ClaimNumber:
+    """Least share of seeds that are positive at floor 0.01."""
+
+    def ask(view: View) -> FloatArray:
+        if isinstance(view, Paper):
+            return exactly(printed(text) / view.n_seeds)
+        found = [view.n_positive(one, e, HIGH) / view.n_seeds for e in budgets]
+        return np.asarray(np.min(found, axis=0))
+
+    return made(f"{one.name}, floor 0.01, least positive seeds", ask, r_words, one)
 
 
-def _less_stable(view: View) -> Reply:
-    here, later = (view.disparity_std(ADULT_RACE, e, 1e-2) for e in (STRONGEST, 1.0))
-    mean = view.disparity(ADULT_RACE, STRONGEST, 1e-2)
-    return Reply(
-        f"{signed(mean)} ± {here:.1f} at 0.1 against ± {later:.1f} at 1 (floor 0.01)",
-        mean > 0 and here > later,
-    )
-
-
-def _direction_only(view: View) -> Reply:
-    gaps = [view.gap(BIOS, e, g) for e in FROM_1 for g in (0, 1)]
-    known = FROM_1 if isinstance(view, OurRun) else (1.0,)
-    positive = [view.n_positive(BIOS, e, 1e-2) for e in known]
-    return Reply(
-        f"gaps {range_words(gaps, gap_words)}; positive seeds {', '.join(map(str, positive))} of "
-        f"{view.n_seeds}",
-        max(gaps) < 1e-2 and min(positive) == view.n_seeds,
-        "All gaps are below 0.01." if max(gaps) < 1e-2 else "Not all gaps are below 0.01.",
-    )
-
-
-def _flat_at_high_floor(view: View) -> Reply:
-    values = _adult_sex_high(view)
-    positive = _least_positive(view)
-    gaps = [gap for pair in both_gaps(view, ADULT_SEX, BUDGETS) for gap in pair]
-    return Reply(
-        f"{range_words(values, signed)} at floor 0.01; at least {positive}/{view.n_seeds} positive",
-        min(values) > 0 and is_flat(values) and positive == view.n_seeds,
-        "All mean gaps are below that floor, so this is the rate difference, as the paper says."
-        if max(gaps) < 1e-2
-        else f"The mean gaps are {range_words(gaps, gap_words)}.",
-    )
-
-
-def _least_positive(view: View) -> int:
-    if isinstance(view, Paper):
-        return int(printed("adult_sex_floor_0.01_positive_seeds"))
-    return min(view.n_positive(ADULT_SEX, e, 1e-2) for e in BUDGETS)
-
-
-def _adult_sex_high(view: View) -> list[float]:
-    if isinstance(view, Paper):
-        keys = ("adult_sex_floor_0.01_low", "adult_sex_floor_0.01_high")
-        return [printed(key) for key in keys]
-    return [view.disparity(ADULT_SEX, e, 1e-2) for e in BUDGETS]
-
-
-def _mirrors(view: View) -> Reply:
-    ratios = [
-        abs(view.disparity(one, STRONGEST)) * DEFAULT_FLOOR / view.parity(one, STRONGEST)
-        for one in CONFIGURATIONS
-    ]
-    n = sum(abs(ratio - 1) <= MIRROR_TOLERANCE for ratio in ratios)
-    return Reply(
-        "disparity × floor is "
-        f"{range_words([100 * r for r in ratios], lambda r: f'{r:.0f}')} % of the DP gap",
-        n == len(ratios),
-        f"Within {100 * MIRROR_TOLERANCE:g} % of it in {n} of {len(ratios)} configurations.",
-    )
-
-
-def _above_the_floor(view: View) -> Reply:
-    gaps = [view.gap(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
-    above = sum(gap > DEFAULT_FLOOR for gap in gaps)
-    return Reply(
-        f"mean gaps {range_words(gaps, gap_words)} from ε = 1",
-        above == len(gaps),
-        f"{above} of {len(gaps)} mean gaps are above the floor of 0.001.",
-    )
-
-
-def _artefact(view: View) -> Reply:
-    gaps = [view.gap(COMPAS, STRONGEST, g) for g in (0, 1)]
-    share = (
-        f" Both gaps are below it in {100 * view.floored_share(COMPAS, STRONGEST):.0f} % of seeds."
-        if isinstance(view, OurRun)
-        else ""
-    )
-    return Reply(
-        f"gaps {gap_words(*gaps)}, floor 0.001",
-        max(gaps) < DEFAULT_FLOOR,
-        f"The mean gaps are {min(gaps) / DEFAULT_FLOOR:.0f} times the floor and more.{share}"
-        if min(gaps) >= DEFAULT_FLOOR
-        else share.strip(),
+def _mirrored(one: Configuration) -> ClaimNumber:
+    """Disparity times floor over DP gap at the strongest privacy."""
+    return made(
+        one.name,
+        lambda v: np.abs(v.disparity(one, STRONGEST)) * DEFAULT_FLOOR / v.parity(one, STRONGEST),
+        r_words,
+        one,
     )
 
 
 _FLOORS = "sec:floor-sensitivity (Table S1)"
+_RACE = _at_high_floor(ADULT_RACE, FROM_HALF, "adult_race_floor_0.01")
+_SEX = _at_high_floor(ADULT_SEX, BUDGETS, "adult_sex_floor_0.01")
+_STD = [
+    made(
+        f"std of {ADULT_RACE.name}, {budget_words((e,))}, floor 0.01",
+        lambda view, e=e: view.spread(ADULT_RACE, e, floor=HIGH),  # type: ignore[misc]
+        r_words,
+        ADULT_RACE,
+    )
+    for e in (STRONGEST, 1.0)
+]
 
 CLAIMS = (
     Claim(
         key="F1",
         place="Abstract; remark on strong privacy (rem:floor); Conclusion",
         words="At ε = 0.1 both groups' gaps are at or below the floor, in every configuration.",
-        test=_below_the_floor,
+        rule=above([_below(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]),
         about=CONFIGURATIONS,
     ),
     Claim(
@@ -298,28 +195,41 @@ CLAIMS = (
         place="Abstract; rem:floor; Conclusion",
         words="Strong noise takes the gaps towards zero: they are smaller at ε = 0.1 than without "
         "privacy.",
-        test=_gaps_fall,
+        rule=larger(
+            [
+                (gap_of(one, NO_DP, g), gap_of(one, STRONGEST, g))
+                for one in CONFIGURATIONS
+                for g in (0, 1)
+            ]
+        ),
         about=CONFIGURATIONS,
     ),
     Claim(
         key="F3",
         place=f"{_FLOORS}; Results, Floor-Constant Sensitivity",
         words="On COMPAS at ε = 0.1 ten times the floor gives about a tenth of the disparity.",
-        test=_scales,
+        rule=near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")),
         about=(COMPAS,),
     ),
     Claim(
         key="F4",
         place=_FLOORS,
         words="At ε = 1 and above it does not: the disparity depends less on the floor there.",
-        test=_flatter,
+        rule=larger([(_slope(one, e), _slope(one, STRONGEST)) for one, e in SELECTED]),
         about=(COMPAS, ADULT_RACE, BIOS),
     ),
     Claim(
         key="F5",
         place=f"{_FLOORS}; Results, Floor-Constant Sensitivity",
         words="On COMPAS at ε = 0.1 the direction depends on the floor.",
-        test=_turns_at_strongest,
+        rule=above(
+            [
+                both_signs(
+                    "the lesser of largest and −smallest over floors",
+                    [disparity_of(COMPAS, STRONGEST, floor) for floor in FLOORS],
+                )
+            ]
+        ),
         about=(COMPAS,),
     ),
     Claim(
@@ -327,22 +237,26 @@ CLAIMS = (
         place=f"{_FLOORS}; Results; Introduction (contributions)",
         words="At ε = 1 and above the direction is the same at every floor, which shows a genuine "
         "difference between the groups' gaps.",
-        test=_stable_later,
+        rule=above([_steady(one, e, floor) for one, e in SELECTED for floor in FLOORS]),
         evidence=_genuine,
         about=(COMPAS, ADULT_RACE, BIOS),
     ),
     Claim(
         key="F7",
-        place=f"Results; {_FLOORS}; sec:adult-race; sec:summary; Table S4",
-        words="The ranking reversal on Adult (race) survives a floor of 0.01.",
-        test=_reversal_survives,
+        place=f"Introduction (contributions); Results; {_FLOORS}; sec:adult-race; sec:summary; "
+        "Table S4; Conclusion",
+        words="The ranking reversal on Adult (race) survives a floor of 0.01: the disparity is "
+        "smallest without privacy.",
+        rule=larger([(_RACE[0], disparity_of(ADULT_RACE, NO_DP, HIGH))]),
         about=(ADULT_RACE,),
     ),
     Claim(
         key="F8",
         place="sec:adult-race",
         words="Adult (race) at ε = 0.1 is positive but less stable at floor 0.01.",
-        test=_less_stable,
+        rule=all_of(
+            above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]), larger([(_STD[0], _STD[1])])
+        ),
         about=(ADULT_RACE,),
     ),
     Claim(
@@ -350,7 +264,14 @@ CLAIMS = (
         place="Tables S1 and S2; sec:summary",
         words="Bios from ε = 1: all seeds are positive at floor 0.01, though the gaps are below "
         "it.",
-        test=_direction_only,
+        rule=all_of(
+            above([_below(BIOS, e, g, HIGH) for e in FROM_1 for g in (0, 1)]),
+            near(
+                [_positive_share(BIOS, FROM_1, "bios_positive_seeds_floor_0.01")],
+                (1.0, 1.0),
+                0.01,
+            ),
+        ),
         caveat="The paper calls this floor-dominated and the direction only.",
         about=(BIOS,),
     ),
@@ -358,21 +279,29 @@ CLAIMS = (
         key="F10",
         place="sec:adult-sex; sec:summary",
         words="Adult (sex) at floor 0.01: positive in all seeds and flat over budgets.",
-        test=_flat_at_high_floor,
+        rule=all_of(
+            above(_SEX),
+            flat(_SEX, threshold("flat")),
+            near(
+                [_positive_share(ADULT_SEX, BUDGETS, "adult_sex_floor_0.01_positive_seeds")],
+                (1.0, 1.0),
+                0.01,
+            ),
+        ),
         about=(ADULT_SEX,),
     ),
     Claim(
         key="F11",
         place="sec:summary; Discussion; Conclusion",
         words="At ε = 0.1 the disparity is only the DP gap divided by the floor.",
-        test=_mirrors,
+        rule=near([_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")),
         about=CONFIGURATIONS,
     ),
     Claim(
         key="F12",
         place="sec:summary; Discussion; Conclusion",
         words="At ε = 1, 5 and 10 the gaps are above the floor, so that PCER is informative there.",
-        test=_above_the_floor,
+        rule=above([_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]),
         evidence=all_resolved(
             [(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
         ),
@@ -381,8 +310,9 @@ CLAIMS = (
     Claim(
         key="F13",
         place="Conclusion",
-        words="The unstable direction on COMPAS at ε = 0.1 is exactly the floor artefact.",
-        test=_artefact,
+        words="The unstable direction on COMPAS at ε = 0.1 is exactly the floor artefact: both "
+        "gaps are below the floor.",
+        rule=above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]),
         about=(COMPAS,),
     ),
 )

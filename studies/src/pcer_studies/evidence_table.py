@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcer.auditing import Verdict
+from pcer.auditing import Audit, BudgetResult, GroupResult, Verdict
+from pcer.release import proxies
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 from pcer_studies.noise import (
     CLIPPED_MEAN,
@@ -112,7 +113,7 @@ def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
     group = one.groups.index(published.group)
     result = run.group(one, epsilon, group)
     panel = study.panel(one.dataset, one.attribute, epsilon)
-    gap, spread = run.gap(one, epsilon, group), float(split_spread(panel)[group])
+    gap, spread = _mean_gap(result), float(split_spread(panel)[group])
     value, error = _known(result.cost.value), _known(result.cost.standard_error)
     return GapRow(
         published=published,
@@ -122,6 +123,10 @@ def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
         p_value=float(upper_p(np.array(value), np.array(error))),
         gap_p=tail_of_mean(gap, spread=spread, n=panel.n_splits),
     )
+
+
+def _mean_gap(result: GroupResult) -> float:
+    return _known(result.overfitting_gap.mean)
 
 
 def n_standing_out(p_values: list[float]) -> int:
@@ -163,6 +168,135 @@ def _cost_row(
         more_exposed=next((name for name, where in exposed.items() if epsilon in where), None),
         lower_ratio=pair.lower_ratio,
         double=pair.double_disadvantage,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCell:
+    """One group in one setting, by the audit's own cost.
+
+    Attributes:
+        name: of the group.
+        found: its cost, as measured.
+        error: of it.
+        resolved: whether it can be told from chance.
+        at_most: the largest cost that the data allow, all of the audit's at once.
+        allowed: what the training allows an attacker, on the same scale; None without privacy.
+        spent: mean epsilon by receipts; the same.
+        promised: by the same accountant.
+    """
+
+    name: str
+    found: float
+    error: float
+    resolved: bool
+    at_most: float | None
+    allowed: float | None
+    spent: float | None
+    promised: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingRow:
+    """What the audit as ``pcer audit`` makes it says about one setting.
+
+    Attributes:
+        title: of the configuration, and of its reading where it has two.
+        configuration: dataset and attribute.
+        closest: whether it is the second reading.
+        epsilon: the budget.
+        cost: name of the cost.
+        verdict: of the setting.
+        worse_off: the groups that it names.
+        more_exposed: the group with the higher cost beyond chance.
+        driven_by: what makes the disparity.
+        groups: the two.
+        difference: largest difference of costs that the data allow.
+        coins: coin-flip attributes that alarmed, and how many there were; None without any.
+        capped: why an alarm does not hold.
+    """
+
+    title: str
+    configuration: Configuration
+    closest: bool
+    epsilon: float
+    cost: str
+    verdict: Verdict
+    worse_off: tuple[str, ...]
+    more_exposed: str | None
+    driven_by: str | None
+    groups: tuple[GroupCell, GroupCell]
+    difference: float | None
+    coins: tuple[int, int] | None
+    capped: str | None
+
+    @property
+    def private(self) -> bool:
+        """Whether the models were trained with differential privacy."""
+        return self.epsilon != NO_DP
+
+    @property
+    def on_attack_scale(self) -> bool:
+        """Whether its cost is an AUC minus one half, as what training allows is."""
+        return self.cost in ON_ATTACK_SCALE
+
+
+ON_ATTACK_SCALE = (proxies.LIRA.name, proxies.AUC_ADVANTAGE.name)
+CLOSEST_TITLE = "closest reading"
+
+
+def setting_rows(study: Study) -> list[SettingRow]:
+    """Every setting of every configuration, then those of the second reading of Adult."""
+    rows = [
+        _setting_row(one, study.verdicts[one.dataset, one.attribute], budget, closest=False)
+        for one in study.configurations
+        for budget in study.verdicts[one.dataset, one.attribute].budgets
+    ]
+    if study.closest is None:
+        return rows
+    second = study.closest.verdicts
+    return rows + [
+        _setting_row(one, second[one.dataset, one.attribute], budget, closest=True)
+        for one in study.configurations
+        if (one.dataset, one.attribute) in study.second
+        for budget in second[one.dataset, one.attribute].budgets
+    ]
+
+
+def _setting_row(
+    one: Configuration, audit: Audit, budget: BudgetResult, *, closest: bool
+) -> SettingRow:
+    pair = budget.pairs[0]
+    flips = pair.coin_flips
+    first, second = (_group_cell(name, budget.groups[name]) for name in one.groups)
+    return SettingRow(
+        title=f"{one.name}, {CLOSEST_TITLE}" if closest else one.name,
+        configuration=one,
+        closest=closest,
+        epsilon=budget.budget,
+        cost=audit.cost,
+        verdict=budget.verdict,
+        worse_off=tuple(budget.worse_off),
+        more_exposed=pair.more_exposed,
+        driven_by=pair.driven_by,
+        groups=(first, second),
+        difference=pair.exposure.upper_limit_together,
+        coins=None if flips is None else (max(flips.n_shown, flips.n_double), flips.n_draws),
+        capped=pair.capped,
+    )
+
+
+def _group_cell(name: str, group: GroupResult) -> GroupCell:
+    bound = group.allowed
+    return GroupCell(
+        name=name,
+        found=_known(group.cost.value),
+        error=_known(group.cost.standard_error),
+        resolved=group.resolved,
+        at_most=group.cost.upper_limit_together,
+        allowed=None if bound is None else bound.advantage,
+        spent=None if bound is None else bound.spent,
+        promised=None if bound is None else bound.nominal,
     )
 
 

@@ -1,4 +1,4 @@
-"""The three figures of the findings: gaps against noise, exposure by group, verdicts by cost."""
+"""The figures of the findings: every verdict, found beside allowed, gaps against noise."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
-from pcer.release import proxies
 from pcer.report import Spec, complete, drawn, legend, series
-from pcer_studies.evidence_table import COSTS, CostRow, GapRow, standing_out_from
+from pcer_studies.evidence_table import GapRow, SettingRow, standing_out_from
 from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 
@@ -21,37 +20,45 @@ NORMAL_95 = 1.96
 BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
 PUBLISHED, OURS = "published", "ours"
-MATRIX_CELL = 34
-SIGNAL = {True: "stands out from split luck", False: "does not"}
+MATRIX_CELL, ROW_HEIGHT = 64, 26
+SIGNAL = {True: "told from chance", False: "within chance"}
 LOWEST_RATIO = 0.5
 VERDICT_COLOURS = {
+    Verdict.DOUBLE_DISADVANTAGE: "var(--series-2)",
     Verdict.DISPARITY_SHOWN: "var(--series-1)",
+    Verdict.EQUAL_WITHIN_MARGIN: "var(--series-3)",
     Verdict.NO_DISPARITY_SHOWN: "var(--band)",
     Verdict.FLOOR_DOMINATED: "var(--series-4)",
     Verdict.NOT_RESOLVED: "var(--shade)",
     Verdict.INSUFFICIENT_DATA: "white",
 }
 GROUPS = list(dict.fromkeys(name for one in CONFIGURATIONS for name in one.groups))
-EXPOSURE_COST = proxies.PAIRED_CONFIDENCE.name
+FOUND, ALLOWED = "found by LiRA", "allowed by training"
 
 
-def finding_figures(gaps: Sequence[GapRow], costs: Sequence[CostRow]) -> dict[str, bytes]:
+def finding_figures(gaps: Sequence[GapRow], settings: Sequence[SettingRow]) -> dict[str, bytes]:
     """SVG files by name; a figure without rows is left out."""
     rows = {
+        "findings-verdicts": verdict_cells(settings),
+        "findings-allowed": allowed_points(settings),
         "findings-gaps": gap_points(gaps),
-        "findings-exposure": exposure_points(costs),
-        "findings-verdicts": verdict_cells(costs),
     }
     draw = {
-        "findings-gaps": _gap_spec,
-        "findings-exposure": _exposure_spec,
         "findings-verdicts": _verdict_spec,
+        "findings-allowed": _allowed_spec,
+        "findings-gaps": _gap_spec,
     }
     return {
         f"{name}.svg": drawn(complete(draw[name](found), {"rows": found}))["svg"]
         for name, found in rows.items()
         if found
     }
+
+
+def has_allowed(row: SettingRow) -> bool:
+    """Whether what was found and what training allows stand on one scale for both groups."""
+    known = all(g.allowed is not None and math.isfinite(g.found + g.error) for g in row.groups)
+    return row.private and row.on_attack_scale and known
 
 
 def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
@@ -69,44 +76,30 @@ def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
     return rows
 
 
-def exposure_points(costs: Sequence[CostRow]) -> list[ChartRow]:
-    """One row per group and budget: what being trained on changes, with its interval."""
+def allowed_points(settings: Sequence[SettingRow]) -> list[ChartRow]:
+    """Two rows per group and private setting: what was found, and what training allows."""
+    rows = []
+    for row in settings:
+        for g, group in enumerate(row.groups if has_allowed(row) else ()):
+            at = {"panel": row.title, "group": group.name, "place": g}
+            low, high = (group.found + sign * NORMAL_95 * group.error for sign in (-1, 1))
+            rows.append(_at(row.epsilon, **at, kind=FOUND, value=group.found, low=low, high=high))
+            rows.append(_at(row.epsilon, **at, kind=ALLOWED, value=group.allowed))
+    return rows
+
+
+def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
+    """One row per setting: the verdict, and who is the more exposed."""
     return [
-        _at(
-            row.epsilon,
-            panel=row.configuration.name,
-            group=name,
-            value=row.value[g],
-            low=row.value[g] - NORMAL_95 * row.error[g],
-            high=row.value[g] + NORMAL_95 * row.error[g],
-            signal=SIGNAL[row.resolved[g]],
-            place=g,
-        )
-        for row in costs
-        if row.cost == EXPOSURE_COST
-        for g, name in enumerate(row.configuration.groups)
-        if math.isfinite(row.value[g]) and math.isfinite(row.error[g])
+        _at(row.epsilon, setting=row.title, verdict=row.verdict.words, told=_told(row))
+        for row in settings
     ]
 
 
-def verdict_cells(costs: Sequence[CostRow]) -> list[ChartRow]:
-    """One row per setting and cost: the verdict, and who is the more exposed."""
-    return [
-        _at(
-            row.epsilon,
-            panel=COSTS[row.cost],
-            setting=row.configuration.name,
-            verdict=row.verdict.words,
-            told=_told(row),
-        )
-        for row in costs
-    ]
-
-
-def _told(row: CostRow) -> str:
+def _told(row: SettingRow) -> str:
     names = dict(zip(row.configuration.groups, row.configuration.short, strict=True))
     exposed = names[row.more_exposed] if row.more_exposed else ""
-    return f"{exposed}●" if row.double else exposed
+    return f"{exposed}●" if row.verdict is Verdict.DOUBLE_DISADVANTAGE else exposed
 
 
 def _at(epsilon: float, **fields: Any) -> ChartRow:
@@ -147,7 +140,7 @@ def _ratios(rows: Sequence[ChartRow]) -> list[float]:
 
 
 def _signal_shape() -> alt.Shape:
-    """A circle for what stands out from split luck, a cross for what does not."""
+    """A circle for what is told from chance, a cross for what does not."""
     import altair as alt
 
     scale = alt.Scale(domain=list(SIGNAL.values()), range=["circle", "cross"])
@@ -158,24 +151,37 @@ def _panels_of_groups() -> list[str]:
     return [f"{one.name}: {name}" for one in CONFIGURATIONS for name in one.groups]
 
 
-def _exposure_spec(rows: Sequence[ChartRow]) -> Spec:
+def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     x, offset = _budgets(), alt.XOffset("place:N")
     names = [name for name in GROUPS if name in {row["group"] for row in rows}]
     colour = alt.Color("group:N", title=None, scale=series(names), legend=legend())
+    scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.02, 0.5], clamp=True)
+    axis = alt.Axis(values=[0, 0.01, 0.03, 0.1, 0.3, 0.5], format="~g", labelOverlap=False)
+    y = alt.Y("value:Q", title="AUC − ½", scale=scale, axis=axis)
+    kind = alt.Scale(domain=[FOUND, ALLOWED], range=["circle", "triangle-down"])
+    found = f"datum.kind === '{FOUND}'"
     layers = alt.layer(
         alt.Chart().transform_aggregate(n="count()").mark_rule(style="zero").encode(y=alt.datum(0)),
         alt.Chart()
+        .transform_filter(found)
         .mark_rule(style="interval")
-        .encode(x=x, xOffset=offset, y=alt.Y("low:Q", title="exposure"), y2="high:Q", color=colour),
+        .encode(x=x, xOffset=offset, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
         alt.Chart()
-        .mark_point(style="mean", size=40)
-        .encode(x=x, xOffset=offset, y=alt.Y("value:Q"), color=colour, shape=_signal_shape()),
+        .mark_point(style="mean", size=46)
+        .encode(
+            x=x,
+            xOffset=offset,
+            y=y,
+            color=colour,
+            shape=alt.Shape("kind:N", title=None, scale=kind, legend=legend()),
+        ),
         data=alt.NamedData("rows"),
     )
-    panels = [one.name for one in CONFIGURATIONS]
-    return _facets(layers, panels, columns=3, independent={"y": "independent"})
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    size = {"width": SMALL_CELL + 60, "height": SMALL_CELL}
+    return _facets(layers, panels, columns=3, size=size)
 
 
 def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
@@ -189,14 +195,17 @@ def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
         scale=alt.Scale(domain=list(shown), range=list(shown.values())),
         legend=legend(),
     )
-    y = alt.Y("setting:N", title=None, sort=[one.name for one in CONFIGURATIONS])
+    titles = list(dict.fromkeys(row["setting"] for row in rows))
+    y = alt.Y("setting:N", title=None, sort=titles, axis=alt.Axis(labelLimit=260))
     layers = alt.layer(
-        alt.Chart().mark_rect(stroke="white").encode(x=_budgets(), y=y, color=colour),
-        alt.Chart().mark_text(fontSize=11).encode(x=_budgets(), y=y, text="told:N"),
+        alt.Chart()
+        .mark_rect(stroke="white", strokeWidth=2)
+        .encode(x=_budgets(), y=y, color=colour),
+        alt.Chart().mark_text(fontSize=12).encode(x=_budgets(), y=y, text="told:N"),
         data=alt.NamedData("rows"),
-    )
-    size = {"width": MATRIX_CELL * len(BUDGETS), "height": 20 * len(CONFIGURATIONS)}
-    return _facets(layers, list(COSTS.values()), columns=2, size=size)
+    ).properties(width=MATRIX_CELL * len(BUDGETS), height=ROW_HEIGHT * len(titles))
+    spec: Spec = layers.to_dict(validate=False)
+    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
 
 
 def _budgets() -> alt.X:

@@ -1,12 +1,22 @@
-"""A claim, the questions that decide it, and the judgement that follows from the answers."""
+"""A claim, the parts that decide it, and the judgement that follows from parts and errors.
+
+Whatever a claim says, its rule (``rules``) turns it into parts: numbers that lie above 0 if it is
+as claimed. Each comes with draws of what it would have been on other splits, and so with an error.
+A claim is refuted only by a part that lies below 0 beyond that error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
-from pcer_studies.protocol import Configuration
+import numpy as np
+
+from pcer.metrics import FloatArray
+from pcer.statistics import POWER_QUANTILE, SIGNIFICANCE, two_sided_p
+from pcer_studies.protocol import OUR_READING, Configuration
 from pcer_studies.published import NotThere
 from pcer_studies.views import OurRun, Paper, View
 
@@ -16,29 +26,89 @@ class Judgement(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    NOT_EVIDENCE = "holds but is not evidence (not resolved)"
-    UNTESTABLE = "cannot be tested with this data"
+    NOT_EVIDENCE = "as claimed, but no evidence"
+    UNDECIDED = "not as claimed, but within the error"
+    UNTESTABLE = "cannot be tested here"
+
+
+Writer = Callable[[float], str]
+ROUNDING = 1e-12
+"""An error below this share of its number is the machine's."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimPart:
+    """One number that a claim stands or falls with.
+
+    Attributes:
+        name: which number.
+        margin: (1 + draws,) how far it lies on the claimed side: as it is, then on other splits.
+        write: the margin in print.
+        about: the configurations it is from.
+        is_zero: the claim is that it cannot be told from 0, on either side.
+    """
+
+    name: str
+    margin: FloatArray
+    write: Writer
+    about: tuple[Configuration, ...]
+    is_zero: bool = False
+
+    @property
+    def estimate(self) -> float:
+        """The margin as it is."""
+        return float(self.margin[0])
+
+    @cached_property
+    def error(self) -> float:
+        """Its standard error; 0 where it is exact."""
+        if len(self.margin) <= 2:
+            return 0.0
+        error = float(self.margin[1:].std(ddof=1))
+        return 0.0 if error <= ROUNDING * abs(self.estimate) else error
+
+    @cached_property
+    def p_value(self) -> float:
+        """Two-sided, of the margin being 0."""
+        if self.error == 0:
+            return 1.0 if self.estimate == 0 else 0.0
+        return float(two_sided_p(np.array(self.estimate), np.array(self.error)))
+
+    @property
+    def is_as_claimed(self) -> bool:
+        """Whether the number lies where the claim says, error or not."""
+        return self.p_value > SIGNIFICANCE if self.is_zero else self.estimate > 0
+
+    @property
+    def is_against(self) -> bool:
+        """Whether, if it is beyond its error, it speaks against the claim."""
+        return self.is_zero or self.estimate < 0
+
+    def seen_from(self, n_parts: int) -> float:
+        """The size that 4 of 5 such studies would have told from 0, among so many parts."""
+        from scipy.special import ndtri
+
+        return float((-ndtri(SIGNIFICANCE / (2 * n_parts)) + POWER_QUANTILE) * self.error)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a view says to a claim: the figures, whether they bear it out, and why."""
+    """What a view says to a claim: the figures, and the parts that decide it."""
 
     figure: str
-    holds: bool
+    parts: tuple[ClaimPart, ...]
     why: str = ""
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether figures that bear a claim out are more than the luck of the split."""
+    """Whether figures that bear a claim out are more than a model without memory would show."""
 
     enough: bool
     why: str
 
 
-Test = Callable[[View], Reply]
-RunTest = Callable[[OurRun], Reply]
+ClaimQuestion = Callable[[View], Reply]
 LuckTest = Callable[[View], Support]
 Remark = Callable[[OurRun], str]
 
@@ -51,10 +121,10 @@ class Claim:
         key: short name, such as ``C3``.
         place: where the paper makes it.
         words: the claim in our words.
-        test: the question that decides it, asked of the paper's figures and of our run.
+        rule: the question that decides it, put to every witness.
         paper: another question for the paper, or why it cannot be asked there.
         run: another question for our run, or why it cannot be asked here.
-        evidence: what it needs to be more than split luck; None where it is about outcomes or
+        evidence: what it needs to be more than chance; None where it is about outcomes or
             about the numbers themselves.
         caveat: what the paper itself says against reading too much into it.
         about: the configurations it is about.
@@ -65,9 +135,9 @@ class Claim:
     key: str
     place: str
     words: str
-    test: Test | None = None
-    paper: Test | str | None = None
-    run: RunTest | str | None = None
+    rule: ClaimQuestion | None = None
+    paper: ClaimQuestion | str | None = None
+    run: ClaimQuestion | str | None = None
     evidence: LuckTest | None = None
     caveat: str = ""
     about: tuple[Configuration, ...] = ()
@@ -77,11 +147,23 @@ class Claim:
 
 @dataclass(frozen=True)
 class Side:
-    """A claim in one view."""
+    """A claim before one witness.
+
+    Attributes:
+        judgement: what becomes of it.
+        figure: the numbers that were asked for.
+        why: how it was decided, in words.
+        decisive: the part that spoke most clearly against it, or least clearly for it.
+        n_parts: of how many.
+        by_reading: it is refuted only by numbers that depend on how Adult is read.
+    """
 
     judgement: Judgement
     figure: str
     why: str
+    decisive: ClaimPart | None = None
+    n_parts: int = 0
+    by_reading: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +174,7 @@ class Judged:
         claim: what was judged.
         paper: by the paper's own figures.
         run: by our run.
+        closest: by our run with Adult in the closest reading; None where that changes nothing.
         notes: what sharper costs of our run say.
         other_data: titles of the datasets it is about whose records are not the paper's.
     """
@@ -99,43 +182,165 @@ class Judged:
     claim: Claim
     paper: Side
     run: Side
+    closest: Side | None = None
     notes: tuple[str, ...] = ()
     other_data: tuple[str, ...] = ()
 
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Every witness that was heard."""
+        return (self.paper, self.run, *([self.closest] if self.closest else []))
 
-def judge(claim: Claim, paper: Paper, run: OurRun) -> Judged:
-    """Put the claim's questions to both views."""
+
+def judge(claim: Claim, paper: Paper, run: OurRun, closest: OurRun | None = None) -> Judged:
+    """Put the claim's question to every witness."""
+    ours, second = _by_run(claim, run), None
+    if is_read(claim):
+        second = None if closest is None else _by_run(claim, closest)
+        ours, second = both_readings(ours, second)
     return Judged(
         claim,
-        paper=_side(claim, claim.paper or claim.test, paper),
-        run=_side(claim, claim.run or claim.test, run),
+        paper=by_paper(claim, paper),
+        run=ours,
+        closest=second,
         notes=tuple(_notes(claim, run)),
-        other_data=_other_data(claim, run),
+        other_data=tuple(dict.fromkeys(one.title for one in _others(claim.about, run))),
     )
 
 
-def _other_data(claim: Claim, run: OurRun) -> tuple[str, ...]:
-    there = [one for one in claim.about if run.study.has(one.dataset, one.attribute)]
-    noted = [one for one in there if run.study.data_note(one.dataset, one.attribute)]
-    return tuple(dict.fromkeys(one.title for one in noted))
+def is_read(claim: Claim) -> bool:
+    """Whether it depends on how Adult is read."""
+    return any(one.dataset in OUR_READING for one in claim.about)
 
 
-def _side(claim: Claim, question: Callable[..., Reply] | str | None, view: Paper | OurRun) -> Side:
+def by_paper(claim: Claim, paper: Paper) -> Side:
+    """By the printed figures."""
+    return _answered(claim, claim.paper or claim.rule, paper, weigh)
+
+
+def _by_run(claim: Claim, run: OurRun) -> Side:
+    """By a run: only the paper's own records refute; others can bear a claim out."""
+
+    def weighed(parts: Sequence[ClaimPart]) -> Judgement:
+        found = weigh(parts)
+        if found is Judgement.FAILS and not _refuted_by(parts, run, readings=True):
+            return Judgement.UNTESTABLE
+        return found
+
+    side = _answered(claim, claim.run or claim.rule, run, weighed)
+    if side.judgement is Judgement.FAILS and side.decisive is not None:
+        return replace(side, by_reading=not _refuted_by(_asked(claim, run), run, readings=False))
+    others = _others(claim.about, run)
+    only_others = bool(claim.about) and set(others) == set(claim.about)
+    if side.decisive is None or side.judgement is Judgement.HOLDS:
+        return side
+    if side.judgement is Judgement.UNTESTABLE or only_others:
+        told = Judgement.FAILS if side.judgement is Judgement.UNTESTABLE else side.judgement
+        from_parts = [one for part in _asked(claim, run) for one in part.about]
+        return _untestable(side, told, _sizes(others or _others(from_parts, run), run))
+    return side
+
+
+def _asked(claim: Claim, run: OurRun) -> Sequence[ClaimPart]:
+    question = claim.run or claim.rule
+    return () if question is None or isinstance(question, str) else question(run).parts
+
+
+def _refuted_by(parts: Sequence[ClaimPart], run: OurRun, *, readings: bool) -> bool:
+    """Whether parts from the paper's own records refute."""
+    return any(_is_papers(part, run, readings=readings) for part in _refuting(parts))
+
+
+def _is_papers(part: ClaimPart, run: OurRun, *, readings: bool) -> bool:
+    read = any(one.dataset in OUR_READING for one in part.about)
+    return not _others(part.about, run) and (readings or not read)
+
+
+def _untestable(side: Side, told: Judgement, because: str) -> Side:
+    words = f"{because[:1].upper()}{because[1:]}. On ours: {told.value}."
+    return replace(
+        side, judgement=Judgement.UNTESTABLE, why=" ".join(filter(None, (words, side.why)))
+    )
+
+
+def both_readings(ours: Side, second: Side | None) -> tuple[Side, Side | None]:
+    """A claim about Adult is refuted where both readings refute it, and by neither alone."""
+    fails = [side is not None and side.by_reading for side in (ours, second)]
+    if fails[0] and not fails[1]:
+        ours = _untestable(ours, ours.judgement, READ if second is None else f"{READ}; {OTHER}")
+    if second is not None and fails[1] and not fails[0]:
+        second = _untestable(second, second.judgement, f"{READ}; {OTHER}")
+    return ours, second
+
+
+READ = "how Adult's columns became features the paper says only in part"
+OTHER = "in another reading it is not refuted"
+
+
+def _others(about: Iterable[Configuration], run: OurRun) -> tuple[Configuration, ...]:
+    """Configurations whose records are not the paper's."""
+    there = [one for one in dict.fromkeys(about) if run.study.has(one.dataset, one.attribute)]
+    return tuple(one for one in there if run.study.data_note(one.dataset, one.attribute))
+
+
+def _sizes(others: Sequence[Configuration], run: OurRun) -> str:
+    """How our records differ from the paper's, with their numbers."""
+    told = dict.fromkeys(run.study.size_note(one.dataset, one.attribute) for one in others)
+    return "; ".join(told)
+
+
+def _answered(
+    claim: Claim,
+    question: ClaimQuestion | str | None,
+    view: View,
+    weighed: Callable[[Sequence[ClaimPart]], Judgement],
+) -> Side:
+    """What one witness says, and what follows."""
     if question is None or isinstance(question, str):
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:
         reply = question(view)
-        if not reply.holds:
-            return Side(Judgement.FAILS, reply.figure, reply.why)
         support = claim.evidence(view) if claim.evidence else None
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
-    except ZeroDivisionError:
-        return Side(Judgement.UNTESTABLE, "", "it divides by a figure that is 0")
-    if support is None:
-        return Side(Judgement.HOLDS, reply.figure, reply.why)
-    judgement = Judgement.HOLDS if support.enough else Judgement.NOT_EVIDENCE
-    return Side(judgement, reply.figure, " ".join(filter(None, (reply.why, support.why))))
+    if not all(np.isfinite(part.margin).all() for part in reply.parts):
+        return Side(Judgement.UNTESTABLE, reply.figure, "it divides by a figure that is 0")
+    found = weighed(reply.parts)
+    if found is Judgement.HOLDS and support is not None and not support.enough:
+        found = Judgement.NOT_EVIDENCE
+    why = " ".join(filter(None, (reply.why, support.why if support else "")))
+    return Side(found, reply.figure, why, _decisive(reply.parts), len(reply.parts))
+
+
+def weigh(parts: Sequence[ClaimPart]) -> Judgement:
+    """What parts say together.
+
+    Refuted: one lies on the other side, two-sided, Bonferroni over all. Borne out: all lie on the
+    claimed side, each beyond its own error.
+    """
+    if _refuting(parts):
+        return Judgement.FAILS
+    if not all(part.is_as_claimed for part in parts):
+        return Judgement.UNDECIDED
+    sure = [part.is_zero or part.p_value <= SIGNIFICANCE for part in parts]
+    return Judgement.HOLDS if all(sure) else Judgement.NOT_EVIDENCE
+
+
+def _refuting(parts: Sequence[ClaimPart]) -> list[ClaimPart]:
+    limit = SIGNIFICANCE / max(len(parts), 1)
+    return [part for part in parts if part.is_against and part.p_value <= limit]
+
+
+def _decisive(parts: Sequence[ClaimPart]) -> ClaimPart | None:
+    """The part that lies farthest below 0, in errors; of what should be 0, the farthest off."""
+
+    def support(part: ClaimPart) -> float:
+        if part.error == 0:
+            return float(np.sign(part.estimate)) * np.inf if part.estimate else 0.0
+        z = part.estimate / part.error
+        return -abs(z) if part.is_zero else z
+
+    return min(parts, key=support, default=None)
 
 
 def _notes(claim: Claim, run: OurRun) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,13 @@ from pcer.auditing import Audit, BudgetResult, Plan, audit
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.release import Panel, Release, panels, proxies, read_release
-from pcer_studies.protocol import CONFIGURATIONS, NOT_THE_PAPERS_DATA, PAPER_RECORDS, Configuration
+from pcer_studies.protocol import (
+    CONFIGURATIONS,
+    NOT_THE_PAPERS_DATA,
+    PAPER_RECORDS,
+    SECOND_READINGS,
+    Configuration,
+)
 
 STUDY_FILE = "study.json"
 NEARLY = 0.01
@@ -32,11 +39,13 @@ class Study:
         folder: where it lies.
         releases: by (dataset, attribute), in the paper's order.
         settings: what ``study.json`` says, or None without one.
+        second: the second reading of some of the configurations, by the same keys.
     """
 
     folder: Path
     releases: Mapping[tuple[str, str], Release]
     settings: Mapping[str, Any] | None
+    second: Mapping[tuple[str, str], Release] = field(default_factory=dict)
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -50,17 +59,18 @@ class Study:
         place = Path(folder)
         if not place.is_dir():
             raise InputError(f"{place} is not a folder; name one that holds a study's releases.")
-        found = {
-            (one.dataset, one.attribute): _release(place / one.file_name, one)
-            for one in CONFIGURATIONS
-            if (place / one.file_name).exists()
-        }
+        found = _releases(place, CONFIGURATIONS)
         if not found:
             raise InputError(
                 f"{place} holds no release of the study (such as {CONFIGURATIONS[0].file_name}); "
                 "run pcer reproduce first, or name another folder."
             )
-        return cls(folder=place, releases=found, settings=_settings(place / STUDY_FILE))
+        return cls(
+            folder=place,
+            releases=found,
+            settings=_settings(place / STUDY_FILE),
+            second=_second(place),
+        )
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
@@ -71,6 +81,13 @@ class Study:
     def is_complete(self) -> bool:
         """Whether all six configurations are there."""
         return len(self.releases) == len(CONFIGURATIONS)
+
+    @cached_property
+    def closest(self) -> Study | None:
+        """The study with Adult in its second reading; None where that was not trained."""
+        if not self.second:
+            return None
+        return replace(self, releases={**self.releases, **self.second}, second={}, _kept={})
 
     def has(self, dataset: str, attribute: str) -> bool:
         """Whether the study has this configuration."""
@@ -92,6 +109,16 @@ class Study:
             ("audit", dataset, attribute, cost),
             lambda: audit(self.release(dataset, attribute), Plan(cost=cost)),
         )
+
+    @property
+    def verdicts(self) -> Mapping[tuple[str, str], Audit]:
+        """The audits as ``pcer audit`` makes them: sharpest cost, one family for each dataset."""
+
+        def make() -> dict[tuple[str, str], Audit]:
+            keys = [(one.dataset, one.attribute) for one in self.configurations]
+            return dict(zip(keys, audit([self.releases[k] for k in keys]), strict=True))
+
+        return self.keep("verdicts", make)
 
     def budget(self, dataset: str, attribute: str, epsilon: float, cost: str = GAP) -> BudgetResult:
         """One budget of an audit; infinity is no differential privacy."""
@@ -127,6 +154,38 @@ class Study:
         if dataset == "bios" and ours is not None and abs(ours / paper - 1) <= NEARLY:
             return None
         return NOT_THE_PAPERS_DATA.get(dataset)
+
+    def size_note(self, dataset: str, attribute: str) -> str:
+        """Our number of records beside the paper's, in words."""
+        ours = self.release(dataset, attribute).subject.n_records
+        told = "an unknown number of" if ours is None else f"{ours:,}"
+        paper = PAPER_RECORDS[dataset]
+        if ours == paper:
+            return f"our {told} records of {dataset} are another draw than the paper's"
+        return f"our {dataset} has {told} records, the paper's {paper:,}"
+
+
+def _releases(
+    place: Path, configurations: Iterable[Configuration]
+) -> dict[tuple[str, str], Release]:
+    """The releases that are there."""
+    return {
+        (one.dataset, one.attribute): _release(place / one.file_name, one)
+        for one in configurations
+        if (place / one.file_name).exists()
+    }
+
+
+def _second(place: Path) -> dict[tuple[str, str], Release]:
+    """Releases of second readings, under the keys in whose place they can be read."""
+    wanted = [
+        replace(one, dataset=name)
+        for name, papers in SECOND_READINGS.items()
+        for one in CONFIGURATIONS
+        if one.dataset == papers
+    ]
+    found = _releases(place, wanted)
+    return {(SECOND_READINGS[name], attribute): one for (name, attribute), one in found.items()}
 
 
 def _release(path: Path, expected: Configuration) -> Release:

@@ -1,16 +1,41 @@
-"""Questions that many claims share, and how their figures are written."""
+"""The eight rules by which claims are decided, the numbers they are about, and what is evidence.
+
+    above        every number lies above a bound
+    larger       of every pair the first is the larger
+    best         the smallest (or largest) of all budgets is at the named ones
+    flat         numbers differ by less than a share of the largest
+    near         every number lies within a tolerance of what is printed
+    at_least     of many things so many are so
+    correlated   points correlate by so much
+    none_apart   no number can be told from 0
+
+A rule makes parts that lie above 0 if it is as claimed (``judgement``); thresholds are in
+``thresholds.csv``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from pcer.auditing import TIE_TOLERANCE, decimals, pearson, signed
+import numpy as np
+
+from pcer.auditing import decimals, signed
+from pcer.metrics import FloatArray
 from pcer.release import proxies
-from pcer_studies.judgement import LuckTest, Remark, Reply, Support, Test
-from pcer_studies.numbers import side
+from pcer_studies.judgement import (
+    ClaimPart,
+    ClaimQuestion,
+    LuckTest,
+    Remark,
+    Reply,
+    Support,
+    Writer,
+)
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
+    DEFAULT_FLOOR,
     NO_DP,
     Configuration,
     budget_label,
@@ -32,21 +57,280 @@ FROM_HALF = (0.5, 1.0, 5.0, 10.0)
 FROM_1 = (1.0, 5.0, 10.0)
 STRONGEST = 0.1
 """The smallest budget, which the paper calls floor-dominated."""
+INFORMATIVE = tuple(epsilon for epsilon in BUDGETS if epsilon != STRONGEST)
+"""The budgets that the paper ranks by disparity: it leaves the strongest out."""
 
 SHARPER = {
     cost.name: cost.short for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
 }
 """Costs of the same sweep that see more than the gap does, as they are called in print."""
+SHARPEST = proxies.LIRA.name
+"""The cost that an audit takes by default where a release carries it."""
 
-FLAT = 0.1
-"""Values that differ by less than this share of the largest count as flat."""
+FEW = 6
+"""Numbers that are printed one by one; of more, the smallest and the largest."""
 
-ByBudget = Callable[[View, float], float]
-"""A number of one configuration, by budget."""
 StudySetting = tuple[Configuration, float]
 SETTINGS: tuple[StudySetting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
 CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0, 1))
 """Every group of every setting."""
+
+
+# Numbers.
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimNumber:
+    """A number that a claim is about.
+
+    Attributes:
+        name: which, in few words.
+        of: asks a view for it, (1 + draws,).
+        write: in print.
+        about: the configurations it is from.
+    """
+
+    name: str
+    of: Callable[[View], FloatArray]
+    write: Writer
+    about: tuple[Configuration, ...]
+
+    def told(self, view: View) -> str:
+        """Name and value."""
+        return f"{self.name} {self.write(float(self.of(view)[0]))}"
+
+
+def _where(one: Configuration, epsilon: float) -> str:
+    return f"{one.name}, {budget_words((epsilon,))}"
+
+
+def gap_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
+    """A group's mean gap."""
+    name = f"{_where(one, epsilon)}, {one.groups[group]}"
+    return ClaimNumber(name, lambda view: view.gap(one, epsilon, group), gap_words, (one,))
+
+
+def disparity_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+    """A mean disparity."""
+    at = "" if floor == DEFAULT_FLOOR else f", floor {floor:g}"
+    return ClaimNumber(
+        f"{_where(one, epsilon)}{at}",
+        lambda view: view.disparity(one, epsilon, floor),
+        signed,
+        (one,),
+    )
+
+
+def size_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+    """The size of a mean disparity."""
+
+    def ask(view: View) -> FloatArray:
+        found = view.disparity(one, epsilon, floor)
+        return np.asarray(found * np.sign(found[0]))
+
+    return ClaimNumber(_where(one, epsilon), ask, lambda v: decimals(v, 1), (one,))
+
+
+def parity_of(one: Configuration, epsilon: float) -> ClaimNumber:
+    """A mean demographic parity gap."""
+    return ClaimNumber(
+        _where(one, epsilon), lambda view: view.parity(one, epsilon), rate_words, (one,)
+    )
+
+
+def odds_of(one: Configuration, epsilon: float) -> ClaimNumber:
+    """A mean equalized odds gap."""
+    return ClaimNumber(
+        _where(one, epsilon), lambda view: view.odds(one, epsilon), rate_words, (one,)
+    )
+
+
+def rate_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
+    """A group's mean positive rate."""
+    name = f"{_where(one, epsilon)}, {one.groups[group]}"
+    return ClaimNumber(name, lambda view: view.rate(one, epsilon, group), rate_words, (one,))
+
+
+def negative_share(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+    """Share of seeds below 0, minus one half; half a seed nearer to it, since seeds are whole."""
+
+    def ask(view: View) -> FloatArray:
+        off = view.n_negative(one, epsilon, floor) - view.n_seeds / 2
+        return np.asarray((off - 0.5 * np.sign(off[0])) / view.n_seeds)
+
+    return ClaimNumber(f"{_where(one, epsilon)}, negative seeds − ½", ask, share_words, (one,))
+
+
+def made(
+    name: str, of: Callable[[View], FloatArray], write: Writer, *about: Configuration
+) -> ClaimNumber:
+    """A number that is computed from others."""
+    return ClaimNumber(name, of, write, about)
+
+
+def pairs_of(groups: Sequence[int], *at: tuple[Configuration, float]) -> list[ClaimNumber]:
+    """Gaps of groups at several settings."""
+    return [gap_of(one, epsilon, group) for one, epsilon in at for group in groups]
+
+
+# The eight rules.
+
+
+def above(numbers: Sequence[ClaimNumber], bound: float = 0.0, *, sign: int = 1) -> ClaimQuestion:
+    """Every number lies above a bound; with sign -1, below it."""
+
+    def ask(view: View) -> Reply:
+        there = _there(numbers, view)
+        parts = [
+            ClaimPart(n.name, np.asarray(sign * (n.of(view) - bound)), n.write, n.about)
+            for n in there
+        ]
+        side = "above" if sign > 0 else "below"
+        told = f" {side} {there[0].write(bound)}" if bound else f" {side} 0"
+        return Reply(_figures(there, view), tuple(parts), f"{_count(parts)}{told}.")
+
+    return ask
+
+
+def larger(pairs: Sequence[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
+    """Of every pair the first number is the larger."""
+
+    def ask(view: View) -> Reply:
+        there = [pair for pair in pairs if all(_known(n, view) for n in pair)]
+        if not there:
+            _there([n for pair in pairs for n in pair], view)
+        parts = [
+            ClaimPart(_versus(a, b), a.of(view) - b.of(view), a.write, (*a.about, *b.about))
+            for a, b in there
+        ]
+        shown = list({n.name: n for pair in there for n in pair}.values())
+        return Reply(
+            _figures(shown, view), tuple(parts), f"The first is larger in {_count(parts)}."
+        )
+
+    return ask
+
+
+def best(
+    numbers: Sequence[ClaimNumber], named: Iterable[int], *, largest: bool = False, what: str
+) -> ClaimQuestion:
+    """The smallest (or largest) of the numbers is one of those named by place."""
+    chosen = set(named)
+
+    def ask(view: View) -> Reply:
+        sign = -1.0 if largest else 1.0
+        values = np.array([n.of(view) for n in numbers]) * sign
+        inside = [k for k in range(len(numbers)) if k in chosen]
+        outside = [k for k in range(len(numbers)) if k not in chosen]
+        margin = values[outside].min(axis=0) - values[inside].min(axis=0)
+        found = numbers[int(values[:, 0].argmin())]
+        about = tuple(dict.fromkeys(one for n in numbers for one in n.about))
+        part = ClaimPart(what, margin, found.write, about)
+        word = "largest" if largest else "smallest"
+        return Reply(f"{what}: {word} {found.told(view)}", (part,))
+
+    return ask
+
+
+def flat(numbers: Sequence[ClaimNumber], share: float) -> ClaimQuestion:
+    """The numbers differ by less than a share of the largest."""
+
+    def ask(view: View) -> Reply:
+        values = np.abs([n.of(view) for n in numbers])
+        top, bottom = values.max(axis=0), values.min(axis=0)
+        about = tuple(dict.fromkeys(one for n in numbers for one in n.about))
+        write = numbers[0].write
+        part = ClaimPart("room to the limit", share * top - (top - bottom), write, about)
+        return Reply(
+            _figures(numbers, view), (part,), f"Flat: within {100 * share:.0f} % of the largest."
+        )
+
+    return ask
+
+
+def near(
+    numbers: Sequence[ClaimNumber],
+    ends: tuple[float, float],
+    tolerance: float,
+    *,
+    exact: bool = False,
+) -> ClaimQuestion:
+    """Every number lies within a tolerance of a printed one, or of a printed range.
+
+    With ``exact`` the numbers are read off the page and have no error but rounding.
+    """
+
+    def ask(view: View) -> Reply:
+        there, (low, high) = _there(numbers, view), ends
+        parts = []
+        for n in there:
+            value = n.of(view)[:1] if exact else n.of(view)
+            off = np.maximum(np.maximum(low - value, value - high), 0.0)
+            parts.append(ClaimPart(n.name, tolerance - off, n.write, n.about))
+        write = there[0].write
+        told = write(low) if low == high else f"{write(low)} to {write(high)}"
+        return Reply(_figures(there, view), tuple(parts), f"Within {write(tolerance)} of {told}.")
+
+    return ask
+
+
+def at_least(
+    things: Sequence[ClaimNumber], least: float, *, what: str, exact: bool = False
+) -> ClaimQuestion:
+    """At least so many of the numbers lie above 0."""
+
+    def ask(view: View) -> Reply:
+        there = _there(things, view)
+        n = np.sum([thing.of(view) > 0 for thing in there], axis=0)
+        about = tuple(dict.fromkeys(one for thing in there for one in thing.about))
+        margin = np.asarray(n - least + 0.5)
+        part = ClaimPart(what, margin[:1] if exact else margin, _half_words, about)
+        return Reply(f"{what}: {int(n[0])} of {len(there)}", (part,))
+
+    return ask
+
+
+def correlated(
+    points: Sequence[tuple[ClaimNumber, ClaimNumber]], least: float, *, sign: int = 1, what: str
+) -> ClaimQuestion:
+    """The points correlate by more than ``least`` (with sign -1: by less)."""
+
+    def ask(view: View) -> Reply:
+        r = correlation(points, view)
+        about = tuple(dict.fromkeys(one for pair in points for n in pair for one in n.about))
+        part = ClaimPart(what, sign * (r - least), r_words, about)
+        side = "above" if sign > 0 else "below"
+        return Reply(f"{what}: r = {r_words(float(r[0]))}", (part,), f"Asked: {side} {least:g}.")
+
+    return ask
+
+
+def none_apart(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
+    """No number can be told from 0."""
+
+    def ask(view: View) -> Reply:
+        there = _there(numbers, view)
+        parts = [ClaimPart(n.name, n.of(view), n.write, n.about, is_zero=True) for n in there]
+        n = sum(part.is_as_claimed for part in parts)
+        return Reply(
+            _figures(there, view), tuple(parts), f"{n} of {len(parts)} cannot be told from 0."
+        )
+
+    return ask
+
+
+def together(*questions: ClaimQuestion) -> ClaimQuestion:
+    """All of several rules."""
+
+    def ask(view: View) -> Reply:
+        replies = [question(view) for question in questions]
+        return Reply(
+            "; ".join(dict.fromkeys(reply.figure for reply in replies)),
+            tuple(part for reply in replies for part in reply.parts),
+            " ".join(dict.fromkeys(reply.why for reply in replies if reply.why)),
+        )
+
+    return ask
 
 
 def printed(name: str) -> float:
@@ -61,30 +345,56 @@ def printed(name: str) -> float:
     return value
 
 
-def correlation(points: Sequence[tuple[float, float]]) -> float:
-    """Pearson's r; NotThere for fewer than three points, or where one side does not vary.
-
-    >>> correlation([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)])
-    1.0
-    """
-    r = pearson(list(points))
-    if r is None:
+def correlation(points: Sequence[tuple[ClaimNumber, ClaimNumber]], view: View) -> FloatArray:
+    """(1 + draws,) Pearson's r; NotThere for few points, or where one side does not vary."""
+    there = [pair for pair in points if all(_known(n, view) for n in pair)]
+    x, y = (np.array([pair[k].of(view) for pair in there]) for k in (0, 1))
+    if len(there) < 3 or not (np.ptp(x[:, 0]) and np.ptp(y[:, 0])):
         raise NotThere("a correlation needs three points, and variation on both sides")
-    return r
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    return np.asarray((x * y).sum(0) / np.sqrt((x * x).sum(0) * (y * y).sum(0)))
 
 
-def is_flat(values: Sequence[float]) -> bool:
-    """Whether values differ by little.
+def _known(number: ClaimNumber, view: View) -> bool:
+    try:
+        number.of(view)
+    except NotThere:
+        return False
+    return True
 
-    >>> is_flat((0.224, 0.229)), is_flat((0.127, 0.229))
-    (True, False)
-    """
-    return max(values) - min(values) <= FLAT * max(values)
+
+def _there(numbers: Sequence[ClaimNumber], view: View) -> list[ClaimNumber]:
+    """The numbers that a view has; those that are not printed make no claim. At least one."""
+    found = [n for n in numbers if _known(n, view)]
+    if not found:
+        numbers[0].of(view)
+    if isinstance(view, OurRun) and len(found) < len(numbers):
+        next(n for n in numbers if n not in found).of(view)
+    return found
 
 
-def both_gaps(view: View, one: Configuration, budgets: Iterable[float]) -> list[list[float]]:
-    """The two groups' mean gaps at each budget."""
-    return [[view.gap(one, epsilon, group) for group in (0, 1)] for epsilon in budgets]
+def _figures(numbers: Sequence[ClaimNumber], view: View) -> str:
+    """Few numbers one by one, of many the ends."""
+    if len(numbers) <= FEW:
+        return "; ".join(n.told(view) for n in numbers)
+    values = [float(n.of(view)[0]) for n in numbers]
+    ends = numbers[values.index(min(values))], numbers[values.index(max(values))]
+    return f"{len(numbers)} numbers, from {ends[0].told(view)} to {ends[1].told(view)}"
+
+
+def _count(parts: Sequence[ClaimPart]) -> str:
+    return f"{sum(part.estimate > 0 for part in parts)} of {len(parts)}"
+
+
+def _versus(first: ClaimNumber, second: ClaimNumber) -> str:
+    return f"{first.name} − {second.name}"
+
+
+def _half_words(value: float) -> str:
+    return signed(value)
+
+
+# Words.
 
 
 def budget_words(budgets: Iterable[float]) -> str:
@@ -117,8 +427,17 @@ def rate_words(value: float) -> str:
     return decimals(value, 3).replace("0.", ".", 1)
 
 
+def share_words(value: float) -> str:
+    """A share in per cent.
+
+    >>> share_words(0.14)
+    '+14 %'
+    """
+    return f"{100 * value:+.0f} %".replace("-", "−")
+
+
 def r_words(value: float) -> str:
-    """A correlation in print.
+    """A correlation, or another plain number, in print.
 
     >>> r_words(-0.8)
     '−0.80'
@@ -126,16 +445,7 @@ def r_words(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def row_words(budgets: Sequence[float], values: Sequence[str]) -> str:
-    """Values with their budgets: "−155, −169 (ε 1, 5)".
-
-    >>> row_words((1.0, 5.0), ("−155", "−169"))
-    '−155, −169 (ε 1, 5)'
-    """
-    return f"{', '.join(values)} ({budget_words(budgets)})"
-
-
-def range_words(values: Sequence[float], write: Callable[[float], str]) -> str:
+def range_words(values: Sequence[float], write: Writer) -> str:
     """Smallest to largest, or the one value that all share.
 
     >>> range_words((0.228, 0.229), rate_words)
@@ -145,65 +455,17 @@ def range_words(values: Sequence[float], write: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def extreme(
-    value: ByBudget, view: View, pick: Callable[[Iterable[float]], float]
-) -> tuple[float, ...]:
-    """Budgets of the smallest (``min``) or largest (``max``) value, ties included."""
-    values = {epsilon: value(view, epsilon) for epsilon in BUDGETS}
-    best = pick(values.values())
-    slack = TIE_TOLERANCE * max(abs(one) for one in values.values())
-    return tuple(epsilon for epsilon, one in values.items() if abs(one - best) <= slack)
-
-
-def parity_of(one: Configuration) -> ByBudget:
-    """Its demographic parity gap, by budget."""
-    return lambda view, epsilon: view.parity(one, epsilon)
-
-
-def odds_of(one: Configuration) -> ByBudget:
-    """Its equalized odds gap, by budget."""
-    return lambda view, epsilon: view.odds(one, epsilon)
-
-
-def size_of(one: Configuration) -> ByBudget:
-    """The size of its disparity at the default floor, by budget."""
-    return lambda view, epsilon: abs(view.disparity(one, epsilon))
-
-
-def best_words(one: Configuration, view: View) -> str:
-    """Which budget each of the two measures would choose."""
-    parity, size = (extreme(value, view, min) for value in (parity_of(one), size_of(one)))
-    return (
-        f"smallest DP gap {rate_words(view.parity(one, parity[0]))} at {budget_words(parity)}; "
-        f"smallest disparity {signed(view.disparity(one, size[0]))} at {budget_words(size)}"
-    )
-
-
-def beyond_zero(one: Configuration, budgets: Sequence[float], *, sign: int) -> Test:
-    """Mean disparities of one sign whose intervals exclude 0."""
-
-    def ask(view: View) -> Reply:
-        means = [view.disparity(one, epsilon) for epsilon in budgets]
-        sides = [side(view.interval(one, epsilon)) for epsilon in budgets]
-        n = sum(found == sign for found in sides)
-        word = "above" if sign > 0 else "below"
-        return Reply(
-            row_words(budgets, [signed(mean) for mean in means]),
-            n == len(budgets),
-            f"The interval lies {word} 0 at {n} of {len(budgets)}.",
-        )
-
-    return ask
+# What is evidence.
 
 
 def disparity_shown(one: Configuration, budgets: Sequence[float]) -> LuckTest:
-    """Evidence of a disparity: at every budget it is more than split luck."""
+    """Evidence of a disparity: at every budget it is more than a model without memory shows."""
 
     def ask(view: View) -> Support:
         found = [epsilon for epsilon in budgets if view.disparity_is_evidence(one, epsilon)]
         where = f"at {len(found)} of {len(budgets)} budgets"
         if isinstance(view, Paper):
-            why = f"The gap of the group with the lower ratio stands out from split luck {where}."
+            why = f"The gap of the group with the lower ratio stands out from chance {where}."
         else:
             why = f"The audit shows the disparity {where}."
         return Support(len(found) == len(budgets), why)
@@ -212,44 +474,68 @@ def disparity_shown(one: Configuration, budgets: Sequence[float]) -> LuckTest:
 
 
 def costs_resolved(one: Configuration, budgets: Sequence[float]) -> LuckTest:
-    """Evidence for a comparison of gaps: every gap in it is more than split luck."""
+    """Evidence for a comparison of gaps: every gap in it is more than chance."""
     return all_resolved([(one, epsilon, group) for epsilon in budgets for group in (0, 1)])
 
 
-def all_resolved(cells: Sequence[tuple[Configuration, float, int]]) -> LuckTest:
-    """Evidence that rests on gaps: each of them is more than split luck."""
+def all_resolved(
+    cells: Sequence[tuple[Configuration, float, int]], *, share: float = 1.0
+) -> LuckTest:
+    """Evidence that rests on gaps: each of them, or a share, is more than chance."""
 
     def ask(view: View) -> Support:
         n = sum(view.stands_out(*cell) for cell in cells)
-        verb = "stand out from split luck" if isinstance(view, Paper) else "are resolved"
-        return Support(n == len(cells), f"{n} of the {len(cells)} gaps it rests on {verb}.")
-
-    return ask
-
-
-def ranking_resolved(one: Configuration) -> LuckTest:
-    """Evidence for a ranking: every gap at the budgets that the two measures choose."""
-
-    def ask(view: View) -> Support:
-        chosen = {*extreme(parity_of(one), view, min), *extreme(size_of(one), view, min)}
-        return costs_resolved(one, sorted(chosen))(view)
+        verb = "stand out from chance" if isinstance(view, Paper) else "are resolved"
+        return Support(n >= share * len(cells), f"{n} of the {len(cells)} gaps it rests on {verb}.")
 
     return ask
 
 
 def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
-    """Evidence that one group bears more: equal costs are refuted at every budget."""
+    """Evidence that one group bears more: equal costs are refuted at every budget.
+
+    Our run is asked twice: by the gap, and by the sharpest cost, which must not say otherwise.
+    """
 
     def ask(view: View) -> Support:
         n = sum(view.costs_differ(one, epsilon) for epsilon in budgets)
         told = (
             "Noise levels taken off, the gaps differ"
             if isinstance(view, Paper)
-            else ("The audit finds the costs unequal, in this direction,")
+            else "The audit finds the costs unequal, in this direction,"
         )
-        return Support(n == len(budgets), f"{told} at {n} of {len(budgets)} budgets.")
+        apart = _sharpest_says_otherwise(view, one, budgets)
+        against = f" LiRA has the other sign at {budget_words(apart)}." if apart else ""
+        return Support(
+            n == len(budgets) and not apart,
+            f"{told} at {n} of {len(budgets)} budgets.{against}",
+        )
 
     return ask
+
+
+def _sharpest_says_otherwise(
+    view: View, one: Configuration, budgets: Sequence[float]
+) -> list[float]:
+    """Budgets at which the sharpest cost has the other group ahead."""
+    if not isinstance(view, OurRun) or not view.carries(one, SHARPEST):
+        return []
+    found = []
+    for epsilon in budgets:
+        gaps = view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)
+        difference = view.pair(one, epsilon, SHARPEST).exposure.value
+        if difference is not None and difference * float(gaps[0]) < 0:
+            found.append(epsilon)
+    return found
+
+
+def unequal_in_most(view: View) -> Support:
+    """Evidence that gaps are unequal as a rule: in more than half of all settings."""
+    n = sum(view.costs_differ(one, e) for one, e in SETTINGS)
+    return Support(2 * n > len(SETTINGS), f"Beyond chance in {n} of {len(SETTINGS)}.")
+
+
+# What sharper costs say.
 
 
 def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:

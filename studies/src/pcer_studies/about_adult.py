@@ -1,0 +1,342 @@
+"""Claims about Adult: race (Table S4) and sex (Table S3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pcer.metrics import FloatArray
+from pcer_studies.judgement import Claim, ClaimQuestion, Reply
+from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
+from pcer_studies.rules import (
+    ADULT_RACE,
+    ADULT_SEX,
+    INFORMATIVE,
+    PRIVATE,
+    ClaimNumber,
+    above,
+    best,
+    budget_words,
+    costs_differ,
+    costs_resolved,
+    disparity_of,
+    disparity_shown,
+    flat,
+    gap_of,
+    gap_words,
+    larger,
+    made,
+    near,
+    odds_of,
+    parity_of,
+    printed,
+    r_words,
+    rate_of,
+    rate_words,
+    sharper_disparity,
+    sharper_exposure,
+    size_of,
+    together,
+)
+from pcer_studies.thresholds import threshold
+from pcer_studies.views import View
+
+
+def places(budgets: Sequence[float], wanted: Sequence[float]) -> list[int]:
+    """Where some budgets stand among others."""
+    return [budgets.index(e) for e in wanted]
+
+
+def best_parity(
+    one: Configuration, wanted: Sequence[float], *, largest: bool = False
+) -> ClaimQuestion:
+    """The DP gap is smallest (largest) at these budgets."""
+    return best(
+        [parity_of(one, e) for e in BUDGETS],
+        places(BUDGETS, wanted),
+        largest=largest,
+        what="DP gap",
+    )
+
+
+def best_size(
+    one: Configuration, wanted: Sequence[float], *, largest: bool = False
+) -> ClaimQuestion:
+    """The disparity is smallest (largest) at these budgets, of those that the paper ranks."""
+    return best(
+        [size_of(one, e) for e in INFORMATIVE],
+        places(INFORMATIVE, wanted),
+        largest=largest,
+        what="disparity, without ε = 0.1",
+    )
+
+
+def apart(one: Configuration, epsilon: float) -> ClaimNumber:
+    """How far the two gaps are apart."""
+    return made(
+        f"{budget_words((epsilon,))}, apart",
+        lambda view: np.abs(view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)),
+        gap_words,
+        one,
+    )
+
+
+def _ratio(epsilon: float) -> ClaimNumber:
+    def ask(view: View) -> FloatArray:
+        pair = np.array([view.gap(ADULT_RACE, epsilon, g) for g in (0, 1)])
+        return np.asarray(pair.max(axis=0) / np.maximum(pair.min(axis=0), 1e-9))
+
+    return made(f"{budget_words((epsilon,))}, ratio", ask, r_words, ADULT_RACE)
+
+
+def _fall(epsilon: float, group: int) -> ClaimNumber:
+    """By which share a gap falls with privacy."""
+    return made(
+        f"{budget_words((epsilon,))}, {ADULT_RACE.groups[group]} falls by",
+        lambda v: 1 - v.gap(ADULT_RACE, epsilon, group) / v.gap(ADULT_RACE, NO_DP, group),
+        rate_words,
+        ADULT_RACE,
+    )
+
+
+def shrinks(one: Configuration, budgets: Sequence[float]) -> list[tuple[ClaimNumber, ClaimNumber]]:
+    """Pairs that say that both gaps are larger without privacy."""
+    return [(gap_of(one, NO_DP, g), gap_of(one, e, g)) for e in budgets for g in (0, 1)]
+
+
+def _same_budget(view: View) -> Reply:
+    """The DP gap is smallest where the disparity is."""
+    sizes = [float(size_of(ADULT_SEX, e).of(view)[0]) for e in INFORMATIVE]
+    return best_parity(ADULT_SEX, (INFORMATIVE[sizes.index(min(sizes))],))(view)
+
+
+def _printed_range(name: str) -> tuple[float, float]:
+    return printed(f"{name}_low"), printed(f"{name}_high")
+
+
+def _rates(group: int) -> ClaimQuestion:
+    name = ADULT_SEX.groups[group].lower()
+    return near(
+        [rate_of(ADULT_SEX, e, group) for e in BUDGETS],
+        _printed_range(f"adult_rate_{name}"),
+        threshold("rates_adult"),
+    )
+
+
+def _printed_rates() -> ClaimQuestion:
+    """The printed rates agree with the printed DP gaps."""
+    men, women = (_printed_range(f"adult_rate_{name}") for name in ("male", "female"))
+    ends = (men[0] - women[1], men[1] - women[0])
+    return near([parity_of(ADULT_SEX, e) for e in BUDGETS], ends, threshold("rates_adult"))
+
+
+def _parity_end(pick: str) -> ClaimNumber:
+    """The smallest or largest printed DP gap."""
+    choose = np.min if pick == "low" else np.max
+    return made(
+        "smallest DP gap" if pick == "low" else "largest DP gap",
+        lambda view: choose([view.parity(ADULT_SEX, e) for e in BUDGETS], axis=0),
+        rate_words,
+        ADULT_SEX,
+    )
+
+
+def _as_printed(pick: str) -> ClaimQuestion:
+    told = printed(f"adult_sex_parity_gap_{pick}")
+    return near([_parity_end(pick)], (told, told), 0.0005, exact=True)
+
+
+def _with_rates(epsilon: float) -> ClaimNumber:
+    """The disparity, signed by the difference of rates."""
+
+    def ask(view: View) -> FloatArray:
+        rates = view.rate(ADULT_SEX, epsilon, 0) - view.rate(ADULT_SEX, epsilon, 1)
+        return np.asarray(view.disparity(ADULT_SEX, epsilon) * np.sign(rates[0]))
+
+    return made(budget_words((epsilon,)), ask, disparity_of(ADULT_SEX, epsilon).write, ADULT_SEX)
+
+
+_RACE, _SEX = "sec:adult-race (Table S4)", "sec:adult-sex (Table S3)"
+_GAPS = [gap_of(ADULT_SEX, NO_DP, g) for g in (0, 1)]
+_LESS = 1 - 1 / threshold("nearly_equal")
+"""Two numbers whose ratio is below a limit differ by less than this share of the larger."""
+
+
+RACE_CLAIMS = (
+    Claim(
+        key="T1",
+        place=f"Abstract; Introduction; Figure 1a; Results; {_RACE}; Table S2; Discussion",
+        words="Race, ranking reversal: the DP gap is smallest at ε = 5 and 10, the disparity "
+        "without privacy.",
+        rule=together(best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (NO_DP,))),
+        evidence=costs_resolved(ADULT_RACE, (5.0, 10.0, NO_DP)),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T2",
+        place="Abstract",
+        words="Race: the budgets that are best by outcome gaps (ε = 5 and 10) are the worst by "
+        "disparity.",
+        rule=together(
+            best_parity(ADULT_RACE, (5.0, 10.0)),
+            best_size(ADULT_RACE, (5.0, 10.0), largest=True),
+        ),
+        evidence=costs_resolved(ADULT_RACE, (5.0, 10.0)),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T3",
+        place=_RACE,
+        words="Race: the DP gap is largest without privacy.",
+        rule=best_parity(ADULT_RACE, (NO_DP,), largest=True),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T4",
+        place="Discussion",
+        words="Race: the equalized odds gap, too, is smallest at ε = 5 or 10.",
+        rule=best(
+            [odds_of(ADULT_RACE, e) for e in BUDGETS],
+            places(BUDGETS, (5.0, 10.0)),
+            what="equalized odds gap",
+        ),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T5",
+        place=f"Results; {_RACE}; sec:summary",
+        words="Race: the disparity is above 0 at every budget, its interval excluding 0.",
+        rule=above([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
+        evidence=disparity_shown(ADULT_RACE, BUDGETS),
+        about=(ADULT_RACE,),
+        also=sharper_disparity(ADULT_RACE, BUDGETS),
+    ),
+    Claim(
+        key="T6",
+        place=_RACE,
+        words="Race: without privacy the Non-White gap is meaningfully larger than the White one.",
+        rule=larger([(gap_of(ADULT_RACE, NO_DP, 1), gap_of(ADULT_RACE, NO_DP, 0))]),
+        evidence=costs_differ(ADULT_RACE, (NO_DP,)),
+        about=(ADULT_RACE,),
+        also=sharper_exposure(ADULT_RACE),
+    ),
+    Claim(
+        key="T7",
+        place=_RACE,
+        words="Race: with privacy both gaps shrink and converge.",
+        rule=together(
+            larger(shrinks(ADULT_RACE, PRIVATE)),
+            larger([(apart(ADULT_RACE, NO_DP), apart(ADULT_RACE, e)) for e in PRIVATE]),
+        ),
+        evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T8",
+        place=_RACE,
+        words="Race: the Non-White gap falls proportionally more, which enlarges the disparity.",
+        rule=larger([(_fall(e, 1), _fall(e, 0)) for e in PRIVATE]),
+        evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
+        about=(ADULT_RACE,),
+    ),
+    Claim(
+        key="T9",
+        place="Discussion",
+        words="Race: overfitting is distributed more evenly between the groups without privacy.",
+        rule=together(
+            best(
+                [apart(ADULT_RACE, e) for e in BUDGETS],
+                places(BUDGETS, (NO_DP,)),
+                what="difference of gaps",
+            ),
+            best([_ratio(e) for e in BUDGETS], places(BUDGETS, (NO_DP,)), what="ratio of gaps"),
+        ),
+        caveat="The appendix explains the same reversal by a Non-White gap that is meaningfully "
+        "larger without privacy (T6).",
+        evidence=costs_resolved(ADULT_RACE, BUDGETS),
+        about=(ADULT_RACE,),
+    ),
+)
+
+SEX_CLAIMS = (
+    Claim(
+        key="T10",
+        place=f"Results; {_SEX}; sec:summary",
+        words="Sex: the disparity is above 0 at every budget, its interval excluding 0.",
+        rule=above([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
+        evidence=disparity_shown(ADULT_SEX, BUDGETS),
+        about=(ADULT_SEX,),
+        also=sharper_disparity(ADULT_SEX, BUDGETS),
+    ),
+    Claim(
+        key="T11",
+        place=_SEX,
+        words="Sex: 25 to 26 % of men and 5 to 7 % of women are predicted a high income.",
+        paper=_printed_rates(),
+        run=together(_rates(0), _rates(1)),
+        about=(ADULT_SEX,),
+    ),
+    Claim(
+        key="T12",
+        place=_SEX,
+        words="Sex: the DP gap is large and stable over budgets.",
+        rule=flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat")),
+        about=(ADULT_SEX,),
+    ),
+    Claim(
+        key="T13",
+        place="sec:acs",
+        words="Sex: the DP gap ranges from 0.184 to 0.188.",
+        paper=together(_as_printed("low"), _as_printed("high")),
+        run="a range printed wrongly cannot be held against another run; T12 has ours",
+        about=(ADULT_SEX,),
+        slip=True,
+    ),
+    Claim(
+        key="T14",
+        place=_SEX,
+        words="Sex: without privacy the two gaps are nearly equal, so PCER magnifies the rate gap "
+        "instead of correcting for unequal cost.",
+        rule=flat(_GAPS, _LESS),
+        about=(ADULT_SEX,),
+        also=sharper_exposure(ADULT_SEX),
+    ),
+    Claim(
+        key="T15",
+        place=_SEX,
+        words="Sex: with privacy the disparity rises because both gaps shrink.",
+        rule=together(
+            larger([(size_of(ADULT_SEX, e), size_of(ADULT_SEX, NO_DP)) for e in PRIVATE]),
+            larger(shrinks(ADULT_SEX, PRIVATE)),
+        ),
+        evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
+        about=(ADULT_SEX,),
+    ),
+    Claim(
+        key="T16",
+        place=_SEX,
+        words="Sex: no ranking reversal, both measures prefer one budget.",
+        rule=_same_budget,
+        caveat="sec:summary speaks of a reversal on Adult (sex) which Bios mirrors.",
+        about=(ADULT_SEX,),
+    ),
+    Claim(
+        key="T17",
+        place="Table S2",
+        words="Sex: the DP gap is smallest without privacy.",
+        rule=best_parity(ADULT_SEX, (NO_DP,)),
+        caveat="Table S2 says no-DP, sec:adult-sex says ε = 0.5.",
+        about=(ADULT_SEX,),
+        slip=True,
+    ),
+    Claim(
+        key="T18",
+        place=_SEX,
+        words="Sex: PCER says nothing that the DP gap does not: rates drive it.",
+        paper=above([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
+        run=above([_with_rates(e) for e in BUDGETS]),
+        caveat="The paper draws this conclusion itself.",
+        about=(ADULT_SEX,),
+    ),
+)
