@@ -118,6 +118,7 @@ def personal_exposures(
                     proxy=f"personal_tpr_excess_at_{100 * fpr:g}_percent",
                     value=found.value,
                     standard_error=found.standard_error,
+                    null_error=found.null_error,
                     n_records=found.n_records,
                     n_excluded=found.n_excluded,
                 )
