@@ -19,7 +19,7 @@ from pcer.attacks.groups import (
     pooled_attacks,
     single_model_attacks,
 )
-from pcer.attacks.pooled import clustered_auc, paired_cost
+from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.single import (
     auc_advantage,
     confidence_of,
@@ -33,7 +33,7 @@ from pcer.store import run_tasks
 from pcer.sweep.releases import build_releases
 from pcer.train import Predictions, TrainConfig
 from pcer.train.accounting import Budget
-from tests.attacks.one_group import tpr_excess
+from tests.attacks.one_group import paired_cost, tpr_excess
 from tests.simulate_sweep import scaled_logits, splits
 
 N_RECORDS, N_MODELS = 5_000, 10

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcer.attacks.pooled import Sides, paired, paired_cost
+from pcer.attacks.pooled import Sides, paired
 from pcer.attacks.single import confidence_of
 from pcer.statistics import student_weight
 from tests import reference_attacks as slow
+from tests.attacks.one_group import paired_cost
 from tests.simulate_sweep import scaled_logits, splits
 
 

@@ -14,7 +14,7 @@ from scipy.stats import norm, t
 from pcer.attacks import BudgetScores, personal_alarms, personal_exposures
 from pcer.attacks.lira import offline_ratio, other_models
 from pcer.attacks.personal import personal_tpr_excess
-from pcer.attacks.pooled import paired_cost
+from tests.attacks.one_group import paired_cost
 from tests.simulate_sweep import scaled_logits, splits
 
 
@@ -22,6 +22,16 @@ def sweep(*, shift=0.0, n_models=20, n_records=600, seed=0, wander=0.0):
     rng = np.random.default_rng(seed)
     member = splits(np.zeros(n_records, dtype=int), n_models, rng)
     return scaled_logits(member, rng, shift=shift, wander=wander), member
+
+
+def excess(values, member, *, fpr):
+    """Of everybody as one group."""
+    n = values.shape[1]
+    labels, whole = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    scores = BudgetScores(
+        logits=values, labels=labels, member=member, group=whole, group_names=("all",)
+    )
+    return personal_tpr_excess(scores, fpr=fpr)[0]
 
 
 def looped_alarms(values, member, fpr):
@@ -67,7 +77,7 @@ def test_everybody_has_the_rate_of_false_alarms_that_was_asked_for(n_models):
 def test_the_excess_is_that_of_a_known_shift():
     """Of 400 models 120 are without a record, so the threshold is nearly the true one."""
     values, member = sweep(shift=1.5, n_models=400, n_records=300)
-    found = personal_tpr_excess(values, member, fpr=0.05)
+    found = excess(values, member, fpr=0.05)
     truth = norm.sf(norm.isf(0.05) - 1.5) - 0.05
     assert abs(found.value - truth) < 0.01 + 4 * found.standard_error
     assert found.n_records == 300
@@ -77,7 +87,7 @@ def test_the_excess_is_that_of_a_known_shift():
 def test_the_error_is_honest_where_nothing_is_memorised():
     ratios = []
     for seed in range(60):
-        found = personal_tpr_excess(*sweep(seed=seed, n_models=16, n_records=200), fpr=0.05)
+        found = excess(*sweep(seed=seed, n_models=16, n_records=200), fpr=0.05)
         ratios.append(found.value / found.standard_error)
     assert abs(statistics.fmean(ratios)) < 4 / math.sqrt(60)
     assert 0.75 < statistics.stdev(ratios) < 1.3
@@ -89,7 +99,7 @@ def skewed_excess(seed, *, all_models):
     member = splits(np.zeros(2000, dtype=int), 12, rng)
     values = rng.exponential(size=member.shape)
     if not all_models:
-        return personal_tpr_excess(values, member, fpr=0.01).value
+        return excess(values, member, fpr=0.01).value
     others = other_models(values, member)  # models with the record meet all those without it
     n = np.maximum(others.n_out, 2)
     raised = offline_ratio(values, others) > t.isf(0.01, n - 1) * np.sqrt(1 + 1 / n)
@@ -109,7 +119,7 @@ def test_records_without_enough_models_are_left_out_and_counted():
     values, member = sweep(shift=2.0, n_models=12, n_records=50)
     member[:, :5] = True
     member[:2, :5] = False
-    found = personal_tpr_excess(values, member, fpr=0.05)
+    found = excess(values, member, fpr=0.05)
     few = int(((~member).sum(axis=0) < 3).sum())
     assert few >= 5
     assert (found.n_records, found.n_excluded) == (50 - few, few)
@@ -130,9 +140,14 @@ def test_rows_for_a_release():
     rows = personal_exposures(scores, epsilon=math.inf, fpr=0.02)
     assert [(row.group, row.epsilon) for row in rows] == [("a", None), ("b", None)]
     assert {row.proxy for row in rows} == {"personal_tpr_excess_at_2_percent"}
+    raised = looped_alarms(values, member, 0.02)
+    known = (~member).sum(axis=0) >= 3
     for k, row in enumerate(rows):
-        found = personal_tpr_excess(values[:, group == k], member[:, group == k], fpr=0.02)
-        assert (row.value, row.standard_error) == (found.value, found.standard_error)
+        chosen = (group == k) & known
+        found = paired_cost(raised[:, chosen], member[:, chosen])
+        assert (row.value, row.standard_error) == pytest.approx((found.value, found.standard_error))
+        assert row.benefit_covariance is not None
+        assert row.n_records + row.n_excluded == (group == k).sum()
     with pytest.raises(ValueError, match="fpr"):
         personal_exposures(scores, epsilon=1.0, fpr=0.0)
 

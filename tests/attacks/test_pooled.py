@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 
 from pcer.attacks import single
 from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
-from pcer.attacks.pooled import (
-    Pool,
-    Variation,
-    clustered_auc,
-    of_values,
-    paired_cost,
-    people_variance,
-)
+from pcer.attacks.pooled import Pool, Variation, clustered_auc, of_values, people_variance
 from pcer.attacks.ranking import Ranker
 from tests import reference_attacks as slow
+from tests.attacks.one_group import paired_cost
 from tests.simulate_sweep import scaled_logits, splits
 
 COSTS = (

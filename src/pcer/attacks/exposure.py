@@ -257,7 +257,7 @@ def pooled_exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> li
     for k, name in enumerate(rows.group_names):
         pooled = clustered_auc(*_spread_out(rows, model, rows.group == k))
         if math.isfinite(pooled.value):
-            found.append(_pooled_row(epsilon, name, proxy, pooled))
+            found.append(pooled_row(epsilon, name, proxy, pooled))
     return found
 
 
@@ -265,7 +265,7 @@ def _told(
     scores: BudgetScores, found: Pooled, epsilon: float
 ) -> tuple[list[PooledExposure], RecordShares]:
     rows = [
-        _pooled_row(epsilon, name, proxy, one)
+        pooled_row(epsilon, name, proxy, one)
         for name, group in zip(scores.group_names, found.groups, strict=True)
         for proxy, one in group.items()
         if math.isfinite(one.value)
@@ -290,7 +290,8 @@ def _exposure(found: Advantage) -> Exposure:
     )
 
 
-def _pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) -> PooledExposure:
+def pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) -> PooledExposure:
+    """What was found over all models of a budget, as a release has it."""
     return PooledExposure(
         epsilon=None if math.isinf(epsilon) else epsilon,
         group=group,

@@ -10,14 +10,14 @@ whatever the distribution; a threshold from one model more would name them more 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from pcer.attacks.groups import BudgetScores
+from pcer.attacks.exposure import pooled_row
+from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.lira import blocks, other_models, variance_of
-from pcer.attacks.pooled import PooledAdvantage, paired_cost
+from pcer.attacks.pooled import PairedPool, PooledAdvantage, Sides, paired
 from pcer.attacks.single import true_label_logit
 from pcer.errors import require_open_unit
 from pcer.metrics import BoolArray, FloatArray
@@ -74,23 +74,28 @@ def _raised(values: FloatArray, member: BoolArray, thresholds: FloatArray) -> Fl
     return np.where(member, shares, values > thresholds)
 
 
-def personal_tpr_excess(
-    scaled_logit: FloatArray, member: BoolArray, *, fpr: float
-) -> PooledAdvantage:
+def personal_tpr_excess(scores: BudgetScores, *, fpr: float) -> list[PooledAdvantage]:
     """How much more often people are named by models that had them than by models that did not.
 
-    The mean over people of their own true positive rate, minus that of their own false positive
-    rate as it was seen: at chance its mean is 0 whatever the scores' distribution. Its error is
-    that of paired costs.
+    The mean over a group's people of their own true positive rate, minus that of their own false
+    positive rate as it was seen: at chance its mean is 0 whatever the scores' distribution. Its
+    error is that of paired costs.
 
     Args:
-        scaled_logit: (model, record) log odds of the true label, records of one group.
-        member: (model, record).
+        scores: all models of a budget.
         fpr: as of ``personal_alarms``.
     """
-    raised, known = personal_alarms(scaled_logit, member, fpr=fpr)
-    found = paired_cost(raised[:, known], member[:, known])
-    return found._replace(n_excluded=found.n_excluded + int((~known).sum()))
+    logit, member = true_label_logit(scores.logits, scores.labels), scores.member
+    raised, known = personal_alarms(logit, member, fpr=fpr)
+    n_groups = len(scores.group_names)
+    pool = PairedPool(np.where(known, scores.group, -1), n_groups, n_models=len(member))
+    for block, share, inside in blocks(raised, member):
+        pool.add(block, paired(share, Sides(inside)))
+    unknown = np.bincount(scores.group[~known & (scores.group >= 0)], minlength=n_groups)
+    return [
+        found._replace(n_excluded=found.n_excluded + int(n))
+        for found, n in zip(pool.results(Views([scores]).rates(0).benefit), unknown, strict=True)
+    ]
 
 
 def personal_exposures(
@@ -105,22 +110,6 @@ def personal_exposures(
         epsilon: the budget; infinite without differential privacy.
         fpr: every person's own rate of false alarms, between 0 and 1.
     """
-    logit = true_label_logit(scores.logits, scores.labels)
-    rows = []
-    for k, name in enumerate(scores.group_names):
-        chosen = scores.group == k
-        found = personal_tpr_excess(logit[:, chosen], scores.member[:, chosen], fpr=fpr)
-        if found.n_records > 0:
-            rows.append(
-                PooledExposure(
-                    epsilon=None if math.isinf(epsilon) else epsilon,
-                    group=name,
-                    proxy=f"personal_tpr_excess_at_{100 * fpr:g}_percent",
-                    value=found.value,
-                    standard_error=found.standard_error,
-                    null_error=found.null_error,
-                    n_records=found.n_records,
-                    n_excluded=found.n_excluded,
-                )
-            )
-    return rows
+    proxy = f"personal_tpr_excess_at_{100 * fpr:g}_percent"
+    found = zip(scores.group_names, personal_tpr_excess(scores, fpr=fpr), strict=True)
+    return [pooled_row(epsilon, name, proxy, one) for name, one in found if one.n_records > 0]

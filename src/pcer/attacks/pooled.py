@@ -462,14 +462,6 @@ def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> Float
     return np.stack([chosen, chosen * contrast, chosen * contrast**2])
 
 
-def paired_cost(values: FloatArray, member: BoolArray) -> PooledAdvantage:
-    """Mean of the paired differences of one group; both arguments are (model, record)."""
-    n_models, n_records = values.shape
-    pool = PairedPool(np.zeros(n_records, dtype=np.int64), 1, n_models=n_models)
-    pool.add(slice(None), paired(values, Sides(member)))
-    return pool.results()[0]
-
-
 def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray]:
     """What few models, and what both, make of the variance of a mean paired difference.
 
