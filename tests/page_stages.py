@@ -123,6 +123,12 @@ def study(folder: Path) -> Names:
     return {}
 
 
+def examples(folder: Path) -> Names:
+    """The examples, as in a clone."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return {}
+
+
 def opacus(folder: Path) -> Names:
     """Nothing but a known start."""
     import torch
@@ -134,6 +140,7 @@ def opacus(folder: Path) -> Names:
 STAGES: dict[str, Callable[[Path], Names]] = {
     "README.md": readme,
     "docs/attacks.md": attacks,
+    "docs/compare.md": examples,
     "docs/datasets.md": datasets,
     "docs/opacus.md": opacus,
     "docs/study.md": study,

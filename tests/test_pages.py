@@ -18,6 +18,7 @@ import pytest
 import typer
 
 import pcer
+from pcer.auditing import read_policy
 from pcer.cli import app as cli
 from tests import page_stages
 
@@ -40,7 +41,7 @@ def pages_with(language: str, pages: list[str]) -> list[str]:
 def test_no_page_shows_code_in_a_way_that_nobody_runs():
     for page in (*PAGES, *OTHERS):
         marks = re.findall(r"^ *```(\w+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(marks) <= {"python", "console", "text", "json"}, page
+        assert set(marks) <= {"python", "console", "text", "json", "toml"}, page
         assert len(marks) == sum(len(blocks(page, one)) for one in set(marks)), page
 
 
@@ -64,7 +65,29 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
     assert SHOWN.get(page, lambda names, told: True)(names, capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("page", pages_with("toml", PAGES))
+def test_the_policy_of_a_page_is_one(page, tmp_path):
+    for text in blocks(page, "toml"):
+        (tmp_path / "pcer.toml").write_text(text, encoding="utf-8")
+        assert read_policy(tmp_path / "pcer.toml").fail_on
+
+
+def referenced(names: dict[str, Any], told: str) -> bool:
+    """Whether reference models find more than the scores of the one model, and the page says so."""
+    (shown,) = blocks("docs/one_model.md", "text")
+    found = {(row.proxy, row.group): row.value for row in names["release"].pooled_exposure}
+    groups = ("Other", "African-American")
+    return told.endswith(shown) and all(
+        found["reference_advantage", group] > found["auc_advantage", group] > 0
+        and f"{group}, reference_advantage: " in told
+        for group in groups
+    )
+
+
 SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
+    "docs/plan.md": lambda names, told: told == "".join(blocks("docs/plan.md", "text")),
+    "docs/compare.md": lambda names, told: told == "".join(blocks("docs/compare.md", "text")),
+    "docs/one_model.md": referenced,
     "docs/training.md": lambda names, told: names["found"].logits.shape == (2, 3, 400),
     "docs/estimators.md": lambda names, told: (
         told.split("\n")[1] == "['bayes', 'forest']"
@@ -212,3 +235,13 @@ def test_nothing_says_to_install_pcer_from_an_index():
         *ROOT.glob("examples/*.py"),
     ]
     assert [path for path in texts if index.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_planner_keeps_its_bar_in_the_table_of_worlds():
+    page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if " / " in line]
+    rows = [row for row in rows if len(row) == 9]
+    assert len(rows) == 20
+    misses = [abs(int(row[k]) - int(row[k + 1])) for row in rows for k in (4, 7) if row[k] != "–"]
+    assert len(misses) == 39
+    assert max(misses) <= 5

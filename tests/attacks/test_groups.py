@@ -173,6 +173,7 @@ def made_sweep(views, attributes):
         config=TrainConfig(),
         secret=b"",
         disclosure=DisclosureRule(),
+        module_settings={},
     )
     return sweep, scores, {seed: split(dataset, seed=seed) for seed in range(N_MODELS)}
 
