@@ -6,8 +6,8 @@
 1. A person's realised epsilon goes with the person's loss at the end of training.
 2. The group with the worst accuracy pays the most.
 
-Norms are computed once an epoch and change no model (``refreshed``), as in the paper. Loss is the
-cross-entropy of the trained model on its training records; r is Pearson's, of epsilon with the
+Norms are computed once an epoch, more often at first, and change no model (``refreshed``). Loss is
+the cross-entropy of the trained model on its training records; r is Pearson's, of epsilon with the
 loss and with its logarithm, and Spearman's, within each model. Groups are compared by accuracy on
 test records: how much more the group with the lower one (by the mean over seeds) spent on average.
 Labels are groups as well, as in the paper, where groups were classes. Errors are over seeds, which
