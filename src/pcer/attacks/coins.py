@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.divisions import Divisions, counts_of, divided_panel
+from pcer.attacks.divisions import Divisions, divided_panel
 from pcer.attacks.exposure import pooled_attacks_of, run_attacks_of
 from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.placebo import (
@@ -32,7 +32,7 @@ from pcer.attacks.placebo import (
     placebo_groupings,
 )
 from pcer.auditing import Alarms, Plan, alarms
-from pcer.metrics import BoolArray, FloatArray, IntArray, positive_rate
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel, Placebo, PooledExposures
 
 SEED = 0
@@ -305,8 +305,12 @@ def _p_value(test: PermutationTest, setting: int, cost: int) -> float | None:
 
 def _real_rates(scores: BudgetScores) -> FloatArray:
     """(model, group) positive rates of the real groups on test records."""
-    real = Divisions(scores.group[None], len(scores.group_names))
-    return positive_rate(counts_of(Views([scores]), real)[1])
+    names = np.arange(len(scores.group_names))
+    inside = np.equal(scores.group[:, None], names).astype(np.float32)  # whole: sums are exact
+    tested = ~scores.member
+    accepted = tested & Views([scores]).predicted
+    positive, n = (part.astype(np.float32) @ inside for part in (accepted, tested))
+    return np.asarray(positive.astype(np.float64) / n)
 
 
 def _families(pairs: Sequence[GroupPair], n_groups: int, n_draws: int) -> tuple[GroupPair, ...]:

@@ -124,23 +124,26 @@ class Moments:
 def _product(chosen: BoolArray, tiles: npt.NDArray[np.float32]) -> FloatArray:
     """(set, column) sums over the records of some tiles, the last of which may not be full."""
     n_tiles, tile, _ = tiles.shape
-    sets = np.zeros((len(chosen), n_tiles * tile), dtype=np.float32)
-    sets[:, : chosen.shape[1]] = chosen
+    sets = chosen.astype(np.float32)
+    if chosen.shape[1] < n_tiles * tile:
+        sets = np.pad(sets, ((0, 0), (0, n_tiles * tile - chosen.shape[1])))
     by_tile = sets.reshape(len(chosen), n_tiles, tile).transpose(1, 0, 2)
     return np.asarray((by_tile @ tiles).sum(axis=0, dtype=np.float64))
 
 
 def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
     """Set columns to rows as whole numbers whose sums are exact; the powers of 2 they took."""
-    powers = np.zeros(len(rows), dtype=np.int64)
-    if rows.dtype != np.bool_:
-        _, exponents = np.frexp(np.abs(rows).max(axis=1))
-        powers = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
-    scale = np.ldexp(1.0, powers)[:, None]
+    if rows.dtype == np.bool_:
+        columns[:] = rows.T
+        return np.zeros(len(rows), dtype=np.int64)
+    _, exponents = np.frexp(np.abs(rows).max(axis=1))
+    powers: IntArray = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
+    scale = np.ldexp(1.0, powers)[:, None].astype(rows.dtype)
+    if not np.isfinite(scale).all():
+        return _fill(columns, rows.astype(np.float64))
     for first in range(0, len(columns), FILLED):
         some = slice(first, first + FILLED)
-        part = rows[:, some].astype(np.float64)
-        part *= scale
+        part = rows[:, some] * scale
         columns[some] = np.rint(part, out=part).T
     return powers
 

@@ -23,6 +23,8 @@ Keys: TypeAlias = npt.NDArray[np.uint64]
 KEY_BITS = 64
 SIGN = np.int64(np.iinfo(np.int64).min)
 ONE = np.uint64(1)
+MOST_PARTED = 8
+"""Groups up to which taking them out of one sorted whole is faster than sorting them anew."""
 
 
 class Ranked:
@@ -134,11 +136,11 @@ class Ranker:
         self._low_mask = np.uint64(2 ** (record_bits + 1) - 1)
         shift = np.uint64(KEY_BITS - group_bits)
         self._nowhere = np.uint64(2**group_bits - 1) << shift
-        record = np.arange(n_records, dtype=np.uint64) << ONE
+        self._record = np.arange(n_records, dtype=np.uint64) << ONE
         self._labels = [
-            np.where(code < 0, self._nowhere, code.astype(np.uint64) << shift) | record
-            for code in codes
+            np.where(code < 0, self._nowhere, code.astype(np.uint64) << shift) for code in codes
         ]
+        self._names = [np.arange(n, dtype=np.uint64) << shift for n in n_groups]
 
     def rank(self, score: FloatArray, member: BoolArray) -> list[list[Ranked]]:
         """For each division and group, the ranks of the records whose score is not NaN.
@@ -150,16 +152,34 @@ class Ranker:
         missing = np.isnan(score)
         base = _ascending(score) >> self._group_bits
         base &= ~self._low_mask
-        base |= member
+        base |= self._record | member
+        if len(self._labels) > 1:
+            base.sort()
         ranked = []
         for division, labels in enumerate(self._labels):
-            keys, sizes = base | labels, self._sizes[division]
+            sizes = self._sizes[division]
             if missing.any():
-                keys[missing] |= self._nowhere
+                labels = np.where(missing, self._nowhere, labels)
                 sizes = _sizes(self._codes[division][~missing], self._n_groups[division])
-            keys.sort()
+            keys = self._parted(base, labels, self._names[division])
             ranked.append(list(self._cut(keys[: sizes.sum()], sizes, score)))
         return ranked
+
+    def _parted(self, base: Keys, labels: Keys, names: Keys) -> Keys:
+        """Keys by group and score, those of no group last or left out.
+
+        Args:
+            base: (record,) by score, if there are several divisions; else in the records' order.
+            labels: (record,) the group's part of a key.
+            names: that of every group.
+        """
+        if len(self._labels) == 1 or len(names) > MOST_PARTED:
+            keys = base | (labels if len(self._labels) == 1 else labels[self._records(base)])
+            keys.sort()
+            return keys
+        own = labels[self._records(base)]
+        parts = [base[own == name] | name for name in names]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _cut(self, keys: Keys, sizes: IntArray, score: FloatArray) -> Iterator[Ranked]:
         """Take sorted keys apart again, group by group."""
