@@ -59,6 +59,12 @@ FALSE: dict[str, World] = {
     "drift from .475, 80/20, 1 split": partial(
         drifting_claims, rate=0.475, drift=0.05, n_splits=1, train_share=0.8
     ),
+    "drift from .475, 80/20, 2 splits": partial(
+        drifting_claims, rate=0.475, drift=0.05, n_splits=2, train_share=0.8
+    ),
+    "drift of 6 from .475, 80/20, 1 split": partial(
+        drifting_claims, rate=0.475, drift=0.06, n_splits=1, train_share=0.8
+    ),
     "by person, not said, 1 split": partial(person_claims, declared=False, n_splits=1),
     "by person, not said, 10 splits": partial(person_claims, declared=False, n_splits=10),
 }

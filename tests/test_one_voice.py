@@ -20,6 +20,7 @@ import pytest
 
 import pcer
 from pcer.auditing import Audit, FailOn, Verdict
+from pcer.auditing.caps import BELOW_FLOOR
 from pcer.auditing.verdict import BUDGET_VERDICTS, strongest
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
@@ -45,6 +46,7 @@ FILES = sorted(
 )
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 QUICK = pcer.Plan(resamples=20, null_draws=1)
+ALARMS = (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
 
 CLAIMS = {
     Verdict.DOUBLE_DISADVANTAGE: r"(?:one group is|\d+ groups are) doubly disadvantaged \((.+?)\)",
@@ -81,17 +83,21 @@ def check_object(audit: Audit) -> None:
     assert audit.worse_off == audit.told.worse_off
     for budget in audit.budgets:
         shared = budget.verdict is Verdict.DISPARITY_SHOWN and audit.subject.outcome == "harm"
-        assert bool(budget.worse_off) == (budget.verdict.is_alarm and not shared)
+        assert bool(budget.worse_off) == (budget.verdict in ALARMS and not shared)
         assert set(budget.worse_off) <= set(audit.subject.groups)
         assert bool(budget.double_disadvantage) == (budget.verdict is Verdict.DOUBLE_DISADVANTAGE)
         for pair in budget.pairs:
             assert pair.disparity_shown == (pair.lower_ratio is not None)
-            assert budget.verdict.is_alarm or not pair.disparity_shown
+            assert budget.verdict in ALARMS or not pair.disparity_shown
+            assert pair.capped in (None, BELOW_FLOOR) or pair.more_exposed is None
+            if any(one.caps_verdict for one in audit.declarations):
+                assert (pair.more_exposed, pair.better_off) == (None, None)
     main = audit.costs[0]
     assert (main.cost, main.is_main) == (audit.cost, True)
     pairs = [pair for budget in audit.budgets for pair in budget.pairs]
     assert set(main.double_disadvantage) == {p.double_disadvantage for p in pairs} - {None}
     assert set(main.lower_ratio) == {pair.lower_ratio for pair in pairs} - {None}
+    assert set(main.more_exposed) == {pair.more_exposed for pair in pairs} - {None}
 
 
 def check_headline(audit: Audit) -> None:
@@ -111,7 +117,7 @@ def check_account(audit: Audit) -> None:
     unequal, both = re.search(FEWER, text), re.search(BOTH, text)
     lower = {pair.lower_ratio for pair in told.pairs} - {None}
     assert names_in(unequal.group(1) if unequal else "") == (
-        lower if audit.verdict.is_alarm else set()
+        lower if audit.verdict in ALARMS else set()
     )
     doubled = names_in(both.group(1)) if both else set()
     assert set(told.double_disadvantage) <= doubled
@@ -257,5 +263,5 @@ def test_other_costs_never_speak_louder_than_the_verdict():
         sentence = next((one for one in audit.trust if "costs that the release carries" in one), "")
         named = sentence.rpartition(": ")[2].rstrip(".")
         main = proxy_named(audit.cost).short
-        if sentence and not any(one.verdict.is_alarm for one in audit.budgets):
+        if sentence and not any(one.verdict in ALARMS for one in audit.budgets):
             assert main not in names_in(named)

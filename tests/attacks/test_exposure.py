@@ -215,7 +215,7 @@ def test_what_is_measured_is_what_the_registry_lists():
     per_run = {name for cell in found.runs[0].groups.values() for name in cell.exposure}
     pooled = {row.proxy for row in found.pooled_exposure}
     assert per_run == {name for name, one in PROXIES.items() if one.basis is Basis.MODEL}
-    assert pooled == {name for name, one in PROXIES.items() if one.is_pooled}
+    assert pooled == {name for name, one in PROXIES.items() if one.basis is Basis.MODELS}
 
 
 def test_a_release_with_exposures_survives_writing(scores, tmp_path):

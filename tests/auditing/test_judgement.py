@@ -12,6 +12,7 @@ from pcer.release import Release, parse_release
 from tests.simulate import World, simulate
 
 QUICK = pcer.Plan(resamples=20, null_draws=5)
+ALARMS = (pcer.Verdict.DOUBLE_DISADVANTAGE, pcer.Verdict.DISPARITY_SHOWN)
 UNEQUAL = World(
     sizes=(10_000, 10_000),
     label_shares=(0.527, 0.2),
@@ -106,19 +107,31 @@ def test_a_perfect_model_is_told_with_the_limit_that_it_gives():
 
 
 def test_coin_flips_that_alarm_too_take_the_alarm_back(unequal):
-    assert pcer.audit(with_placebo(unequal), QUICK).verdict.is_alarm
+    assert pcer.audit(with_placebo(unequal), QUICK).verdict in ALARMS
     many = pcer.audit(with_placebo(unequal, n_shown=19, n_double=19), QUICK)
     assert many.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "19 of 200 coin-flip attributes raise this alarm, too" in many.headline
     assert many.worse_off == []
     assert many.budgets[0].pairs[0].capped is not None
-    assert pcer.audit(with_placebo(unequal, n_shown=18, n_double=18), QUICK).verdict.is_alarm
+    assert claims(many) == set()
+    assert pcer.audit(with_placebo(unequal, n_shown=18, n_double=18), QUICK).verdict in ALARMS
+
+
+def claims(audit):
+    """Whom an audit calls more exposed, anywhere."""
+    said = " ".join([audit.headline, *audit.account, *audit.trust])
+    named = {pair.more_exposed for budget in audit.budgets for pair in budget.pairs}
+    named |= {name for cost in audit.costs if cost.is_main for name in cost.more_exposed}
+    return (named - {None}) | ({"words"} if "more exposed" in said else set())
 
 
 def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
+    assert claims(pcer.audit(with_placebo(unequal), QUICK)) == {"g1"}
     audit = pcer.audit(with_placebo(unequal, n_double=19), QUICK)
     assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
     assert audit.budgets[0].double_disadvantage == []
+    assert claims(audit) == set()  # coins that decide exposures alone alarm too often
+    assert audit.budgets[0].pairs[0].driven_by == "benefits"
     assert "Of 200 coin-flip attributes, 9 raised this alarm." in audit.trust
 
 
@@ -126,6 +139,13 @@ def test_permuted_labels_take_the_alarm_back(unequal):
     audit = pcer.audit(with_placebo(unequal, p_value=0.06), QUICK)
     assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "groups drawn by lot among the same people differ as much" in audit.headline
+    assert claims(audit) == set()
+    assert audit.budgets[0].pairs[0].better_off == "g0"  # the cap is about exposures
+
+
+def test_a_floor_says_nothing_about_who_is_more_exposed(unequal):
+    plan = QUICK.model_copy(update={"floor": 0.5})
+    assert claims(pcer.audit(with_placebo(unequal, n_double=0), plan)) == {"g1"}
 
 
 def test_a_release_without_coin_flips_says_so(unequal):
@@ -158,7 +178,7 @@ def weak() -> Release:
         found = simulate(world, np.random.default_rng(seed))
         audit = pcer.audit(found, QUICK)
         p = audit.budgets[0].pairs[0].cross_product.p_value
-        if audit.verdict.is_alarm and 0.02 < p <= 0.05:
+        if audit.verdict in ALARMS and 0.02 < p <= 0.05:
             return found
     raise AssertionError("no such release among 100")
 
@@ -168,17 +188,42 @@ def test_attributes_of_the_same_records_are_judged_together():
     alone = pcer.audit(attribute(found, "sex", "d"), QUICK)
     family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
     together = pcer.audit(family, QUICK)
-    assert alone.verdict.is_alarm
+    assert alone.verdict in ALARMS
     assert together[0].verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "judged together with the other attributes" in together[0].headline
     assert together[0].family == sorted(one.sha256 for one in family)
     p = min(alone.budgets[0].pairs[0].cross_product.p_value, 1.0)
     assert together[0].family_p == pytest.approx(5 * p)
     assert together[0].budgets[0].pairs[0].cross_product == alone.budgets[0].pairs[0].cross_product
+    assert claims(together[0]) == set()
     apart = [attribute(found, "sex", "d"), attribute(other, "x", "e"), attribute(other, "y", None)]
     assert pcer.audit(apart, QUICK)[0].family_p is None
     named = pcer.audit(apart[0], QUICK, family=family[1:])
     assert named.to_tree() == together[0].to_tree()
+
+
+def with_attack(release: Release) -> Release:
+    """An attack that finds nobody is measured as well, and is the sharper cost."""
+    tree = json.loads(release.to_json())
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            tables["exposure"] = {"auc_advantage": {"value": 0.0, "standard_error": 0.01}}
+    return parse_release(tree, file="made")
+
+
+def test_costs_beside_the_main_one_are_judged_together_as_well():
+    found, other = (
+        with_attack(one) for one in (weak(), simulate(UNEQUAL_NOT, np.random.default_rng(1)))
+    )
+    family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
+    for audit, lower in (
+        (pcer.audit(family[0], QUICK), ["g1"]),
+        (pcer.audit(family, QUICK)[0], []),
+    ):
+        assert audit.cost == "auc_advantage"
+        (gap,) = [cost for cost in audit.costs if not cost.is_main]
+        assert (gap.cost, gap.lower_ratio) == ("overfitting_gap", lower)
+        assert bool(gap.more_exposed) == bool(lower)
 
 
 UNEQUAL_NOT = World(
@@ -211,7 +256,7 @@ def test_a_margin_makes_equality_a_verdict():
 
 
 def test_a_shown_disparity_is_not_equal_within_a_margin(unequal):
-    assert pcer.audit(unequal, QUICK.model_copy(update={"margin": 0.9})).verdict.is_alarm
+    assert pcer.audit(unequal, QUICK.model_copy(update={"margin": 0.9})).verdict in ALARMS
 
 
 def two_models(release: Release) -> Release:
@@ -282,7 +327,7 @@ def test_a_small_group_is_too_few_to_tell(unequal):
     group = audit.budgets[0].groups["g0"]
     assert group.too_few
     assert group.p_value is None
-    assert not audit.verdict.is_alarm
+    assert audit.verdict not in ALARMS
     assert any("Too few people" in one for one in audit.trust)
 
 

@@ -41,7 +41,7 @@ def test_a_row_is_all_that_a_cost_needs():
     assert list(PROXIES.values()) == rows
     assert len({one.short for one in rows}) == len(rows) == len(PROXIES)
     assert {one.basis for one in rows} == set(Basis) - {Basis.ELSEWHERE}
-    assert all((one.least_models > 1) == one.is_pooled for one in rows)
+    assert all((one.least_models > 1) == (one.basis is Basis.MODELS) for one in rows)
 
 
 @pytest.mark.parametrize("proxy", PROXIES.values(), ids=PROXIES)
@@ -88,6 +88,10 @@ def test_a_cost_that_is_not_there_says_what_it_needs():
 
 def test_what_is_said_of_any_cost():
     other = proxy_named("their_attack")
-    assert (other.label, other.short, other.is_pooled) == ("their attack", "their attack", False)
+    assert (other.label, other.short, other.basis) == (
+        "their attack",
+        "their attack",
+        Basis.ELSEWHERE,
+    )
     assert not other.scale.is_advantage
     assert not other.is_from_counts

@@ -1,13 +1,15 @@
 """What takes an alarm back: coin flips that alarm as well, permuted labels, and other attributes.
 
 The p-value of an alarm stays as it is, so that anyone can recompute it; but it does not become a
-verdict where something that has nothing to do with the groups would have raised it too.
+verdict where something that has nothing to do with the groups would have raised it too. Nor is a
+group called more exposed there: what takes the alarm of two groups back takes that back as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,12 +31,20 @@ Reasons = dict[tuple[int, int], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Capped:
-    """Evidence, and what is left of its alarms."""
+    """Evidence, and what is left of its alarms and of differences of exposures."""
 
     evidence: Evidence
     shown: BoolArray
     double: IntArray
+    exposures_differ: BoolArray
     reasons: Reasons
+
+
+class FamilyP(NamedTuple):
+    """Smallest p-values of a release by one cost, Holm over the releases of its family."""
+
+    alarms: float
+    exposures: float
 
 
 def cap_alarms(
@@ -43,26 +53,34 @@ def cap_alarms(
     pairs: tuple[Pair, ...],
     evidence: Evidence,
     *,
-    family_p: float | None = None,
+    family: FamilyP | None = None,
     floor: float = 0.0,
 ) -> Capped:
     """Take back alarms that coin flips, permutations, the family or the floor speak against."""
     rows = coin_flips(release, measured, pairs)
     shown, double = evidence.shown.copy(), evidence.double.copy()
+    differ = evidence.exposures_differ & (family is None or family.exposures <= SIGNIFICANCE)
     reasons: Reasons = {}
-    for key in zip(*np.nonzero(evidence.shown | (evidence.double >= 0)), strict=True):
+    for key in zip(*np.nonzero(shown | (double >= 0) | differ), strict=True):
         k, pair = int(key[0]), int(key[1])
-        row = rows.get((k, pair))
-        no_shown, no_double = _why_not(row, family_p)
+        row, alarmed = rows.get((k, pair)), bool(shown[key] or double[key] >= 0)
+        no_shown, no_double = _why_not(row, None if family is None else family.alarms)
+        against = [no_shown] * bool(shown[key]) + [no_double] * bool(double[key] >= 0)
+        differ[key] &= _is_believed(row) and not any(against)
         no_shown = no_shown or _below(floor, measured[k])
-        reason = (no_shown if shown[k, pair] else None) or (
-            no_double if double[k, pair] >= 0 else None
-        )
-        shown[k, pair] &= no_shown is None
-        double[k, pair] = double[k, pair] if no_double is None else -1
-        if reason is not None:
+        reason = (no_shown if shown[key] else None) or (no_double if double[key] >= 0 else None)
+        shown[key] &= no_shown is None
+        double[key] = double[key] if no_double is None else -1
+        if alarmed and reason is not None:
             reasons[k, pair] = reason
-    return Capped(evidence=evidence, shown=shown, double=double, reasons=reasons)
+    return Capped(
+        evidence=evidence, shown=shown, double=double, exposures_differ=differ, reasons=reasons
+    )
+
+
+def _is_believed(row: Placebo | None) -> bool:
+    """Whether coin flips alarm no more often by this cost than they should."""
+    return row is None or not any(_is_too_many(n, row.n_draws) for n in (row.n_shown, row.n_double))
 
 
 def coin_flips(

@@ -12,7 +12,7 @@ from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.metrics import IntArray
 from pcer.release import Panel, Proxy, Release, proxies, proxy_named
-from pcer.statistics import SIGNIFICANCE, holm
+from pcer.statistics import holm
 
 SHARPNESS = (
     proxies.LIRA,
@@ -99,7 +99,7 @@ def _story(
         is_main=is_main,
         n_cells=evidence.n_cost_tests,
         n_resolved=int(evidence.resolved.sum()),
-        more_exposed=_named(names, higher[evidence.exposure_p <= SIGNIFICANCE]),
+        more_exposed=_named(names, higher[found.exposures_differ]),
         lower_ratio=_named(names, lower[found.shown]),
         double_disadvantage=_named(names, found.double[found.double >= 0]),
         p_value=p[0] if is_known else None,

@@ -197,7 +197,7 @@ class PairResult(Record):
 
     Attributes:
         disparity_shown: whether it holds after every cap; ``double_disadvantage`` likewise.
-        more_exposed: whose cost is higher beyond chance.
+        more_exposed: whose cost is higher beyond chance; None where something speaks against it.
         better_off: who receives more, or is harmed less, beyond chance.
         driven_by: what makes a shown disparity: "benefits", "exposures", "both", or "together"
             where neither difference is shown alone.

@@ -88,6 +88,8 @@ class Evidence:
     shown: BoolArray
     double: IntArray
     """Index of the doubly disadvantaged group, -1 for none."""
+    exposures_differ: BoolArray
+    benefits_differ: BoolArray
 
     def of_setting(self, k: int) -> Evidence:
         """The part that concerns one setting."""
@@ -100,6 +102,8 @@ class Evidence:
             resolved=np.zeros_like(self.resolved),
             shown=np.zeros_like(self.shown),
             double=np.full_like(self.double, -1),
+            exposures_differ=np.zeros_like(self.exposures_differ),
+            benefits_differ=np.zeros_like(self.benefits_differ),
         )
 
     @property
@@ -115,7 +119,16 @@ class Evidence:
     @property
     def smallest_alarm_p(self) -> float:
         """The smallest adjusted p-value of all comparisons that could raise an alarm; 1 if none."""
-        return float(min(np.nanmin([*part.ravel(), 1.0]) for part in (self.cross_p, self.double_p)))
+        return min(_smallest(part) for part in (self.cross_p, self.double_p))
+
+    @property
+    def smallest_exposure_p(self) -> float:
+        """The smallest adjusted p-value of all comparisons of exposures; 1 if none."""
+        return _smallest(self.exposure_p)
+
+
+def _smallest(p: FloatArray) -> float:
+    return float(np.nanmin([*p.ravel(), 1.0]))
 
 
 class Alarms(NamedTuple):
@@ -139,7 +152,7 @@ def make_tests(
     double_alone = _double_p(exposure, benefit, outcome)
     cross_p, doubled_p = np.split(holm(np.concatenate([cross.p_value, double_alone])), 2)
     alone = np.stack([one.memorised_p() for one in measured]) * usable
-    cost_p = holm(alone)
+    cost_p, exposure_p, benefit_p = map(holm, (alone, exposure.p_value, benefit.p_value))
     resolved = cost_p <= SIGNIFICANCE
     return Evidence(
         cost_p=cost_p,
@@ -147,11 +160,11 @@ def make_tests(
         resolved=resolved,
         exposure=exposure.value,
         exposure_error=exposure.error,
-        exposure_p=holm(exposure.p_value),
+        exposure_p=exposure_p,
         exposure_p_alone=exposure.p_value,
         benefit=benefit.value,
         benefit_error=benefit.error,
-        benefit_p=holm(benefit.p_value),
+        benefit_p=benefit_p,
         benefit_p_alone=benefit.p_value,
         cross=cross.value,
         cross_error=cross.error,
@@ -165,6 +178,8 @@ def make_tests(
             _doubled(exposure.value, benefit.value, resolved, pairs, outcome),
             -1,
         ),
+        exposures_differ=exposure_p <= SIGNIFICANCE,
+        benefits_differ=benefit_p <= SIGNIFICANCE,
     )
 
 

@@ -199,9 +199,11 @@ def pair_result(setting: Setting, k: int) -> PairResult:
         ),
         disparity_shown=shown,
         lower_ratio=names[j if evidence.cross[k] > 0 else i] if shown else None,
-        more_exposed=_side(setting, k, evidence.exposure[k], evidence.exposure_p[k]),
-        better_off=_side(setting, k, _better(setting, k), evidence.benefit_p[k]),
-        driven_by=_driver(evidence, k) if shown else None,
+        more_exposed=_side(
+            setting, k, evidence.exposure[k], setting.found.exposures_differ[setting.index, k]
+        ),
+        better_off=_side(setting, k, _better(setting, k), evidence.benefits_differ[k]),
+        driven_by=_driver(setting, k) if shown else None,
         floors=[_floor_row(setting, one, k, floor) for floor in plan.floors],
         floor_slope=_slope(setting, one, k),
         double_disadvantage=names[doubled] if doubled >= 0 else None,
@@ -336,10 +338,10 @@ def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
     )
 
 
-def _side(setting: Setting, k: int, second_minus_first: float, p: float) -> str | None:
+def _side(setting: Setting, k: int, second_minus_first: float, differ: bool) -> str | None:
     """The group on the higher side of a difference that is beyond chance."""
     names, (i, j) = setting.measured.panel.group_names, setting.pairs[k]
-    return names[j if second_minus_first > 0 else i] if p <= SIGNIFICANCE else None
+    return names[j if second_minus_first > 0 else i] if differ else None
 
 
 def _better(setting: Setting, k: int) -> float:
@@ -347,10 +349,10 @@ def _better(setting: Setting, k: int) -> float:
     return sign * float(setting.evidence.benefit[k])
 
 
-def _driver(evidence: Evidence, k: int) -> Driver:
-    """What makes the ratios unequal, each by its own test."""
-    exposures = evidence.exposure_p[k] <= SIGNIFICANCE
-    benefits = evidence.benefit_p[k] <= SIGNIFICANCE
+def _driver(setting: Setting, k: int) -> Driver:
+    """What makes the ratios unequal, each by its own test and after every cap."""
+    exposures = setting.found.exposures_differ[setting.index, k]
+    benefits = setting.evidence.benefits_differ[k]
     if exposures and benefits:
         return "both"
     return "exposures" if exposures else "benefits" if benefits else "together"

@@ -11,7 +11,7 @@ import numpy as np
 
 from pcer.auditing.account import Conclusion, conclude
 from pcer.auditing.agreement import agreement
-from pcer.auditing.caps import Capped, cap_alarms, coin_flips
+from pcer.auditing.caps import Capped, FamilyP, cap_alarms, coin_flips
 from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import algorithm1, compare
 from pcer.auditing.costs import choose_cost, cost_stories, why
@@ -48,7 +48,7 @@ from pcer.auditing.summaries import draw_null, pooled_sums, summarise
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels
-from pcer.statistics import SIGNIFICANCE, holm
+from pcer.statistics import holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,14 +209,16 @@ def _family(tested: Mapping[str, Tested], release: Release, named: set[str]) -> 
 
 def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     release, plan = one.release, one.plan
-    family_p = _family_p(one, family)
+    families = {cost: _family_p(one, family, cost) for cost in one.evidence}
+    main = families[one.cost]
+    family_p = None if main is None else main.alarms
     found = {
         cost: cap_alarms(
             release,
             one.measured[cost],
             one.pairs,
             evidence,
-            family_p=family_p if cost == one.cost else None,
+            family=families[cost],
             floor=floor_of(one.measured[cost][0], plan) if cost == one.cost else 0.0,
         )
         for cost, evidence in one.evidence.items()
@@ -259,12 +261,20 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     return known.with_sources(release, others)
 
 
-def _family_p(one: Tested, family: Sequence[Tested]) -> float | None:
-    """Of the strongest alarm, Holm over the releases; None for a family of one."""
+def _family_p(one: Tested, family: Sequence[Tested], cost: str) -> FamilyP | None:
+    """Of the strongest comparisons by one cost, Holm over the releases; None for a family of one.
+
+    The others count by the same cost, beside a main cost by their own main one.
+    """
     if len(family) < 2:
         return None
-    p = holm(np.array([member.main.smallest_alarm_p for member in family]))
-    return float(p[[member is one for member in family].index(True)])
+    own = [member is one for member in family].index(True)
+    evidence = [member.main if cost == one.cost else member.evidence.get(cost) for member in family]
+    alarms, exposures = (
+        holm(np.array([1.0 if each is None else getattr(each, name) for each in evidence]))[own]
+        for name in ("smallest_alarm_p", "smallest_exposure_p")
+    )
+    return FamilyP(float(alarms), float(exposures))
 
 
 def _settings(one: Tested, found: Capped) -> list[Setting]:
@@ -380,7 +390,7 @@ def _claims(one: Tested, k: int) -> list[EqualGapClaim]:
             cost_difference=-float(evidence.exposure[pair]),
             standard_error=float(evidence.exposure_error[pair]),
             p_value=float(evidence.exposure_p[pair]),
-            refuted=bool(evidence.exposure_p[pair] <= SIGNIFICANCE),
+            refuted=bool(evidence.exposures_differ[pair]),
         )
         for pair, (i, j) in enumerate(one.pairs)
         if np.isfinite(evidence.exposure_p[pair])

@@ -165,11 +165,6 @@ class Proxy:
         """Whether every release has it, and how much chance adds to it is known."""
         return self.basis is Basis.COUNTS
 
-    @property
-    def is_pooled(self) -> bool:
-        """Whether it is one number over all models of a budget, not one for each."""
-        return self.basis is Basis.MODELS
-
 
 GAP = Proxy("overfitting_gap", "gap", ACCURACY, Basis.COUNTS, called="the overfitting gap")
 THRESHOLD = Proxy(
