@@ -30,6 +30,11 @@ class Verdict(StrEnum):
         return self.value.replace("_", " ")
 
     @property
+    def is_alarm(self) -> bool:
+        """Whether it says that some group is worse off."""
+        return self in (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
+
+    @property
     def voids(self) -> bool:
         """Whether a setting's disparity must not be read as one: never shown without this label."""
         weakest_told = BUDGET_VERDICTS.index(Verdict.NO_DISPARITY_SHOWN)
