@@ -75,6 +75,7 @@ def test_the_picture_is_drawn_in_three_formats(tmp_path):
         (("plan", "--groups", "a=100,b=200", "--accuracy", "x"), "--accuracy must be a number"),
         (("plan", "--groups", "a=100,b=200", "--splits", "0"), "n_splits must be a whole number"),
         (("plan", "nowhere.release.json"), "nowhere.release.json"),
+        (("plan", GOOD, "--json", GOOD), "would overwrite a release"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments, sentence):

@@ -8,18 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pcer.auditing import Outlook, detectable
-from pcer.cli.audit import FIGURES, AllowLarge, read_releases
-from pcer.cli.parts import (
-    DRAWING,
-    STDOUT,
-    columns,
-    folder_for,
-    give,
-    require_packages,
-    say,
-    show,
-    working,
-)
+from pcer.cli.audit import AllowLarge, Outputs, read_releases
+from pcer.cli.parts import columns, folder_for, give, show, working
 from pcer.errors import InputError, PcerError
 from pcer.report import OUTLOOK, drawn, outlook_parts, outlook_spec
 
@@ -74,8 +64,8 @@ def plan(
     allow_large: AllowLarge = None,
 ) -> None:
     """Before anything is trained: what exposure, and what difference, could be shown."""
-    if figures is not None:
-        require_packages(DRAWING, extra=FIGURES, needed_by="--figures")
+    outputs = Outputs(json=json_path, figures=figures)
+    outputs.check([] if release is None else [release])
     options: dict[str, Any] = {
         "accuracy": _accuracy(accuracy),
         "test_size": test_size,
@@ -88,10 +78,9 @@ def plan(
     }
     found = _outlook(release, groups, allow_large or [], options)
     _write(found, json_path, figures)
-    if json_path != STDOUT:
+    if not outputs.uses_stdout:
         show(outlook_parts(found, columns()))
-        if figures is not None:
-            say(f"Figures: {figures}")
+        outputs.print_places()
 
 
 def _outlook(
