@@ -48,7 +48,7 @@ def resolved(world: OneModel, n: int, seed: int) -> dict[str, float]:
     return {attack: count / n for attack, count in found.items()}
 
 
-FIELDS = ("value", "standard_error")
+FIELDS = ("value", "null_error")
 
 
 def main(n: int = 1_000, seed: int = 1) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import pcer
+from tests.pages import mixed_release
 
 ROOT = Path(__file__).parents[1]
 FOREST = ROOT / "examples" / "compas-forest.release.json"
@@ -165,8 +166,9 @@ def loans(folder: Path) -> None:
 def files(folder: Path) -> None:
     """The files that commands are shown with."""
     loans(folder)
-    for name in ("compas", "m"):
+    for name in ("compas", "m", "old", "new", "pilot"):
         shutil.copy(FOREST, folder / f"{name}.release.json")
+    pcer.write_release(mixed_release(), folder / "sweep.release.json")
     shutil.copytree(ROOT / "examples", folder / "releases", ignore=shutil.ignore_patterns("*.py"))
     (folder / "parts").mkdir()
     predictions(folder / "predictions.parquet")

@@ -221,3 +221,13 @@ def test_an_audit_shows_the_difference_as_often_as_planned():
     cost = smallest(study, question)
     found, _ = audited_shares(study, (0.0, cost), n=600, rng=np.random.default_rng(3))
     assert abs(found - POWER) <= 0.05 + 2.6 * math.sqrt(0.16 / 600)
+
+
+def test_the_table_of_worlds_keeps_the_bar():
+    page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if " / " in line]
+    rows = [row for row in rows if len(row) == 9]
+    assert len(rows) == 20
+    misses = [abs(int(row[k]) - int(row[k + 1])) for row in rows for k in (4, 7) if row[k] != "–"]
+    assert len(misses) == 39
+    assert max(misses) <= 5

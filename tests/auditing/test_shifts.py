@@ -29,6 +29,7 @@ def exposed(per_split, n=(400.0, 900.0)) -> Exposed:
         people=people_part,
         covariance=np.full(2, np.nan),
         is_counted=True,
+        of_records=np.full(2, np.nan),
     )
 
 
@@ -106,6 +107,19 @@ def test_without_pairing_the_errors_add_and_are_normal():
     assert found.p_worse == pytest.approx(stats.norm.sf(z), rel=1e-9)
     shared = group_shifts(both(paired=False))
     assert (shared.change.variance > found.change.variance).all()
+
+
+def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
+    plain = both(paired=False)
+    known = np.full(2, 1e-2)
+    mutual = replace(plain, **{k: replace(getattr(plain, k), of_records=known) for k in WHICH})
+    assert group_shifts(mutual).change.variance == pytest.approx(2 * (known + known))
+    sides = [[one.only(np.array([g])) for g in (0, 1)] for one in (plain, mutual)]
+    first, second = (pair_shifts(*one).change.variance for one in sides)
+    assert first == second
+
+
+WHICH = ("old", "new")
 
 
 def test_a_pair_takes_what_its_splits_share_only_once():

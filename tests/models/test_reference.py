@@ -83,19 +83,18 @@ def test_the_attack_is_the_slow_one(drawn, release):
         )
         assert row.value == pytest.approx(value, rel=1e-9)
         assert row.standard_error == pytest.approx(error, rel=0.01)
+        assert row.null_error == row.standard_error
         assert row.n_records == chosen.sum()
 
 
 def test_an_audit_rests_on_it_and_says_so(release):
     audit = pcer.audit(release)
     assert audit.cost == "reference_advantage"
-    assert "reference advantage, the sharpest cost here" in audit.choice
+    assert "reference attack, the sharpest cost here" in audit.choice
     women = audit.budgets[0].groups["women"]
     assert women.resolved
     rows = [one for one in release.pooled_exposure if one.proxy == "reference_advantage"]
-    p = holm(
-        upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "standard_error")))
-    )
+    p = holm(upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error"))))
     found = [audit.budgets[0].groups[one.group].p_value for one in rows]
     assert found == pytest.approx(p, abs=1e-11)
     assert any(one.proxy == "reference_advantage" for one in release.placebo)
@@ -189,7 +188,7 @@ def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
         drawn = draw_model(world, np.random.default_rng([seed, draw]))
         rows = run_attacks_of([scores_of(drawn)], epsilon=math.inf)[0].rows
         rows = [one for one in rows if one.proxy == proxy]
-        p = upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "standard_error")))
+        p = upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error")))
         found += bool((holm(p) <= 0.05).any())
     return found
 

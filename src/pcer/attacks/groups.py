@@ -281,11 +281,13 @@ def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Poo
 
 
 def _at_least_chance(found: PooledAdvantage, member: BoolArray) -> PooledAdvantage:
-    """With an error as of ``ranked_reference_advantage``."""
-    if found.standard_error is None:
+    """With errors as of ``ranked_reference_advantage``."""
+    if found.standard_error is None or found.null_error is None:
         return found
     least = error_at_chance(int(member.sum()), int((~member).sum()))
-    return found._replace(standard_error=max(found.standard_error, least))
+    return found._replace(
+        standard_error=max(found.standard_error, least), null_error=max(found.null_error, least)
+    )
 
 
 def _kept(benefit: Shares, pools: Mapping[str, PairedPool | Pool]) -> KeptParts:

@@ -653,7 +653,7 @@ def _account(
     """What it rests on, in sentences."""
     if _strongest(one.verdict for one in settings) is not ChangeVerdict.CANNOT_BE_TOLD:
         yield _missed(settings, cost).replace("Not shown to be worse or better: no", "In all, no")
-    yield f"Exposure is measured by {cost.label} in both, for people like these."
+    yield f"Exposure is measured by {cost.phrase} in both, for people like these."
     yield _errors(sides, settings)
     shares = [
         float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean())

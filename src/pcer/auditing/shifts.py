@@ -1,8 +1,8 @@
 """Is the new one worse than the old? The errors of changes, as arrays over the group or the pair.
 
-Both are about people like these, as every comparison of an audit is. Of the same splits the luck of
-the split is that of each split's own change, seen from how changes vary over splits (Student's t
-for the part that is estimated). Of the same people, who they are is not the same luck twice: the
+Both are about people like these, as every comparison of an audit is. Of the same splits, split
+error is that of each split's own change, seen from how changes vary over splits (Student's t for
+the part that is estimated). Of the same people, who they are need not be the same error twice: the
 models may remember the same of them, or others. Counts do not tell, so it is taken at its worst,
 which is that they remember others; a change is then as uncertain as for two sets of people, and a
 little more. `python -m benchmarks.comparisons` has the alarms where nothing got worse.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.measure import Exposed
+from pcer.auditing.measure import MUTUAL, Exposed
 from pcer.auditing.people import cost_in_tests, pooled_cost
 from pcer.metrics import FloatArray, IntArray
 
@@ -154,11 +154,17 @@ class PairShifts(NamedTuple):
 
 
 def group_shifts(both: BothExposed) -> GroupShifts:
-    """The change of every group's exposure."""
+    """The change of every group's exposure.
+
+    What records change about each other is not the same in two sweeps, so it counts here as in
+    the interval of one group (``MUTUAL``); in a difference of groups most of it falls out.
+    """
     old, new = both.values
     middle = (old + new) / 2
     tested = cost_in_tests(old, middle), cost_in_tests(new, middle)
-    return GroupShifts(old, new, _parts(both, tested, -1.0).whole())
+    parts = _parts(both, tested, -1.0)
+    mutual = MUTUAL * (both.old.of_records + both.new.of_records)
+    return GroupShifts(old, new, parts._replace(known=np.fmax(parts.known, mutual)).whole())
 
 
 def pair_shifts(first: BothExposed, second: BothExposed) -> PairShifts:
@@ -201,9 +207,9 @@ def _tested(first: BothExposed, second: BothExposed) -> list[tuple[FloatArray, F
 
 
 class _Parts(NamedTuple):
-    """A contrast of one group: its value, its value in each split, and what is known of its luck.
+    """A contrast of one group: its value, its value in each split, and what is known of its error.
 
-    ``per_split`` is None where the luck of splits is in ``known`` already.
+    ``per_split`` is None where split error is in ``known`` already.
     """
 
     value: FloatArray
@@ -211,14 +217,14 @@ class _Parts(NamedTuple):
     known: FloatArray
 
     def whole(self) -> Contrast:
-        """With the luck of splits as they vary, and as many degrees of freedom (Satterthwaite)."""
+        """With split error as splits vary, and as many degrees of freedom (Satterthwaite)."""
         if self.per_split is None:
             return Contrast(self.value, self.known, np.full_like(self.known, np.inf))
         n = len(self.per_split)
-        luck = self.per_split.var(axis=0, ddof=1) / n
-        variance = luck + self.known
-        share = np.divide(luck, variance, out=np.zeros_like(luck), where=variance > 0)
-        freedom = np.divide(n - 1.0, share**2, out=np.full_like(luck, np.inf), where=share > 0)
+        of_splits = self.per_split.var(axis=0, ddof=1) / n
+        variance = of_splits + self.known
+        share = np.divide(of_splits, variance, out=np.zeros_like(of_splits), where=variance > 0)
+        freedom = np.divide(n - 1.0, share**2, out=np.full_like(of_splits, np.inf), where=share > 0)
         return Contrast(self.value, variance, freedom)
 
 

@@ -188,7 +188,13 @@ SPENT = Proxy(
     called="the spent epsilon",
 )
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
-REFERENCE = Proxy("reference_advantage", "reference attack", AUC, Basis.REFERENCE)
+REFERENCE = Proxy(
+    "reference_advantage",
+    "reference attack",
+    AUC,
+    Basis.REFERENCE,
+    called="the reference attack",
+)
 
 PROXIES: dict[str, Proxy] = {
     one.name: one for one in tuple(globals().values()) if isinstance(one, Proxy)
