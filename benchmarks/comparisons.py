@@ -5,7 +5,7 @@ old and new remember as many, the same people or others, on the same splits or n
 same model. Of each the share with anything "worse" stands beside the exact binomial limit of 5 %.
 In the last worlds the new model remembers more of one group.
 
-    python -m benchmarks.comparisons [draws] [seed]
+    python -m benchmarks.comparisons [draws] [seed] [only worlds whose name has this]
 """
 
 from __future__ import annotations
@@ -41,12 +41,19 @@ NULLS = {
     "the same people, other splits": replace(WORLD, same_splits=False),
     "other people, other splits": replace(WORLD, same_people=False, same_splits=False),
     "every model as bad or better": replace(WORLD, new=(0.03, 0.05), remembered="anew"),
+    "paired gap, the same people": replace(WORLD, with_paired_gap=True),
+    "paired gap, drawn anew": replace(WORLD, with_paired_gap=True, remembered="anew"),
+    "paired gap, other people": replace(WORLD, with_paired_gap=True, remembered="others"),
+    "paired gap, nothing remembered": replace(NOTHING, with_paired_gap=True),
 }
 WORSE = {
     "6 to 12 in 100 in both": replace(WORLD, new=(0.12, 0.12)),
     "6 to 12 in 100 in one": replace(WORLD, new=(0.06, 0.12)),
     "6 to 12 in 100 in one, other people and splits": replace(
         WORLD, new=(0.06, 0.12), same_people=False, same_splits=False
+    ),
+    "6 to 12 in 100 in one, by the paired gap": replace(
+        WORLD, new=(0.06, 0.12), with_paired_gap=True
     ),
 }
 
@@ -67,11 +74,13 @@ def shares(world: TwoModels, n: int, seed: int) -> dict[str, float]:
     return dict(zip(("worse", "difference", "improved"), found.mean(axis=0).tolist(), strict=True))
 
 
-def main(n: int = 1_000, seed: int = 1) -> None:
+def main(n: int = 1_000, seed: int = 1, part: str = "") -> None:
     limit = stats.binom.ppf(0.99, n, 0.05) / n
     print(f"{n} draws each; at a true 5 % at most {limit:.1%} with 99 % confidence")
     rows = {}
     for k, (name, world) in enumerate({**NULLS, **WORSE}.items()):
+        if part not in name:
+            continue
         rows[name] = shares(world, n, seed + k)
         told = ", ".join(f"{what} {share:.1%}" for what, share in rows[name].items())
         print(f"{name:<50} {told}", flush=True)
@@ -83,4 +92,4 @@ def main(n: int = 1_000, seed: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

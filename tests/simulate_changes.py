@@ -7,11 +7,13 @@ drawn anew, or others. Retraining turns the answer for some records in every spl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from pcer.attacks import BudgetScores, pooled_attacks_of
 from pcer.release.format import Release, parse_release
 
 TRAIN_SHARE = 0.7
@@ -33,6 +35,8 @@ class TwoModels:
     """Of the records, whose answer a retraining turns."""
     same_people: bool = True
     same_splits: bool = True
+    with_paired_gap: bool = False
+    """Whether each record is also compared with itself: one number over all splits."""
 
 
 def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Release]:
@@ -88,9 +92,9 @@ def _release(
     rng: np.random.Generator,
 ) -> Release:
     runs = []
-    for seed, trained in enumerate(splits):
-        correct = (kinds == 0) | ((kinds == 1) & trained)
-        correct ^= (kinds != 1) & (rng.random(len(kinds)) < world.flips)
+    corrects = ((kinds == 0) | ((kinds == 1) & splits)).astype(bool)
+    corrects ^= (kinds != 1) & (rng.random(splits.shape) < world.flips)
+    for seed, (trained, correct) in enumerate(zip(splits, corrects, strict=True)):
         tables = {
             f"g{g}": {
                 part: _table(label[chosen], correct[chosen])
@@ -115,10 +119,32 @@ def _release(
             },
             "training": {"split_kind": "random", "stratified_by": "nothing"},
             "runs": runs,
+            "pooled_exposure": _paired_gaps(group, label, corrects, splits)
+            if world.with_paired_gap
+            else [],
             "provenance": {"data_digest": digest},
         },
         file="simulated",
     )
+
+
+def _paired_gaps(
+    group: np.ndarray, label: np.ndarray, corrects: np.ndarray, splits: np.ndarray
+) -> list[dict[str, object]]:
+    scores = BudgetScores(
+        logits=np.where(corrects == label, 1.0, -1.0),
+        labels=label.astype(np.int64),
+        member=splits,
+        group=group,
+        group_names=tuple(f"g{g}" for g in range(int(group.max()) + 1)),
+    )
+    rows = pooled_attacks_of([scores], epsilon=math.inf)[0].rows
+    return [
+        row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows if row.proxy == GAP
+    ]
+
+
+GAP = "paired_gap"
 
 
 def _table(label: np.ndarray, correct: np.ndarray) -> dict[str, int]:

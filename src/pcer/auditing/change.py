@@ -7,17 +7,26 @@ difference between groups grew, beyond chance; and what could have been missed w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
+from pcer.auditing.change_words import account, headline
+from pcer.auditing.changed import (
+    Changes,
+    ChangeVerdict,
+    ComparedRelease,
+    ComparedSetting,
+    GroupChange,
+    PairChange,
+    SettingChange,
+    strongest,
+)
 from pcer.auditing.claims import claims_of
 from pcer.auditing.costs import SHARPNESS, is_carried
 from pcer.auditing.declarations import check_declarations
-from pcer.auditing.file import rounded
 from pcer.auditing.measure import Exposed, Measured, Pair, measure_panel, number, pairs_of
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.shifts import (
@@ -28,166 +37,17 @@ from pcer.auditing.shifts import (
     group_shifts,
     pair_shifts,
 )
-from pcer.auditing.words import in_setting, listed, setting_name, short_setting
+from pcer.auditing.words import listed, short_setting
 from pcer.errors import InputError, PlanError
-from pcer.files import Record, canonical_json
 from pcer.metrics import FloatArray, IntArray
-from pcer.release import GAP, Panel, Proxy, Release, Shown, panels, proxies, proxy_named
+from pcer.release import GAP, Panel, Proxy, Release, panels, proxies, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm
 
-FORMAT: Final = "pcer-comparison"
-VERSION: Final = 1
 CONFIDENCE: Final = 0.95
 """Of the limits, all of one kind together."""
 BY_SHADOWS: Final = (proxies.LIRA, proxies.LIRA_OFFLINE, proxies.RMIA)
 """Attacks that more splits make stronger: compared only where both have as many."""
-APART: Final = 0.01
-"""Difference of the shares trained on from which on a reader is told."""
 NO_DP_WORDS: Final = ("none", "no-DP")
-
-
-class ChangeVerdict(StrEnum):
-    """What can be said of a change."""
-
-    WORSE = "worse"
-    IMPROVED = "improved"
-    CANNOT_BE_TOLD = "cannot_be_told"
-
-    @property
-    def words(self) -> str:
-        """As it is printed."""
-        return self.value.replace("_", " ")
-
-
-class ComparedRelease(Record):
-    """One of the two."""
-
-    title: str
-    release_sha256: str
-    data_digest: str | None
-
-
-class ComparedSetting(Record):
-    """A model and a budget; None is a model without a name, or without differential privacy."""
-
-    model: str | None
-    epsilon: float | None
-
-
-class GroupChange(Record):
-    """One group's exposure, old and new, for people like these.
-
-    Attributes:
-        change: new minus old.
-        most: most that it may have risen by, all exposures of the comparison at once.
-        p_worse: of "it rose", adjusted over settings, groups and pairs; ``p_worse_alone`` not.
-        p_improved: of "it fell", likewise.
-    """
-
-    group: str
-    old: float | None
-    new: float | None
-    change: float | None
-    standard_error: float | None
-    most: float | None
-    p_worse: float | None
-    p_worse_alone: float | None
-    p_improved: float | None
-    p_improved_alone: float | None
-    verdict: ChangeVerdict
-
-
-class PairChange(Record):
-    """The difference of two groups' exposures, first minus second, old and new.
-
-    Attributes:
-        change: of its size: positive where the groups grew apart.
-        standard_error: of new minus old.
-        most: most that its size may have grown by, all differences of the comparison at once.
-    """
-
-    groups: tuple[str, str]
-    old: float | None
-    new: float | None
-    change: float | None
-    standard_error: float | None
-    most: float | None
-    p_worse: float | None
-    p_worse_alone: float | None
-    p_improved: float | None
-    p_improved_alone: float | None
-    verdict: ChangeVerdict
-
-
-class SettingChange(Record):
-    """One setting of the old release beside one of the new.
-
-    Attributes:
-        n_paired: splits that both have, change by change; None where errors are added instead.
-    """
-
-    old: ComparedSetting
-    new: ComparedSetting
-    n_paired: int | None
-    groups: list[GroupChange]
-    pairs: list[PairChange]
-    verdict: ChangeVerdict
-
-    @property
-    def name(self) -> str:
-        """The setting; of two different ones, both."""
-        old, new = (setting_name(one.model, one.epsilon) for one in (self.old, self.new))
-        return new if old == new else f"{old} → {new}"
-
-    @property
-    def rows(self) -> list[GroupChange | PairChange]:
-        """Everything that was tested."""
-        return [*self.groups, *self.pairs]
-
-
-class Changes(Shown):
-    """The result of ``pcer.compare``.
-
-    Attributes:
-        cost: what exposure is measured by, in both.
-        same_people: whether both releases say that they are of the same records.
-        verdict: worse if anything is; else improved if anything is; else it cannot be told.
-        headline: the finding in one sentence.
-        account: what it rests on.
-        left_out: settings that only one of the two has.
-    """
-
-    format: Literal["pcer-comparison"] = FORMAT
-    version: Literal[1] = VERSION
-    old: ComparedRelease
-    new: ComparedRelease
-    attribute: str
-    cost: str
-    same_people: bool
-    verdict: ChangeVerdict
-    headline: str
-    account: list[str]
-    settings: list[SettingChange]
-    left_out: list[str]
-
-    @property
-    def title(self) -> str:
-        """Both releases and the verdict."""
-        return f"{self.old.title} → {self.new.title}: {self.verdict.words}"
-
-    @property
-    def proxy(self) -> Proxy:
-        """What is known of the cost."""
-        return proxy_named(self.cost)
-
-    def to_tree(self) -> dict[str, Any]:
-        """Plain objects, numbers rounded as they are written."""
-        tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
-        return tree
-
-    def to_json(self) -> str:
-        """Canonical text: same releases, same bytes."""
-        return canonical_json(self.to_tree())
 
 
 def compare(
@@ -223,16 +83,6 @@ def compare(
     sides = _Side.of(old, "the old release"), _Side.of(new, "the new release")
     found = [_measured(match, sides, chosen) for match in matches]
     return _changes(sides, chosen, found, left_out)
-
-
-def comparison_schema() -> dict[str, Any]:
-    """JSON Schema of what ``pcer compare`` writes."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Changes.model_json_schema(),
-        "title": f"pcer comparison, version {VERSION}",
-        "required": list(Changes.model_fields),
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,12 +333,20 @@ def _changes(
         attribute=sides[0].release.subject.attribute,
         cost=cost.name,
         same_people=same,
-        verdict=_strongest(row.verdict for row in rows),
-        headline=_headline(settings, cost),
-        account=list(_account(sides, cost, found, settings)),
+        verdict=strongest(row.verdict for row in rows),
+        headline=headline(settings, cost),
+        account=list(account(cost, settings, same_people=same, shares=_shares(found[0].match))),
         settings=settings,
         left_out=left_out,
     )
+
+
+def _shares(match: Match) -> tuple[float, float]:
+    """Of the records that old and new models were trained on."""
+    old, new = (
+        float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean()) for panel in match
+    )
+    return old, new
 
 
 def _settings(found: Sequence[_Found]) -> list[SettingChange]:
@@ -532,7 +390,7 @@ def _setting(one: _Found, alone: Ps, adjusted: Ps, tails: tuple[float, float]) -
         n_paired=None if matched is None else len(matched[0]),
         groups=groups,
         pairs=pairs,
-        verdict=_strongest(verdicts),
+        verdict=strongest(verdicts),
     )
 
 
@@ -578,108 +436,3 @@ def _tested(alone: Ps, adjusted: Ps, at: int) -> dict[str, Any]:
         if improved
         else ChangeVerdict.CANNOT_BE_TOLD,
     }
-
-
-def _strongest(verdicts: Iterable[ChangeVerdict]) -> ChangeVerdict:
-    found = set(verdicts)
-    return next(one for one in ChangeVerdict if one in found)
-
-
-def _headline(settings: Sequence[SettingChange], cost: Proxy) -> str:
-    """Whose exposure rose and which difference grew; or fell; or the most that may be missed."""
-    verdict = _strongest(one.verdict for one in settings)
-    if verdict is ChangeVerdict.CANNOT_BE_TOLD:
-        return _missed(settings, cost)
-    parts = [
-        _told(one, row, cost, several=len(settings) > 1)
-        for one in settings
-        for row in one.rows
-        if row.verdict is verdict
-    ]
-    word = "Worse" if verdict is ChangeVerdict.WORSE else "Improved"
-    more = f"; and {len(parts) - MOST_TOLD} more" if len(parts) > MOST_TOLD else ""
-    return f"{word}: {'; '.join(parts[:MOST_TOLD])}{more}."
-
-
-MOST_TOLD: Final = 3
-"""Findings that a headline names."""
-
-
-def _told(
-    setting: SettingChange, row: GroupChange | PairChange, cost: Proxy, *, several: bool
-) -> str:
-    where = f" {in_setting(setting.new.model, setting.new.epsilon)}" if several else ""
-    old, new = row.old or 0.0, row.new or 0.0
-    if isinstance(row, GroupChange):
-        amounts = f"{cost.scale.hundredths(new)} (before: {cost.scale.hundredths(old)})"
-        words = cost.scale.short.format(found=amounts, label=cost.label)
-        return f"in {row.group}{where} {words}"
-    grew = "grew" if abs(new) > abs(old) else "shrank"
-    return (
-        f"the difference between {row.groups[0]} and {row.groups[1]}{where} {grew} from "
-        f"{hundredths(abs(old), cost)} to {hundredths(abs(new), cost)}"
-    )
-
-
-def hundredths(amount: float, cost: Proxy) -> str:
-    """A change or difference of a cost, in people of 100 or its own unit, as part of a sentence."""
-    value = cost.scale.per_unit * amount
-    number = f"{value:z.2g}" if abs(value) < 10 else f"{value:z.0f}"
-    return f"{number} in 100" if cost.scale.per_unit != 1.0 else number
-
-
-def _missed(settings: Sequence[SettingChange], cost: Proxy) -> str:
-    risen = [row.most for one in settings for row in one.groups if row.most is not None]
-    grown = [row.most for one in settings for row in one.pairs if row.most is not None]
-    if not risen:
-        return "Whether it is worse cannot be told: no group has people enough for this cost."
-    apart = (
-        f", and no difference between groups has grown by more than {hundredths(max(grown), cost)}"
-        if grown
-        else ""
-    )
-    return (
-        f"Not shown to be worse or better: no group's exposure has risen by more than "
-        f"{hundredths(max(risen), cost)}{apart}, with 95 % confidence."
-    )
-
-
-def _account(
-    sides: tuple[_Side, _Side],
-    cost: Proxy,
-    found: Sequence[_Found],
-    settings: Sequence[SettingChange],
-) -> Iterator[str]:
-    """What it rests on, in sentences."""
-    if _strongest(one.verdict for one in settings) is not ChangeVerdict.CANNOT_BE_TOLD:
-        yield _missed(settings, cost).replace("Not shown to be worse or better: no", "In all, no")
-    yield f"Exposure is measured by {cost.phrase} in both, for people like these."
-    yield _errors(sides, settings)
-    shares = [
-        float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean())
-        for panel in found[0].match
-    ]
-    if abs(shares[0] - shares[1]) > APART:
-        yield (
-            f"The old models were trained on {100 * shares[0]:.0f} of 100 records and the new ones "
-            f"on {100 * shares[1]:.0f}: part of a change may come from that."
-        )
-
-
-def _errors(sides: tuple[_Side, _Side], settings: Sequence[SettingChange]) -> str:
-    paired = [one.n_paired for one in settings if one.n_paired is not None]
-    if paired:
-        return (
-            f"Both are of the same records and share {min(paired)} splits, which are compared with "
-            "each other; whom the models remember of these people is taken as differently as it "
-            "can be."
-        )
-    if _same_people(*sides):
-        return (
-            "Both are of the same records, but what is compared has too few splits in common, or "
-            "one error over all of them: the errors of both are added."
-        )
-    return (
-        "The releases do not say that they are of the same records (provenance.data_digest), so "
-        "the errors of both are added."
-    )
