@@ -10,6 +10,7 @@ from scipy import stats
 
 from pcer.auditing.null import (
     LARGEST_SPREAD,
+    _n_at_most,
     draw_differences,
     hypergeometric,
     noise_level,
@@ -121,3 +122,15 @@ def test_drawn_differences_have_the_closed_form_moments():
     error = np.sqrt(luck.variance[0] / 20_000)
     assert drawn.mean() == pytest.approx(luck.mean[0], abs=4 * error)
     assert drawn.var() == pytest.approx(luck.variance[0], rel=0.05)
+
+
+@pytest.mark.parametrize("n_sums", [1, 2, 5, 300, 3_000])
+def test_sums_at_most_are_counted_as_searchsorted_counts_them(n_sums):
+    rng = np.random.default_rng(n_sums)
+    weights = rng.random(n_sums) ** 9 + 1e-300
+    cumulative, uniforms = np.cumsum(weights), rng.random(4_000)
+    on_sums = np.clip(cumulative / cumulative[-1], 0, np.nextafter(1, 0))
+    for one in (uniforms, on_sums, np.array([0.0, np.nextafter(1, 0)])):
+        share = np.minimum(one * cumulative[-1], np.nextafter(cumulative[-1], 0))
+        slow = [(cumulative <= x).sum() for x in share]
+        assert _n_at_most(cumulative, one).tolist() == slow

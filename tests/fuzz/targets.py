@@ -40,6 +40,16 @@ SECONDS, MEGABYTES = 10, 2_000
 """What one input may take."""
 SAMPLES = Path(__file__).parents[1] / "releases"
 QUICK = {"resamples": 60, "null_draws": 60}
+EVERY_RULE = {
+    "strict": True,
+    "min_splits": 3,
+    "required_costs": ["lira_advantage"],
+    "largest_exposure": 0.1,
+    "largest_difference": 0.1,
+    "largest_detectable": 0.1,
+    "fail_on": ["not_resolved", "floor_sensitive"],
+}
+"""A policy that asks for everything."""
 PREDICTIONS = "y_true,y_pred,split,sex,seed\n" + "".join(
     f"{k % 2},{k // 2 % 2},{'train' if k % 3 else 'test'},{'mf'[k % 5 > 2]},{k % 2}\n"
     for k in range(240)
@@ -154,6 +164,7 @@ def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
             ["positive_rate", "positive_rate", "true_positive_rate", "precision"]
         ),
         "reference_group": chance.choice([None, *release.subject.groups]),
+        "policy": chance.choice([None, {"strict": True}, {"largest_exposure": 0.01}, EVERY_RULE]),
     }
     if chance.random() < 0.2:
         options = {**mutated(options, chance), **QUICK}

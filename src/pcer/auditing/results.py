@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from pcer.auditing.file import (
     Summary,
 )
 from pcer.auditing.inference import Evidence
-from pcer.auditing.measure import Exposed, Measured, Pair, number
+from pcer.auditing.measure import Measured, Pair, number
 from pcer.auditing.null import noise_level
 from pcer.auditing.people import difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.plan import Plan
@@ -74,6 +75,12 @@ class Setting:
     def cost(self) -> str:
         """Name of the cost."""
         return self.measured.proxy.name
+
+    @cached_property
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Most that each group's cost can be: of one alone, and of all of the audit at once."""
+        level, n = self.plan.confidence_level, max(1, self.whole.cost_p_alone.size)
+        return _limits(self.measured, level, 1), _limits(self.measured, level, n)
 
 
 def columns_of(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
@@ -281,23 +288,23 @@ def _cost(setting: Setting, g: int) -> CostValue:
         )
     value, error = float(one.exposed.value[g]), float(np.sqrt(one.exposed.alone[g]))
     reach = interval_quantile(level) * error
-    n_limits = max(1, setting.whole.cost_p_alone.size)
+    alone, together = setting.limits
     return CostValue(
         value=value,
         standard_error=error,
         interval=(value - reach, value + reach),
-        upper_limit=_limit(one, one.exposed, g, level, 1),
-        upper_limit_together=_limit(one, one.exposed, g, level, n_limits),
+        upper_limit=number(alone[g]),
+        upper_limit_together=number(together[g]),
     )
 
 
-def _limit(one: Measured, exposed: Exposed, g: int, level: float, n: int) -> float | None:
-    """Most that the cost can be; where nothing can vary, not less than what could hide."""
-    z = limit_quantile(n_limits=n, confidence_level=level)
-    limit = float(exposed.only(np.array([g])).limit(z=z)[0])
-    hidden = float(one.hidden_limit(1 - (1 - level) / n)[g])
-    held = limit if math.isnan(hidden) else max(limit, hidden)
-    return number(min(held, one.proxy.scale.largest))
+def _limits(one: Measured, level: float, n: int) -> FloatArray:
+    """Most that costs can be; where nothing can vary, not less than what could hide."""
+    if one.exposed is None:
+        return np.full(len(one.told), np.nan)
+    limit = one.exposed.limit(z=limit_quantile(n_limits=n, confidence_level=level))
+    hidden = one.hidden_limit(1 - (1 - level) / n)
+    return np.minimum(np.fmax(limit, hidden), one.proxy.scale.largest)
 
 
 def _noise_level(setting: Setting, g: int) -> float | None:

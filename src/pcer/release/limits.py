@@ -22,6 +22,7 @@ class Limits:
         n_groups: groups.
         n_tables: runs times groups.
         n_rows: settings times groups.
+        n_exposures: what attacks found: values of a cost of one group in one run.
         n_costs: names of costs besides the gap.
         n_notes: notes.
     """
@@ -32,7 +33,8 @@ class Limits:
     n_settings: int = 500
     n_groups: int = 200
     n_tables: int = 12_000
-    n_rows: int = 1_000
+    n_rows: int = 600
+    n_exposures: int = 100_000
     n_costs: int = 50
     n_notes: int = 200
 
@@ -50,6 +52,7 @@ def require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
         "groups": (n_groups, limits.n_groups),
         "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
         "rows (settings times groups)": (n_settings * n_groups, limits.n_rows),
+        "exposures (of runs and groups)": (_n_exposures(runs), limits.n_exposures),
         "costs": (_n_costs(data, runs, limits), limits.n_costs),
         "notes": (len(_listed(subject, "notes")), limits.n_notes),
     }
@@ -80,6 +83,17 @@ def _n_costs(data: Mapping[str, Any], runs: list[Any], limits: Limits) -> int:
         if len(found) > limits.n_costs:
             break
     return len(found)
+
+
+def _n_exposures(runs: list[Any]) -> int:
+    """Entries under ``exposure`` in what may be runs."""
+    return sum(
+        len(exposure)
+        for run in runs
+        if isinstance(run, dict) and isinstance(run.get("groups"), dict)
+        for group in run["groups"].values()
+        if isinstance(group, dict) and isinstance(exposure := group.get("exposure"), dict)
+    )
 
 
 def _is_text(value: object) -> bool:

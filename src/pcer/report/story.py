@@ -30,6 +30,8 @@ from pcer.report.rows import isolated
 
 MOST_PICTURES = 120
 """Of settings and costs that a page carries; beyond, it shows the audit's own cost alone."""
+MOST_ROWS = 400
+"""Of settings, groups and costs, from which on the same holds: another cost is another audit."""
 COLUMNS = (
     "setting",
     "group",
@@ -82,7 +84,9 @@ def screens(audit: Audit, release: Release, family: Sequence[Release] | None) ->
         release: what it audited.
         family: releases that were judged together with it; None: no other cost is asked for.
     """
-    fits = len(audit.costs) * len(audit.budgets) <= MOST_PICTURES
+    n_pictures = len(audit.costs) * len(audit.budgets)
+    n_rows = n_pictures * len(audit.subject.groups)
+    fits = n_pictures <= MOST_PICTURES and n_rows < MOST_ROWS
     others = other_audits(audit, release, family) if family is not None and fits else ()
     return [screen(one) for one in (audit, *others)]
 
