@@ -235,7 +235,8 @@ def _words() -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
+    started = f"{text[:1].upper()}{text[1:]}"
+    return started if started.endswith(".") else f"{started}."
 
 
 def _contradictions(judged: Sequence[Judged]) -> list[str]:

@@ -32,6 +32,6 @@ def study_files(study: Study, *, report: bool = True) -> dict[str, str | bytes]:
     }
     if report:
         there = [(one.dataset, one.attribute) for one in study.configurations]
-        audits = [study.audit(*key) for key in there]
+        audits = [study.verdicts[key] for key in there]
         files[REPORT] = to_report(audits, [study.release(*key) for key in there])
     return files

@@ -11,6 +11,7 @@ from pcer_studies.cells import by_records
 from pcer_studies.compare import Compared
 from pcer_studies.protocol import (
     BUDGETS,
+    CLOSEST,
     CONFIGURATIONS,
     DATASETS,
     OUR_READING,
@@ -21,7 +22,11 @@ from pcer_studies.protocol import (
 from pcer_studies.results import Study
 
 FILES = (
-    ("`*.release.json`", "what was trained: counts per model, group and split; attack results"),
+    (
+        "`*.release.json`",
+        "what was trained: counts per model, group and split; attack results; coin flips; what "
+        "groups spent",
+    ),
     ("`study.json`", "protocol as run, and the versions that trained each dataset"),
     ("`cells.md`, `cells.csv`", "every published figure beside ours, and how many agree"),
     ("`tables.md`, `tables.tex`", "the paper's Tables 1-3 and S1-S6, in its layout, our numbers"),
@@ -49,7 +54,7 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
         "## How it was made",
         f"```console\n$ {_command(study)}   # trains what is missing, then writes every file\n"
         "$ pcer reproduce --tables-only -o FOLDER   # writes every file again from the releases\n"
-        "$ pcer audit FOLDER --cost paired_confidence   # the same models, a sharper cost\n```",
+        "$ pcer audit FOLDER   # the same models, by the sharpest cost\n```",
         "The same commit, versions and kind of processor give the same releases; another kind "
         "may differ in rounding, and with it in single predictions.",
         to_markdown(_protocol(study)),
@@ -61,7 +66,7 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
 def _size(study: Study) -> str:
     budgets, seeds = _numbers(study)
     trained = {one.dataset for one in study.configurations}
-    models = len(trained) * budgets * max(seeds)
+    models = (len(trained) + bool(study.second)) * budgets * max(seeds)
     told = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     whole = "" if study.is_complete else f" of the paper's {len(CONFIGURATIONS)}"
     return (
@@ -88,16 +93,35 @@ def _verdicts(study: Study) -> Table:
             one.attribute,
             _records(study, one),
             _whose(study, one),
-            study.audit(one.dataset, one.attribute).verdict.words,
+            study.verdicts[one.dataset, one.attribute].verdict.words,
         )
         for one in study.configurations
     ]
     return Table(
         "Configurations",
-        ("dataset", "attribute", "records", "whose", "verdict by the overfitting gap"),
-        tuple(rows),
+        ("dataset", "attribute", "records", "whose", "verdict"),
+        (*rows, *_second_readings(study)),
         n_labels=5,
+        note="The verdict of `pcer audit` as it comes: the sharpest cost that the releases carry, "
+        "attributes of the same people judged together.",
     )
+
+
+def _second_readings(study: Study) -> list[tuple[str, ...]]:
+    if study.closest is None:
+        return []
+    read = "the paper's records; features in the reading whose figures come closest to the paper's"
+    return [
+        (
+            CLOSEST,
+            one.attribute,
+            _records(study.closest, one),
+            read,
+            study.closest.verdicts[one.dataset, one.attribute].verdict.words,
+        )
+        for one in study.configurations
+        if (one.dataset, one.attribute) in study.second
+    ]
 
 
 def _records(study: Study, one: Configuration) -> str:
