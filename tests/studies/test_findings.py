@@ -213,7 +213,7 @@ def test_found_stands_beside_allowed(with_everything, remembered):
     facts = facts_of(with_everything)
     told = words(allowed_section(facts))
     assert "Found is below allowed in 60 of 60 groups and settings." in told
-    assert "ε 0.1: found at most 5.0 in 100, allowed 20.0 in 100 or more" in told
+    assert "at most this share is found: 25 % at ε 0.1, 25 % at ε 0.5" in told
     assert "differs beyond its error in 30 of 30 private settings" in told
     low = {
         key: with_coins_and_bounds(one, n_shown=3, allowed=0.03)
@@ -277,7 +277,7 @@ def test_figures_hold_every_number(with_everything):
     assert beside[0]["high"] - beside[0]["low"] == pytest.approx(2 * 1.96 * 0.001)
     cells = verdict_cells(settings)
     assert len(cells) == 36
-    assert {cell["told"].rstrip("●") for cell in cells} == {"F", "NW", "AA"}
+    assert {cell["told"] for cell in cells} == {"▼F F", "▼NW NW", "AA"}
 
 
 def test_figures_are_drawings_with_the_names_of_groups(with_everything):

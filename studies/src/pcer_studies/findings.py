@@ -20,6 +20,7 @@ from pcer_studies.evidence_table import (
     COSTS,
     CostRow,
     GapRow,
+    GroupCell,
     SettingRow,
     cost_rows,
     gap_rows,
@@ -95,9 +96,9 @@ def opening(facts: Facts) -> list[str]:
     return [
         "# Findings: who pays for privacy here?",
         f"![The verdict in every setting]({FIGURES}/findings-verdicts.svg)",
-        "*Every setting of the study with the audit's verdict. Letters: the group that is found "
-        "the more exposed (M, F: male, female; W, NW: White, Non-White; Ot, AA: Other, "
-        "African-American). ●: doubly disadvantaged. The audit is `pcer audit` as it comes: the "
+        "*Every setting of the study with the audit's verdict. ▼: whom the verdict names as worse "
+        "off. A letter without it: who is the more exposed, beyond chance (M, F: male, female; W, "
+        "NW: White, Non-White). The audit is `pcer audit` as it comes: the "
         f"sharpest cost that the releases carry ({_cost_names(facts)}), Holm over budgets, all "
         "attributes of the same people judged together.*",
         "\n".join(
@@ -135,8 +136,21 @@ def _alarms_told(facts: Facts) -> str:
     for (title, verdict, worse_off), rows in by_title.items():
         who = listed(worse_off) if worse_off else "nobody is worse off by that alone"
         where = budget_words(sorted(row.epsilon for row in rows))
-        told.append(f"{_marked(facts, rows[0], title)} at {where}: {verdict.words}, {who}")
-    return f"**Alarms that hold.** {'; '.join(told)}."
+        told.append(
+            f"{_marked(facts, rows[0], title)} at {where}: {verdict.words}, {who}{_trust(rows)}"
+        )
+    return f"**Alarms that hold** (coin flips that alarm, largest difference): {'; '.join(told)}."
+
+
+def _trust(rows: Sequence[SettingRow]) -> str:
+    """Coin flips and the largest difference of exposures, in brackets."""
+    coins = [row.coins for row in rows if row.coins is not None]
+    limits = [row.difference for row in rows if row.difference is not None]
+    parts = [
+        f"{_coin_range(coins)}" if coins else "coin flips not given",
+        f"{hundred(max(limits))}" if limits else "difference not given",
+    ]
+    return f" ({', '.join(parts)})"
 
 
 def coins_told(facts: Facts) -> str:
@@ -167,8 +181,8 @@ def _claims_told(facts: Facts) -> str:
     )
     return (
         f"**The paper.** Of {len(claims)} claims of {markdown_text(PAPER)}, {len(held)} hold "
-        f"before every witness and {len(refuted)} before none. For the rest the data cannot tell, "
-        "or are not the paper's: [claims.md](claims.md)."
+        f"before every witness, and {len(refuted)} are refuted by every one. For the rest the data "
+        "cannot tell, or are not the paper's: [claims.md](claims.md)."
     )
 
 
@@ -335,18 +349,17 @@ def allowed_section(facts: Facts) -> list[str]:
     ]
 
 
-def _ratio_told(cells: Iterable[tuple[SettingRow, object]]) -> str:
-    by_budget: dict[float, list[tuple[float, float]]] = {}
-    for row, _ in cells:
-        for group in row.groups:
-            if group.allowed is not None:
-                by_budget.setdefault(row.epsilon, []).append((group.found, group.allowed))
+def _ratio_told(cells: Iterable[tuple[SettingRow, GroupCell]]) -> str:
+    """Budget by budget, the largest share of what is allowed that was found."""
+    shares: dict[float, list[float]] = {}
+    for row, group in cells:
+        if group.allowed:
+            shares.setdefault(row.epsilon, []).append(group.found / group.allowed)
     told = [
-        f"{budget_words((e,))}: found at most {hundred(max(f for f, _ in pairs))}, allowed "
-        f"{hundred(min(a for _, a in pairs))} or more"
-        for e, pairs in sorted(by_budget.items())
+        f"{HUNDRED * max(found):.0f} % at {budget_words((e,))}"
+        for e, found in sorted(shares.items())
     ]
-    return f"{'; '.join(told)}."
+    return f"Of what is allowed, at most this share is found: {', '.join(told)}."
 
 
 def _spends_apart(study: Study, row: SettingRow) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ChartRow = dict[str, Any]
 NORMAL_95 = 1.96
+TITLE = "AUC − ½"
 BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
 PUBLISHED, OURS = "published", "ours"
@@ -24,7 +25,7 @@ MATRIX_CELL, ROW_HEIGHT = 64, 26
 SIGNAL = {True: "told from chance", False: "within chance"}
 LOWEST_RATIO = 0.5
 VERDICT_COLOURS = {
-    Verdict.DOUBLE_DISADVANTAGE: "var(--series-2)",
+    Verdict.DOUBLE_DISADVANTAGE: "#7a1f3d",
     Verdict.DISPARITY_SHOWN: "var(--series-1)",
     Verdict.EQUAL_WITHIN_MARGIN: "var(--series-3)",
     Verdict.NO_DISPARITY_SHOWN: "var(--band)",
@@ -33,6 +34,7 @@ VERDICT_COLOURS = {
     Verdict.INSUFFICIENT_DATA: "white",
 }
 GROUPS = list(dict.fromkeys(name for one in CONFIGURATIONS for name in one.groups))
+WORSE_OFF = "▼"
 FOUND, ALLOWED = "found by LiRA", "allowed by training"
 
 
@@ -97,9 +99,11 @@ def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
 
 
 def _told(row: SettingRow) -> str:
+    """Whom the verdict names, behind a triangle; then who is the more exposed."""
     names = dict(zip(row.configuration.groups, row.configuration.short, strict=True))
-    exposed = names[row.more_exposed] if row.more_exposed else ""
-    return f"{exposed}●" if row.verdict is Verdict.DOUBLE_DISADVANTAGE else exposed
+    worse = [f"{WORSE_OFF}{names[name]}" for name in row.worse_off]
+    exposed = [names[row.more_exposed]] if row.more_exposed else []
+    return " ".join([*worse, *exposed])
 
 
 def _at(epsilon: float, **fields: Any) -> ChartRow:
@@ -157,9 +161,9 @@ def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
     x, offset = _budgets(), alt.XOffset("place:N")
     names = [name for name in GROUPS if name in {row["group"] for row in rows}]
     colour = alt.Color("group:N", title=None, scale=series(names), legend=legend())
-    scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.02, 0.5], clamp=True)
+    scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.01, 0.5], clamp=True)
     axis = alt.Axis(values=[0, 0.01, 0.03, 0.1, 0.3, 0.5], format="~g", labelOverlap=False)
-    y = alt.Y("value:Q", title="AUC − ½", scale=scale, axis=axis)
+    y, low = (alt.Y(f"{name}:Q", title=TITLE, scale=scale, axis=axis) for name in ("value", "low"))
     kind = alt.Scale(domain=[FOUND, ALLOWED], range=["circle", "triangle-down"])
     found = f"datum.kind === '{FOUND}'"
     layers = alt.layer(
@@ -167,7 +171,7 @@ def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
         alt.Chart()
         .transform_filter(found)
         .mark_rule(style="interval")
-        .encode(x=x, xOffset=offset, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
+        .encode(x=x, xOffset=offset, y=low, y2="high:Q", color=colour),
         alt.Chart()
         .mark_point(style="mean", size=46)
         .encode(
@@ -195,13 +199,15 @@ def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
         scale=alt.Scale(domain=list(shown), range=list(shown.values())),
         legend=legend(),
     )
+    alarm = " || ".join(f"datum.verdict === '{v.words}'" for v in Verdict if v.is_alarm)
+    ink = alt.condition(alarm, alt.value("white"), alt.value("#1b2733"))
     titles = list(dict.fromkeys(row["setting"] for row in rows))
     y = alt.Y("setting:N", title=None, sort=titles, axis=alt.Axis(labelLimit=260))
     layers = alt.layer(
         alt.Chart()
         .mark_rect(stroke="white", strokeWidth=2)
         .encode(x=_budgets(), y=y, color=colour),
-        alt.Chart().mark_text(fontSize=12).encode(x=_budgets(), y=y, text="told:N"),
+        alt.Chart().mark_text(fontSize=12).encode(x=_budgets(), y=y, text="told:N", color=ink),
         data=alt.NamedData("rows"),
     ).properties(width=MATRIX_CELL * len(BUDGETS), height=ROW_HEIGHT * len(titles))
     spec: Spec = layers.to_dict(validate=False)

@@ -102,7 +102,7 @@ def _verdicts(study: Study) -> Table:
         ("dataset", "attribute", "records", "whose", "verdict"),
         (*rows, *_second_readings(study)),
         n_labels=5,
-        note="The verdict of `pcer audit` as it comes: the sharpest cost that the releases carry, "
+        note="The verdict of pcer audit as it comes: the sharpest cost that the releases carry, "
         "attributes of the same people judged together.",
     )
 

@@ -19,6 +19,7 @@ from pcer_studies.protocol import (
     PAPER_RECORDS,
     SECOND_READINGS,
     Configuration,
+    configuration,
 )
 
 STUDY_FILE = "study.json"
@@ -159,10 +160,10 @@ class Study:
         """Our number of records beside the paper's, in words."""
         ours = self.release(dataset, attribute).subject.n_records
         told = "an unknown number of" if ours is None else f"{ours:,}"
-        paper = PAPER_RECORDS[dataset]
+        paper, title = PAPER_RECORDS[dataset], configuration(dataset, attribute).title
         if ours == paper:
-            return f"our {told} records of {dataset} are another draw than the paper's"
-        return f"our {dataset} has {told} records, the paper's {paper:,}"
+            return f"our {told} records of {title} are another draw than the paper's"
+        return f"our {title} has {told} records, the paper's {paper:,}"
 
 
 def _releases(
