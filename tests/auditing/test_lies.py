@@ -157,7 +157,7 @@ def setting(**fields: object) -> SettingClaims:
         "dp_delta": (1e-5,),
         "spent": {},
         "n_train": 1000.0,
-        "n_splits": 1,
+        "n_models": 1,
         "errors": (),
     }
     return SettingClaims(**(known | fields))  # type: ignore[arg-type]
@@ -255,6 +255,7 @@ def test_errors_by_hand():
     assert error_range(paired, 5) == pytest.approx(
         (math.sqrt(0.05 * 0.95 / 5000), math.sqrt(1 / 1000))
     )
+    assert error_range(paired, 1) == (0.0, math.inf)
     assert impossible(stated(standard_error=0.0), setting()) is not None
     assert impossible(stated(standard_error=0.06), setting()) is not None
     assert impossible(stated(proxy=proxy_named("their_attack"), standard_error=9.0), setting()) is (

@@ -56,7 +56,7 @@ class SettingClaims:
         dp_delta: deltas that are named.
         spent: by accountant, the most that a run is said to have spent.
         n_train: the most records that a run was trained on; NaN where not given.
-        n_splits: distinct splits.
+        n_models: runs; their splits may have no names.
         errors: every cost with an error.
     """
 
@@ -70,7 +70,7 @@ class SettingClaims:
     dp_delta: tuple[float, ...]
     spent: Mapping[str, float]
     n_train: float
-    n_splits: int
+    n_models: int
     errors: tuple[StatedError, ...]
 
 
@@ -349,7 +349,7 @@ def _setting_claims(panel: Panel, runs: Sequence[Run]) -> SettingClaims:
         dp_delta=_known(run.dp_delta for run in runs),
         spent=spent,
         n_train=float(panel.n_train.sum(axis=1).max()),
-        n_splits=panel.n_splits,
+        n_models=len(runs),
         errors=(*_errors_of_runs(runs), *_errors_of_models(panel)),
     )
 

@@ -100,7 +100,7 @@ def impossible(one: StatedError, setting: SettingClaims) -> str | None:
         )
     if min(n_others, n_others if one.is_pooled else n_members) < LEAST_RECORDS:
         return None
-    least, most = error_range(one, setting.n_splits)
+    least, most = error_range(one, setting.n_models)
     people = n_others if one.is_pooled else n_members + n_others
     if one.standard_error > most * SLACK:
         return f"{people:,.0f} people cannot give more than {most:.3g}"
@@ -109,7 +109,7 @@ def impossible(one: StatedError, setting: SettingClaims) -> str | None:
     return None
 
 
-def error_range(one: StatedError, n_splits: int) -> tuple[float, float]:
+def error_range(one: StatedError, n_models: int) -> tuple[float, float]:
     """Least and largest standard error of such a value; 0 and infinity where nothing is proxies.
 
     ========================  =======================================  ==========================
@@ -117,19 +117,20 @@ def error_range(one: StatedError, n_splits: int) -> tuple[float, float]:
     ========================  =======================================  ==========================
     a balanced advantage      2v(1 - 2v) / 4 max(n, m)                 (1/n + 1/m) / 16
     an AUC advantage          the same                                 1 / 4 min(n, m)
-    pooled over S splits      v(1 - v) / NS, of an AUC 2v(1 - 2v)/4NS  1/N
+    pooled over S models      v(1 - v) / NS, of an AUC 2v(1 - 2v)/4NS  1/N
     ========================  =======================================  ==========================
 
     The least one has every difference come from people who are certainly told apart, the rest
-    tied; pooled, a record's own chances vary over so many splits.
+    tied; pooled, a record's own chances vary over so many models. One model alone may have been
+    held against others that are not in the release: then nothing is known.
     """
     scale, v = one.proxy.scale, abs(one.value)
     halved = 2 * v * (1 - 2 * v) / 4 if v < 0.5 else 0.0
     if one.is_pooled:
         least = {proxies.ACCURACY: v * (1 - v) if v < 1 else 0.0, proxies.AUC: halved}.get(scale)
-        if least is None:
+        if least is None or n_models < 2:
             return 0.0, math.inf
-        return math.sqrt(least / one.n_others / n_splits), math.sqrt(1 / one.n_others)
+        return math.sqrt(least / one.n_others / n_models), math.sqrt(1 / one.n_others)
     most = _largest(scale, one.n_members, one.n_others)
     return math.sqrt(halved / max(one.n_members, one.n_others)) if most else 0.0, most or math.inf
 
