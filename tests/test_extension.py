@@ -93,6 +93,8 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
         group_names=("Other", "African-American"),
     )
     exposures = run_exposures(scores)[0]
+    plain_release["runs"] = [run for run in plain_release["runs"] if run["seed"] == 0]
+    plain_release["training"]["mechanism"] = "dp-sgd"  # one of them has an epsilon
     for run in plain_release["runs"]:
         for name, tables in run["groups"].items():
             tables["exposure"] = {mine.name: exposures[name][mine.name].model_dump()}
