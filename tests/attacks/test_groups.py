@@ -171,6 +171,7 @@ def made_sweep(views, attributes):
         dataset=dataset,
         attributes=attributes,
         config=TrainConfig(),
+        module_settings={},
         secret=b"",
         disclosure=DisclosureRule(),
         module_settings={},
