@@ -32,7 +32,8 @@ def test_an_audit_and_its_report_make_the_arrays_once(release, monkeypatch):
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_copy_with_other_runs_has_arrays_and_a_digest_of_its_own(release, deep):
     before = panels(release), release.sha256
-    part = release.model_copy(update={"runs": release.runs[:2], "pooled_exposure": []}, deep=deep)
+    gone = {"pooled_exposure": [], "placebo": [], "bounds": []}
+    part = release.model_copy(update={"runs": release.runs[:2], **gone}, deep=deep)
     assert [panel.seeds for panel in panels(part)] == [(0, 1)]
     assert part.sha256 != release.sha256
     assert part.sha256 == pcer.Release.model_validate(part.to_tree()).sha256
@@ -71,5 +72,6 @@ def test_arrays_by_hand():
 def test_costs_that_a_release_carries(release):
     per_run = {name for run in release.runs for g in run.groups.values() for name in g.exposure}
     pooled = {row.proxy for row in release.pooled_exposure}
-    assert carried_costs(panels(release)) == sorted(per_run | pooled)
+    assert carried_costs(panels(release)) == sorted(per_run | pooled | {"spent_epsilon"})
+    assert release.bounds
     assert "overfitting_gap" not in carried_costs(panels(release))
