@@ -174,7 +174,6 @@ def made_sweep(views, attributes):
         module_settings={},
         secret=b"",
         disclosure=DisclosureRule(),
-        module_settings={},
     )
     return sweep, scores, {seed: split(dataset, seed=seed) for seed in range(N_MODELS)}
 
