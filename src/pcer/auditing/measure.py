@@ -146,11 +146,13 @@ class Exposed:
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
 
-        The error at the value is too small for the costs above it, the more so the further out.
+        The error at the value is too small for the costs above it, the more so the further out;
+        above 1/2 it is the larger one.
         """
         limit = cost_limit(self.value, np.sqrt(self.alone), z=z)
         for _ in range(LIMIT_STEPS):
-            limit = cost_limit(self.value, np.sqrt(self._variance_if(limit)), z=z)
+            variance = np.maximum(self._variance_if(limit), self.alone)
+            limit = cost_limit(self.value, np.sqrt(variance), z=z)
         return limit
 
     def _variance_if(self, cost: FloatArray) -> FloatArray:
