@@ -61,9 +61,7 @@ def test_strictness_asks_for_what_a_reader_needs():
     )
     assert found["sizes"] == "It asks for the number of records of every rate, and 1 have none."
     assert found["min_splits"].startswith("It asks for 30 splits, and ε = 2.54 has ")
-    assert found["required_costs"] == (
-        "It asks for the lira advantage, which the release does not carry."
-    )
+    assert found["required_costs"] == ("It asks for LiRA, which the release does not carry.")
     assert set(broken({"min_splits": 30}, tree)) == {"min_splits"}
 
 

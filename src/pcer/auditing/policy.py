@@ -113,7 +113,7 @@ def _missing_costs(policy: Policy, release: Release) -> Iterator[BrokenRule]:
         if cost not in carried:
             yield _rule(
                 "required_costs",
-                f"it asks for the {proxy_named(cost).label}, which the release does not carry",
+                f"it asks for {proxy_named(cost).phrase}, which the release does not carry",
             )
 
 

@@ -81,7 +81,7 @@ def check_errors(claims: Claims) -> Iterator[Finding]:
             yield Finding(
                 check="standard_errors",
                 declared=(
-                    f"at {setting.name} the {one.proxy.label} of group {one.group!r} is "
+                    f"at {setting.name} {one.proxy.phrase} of group {one.group!r} is "
                     f"{one.value:.4g} with a standard error of {one.standard_error:.4g}"
                 ),
                 found=f"{why} (so for {len(wrong)} of {len(setting.errors)} such errors)",

@@ -344,8 +344,8 @@ def allowed_section(facts: Facts) -> list[str]:
         f"What the two groups spent on average differs beyond its error in {len(apart)} of "
         f"{len(rows)} private settings, where the audit finds unequal exposures in "
         f"{sum(row.more_exposed is not None for row in rows)}. Receipts see small differences "
-        "that no attack shows; they are estimates here (norms computed now and then), and no verdict "
-        "rests on them.",
+        "that no attack shows; they are estimates here (norms computed now and then), and no "
+        "verdict rests on them.",
     ]
 
 
