@@ -258,6 +258,7 @@ def test_errors_by_hand():
     assert error_range(paired, 1) == (0.0, math.inf)
     assert impossible(stated(standard_error=0.0), setting()) is not None
     assert impossible(stated(standard_error=0.06), setting()) is not None
+    assert impossible(stated(value=0.51), setting()) == "no such cost is larger than 0.5"
     assert impossible(stated(proxy=proxy_named("their_attack"), standard_error=9.0), setting()) is (
         None
     )
@@ -284,3 +285,13 @@ def test_errors_that_attacks_give_are_possible(kind):
             n_tested=400.0,
         )
         assert impossible(one, setting()) is None, (kind, found)
+
+
+def test_costs_that_no_computer_can_square_are_refused():
+    for field, value in (("standard_error", 1e300), ("value", -1e300)):
+        tree = honest(rng(1))
+        tree["pooled_exposure"][0][field] = value
+        with pytest.raises(pcer.InputError, match=rf"pooled_exposure\[0\].{field}"):
+            parse_release(tree, file="x")
+        tree["pooled_exposure"][0][field] = value / 1e286
+        pcer.audit(parse_release(tree, file="x"), pcer.Plan(resamples=1, null_draws=1))

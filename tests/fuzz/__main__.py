@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 from tests.fuzz.targets import MEGABYTES, Findings, fuzz
 
@@ -29,6 +30,7 @@ def main() -> int:
     said = vars(parser.parse_args())
     if (n_batches := said.pop("batches")) > 1:
         return run_batches(said, n_batches)
+    warnings.simplefilter("error", RuntimeWarning)  # an overflow is a failure, as in the tests
     findings = fuzz(said, said["seed"], _teller())
     for kind, count in sorted(findings.counts.items()):
         print(f"{kind:24} {count:>10,}")

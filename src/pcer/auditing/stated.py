@@ -93,6 +93,8 @@ def check_errors(claims: Claims) -> Iterator[Finding]:
 def impossible(one: StatedError, setting: SettingClaims) -> str | None:
     """Why no data give this error; None where some may."""
     n_members, n_others = one.n_members, one.n_others
+    if abs(one.value) > one.proxy.scale.largest:
+        return f"no such cost is larger than {one.proxy.scale.largest:g}"
     if n_members > one.n_trained or n_others > one.n_tested:
         return (
             f"it is of {n_members:,.0f} trained and {n_others:,.0f} other people, and the group "

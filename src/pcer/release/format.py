@@ -61,6 +61,9 @@ Name = Annotated[
 """One line of text with something to see: a name ends up in terminals and reports."""
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
+Cost = Annotated[float, Field(ge=-1e15, le=1e15)]
+"""Of any unit; what is larger cannot be squared and squared again."""
+CostError = Annotated[float, Field(ge=0, le=1e15)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
@@ -114,8 +117,8 @@ class TestRates(Record):
 class Exposure(Record):
     """What one attack measured on one group of one model. Signed; 0 means chance."""
 
-    value: float
-    standard_error: Annotated[float, Field(ge=0)] | None = None
+    value: Cost
+    standard_error: CostError | None = None
     n_members: Count | None = None
     n_nonmembers: Count | None = None
     n_excluded: Count | None = None
@@ -175,10 +178,10 @@ class PooledExposure(Record):
     epsilon: Epsilon | None
     group: Name
     proxy: Name
-    value: float
-    standard_error: Annotated[float, Field(ge=0)] | None = None
-    null_error: Annotated[float, Field(ge=0)] | None = None
-    benefit_covariance: float | None = None
+    value: Cost
+    standard_error: CostError | None = None
+    null_error: CostError | None = None
+    benefit_covariance: Cost | None = None
     n_records: Count | None = None
     n_excluded: Count | None = None
 
