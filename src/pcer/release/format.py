@@ -61,8 +61,7 @@ Name = Annotated[
 """One line of text with something to see: a name ends up in terminals and reports."""
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
-Cost = Annotated[float, Field(ge=-1e15, le=1e15)]
-"""Of any unit; what is larger cannot be squared and squared again."""
+Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared and squared again
 CostError = Annotated[float, Field(ge=0, le=1e15)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -125,8 +124,6 @@ class Exposure(Record):
 
 
 _FORMS = ("counts", "rates")
-
-
 _CELLS = frozenset({"tp", "fp", "tn", "fn"})
 
 
