@@ -45,12 +45,12 @@ from pcer.release.disclosure import (
     allowed_groups,
     given_away,
 )
+from pcer.release.fields import Name
 from pcer.release.format import (
     Bound,
     Confusion,
     Exposure,
     GroupTables,
-    Name,
     Outcome,
     Placebo,
     PooledExposure,
@@ -71,6 +71,8 @@ from pcer.release.panel import Exposures, Panel, PooledExposures, carried_costs,
 from pcer.release.provenance import SourceState, source_state
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 from pcer.release.shown import Drawings, Shown
+from pcer.release.weighing import weighted_rates
+from pcer.release.weighted import WEIGHTED_NOTE, WeightedRates
 
 __all__ = [
     "CELLS",
@@ -80,6 +82,7 @@ __all__ = [
     "LIMITS",
     "PROXIES",
     "SPLITS",
+    "WEIGHTED_NOTE",
     "Bound",
     "Coded",
     "Confusion",
@@ -113,6 +116,7 @@ __all__ = [
     "StratifiedBy",
     "Subject",
     "Training",
+    "WeightedRates",
     "allowed_groups",
     "attribute_views",
     "build_release",
@@ -143,5 +147,6 @@ __all__ = [
     "spread",
     "text_of",
     "values_of",
+    "weighted_rates",
     "write_release",
 ]

@@ -27,8 +27,10 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
+from pcer.release.fields import Cost, CostError, Count, Epsilon, Name, Note, Rate, Seed
 from pcer.release.limits import LIMITS, Limits, require_within
 from pcer.release.shown import Shown
+from pcer.release.weighted import WeightedRates
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 2
@@ -50,21 +52,6 @@ HINTS = {
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
-
-Count = Annotated[int, Field(ge=0, le=10**15)]
-Rate = Annotated[float, Field(ge=0, le=1)]
-_LINE = r"\x00-\x1f\x7f-\x9f"
-_UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-Name = Annotated[
-    str, Field(max_length=200, pattern=rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$")
-]
-"""One line of text with something to see: a name ends up in terminals and reports."""
-Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
-Epsilon = Annotated[float, Field(gt=0)]
-Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared and squared again
-CostError = Annotated[float, Field(ge=0, le=1e15)]
-Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-
 
 Rates = TypeVar("Rates", "TrainRates", "TestRates")
 
@@ -330,6 +317,7 @@ class Release(Shown):
     not_computed: dict[Name, Note] = Field(default_factory=dict)
     placebo: list[Placebo] = Field(default_factory=list)
     bounds: list[Bound] = Field(default_factory=list)
+    weighted_rates: list[WeightedRates] = Field(default_factory=list)
     disclosure: Disclosure | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -446,6 +434,7 @@ def _check_version(release: Release) -> None:
         "not_computed": release.not_computed,
         "placebo": release.placebo,
         "bounds": release.bounds,
+        "weighted_rates": release.weighted_rates,
         "disclosure": release.disclosure,
         "training.unit_of_split": release.training.unit_of_split,
         "training.effective_units": release.training.effective_units,
@@ -527,7 +516,7 @@ def _check_keyed(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
     groups = frozenset(release.subject.groups)
-    for field in ("pooled_exposure", "placebo", "bounds"):
+    for field in ("pooled_exposure", "placebo", "bounds", "weighted_rates"):
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
             path, key = f"{field}[{index}]", _row_key(row)
@@ -542,11 +531,13 @@ def _check_keyed(release: Release) -> None:
             seen.add(key)
 
 
-def _row_key(row: PooledExposure | Placebo | Bound) -> tuple[object, ...]:
+def _row_key(row: PooledExposure | Placebo | Bound | WeightedRates) -> tuple[object, ...]:
     if isinstance(row, Placebo):
         return (row.model, row.epsilon, *row.groups, row.proxy)
     if isinstance(row, Bound):
         return (row.model, row.epsilon, row.group, row.kind, row.label)
+    if isinstance(row, WeightedRates):
+        return (row.model, row.epsilon, row.group)
     return (row.model, row.epsilon, row.group, row.proxy)
 
 
