@@ -14,7 +14,7 @@ from pcer.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 LIBRARY, STUDY = ROOT / "src" / "pcer", ROOT / "studies" / "src" / "pcer_studies"
-FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 COMMAND = re.compile(r"\bpcer ([a-z]+)\b([^`\n]*)")
 CSS = re.compile(r"var\(--[^)]*\)")
 ALONE = re.compile(r"--[\w=-]*")

@@ -90,6 +90,7 @@ def stop_a_training_worker(driver: int) -> int | None:
     return None
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
     out = tmp_path / "out"
     running = start(place, out, "--engine", "ray")
@@ -116,6 +117,7 @@ def is_loopback(address: str) -> bool:
     return address.endswith("7F") or address == "0" * 24 + "01000000"
 
 
+@pytest.mark.slow
 def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
     done = subprocess.run(
         [sys.executable, "-m", "tests.ray_tasks", tmp_path],

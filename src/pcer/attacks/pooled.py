@@ -199,8 +199,8 @@ def of_values(
         values: (model, ...) one number of each model.
         variances: what its records alone make of each, summed over the models.
 
-    >>> of_values(np.array([0.25, 0.75]), 0.125)
-    (0.0625, 0.03125)
+    >>> [float(part) for part in of_values(np.array([0.25, 0.75]), 0.125)]
+    [0.0625, 0.03125]
     """
     n = len(values)
     if n < 2:

@@ -215,7 +215,7 @@ def detectable(
 
     >>> sizes = {"women": 1200, "men": 3400}
     >>> round(detectable(sizes, n_splits=20).groups[0].smallest, 4)
-    0.0158
+    0.0156
     """
     _require_numbers(n_splits=n_splits, n_settings=n_settings)
     _require_shares(test_size=test_size, target=target, exposure=exposure)

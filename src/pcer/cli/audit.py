@@ -194,9 +194,7 @@ def verify(
     allow_large: AllowLarge = None,
 ) -> None:
     """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
-    is_page = audit_file.suffix in (".html", ".htm")
-    if not is_page and not releases:
-        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+    is_page = _is_page(audit_file, releases or [])
     known = read_releases(_release_files(releases or []), allow_large or [])
     beside = read_releases(_release_files(family or []), allow_large or [])
     wanted = {"family": beside, "plan_sha256": _digest(plan_sha256)}
@@ -207,8 +205,15 @@ def verify(
     if found:
         say(f"{audit_file} differs {found}.")
         raise typer.Exit(MET)
-    agrees = PAGE_AGREES if is_page else AUDIT_AGREES
-    say(f"{audit_file}: every {agrees}.")
+    say(f"{audit_file}: every {PAGE_AGREES if is_page else AUDIT_AGREES}.")
+
+
+def _is_page(audit_file: Path, releases: Sequence[Path]) -> bool:
+    """Whether it is a report; an audit file needs its releases beside it."""
+    is_page = audit_file.suffix in (".html", ".htm")
+    if not is_page and not releases:
+        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+    return is_page
 
 
 def _page_difference(page: Path, known: list[Release], **wanted: Any) -> str:

@@ -66,16 +66,9 @@ def plan(
     """Before anything is trained: what exposure, and what difference, could be shown."""
     outputs = Outputs(json=json_path, figures=figures)
     outputs.check([] if release is None else [release])
-    options: dict[str, Any] = {
-        "accuracy": _accuracy(accuracy),
-        "test_size": test_size,
-        "n_splits": splits,
-        "n_settings": settings,
-        "cost": cost,
-        "exposure": exposure,
-        "target": target,
-        "setting": setting,
-    }
+    options: dict[str, Any] = {"test_size": test_size, "n_splits": splits}
+    options |= {"n_settings": settings, "cost": cost, "exposure": exposure, "target": target}
+    options |= {"setting": setting, "accuracy": _accuracy(accuracy)}
     found = _outlook(release, groups, allow_large or [], options)
     _write(found, json_path, figures)
     if not outputs.uses_stdout:
