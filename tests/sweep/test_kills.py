@@ -160,6 +160,7 @@ def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whol
     assert sweeper.finish() == whole
 
 
+@pytest.mark.hand
 @pytest.mark.slow
 def test_fifty_kills(tmp_path, short, capsys):
     size = ["--budgets", "none,1", "--seeds", "120", "--epochs", "30"]
