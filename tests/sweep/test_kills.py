@@ -145,13 +145,8 @@ def whole(tmp_path_factory) -> bytes:
     return Sweeper(folder, tempfile.gettempdir(), QUICK).finish()
 
 
-@pytest.mark.parametrize(
-    "cases",
-    [
-        pytest.param(LOCAL, id="local"),
-        pytest.param(RAY, id="ray", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("cases", [LOCAL, RAY], ids=["local", "ray"])
 def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whole, cases):
     sweeper = Sweeper(tmp_path / "out", short, QUICK)
     for case in cases:
