@@ -156,18 +156,6 @@ def test_p_values_are_those_of_permutation_tests():
     assert len(found.rows) == 2 * len(costs) * len(pairs)
 
 
-def test_within_labels_there_are_fewer_draws(monkeypatch):
-    monkeypatch.setattr(coins_module, "WITHIN_DRAWS", 9)
-    found = check_with_coins(
-        [setting(models(np.random.default_rng(3), n_models=2))],
-        outcome="harm",
-        draws=drawn(models(np.random.default_rng(3), n_models=2), 3),
-        n_permutations=39,
-    )
-    assert all(row.p_value * 40 % 1 == pytest.approx(0) for row in found.rows)
-    assert all(row.p_value_within_labels * 10 % 1 == pytest.approx(0) for row in found.rows)
-
-
 def test_processes_change_no_row():
     rng = np.random.default_rng(4)
     settings = both_settings(rng, n_records=120, n_models=3)

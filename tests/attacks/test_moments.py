@@ -45,6 +45,15 @@ def test_the_order_of_adding_changes_no_bit(monkeypatch):
     assert moved.sums(sets[:, order]) == pytest.approx(expected, rel=1e-9, abs=1e-2)
 
 
+def test_sums_among_some_records_are_those_of_all_without_the_others():
+    rng = np.random.default_rng(2)
+    whole = Moments(rng.normal(size=(1, 2, 500)), rng.normal(size=(1, 500)))
+    some = slice(70, 313)
+    sets = np.zeros((9, 500), dtype=bool)
+    sets[:, some] = rng.random((9, 243)) < 0.4
+    assert (whole.exact.raw_among(some, sets[:, some]) == whole.sums(sets)).all()
+
+
 def test_sums_of_the_largest_numbers_are_exact():
     """All records at the largest value: nothing is lost up to 2 to the 24 in a tile."""
     exposure = np.where(np.arange(1_000) % 2 == 0, 1.0, -1.0)[None, None]

@@ -54,7 +54,7 @@ def test_all_divisions_of_six_records(seed):
     given = records(seed)
     expected, chosen = enumerated(given)
     pair = placebo._PairRecords(given, (0, 1), None)
-    found = pair.distances(chosen)
+    found = pair.distances(pair.sums(chosen))
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-4)
     for k, test in enumerate(pair.tests(found)):
         real, drawn = expected[0, k], expected[:, k]
@@ -76,11 +76,9 @@ def test_draws_come_near_all_divisions():
         assert (np.abs(test.p_value[..., 0] - share) <= luck).all()
 
 
-@pytest.mark.parametrize("shuffled", [0, 1_000])
 @pytest.mark.parametrize(("n", "size"), [(6, 2), (5, 4), (7, 1)])
-def test_every_subset_is_equally_likely(n, size, shuffled, monkeypatch):
-    monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
-    drawn = subsets(n, size, 30_000, np.random.default_rng(2))
+def test_every_subset_is_equally_likely(n, size):
+    drawn = subsets(np.arange(n) < size, 30_000, np.random.default_rng(2))
     assert (drawn.sum(axis=1) == size).all()
     _, counts = np.unique(drawn @ 2 ** np.arange(n), return_counts=True)
     expected = 30_000 / math.comb(n, size)
@@ -89,14 +87,29 @@ def test_every_subset_is_equally_likely(n, size, shuffled, monkeypatch):
     assert squares < len(counts) - 1 + 4 * math.sqrt(2 * (len(counts) - 1))
 
 
-def test_subsets_of_nobody_and_of_everybody():
-    rng = np.random.default_rng(0)
-    assert not subsets(4, 0, 3, rng).any()
-    assert subsets(4, 4, 3, rng).all()
+@pytest.mark.parametrize("within", [False, True])
+def test_wheels_and_shuffles_give_the_same_p(within, monkeypatch):
+    """Both count draws of the same divisions: their shares differ by luck alone."""
+    rng = np.random.default_rng(14)
+    given = Records(
+        exposure=rng.exponential(size=(2, 2, 1_500)),
+        benefit=(rng.random((2, 1_500)) < 0.4).astype(float),
+        group=(rng.random(1_500) < 0.3).astype(np.int64),
+    )
+    strata, p = rng.integers(0, 2, 1_500) if within else None, []
+    for shuffled in (0, 1_500):
+        monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
+        found = permutation_tests(given, [(0, 1)], seed=0, n_draws=4_999, strata=strata)
+        p.append(np.array([one for test in found for one in test]))
+    luck = 4 * np.sqrt(2 * p[1] * (1 - p[1]) / 4_999) + 1e-3
+    assert (p[0] != p[1]).any()
+    assert (np.abs(p[0] - p[1]) <= luck).all()
 
 
-def test_p_values_of_a_coin_flip_are_uniform():
+@pytest.mark.parametrize("shuffled", [0, 1_000])
+def test_p_values_of_a_coin_flip_are_uniform(shuffled, monkeypatch):
     """Skewed exposures, a small group, 4 settings that hang together: at most 5 % are found."""
+    monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
     rng = np.random.default_rng(3)
     alone, family = [], []
     for seed in range(400):

@@ -44,9 +44,6 @@ LEAST_PLACEBOS = 100
 MOST_ENTRIES = 400_000
 """Records times groups less one: beyond that, coin flips are not checked."""
 
-WITHIN_DRAWS = 999
-"""Divisions of a pair within labels, at most: that answer is shown second, and caps nothing."""
-
 MOST_TRIES = 10
 """Times as many coin flips as are wanted, before groups are called too small for them."""
 
@@ -199,10 +196,9 @@ class _Check:
             self.group,
             self.costs,
         )
-        within = min(n_draws, WITHIN_DRAWS)
-        for strata, n in ((None, n_draws), (self.labels, within)):
+        for strata in (None, self.labels):
             for pair in self.pairs:
-                yield _permuted, (records, pair, strata, n)
+                yield _permuted, (records, pair, strata, n_draws)
 
     def alarms(self, outcome: Outcome) -> Iterator[CoinTask]:
         """Tasks: cost by cost."""

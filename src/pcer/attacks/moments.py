@@ -57,6 +57,7 @@ class ExactSums:
 
     Attributes:
         total: (row,) sums over all records, as ``raw`` gives them.
+        columns: (record, row) the whole numbers, in units of each row's own.
     """
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
@@ -65,18 +66,18 @@ class ExactSums:
         parts = np.split(columns[:n], ends[:-1], axis=1)
         powers = [_fill(part, kind) for part, kind in zip(parts, rows, strict=True)]
         self._powers = np.concatenate(powers)
-        self._tiles = columns.reshape(-1, TILE, columns.shape[1])
+        self._padded = columns
+        self.columns = columns[:n]
         self.total = columns.sum(axis=0, dtype=np.float64)
 
     def raw(self, chosen: BoolArray) -> FloatArray:
         """(set, row) sums over every set of records, in units of each row's own."""
-        out = np.zeros((len(chosen), self._tiles.shape[-1]))
-        for first in range(0, len(chosen), SETS):
-            sets = slice(first, first + SETS)
-            for tile in range(0, len(self._tiles), TILES):
-                records = slice(tile * TILE, (tile + TILES) * TILE)
-                out[sets] += _product(chosen[sets, records], self._tiles[tile : tile + TILES])
-        return out
+        return _sums(chosen, self._padded)
+
+    def raw_among(self, records: slice, chosen: BoolArray) -> FloatArray:
+        """The same; ``chosen`` is about some of the records alone."""
+        part = self.columns[records]
+        return _sums(chosen, np.pad(part, ((0, -len(part) % TILE), (0, 0))))
 
     def scaled(self, raw: FloatArray) -> FloatArray:
         """Sums in the units that the rows were given in."""
@@ -89,6 +90,10 @@ class Moments:
     Args:
         exposure: (setting, cost, record) finite.
         benefit: (setting, record) finite.
+
+    Attributes:
+        exact: the sums, as ``means`` takes them.
+        total: those over all records.
     """
 
     def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
@@ -98,17 +103,17 @@ class Moments:
         b = _centred(benefit, self._centre[1])
         beside = np.repeat(b, exposure.shape[1], axis=0)
         self._ends = np.cumsum([len(e)] * 3 + [len(b)])
-        self._exact = ExactSums(e, e**2, e * beside, b, b**2)
-        self.total = self._exact.total
+        self.exact = ExactSums(e, e**2, e * beside, b, b**2)
+        self.total = self.exact.total
 
     def sums(self, chosen: BoolArray) -> FloatArray:
         """(set, column) exact sums over every set of records; ``chosen`` is (set, record)."""
-        return self._exact.raw(chosen)
+        return self.exact.raw(chosen)
 
     def means(self, sums: FloatArray, n: IntArray) -> GroupMeans:
         """Means and variances from sums over sets of ``n`` (set,) records."""
         size = n.astype(np.float64)[:, None]
-        found = np.split(self._exact.scaled(sums) / size, self._ends, axis=1)
+        found = np.split(self.exact.scaled(sums) / size, self._ends, axis=1)
         e, e2, eb = (one.reshape(-1, *self._shape) for one in found[:3])
         b, b2 = found[3:]
         freedom = np.where(size > 1, size - 1, np.nan)
@@ -119,6 +124,18 @@ class Moments:
             benefit_variance=np.maximum(b2 - b**2, 0.0) / freedom,
             covariance=(eb - e * b[..., None]) / freedom[:, None],
         )
+
+
+def _sums(chosen: BoolArray, columns: npt.NDArray[np.float32]) -> FloatArray:
+    """(set, column); columns are filled up to whole tiles."""
+    tiles = columns.reshape(-1, TILE, columns.shape[1])
+    out = np.zeros((len(chosen), columns.shape[1]))
+    for first in range(0, len(chosen), SETS):
+        sets = slice(first, first + SETS)
+        for tile in range(0, len(tiles), TILES):
+            records = slice(tile * TILE, (tile + TILES) * TILE)
+            out[sets] += _product(chosen[sets, records], tiles[tile : tile + TILES])
+    return out
 
 
 def _product(chosen: BoolArray, tiles: npt.NDArray[np.float32]) -> FloatArray:

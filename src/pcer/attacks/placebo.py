@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.attacks.moments import SETS, GroupMeans, Moments
+from pcer.attacks.moments import GroupMeans, Moments
+from pcer.attacks.wheels import turned_sums
 from pcer.errors import require_at_least
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
@@ -32,11 +33,11 @@ DRAWS = 9_999
 PLACEBOS = 200
 """Coin-flip attributes that are put through an audit."""
 
-BLOCK_ENTRIES = 6_000_000
-"""Entries of the (draw, record) matrix that are held at once."""
+BLOCK = 1_024
+"""Draws that are held against their errors at once."""
 
 SHUFFLED = 1_000
-"""Records up to which a subset is drawn by shuffling, which is then the faster way."""
+"""Records up to which groups are drawn by shuffling; more are laid on wheels."""
 
 TIE = 1e-4
 """Distances this close (as a share) are equal: numbers are rounded, see ``Moments``."""
@@ -131,12 +132,9 @@ def permutation_tests(
         if min(int((records.group == group).sum()) for group in pair) < 2:
             tests.append((_untold(records),) * 2)
         else:
-            one, rng = _PairRecords(records, pair, strata), _generator(seed, pair)
-            distances = [one.distances(one.real)]
-            for block in _blocks(n_draws, one.n_records):
-                distances.append(one.distances(one.draw(block, rng)))
-                on_progress(k * n_draws + sum(map(len, distances)) - 1, total)
-            tests.append(one.tests(np.concatenate(distances)))
+            one = _PairRecords(records, pair, strata)
+            sums = [one.real_sums, *_blocks(one.drawn_sums(n_draws, _generator(seed, pair)))]
+            tests.append(one.tests(np.concatenate([*map(one.distances, sums)])))
         on_progress((k + 1) * n_draws, total)
     return Permutations(*(_stack(parts) for parts in zip(*tests, strict=True)))
 
@@ -200,8 +198,7 @@ class _PairRecords:
         either = np.where(np.isin(records.group, pair), 0, -1)
         parts = _strata(either, strata)
         rows = np.concatenate(parts)
-        self.real = np.equal(records.group[rows], pair[0])[None]
-        self.n_records = len(rows)
+        self._real = np.equal(records.group[rows], pair[0])
         ends = np.cumsum([len(part) for part in parts])
         self._parts = [slice(end - len(part), end) for end, part in zip(ends, parts, strict=True)]
         exposure, benefit = records.exposure[..., rows], records.benefit[..., rows]
@@ -221,20 +218,31 @@ class _PairRecords:
             out[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
         return out
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> BoolArray:
-        """(draw, record) who is in the first group, the sizes in each stratum kept."""
-        drawn = np.empty((n_draws, self.n_records), dtype=bool)
+    @property
+    def real_sums(self) -> FloatArray:
+        """(1, column) sums over the first group as it is."""
+        return self.sums(self._real[None])
+
+    def sums(self, chosen: BoolArray) -> FloatArray:
+        """(draw, column) sums over first groups; ``chosen`` is (draw, record)."""
+        return self._moments.sums(chosen)
+
+    def drawn_sums(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """(draw, column) sums over first groups drawn anew, the sizes in each stratum kept."""
+        drawn, exact = np.zeros((n_draws, len(self._moments.total))), self._moments.exact
         for part in self._parts:
-            inside = self.real[0, part]
-            drawn[:, part] = subsets(len(inside), int(inside.sum()), n_draws, rng)
+            inside = self._real[part]
+            if len(inside) > SHUFFLED:
+                drawn += turned_sums(exact.columns[part], inside, n_draws, rng)
+            else:
+                drawn += exact.raw_among(part, subsets(inside, n_draws, rng))
         return drawn
 
-    def distances(self, chosen: BoolArray) -> FloatArray:
+    def distances(self, sums: FloatArray) -> FloatArray:
         """(draw, statistic, setting, cost) how far apart the two groups are, in errors."""
-        sums = self._moments.sums(chosen)
-        n = chosen.sum(axis=1)
+        n = np.array([self._real.sum()])
         one = self._moments.means(sums, n)
-        other = self._moments.means(self._moments.total - sums, self.n_records - n)
+        other = self._moments.means(self._moments.total - sums, len(self._real) - n)
         return np.stack([_exposure_distance(one, other), _cross_distance(one, other)], axis=1)
 
     def tests(self, distances: FloatArray) -> tuple[PermutationTest, PermutationTest]:
@@ -305,25 +313,9 @@ def _share_beyond(distances: FloatArray, real: FloatArray) -> FloatArray:
     return np.asarray((distances >= real * (1 - TIE)).mean(axis=0))
 
 
-def subsets(n: int, size: int, n_draws: int, rng: np.random.Generator) -> BoolArray:
-    """(draw, record) subsets of one size, all equally likely.
-
-    Few records are shuffled. Of many, every record is taken or not by itself, with about the right
-    chance; then as many as are too many, or too few, are changed at random. Nothing tells records
-    apart, so no subset is favoured.
-    """
-    if size in (0, n):
-        return np.full((n_draws, n), size == n)
-    if n <= SHUFFLED:
-        return rng.permuted(np.tile(np.arange(n) < size, (n_draws, 1)), axis=1)
-    chance = round(2**8 * size / n)
-    chosen = np.less(rng.integers(0, 2**8, (n_draws, n), dtype=np.uint8), chance)
-    for row in chosen:
-        surplus = int(np.count_nonzero(row)) - size
-        if surplus:
-            there = np.flatnonzero(row if surplus > 0 else ~row)
-            row[rng.choice(there, abs(surplus), replace=False, shuffle=False)] = surplus < 0
-    return chosen
+def subsets(inside: BoolArray, n_draws: int, rng: np.random.Generator) -> BoolArray:
+    """(draw, record) subsets of one size, all equally likely."""
+    return rng.permuted(np.tile(inside, (n_draws, 1)), axis=1)
 
 
 def _strata(codes: IntArray, strata: IntArray | None) -> list[IntArray]:
@@ -334,11 +326,9 @@ def _strata(codes: IntArray, strata: IntArray | None) -> list[IntArray]:
     return [rows[strata[rows] == one] for one in np.unique(strata[rows])]
 
 
-def _blocks(n_draws: int, n_records: int) -> Iterator[int]:
-    """Sizes of the blocks that so many draws are made in."""
-    most = SETS * max(1, BLOCK_ENTRIES // max(SETS * n_records, 1))
-    for done in range(0, n_draws, most):
-        yield min(most, n_draws - done)
+def _blocks(draws: FloatArray) -> list[FloatArray]:
+    """Some draws at a time."""
+    return [draws[first : first + BLOCK] for first in range(0, len(draws), BLOCK)]
 
 
 def _generator(seed: int, pair: tuple[int, int]) -> np.random.Generator:
