@@ -15,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin
@@ -69,7 +70,8 @@ def _shown_inside(value: Any) -> Any:
     if type(value) is str:
         return shown(value)
     if isinstance(value, Record):
-        changed = {k: new for k, part in value if (new := _shown_inside(part)) is not part}
+        texts = ((name, getattr(value, name)) for name in _fields_with_text(type(value)))
+        changed = {k: new for k, part in texts if (new := _shown_inside(part)) is not part}
         return value.model_copy(update=changed) if changed else value
     if isinstance(value, dict):
         parts = {_shown_inside(k): _shown_inside(part) for k, part in value.items()}
@@ -80,6 +82,21 @@ def _shown_inside(value: Any) -> Any:
         is_same = all(one is other for one, other in zip(items, value, strict=True))
         return value if is_same else type(value)(items)
     return value
+
+
+@cache
+def _fields_with_text(kind: type[Record]) -> list[str]:
+    """Names of the fields that may hold a text, or something with one in it."""
+    return [name for name, field in kind.model_fields.items() if _may_hold_text(field.annotation)]
+
+
+def _may_hold_text(annotation: Any) -> bool:
+    if annotation in (int, float, bool, type(None)):
+        return False
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return bool(_fields_with_text(annotation))
+    parts = get_args(annotation)[: 1 if get_origin(annotation) is Annotated else None]
+    return not parts or any(map(_may_hold_text, parts))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +108,7 @@ class Exposed:
     of_records: FloatArray
     """What records alone make of a value over all models; NaN of other costs and where unknown."""
 
-    @property
+    @cached_property
     def value(self) -> FloatArray:
         """Mean cost over distinct splits."""
         return np.asarray(self.per_split.mean(axis=0))
@@ -117,12 +118,12 @@ class Exposed:
         """Splits that the error is divided by."""
         return len(self.per_split)
 
-    @property
+    @cached_property
     def variance(self) -> FloatArray:
         """Of the value, for people like these."""
         return self.variance_at(self.value)
 
-    @property
+    @cached_property
     def alone(self) -> FloatArray:
         """Variance of one group's value by itself, as its interval has it."""
         return self._with_others(self.variance)
@@ -254,6 +255,19 @@ def measure_panel(
         cost: which cost.
         inflation: (group,) by how much clumps of records multiply variances; 1 by default.
     """
+    return _measured(
+        panel, plan, cost, _received(panel, plan, _clumps(panel, inflation)), inflation
+    )
+
+
+def _measured(
+    panel: Panel,
+    plan: Plan,
+    cost: str,
+    received: Received | None,
+    inflation: FloatArray | None,
+) -> Measured:
+    """The same beside a benefit that all costs share."""
     proxy, clumps = proxy_named(cost), _clumps(panel, inflation)
     benefit, _ = benefit_of(panel, plan)
     strata = strata_of(panel) if proxy.is_from_counts else None
@@ -265,7 +279,7 @@ def measure_panel(
         cost=_signed_cost(panel, proxy),
         strata=strata,
         inflation=clumps,
-        received=_received(panel, plan, clumps),
+        received=received,
         exposed=exposed,
         told=_told(panel, proxy),
         reason=reason,
@@ -277,8 +291,9 @@ def measure_costs(
 ) -> dict[str, list[Measured]]:
     """The same for every cost that the release has, by name: all other things equal."""
     costs = dict.fromkeys([GAP.name, *carried_costs(panels)])
+    beside = [(one, _received(one, plan, _clumps(one, inflation))) for one in panels]
     return {
-        cost: [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
+        cost: [_measured(panel, plan, cost, received, inflation) for panel, received in beside]
         for cost in costs
     }
 
@@ -399,7 +414,7 @@ def _told(panel: Panel, proxy: Proxy) -> npt.NDArray[np.bool_]:
     told = np.ones(len(panel.group_names), dtype=np.bool_)
     if proxy.name not in panel.pooled:
         return told
-    n = (panel.n_train + panel.n_test).mean(axis=0)
+    n = panel.mean_n
     behind = panel.pooled[proxy.name].n_records
     return np.asarray(~(np.where(np.isnan(behind), n, behind) < LEAST_RECORDS))
 
@@ -480,8 +495,8 @@ def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> 
         per_split=pooled.value[None],
         null_variance=np.where(np.isnan(null), variance, null),
         one_split=variance,
-        n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
-        n_test=panel.n_test.mean(axis=0) / clumps,
+        n=panel.mean_n / clumps,
+        n_test=panel.mean_n_test / clumps,
         people=None,
         covariance=pooled.benefit_covariance * (np.nan if unknown else clumps),
         is_counted=False,
@@ -498,8 +513,8 @@ def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
         per_split=per_split,
         null_variance=_at_least_spread(one, per_split) / len(per_split),
         one_split=one,
-        n=(panel.n_train + panel.n_test).mean(axis=0) / clumps,
-        n_test=panel.n_test.mean(axis=0) / clumps,
+        n=panel.mean_n / clumps,
+        n_test=panel.mean_n_test / clumps,
         people=PEOPLE_PARTS.get(proxy.scale),
         covariance=np.full(len(one), np.nan),
         is_counted=False,

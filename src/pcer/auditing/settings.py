@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, overload
 
 import numpy as np
@@ -44,7 +45,7 @@ from pcer.auditing.results import (
     published_budget,
     shared_columns,
 )
-from pcer.auditing.summaries import draw_null, pooled_sums, summarise
+from pcer.auditing.summaries import NullDraws, draw_null, pooled_sums, summarise
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels
@@ -66,6 +67,8 @@ class Tested:
     cost: str
     measured: Mapping[str, Sequence[Measured]]
     evidence: Mapping[str, Evidence]
+    chance: Callable[[int], NullDraws | None]
+    """What the gap of a setting would be by chance alone; drawn once, when asked."""
 
     @property
     def main(self) -> Evidence:
@@ -194,6 +197,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         cost=choose_cost(by_setting, plan).name,
         measured=measured,
         evidence=evidence,
+        chance=cache(lambda k: draw_null(measured[GAP.name][k], pairs, plan)),
     )
 
 
@@ -303,7 +307,7 @@ def _settings(one: Tested, found: Capped) -> list[Setting]:
                 one.plan,
                 panel=main.panel,
             ),
-            null=draw_null(gap, one.pairs, one.plan),
+            null=one.chance(k),
             pooled=pooled_sums(main, one.plan),
             equivalence=None if equal is None else equal[k],
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -75,10 +76,20 @@ class Panel:
         """Number of distinct splits."""
         return int(self.split.max()) + 1
 
-    @property
+    @cached_property
     def has_sizes(self) -> bool:
         """Whether every group's number of records is known in every run."""
         return bool(np.isfinite(self.n_train).all() and np.isfinite(self.n_test).all())
+
+    @cached_property
+    def mean_n(self) -> FloatArray:
+        """(group,) records on average over runs."""
+        return np.asarray((self.n_train + self.n_test).mean(axis=0))
+
+    @cached_property
+    def mean_n_test(self) -> FloatArray:
+        """(group,) those of them in the test part."""
+        return np.asarray(self.n_test.mean(axis=0))
 
 
 def panels(release: Release) -> tuple[Panel, ...]:
@@ -94,7 +105,13 @@ def _panels(release: Release) -> tuple[Panel, ...]:
     by_setting: dict[tuple[str, float], list[Run]] = {}
     for run in sorted(release.runs, key=lambda run: (*_setting(run), run.seed)):
         by_setting.setdefault(_setting(run), []).append(run)
-    return tuple(_panel(release, runs) for runs in by_setting.values())
+    rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
+    for row in (*release.pooled_exposure, *_spent(release)):
+        rows.setdefault((row.model, row.epsilon), []).append(row)
+    return tuple(
+        _panel(release, runs, rows.get((runs[0].model, runs[0].epsilon), []))
+        for runs in by_setting.values()
+    )
 
 
 def _setting(run: Run) -> tuple[str, float]:
@@ -106,7 +123,7 @@ def carried_costs(panels: Iterable[Panel]) -> list[str]:
     return sorted({name for panel in panels for name in (*panel.exposure, *panel.pooled)})
 
 
-def _panel(release: Release, runs: list[Run]) -> Panel:
+def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
     names = tuple(release.subject.groups)
     cells = [[run.groups[name] for name in names] for run in runs]
     train = _counts(cells, "train") if release.has_counts else None
@@ -124,7 +141,7 @@ def _panel(release: Release, runs: list[Run]) -> Panel:
         n_train=_array(cells, lambda cell: cell.train.n),
         n_test=_array(cells, lambda cell: cell.test.n),
         exposure=_exposures(cells),
-        pooled=_pooled(release, runs[0], names),
+        pooled=_pooled(pooled, names),
         model=runs[0].model,
     )
 
@@ -137,20 +154,18 @@ def _exposures(cells: list[list[GroupTables]]) -> dict[str, Exposures]:
     }
 
 
-def _pooled(release: Release, run: Run, names: tuple[str, ...]) -> dict[str, PooledExposures]:
-    setting = (run.model, run.epsilon)
-    rows = [row for row in release.pooled_exposure if (row.model, row.epsilon) == setting]
-    by_key = {(row.proxy, row.group): row for row in (*rows, *_spent(release, setting))}
+def _pooled(rows: list[PooledExposure], names: tuple[str, ...]) -> dict[str, PooledExposures]:
+    by_key = {(row.proxy, row.group): row for row in rows}
     return {
         proxy: _pooled_exposure([by_key.get((proxy, name)) for name in names])
         for proxy in sorted({proxy for proxy, _ in by_key})
     }
 
 
-def _spent(release: Release, setting: tuple[str | None, float | None]) -> Iterator[PooledExposure]:
+def _spent(release: Release) -> Iterator[PooledExposure]:
     """What groups spent by their receipts, as a cost like any other."""
     for row in release.bounds:
-        if (row.model, row.epsilon, row.kind, row.label) == (*setting, "receipt", None):
+        if (row.kind, row.label) == ("receipt", None):
             yield PooledExposure(
                 model=row.model,
                 epsilon=row.epsilon,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Audit
@@ -111,6 +112,13 @@ def facets(
 def cell_width(audit: Audit) -> int:
     """Of a panel that has every setting side by side."""
     return CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Altair does not look up every mark in its schema, which takes seconds; the tests do."""
+    from altair.utils.schemapi import debug_mode
+
+    return debug_mode(False)
 
 
 def finish(chart: alt.LayerChart | alt.FacetChart, audit: Audit, description: str) -> Spec:

@@ -9,7 +9,7 @@ from pcer.auditing import NOTHING, Outlook, OutlookPoint, listed, rounded
 from pcer.files import as_shown
 from pcer.report.figures import WIDTH as PANEL
 from pcer.report.figures import complete
-from pcer.report.marks import Spec, legend, series
+from pcer.report.marks import Spec, legend, series, unchecked
 from pcer.report.rows import Datum, isolated
 from pcer.report.table import Table, table_body, wrapped
 from pcer.report.terminal import Part
@@ -48,12 +48,13 @@ def outlook_spec(outlook: Outlook) -> Spec:
     outlook = as_shown(outlook)
     rows = _rows(outlook)
     names = list(dict.fromkeys(row["line"] for row in rows))
-    panels = [
-        _panel(names, "splits", "splits", outlook.n_splits, with_legend=True),
-        _panel(names, "people", "times as many people", 1.0, with_legend=False),
-    ]
-    chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared", y="shared")
-    spec: Spec = chart.to_dict(validate=False)
+    with unchecked():
+        panels = [
+            _panel(names, "splits", "splits", outlook.n_splits, with_legend=True),
+            _panel(names, "people", "times as many people", 1.0, with_legend=False),
+        ]
+        chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared", y="shared")
+        spec: Spec = chart.to_dict(validate=False)
     spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
     spec["description"] = f"{outlook.title}. {' '.join(outlook.sentences)}"
     return complete(spec, {OUTLOOK: rows})
