@@ -1,4 +1,4 @@
-"""Writing: every file or none."""
+"""Writing: every file or none. Texts in records, as they can be shown."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from pydantic import Field, JsonValue
 
-from pcer.errors import OutputError
-from pcer.files import write_files
+from pcer.errors import OutputError, shown
+from pcer.files import Record, as_shown, write_files
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -156,3 +158,49 @@ def test_what_cannot_be_kept_is_not_replaced(tmp_path, three, monkeypatch):
     with pytest.raises(OutputError, match=r"a cannot be written \(Permission denied\)"):
         write_files(three)
     assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+
+
+class Inner(Record):
+    """A text that may be missing."""
+
+    n: int = 1
+    rate: Annotated[float, Field(ge=0)] | None = None
+    word: str | None = None
+
+
+class Numbers(Record):
+    """No text."""
+
+    n: int = 1
+    sizes: tuple[float, ...] = (1.0,)
+
+
+class Outer(Record):
+    """Texts in every place that a format has."""
+
+    name: Annotated[str, Field(min_length=1)]
+    parts: dict[str, list[Inner]]
+    either: Numbers | Inner
+    split: int | str
+    loose: JsonValue
+    numbers: Numbers = Numbers()
+
+
+def test_every_text_in_a_record_is_shown_wherever_it_stands():
+    """Records without any text are passed over, and nothing else is."""
+    evil = "a\x1b[2Jb\u202e"
+    made = Outer(
+        name=evil,
+        parts={evil: [Inner(word=evil), Inner()]},
+        either=Inner(word=evil),
+        split=evil,
+        loose={"deep": [evil]},
+    )
+    told = as_shown(made)
+    assert "\x1b" not in repr(told.model_dump())
+    assert "\u202e" not in repr(told.model_dump())
+    assert told.name == told.split == told.either.word == told.loose["deep"][0] == shown(evil)
+    assert [*told.parts] == [shown(evil)]
+    assert told.numbers is made.numbers
+    plain = Outer(name="a", parts={}, either=Numbers(), split=1, loose=None)
+    assert as_shown(plain) is plain
