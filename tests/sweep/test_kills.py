@@ -88,6 +88,7 @@ class Sweeper:
 
     def kill(self, case: Case) -> float:
         """Kill a sweep when it has trained one model more; gives the seconds until all is gone."""
+        before = shared_memory()
         running = self.trained_one_more(case.engine)
         company = descendants(running.pid)
         assert len(company) > 2
@@ -97,10 +98,13 @@ class Sweeper:
         require_gone(lambda: alive(company) | marked(self.mark), within=PATIENCE)
         seconds = time.monotonic() - began
         assert running.returncode == CODES[case.number], said
-        self.require_clean(case, running.pid, said)
+        self.require_clean(case, said)
+        if case.number != KILL:  # of the group, it ends those who would have cleared up
+            own = re.compile(f".*[-_]{running.pid}[-_].*")
+            assert not [*filter(own.match, shared_memory() - before)]
         return seconds
 
-    def require_clean(self, case: Case, pid: int, said: str) -> None:
+    def require_clean(self, case: Case, said: str) -> None:
         """One sentence, nothing half-written, nothing to be found by others."""
         if case.number == KILL:  # amid a write it leaves half a file, which the next start removes
             return
@@ -116,7 +120,11 @@ class Sweeper:
         assert int(told[1]) <= len(self.kept()) <= int(told[2])
         assert len(self.kept()) - int(told[1]) <= 1  # written, and not yet counted
         assert not re.search("Traceback|SIGTERM received|Warning|leaked", said), said
-        assert not list(Path("/dev/shm").glob(f"*[-_]{pid}[-_]*"))  # semaphores, mapped arrays
+
+
+def shared_memory() -> set[str]:
+    """Names of semaphores and mapped arrays; also of killed groups, whose numbers come again."""
+    return set(os.listdir("/dev/shm"))
 
 
 @pytest.fixture
