@@ -9,7 +9,7 @@ import pytest
 
 import pcer
 from pcer.release.format import parse_release
-from pcer.report.verify import first_difference, verify_audit
+from pcer.report.verify import first_difference, verify_audit, verify_audits
 from tests.conftest import make_plain_release
 
 QUICK = pcer.Plan(resamples=40, null_draws=10)
@@ -71,6 +71,31 @@ def test_a_changed_plan_is_found(case, field, value):
     edited = json.loads(text)
     edited["plan"][field] = value
     assert verify_audit(edited, [release]).path == "plan_sha256"
+
+
+DIGITS = 0.0123456789012345
+"""More of them than results are written with."""
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"margin": DIGITS},
+        {"policy": pcer.Policy(largest_difference=DIGITS)},
+        {"policy": pcer.Policy(largest_exposure=2.0**63)},
+        {"floors": [DIGITS / 10, DIGITS], "floor": DIGITS},
+    ],
+)
+def test_a_plans_numbers_are_written_as_given(case, named):
+    """Rounded like results, they would be another plan's, with another digest."""
+    release, _ = case
+    plan = QUICK.model_copy(update=named)
+    text = pcer.audit(release, plan).to_json()
+    assert verify_audit(json.loads(text), [release]) is None
+    assert verify_audits([json.loads(text)], [release], plan_sha256=plan.sha256) is None
+    near = json.loads(text.replace("0.0123456789012345", "0.0123456789012346"))
+    if near != json.loads(text):
+        assert verify_audit(near, [release]).path == "plan_sha256"
 
 
 def test_changed_words_are_found(case):

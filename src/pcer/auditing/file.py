@@ -528,9 +528,9 @@ class Audit(ShownAudit):
         return [one.model for one in self.published]
 
     def to_tree(self) -> dict[str, Any]:
-        """The audit as plain objects, numbers rounded as they are written."""
+        """The audit as plain objects, numbers rounded as they are written; the plan's as given."""
         tree: dict[str, Any] = rounded(self.model_dump())
-        return tree
+        return {**tree, "plan": self.plan.model_dump()}
 
     def to_json(self) -> str:
         """The audit as canonical text: same release, same plan, same bytes."""

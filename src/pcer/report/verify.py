@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pcer.auditing import SIGNIFICANT_DIGITS, Plan, audit, parse_plan, rounded
 from pcer.errors import InputError, clipped
-from pcer.files import read_text
+from pcer.files import canonical_json, parse_json, read_text
 from pcer.release import Release
 from pcer.report.html import GENERATOR, Payload, read_payload, to_report
 
@@ -115,7 +115,18 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     family = _family_of(found, releases) if fitting else []
     recomputed = audit(fitting[0] if fitting else releases[0], plan, family=family)
-    return first_difference(found, recomputed.model_dump(), path="")
+    rest = {key: value for key, value in found.items() if key != "plan"}
+    return _in_plan(found["plan"], plan) or first_difference(
+        rest, recomputed.model_dump(exclude={"plan"}), path=""
+    )
+
+
+def _in_plan(found: Any, plan: Plan) -> Difference | None:
+    """What a plan says differently from itself: its numbers are written as given, not rounded."""
+    expected = parse_json(canonical_json(plan.model_dump()), file="plan")
+    if found == expected:
+        return None
+    return first_difference(found, expected, path="plan") or Difference("plan", found, expected)
 
 
 def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Release]:
