@@ -134,23 +134,23 @@ def _alarms_told(facts: Facts) -> str:
         by_title.setdefault((row.title, row.verdict, row.worse_off), []).append(row)
     told = []
     for (title, verdict, worse_off), rows in by_title.items():
-        who = listed(worse_off) if worse_off else "nobody is worse off by that alone"
+        who = f"{listed(worse_off)} worse off" if worse_off else "nobody is worse off by that alone"
         where = budget_words(sorted(row.epsilon for row in rows))
         told.append(
-            f"{_marked(facts, rows[0], title)} at {where}: {verdict.words}, {who}{_trust(rows)}"
+            f"{_marked(facts, rows[0], title)} at {where}: {verdict.words}, {who}. {_trust(rows)}"
         )
-    return f"**Alarms that hold** (coin flips that alarm, largest difference): {'; '.join(told)}."
+    return "\n  - ".join(["**Alarms that hold:**", *told])
 
 
 def _trust(rows: Sequence[SettingRow]) -> str:
-    """Coin flips and the largest difference of exposures, in brackets."""
+    """Coin flips, and the largest difference of exposures that the data allow."""
     coins = [row.coins for row in rows if row.coins is not None]
     limits = [row.difference for row in rows if row.difference is not None]
-    parts = [
-        f"{_coin_range(coins)}" if coins else "coin flips not given",
-        f"{hundred(max(limits))}" if limits else "difference not given",
-    ]
-    return f" ({', '.join(parts)})"
+    flips = (
+        f"{_coin_range(coins)} coin flips alarm as well" if coins else "Coin flips are not given"
+    )
+    apart = f"differ by at most {hundred(max(limits))}" if limits else "may differ by any amount"
+    return f"{flips}; exposures {apart}."
 
 
 def coins_told(facts: Facts) -> str:
