@@ -19,6 +19,7 @@ BOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 300_000
 TRAINED = "a-private-sweep.ipynb"
 """Its last digits are those of one type of processor."""
+LONG = {"a-private-sweep"}
 FOREIGN = re.compile(
     r"(?:^|[\s\"'(])/(?:home|root|tmp|usr|var|work|Users|opt)/|[A-Z]:\\\\|https?://(?!www\.w3\.org)"
 )
@@ -94,7 +95,13 @@ def test_a_notebook_shows_a_finding_and_leads_somewhere(path):
     assert "pip install pcer" not in words
 
 
-@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ())
+        for path in BOOKS
+    ],
+)
 def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
     """Word for word, where it trains nothing; else but for digits. scripts/notebooks renews it."""
     for package in ("nbclient", "ipykernel"):

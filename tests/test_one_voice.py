@@ -45,6 +45,8 @@ FILES = sorted(
     ]
 )
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
+CHUNKS = [pytest.param(k, marks=() if k < 4 else pytest.mark.slow) for k in range(N_DRAWN // CHUNK)]
+"""Most of them run in `make test-more`."""
 QUICK = pcer.Plan(resamples=20, null_draws=1)
 ALARMS = (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
 
@@ -219,7 +221,7 @@ def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     return alone + list(zip(together, pcer.audit(together, plan), strict=True))
 
 
-@pytest.mark.parametrize("chunk", range(N_DRAWN // CHUNK))
+@pytest.mark.parametrize("chunk", CHUNKS)
 def test_drawn_releases_speak_with_one_voice(chunk, capsys):
     audited = [audit for _, audit in drawn(chunk)]
     for group in [*([one] for one in audited[:-FAMILY]), audited[-FAMILY:]]:
@@ -237,7 +239,7 @@ def test_the_drawn_ones_have_every_verdict_and_every_cap():
     assert any("drawn by lot" in why for why in capped)
 
 
-@pytest.mark.parametrize("chunk", range(N_DRAWN // CHUNK))
+@pytest.mark.parametrize("chunk", CHUNKS)
 def test_pages_speak_with_the_same_voice(chunk):
     several = drawn(chunk)[:: CHUNK * N_DRAWN // CHUNK // PAGES]
     for release, audit in several:

@@ -214,6 +214,7 @@ def test_without_scikit_learn_a_sentence_says_what_to_install(missing):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_audit_runs_in_a_bare_environment(tmp_path):
     """Install the core alone into a new venv, and audit there without the trainer's packages."""

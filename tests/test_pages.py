@@ -25,8 +25,8 @@ from tests import page_stages
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
-LONG = {"docs/study.md"}
-"""Pages whose Python audits a whole study."""
+LONG = {"docs/study.md", "docs/opacus.md"}
+"""Pages whose Python audits a whole study, or trains through Opacus."""
 
 
 def blocks(page: str, language: str) -> list[str]:

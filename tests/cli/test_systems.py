@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pcer
 from pcer_studies.protocol import CONFIGURATIONS
 from tests.study_folder import write_study
@@ -47,6 +49,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_audit_needs_nothing_of_linux(tmp_path):
     outputs = {name: tmp_path / f"a.{name}" for name in ("json", "html", "junit", "markdown")}
     options = [part for name, path in outputs.items() for part in (f"--{name}", path)]
@@ -63,6 +66,7 @@ def test_an_audit_needs_nothing_of_linux(tmp_path):
     assert (good.returncode, "every byte agrees" in good.stdout) == (0, True), good.stderr
 
 
+@pytest.mark.slow
 def test_the_study_writes_its_tables_there(tmp_path):
     write_study(tmp_path, n_seeds=2, configurations=CONFIGURATIONS[2:3])
     done = run("reproduce", "--tables-only", "--no-report", "-o", tmp_path)

@@ -228,7 +228,14 @@ sweep.run_sweep(tiny(), folder, flags=FLAGS)
 
 @pytest.mark.parametrize(
     ("stage", "block"),
-    [("before", 1), ("between", 1), ("after", 1), ("before", 2), ("between", 3), ("release", 0)],
+    [
+        ("between", 1),
+        ("release", 0),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in [("before", 1), ("after", 1), ("before", 2), ("between", 3)]
+        ),
+    ],
 )
 def test_a_killed_sweep_resumes_to_the_same_bytes(tmp_path, whole, stage, block):
     script = tmp_path / "killer.py"
@@ -353,6 +360,7 @@ run_sweep(tiny(), Path(sys.argv[1]), flags=EngineFlags(block_size=3))
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_without_what_only_linux_has(tmp_path, whole):
     """On several cores where the system lends them, with a lock that needs no fcntl."""
     done = subprocess.run(
