@@ -12,7 +12,7 @@ error, with the true splits and with fresh ones, and the share above 1.96.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -90,5 +90,16 @@ def trace(n: int) -> None:
         print(f"{row.group:9} {row.proxy:24} {row.value:+.4f} +- {row.standard_error:.4f}")
 
 
+def main() -> None:
+    parts = {"draws": draws, "sets": sets, "trace": trace}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("n", type=int)
+    options = parser.parse_args()
+    parts[options.part](options.n)
+
+
 if __name__ == "__main__":
-    {"draws": draws, "sets": sets, "trace": trace}[sys.argv[1]](int(sys.argv[2]))
+    main()
