@@ -33,7 +33,7 @@ class Limits:
     n_settings: int = 500
     n_groups: int = 200
     n_tables: int = 12_000
-    n_rows: int = 600
+    n_rows: int = 400
     n_exposures: int = 100_000
     n_costs: int = 50
     n_notes: int = 200
