@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,20 @@ import numpy as np
 
 from pcer.files import canonical_json
 from pcer.release.format import Release, parse_release
+from pcer_studies import Study
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, Configuration
 from tests.simulate import World, simulate
 
 PROXIES = ("paired_gap", "paired_confidence", "lira_advantage", "lira_offline_advantage")
 ON_DISK = tuple(None if budget == np.inf else budget for budget in BUDGETS)
+
+SHIPPED = Path(__file__).parents[1] / "studies" / "paper"
+
+
+@cache
+def shipped_study() -> Study:
+    """The study of the repository, which keeps its audits; no test may change it."""
+    return Study.read(SHIPPED)
 
 
 def write_study(

@@ -180,7 +180,7 @@ def made_sweep(views, attributes):
 
 def test_processes_and_other_attributes_change_no_byte(views):
     together = build_releases(*made_sweep(views, ("p", "q")))
-    shared = build_releases(*made_sweep(views, ("p", "q")), n_processes=3)
+    shared = build_releases(*made_sweep(views, ("p", "q")), n_processes=2)
     for name, release in together.items():
         assert shared[name].to_json() == release.to_json()
         alone = build_releases(*made_sweep(views, (name,)))

@@ -1,17 +1,15 @@
-"""The command line as a user meets it: real processes, real files."""
+"""The command line as a user meets it: real files, and real processes where they could matter."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import pcer
+from tests.commands import run, start
 
 SAMPLES = Path(__file__).parents[1] / "releases"
 GOOD = SAMPLES / "counts.release.json"
@@ -22,22 +20,11 @@ BAD = sorted(
 )
 
 
-def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pcer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1", **env},
-        check=False,
-    )
-
-
 FULL = ("In plain words", "Advice", "Is it signal?", "As published", "Algorithm 1", "Floor sens")
 
 
 def test_the_finding_comes_first_and_the_rest_when_asked_for():
-    done = run("audit", GOOD, COLUMNS="300")
+    done = start("audit", GOOD, COLUMNS="300")
     audit = pcer.audit(pcer.read_release(GOOD))
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -74,14 +61,14 @@ def test_bad_input_is_one_sentence_and_exit_2(path, tmp_path):
 
 
 def test_output_that_cannot_be_written(tmp_path):
-    done = run("audit", GOOD, "--json", tmp_path / "a.json", "--latex", tmp_path / "no" / "b.tex")
+    done = start("audit", GOOD, "--json", tmp_path / "a.json", "--latex", tmp_path / "no" / "b.tex")
     assert done.returncode == 2
     assert "b.tex cannot be written" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_json_on_stdout_is_machine_clean():
-    done = run("audit", GOOD, "--json", "-")
+    done = start("audit", GOOD, "--json", "-")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(GOOD)).to_tree()
     assert done.stderr == ""
 
@@ -104,7 +91,7 @@ def test_an_empty_folder(tmp_path):
 
 
 def test_fail_on():
-    met = run("audit", GOOD, "--fail-on", "no_disparity_shown")
+    met = start("audit", GOOD, "--fail-on", "no_disparity_shown")
     assert met.returncode == 1
     assert "--fail-on is met: toy (letter): no_disparity_shown" in met.stderr
     assert "toy (letter): no disparity shown" in met.stdout
@@ -134,14 +121,14 @@ def test_html_and_figures_are_named_and_verify(tmp_path):
     assert done.returncode == 0
     assert f"Report: {page}" in done.stdout
     assert {path.suffix for path in folder.iterdir()} == {".svg", ".png", ".pdf"}
-    good = run("verify", page)
+    good = start("verify", page)
     assert (good.returncode, "every byte agrees" in good.stdout) == (0, True)
     assert run("verify", page, GOOD).returncode == 0
     page.write_text(page.read_text().replace("no disparity shown", "disparity shown", 1))
-    bad = run("verify", page)
+    bad = start("verify", page)
     assert (bad.returncode, "differs at line" in bad.stdout) == (1, True)
     page.write_text("<html></html>")
-    refused = run("verify", page)
+    refused = start("verify", page)
     assert (refused.returncode, "not a report of pcer" in refused.stderr) == (2, True)
 
 

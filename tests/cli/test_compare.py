@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import pcer
-from tests.cli.test_audit import GOOD, run
+from tests.cli.test_audit import GOOD
+from tests.commands import run
 from tests.pages import HOSTILE, many_groups
 from tests.report.test_notebook import Elements
 from tests.simulate_changes import TwoModels, draw_both

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pcer
-from pcer.cli import app as cli
 from pcer.cli.estimator import NETWORKS_ONLY
 from pcer.cli.train import train
 from pcer.data import load
 
 FOREST = ("--estimator", "sklearn.tree:DecisionTreeClassifier", "--set", "max_depth=4")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def pcer(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        told = capsys.readouterr()
-        return ended.value.code or 0, told.out, told.err
-
-    return pcer
 
 
 @pytest.fixture

@@ -6,30 +6,17 @@ And an audit of the first version is answered with the pcer that can recompute i
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.commands import start as run
 from tests.simulate_nulls import draw_null, memorising, world_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "releases"
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pcer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1"},
-        check=False,
-    )
 
 
 def documented_guard() -> list[str]:

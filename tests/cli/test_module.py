@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.cli import app as cli
 from pcer.cli.module import NOT_FOR_MODULES
 from pcer.cli.train import train
 from pcer.data import load, split
@@ -41,18 +40,6 @@ number = 3
 QUICK = ("--epochs", "2", "--batch", "512", "--accountant", "rdp", "--budgets", "none,1")
 COMPAS = ("train", "compas", "--attribute", "race", *QUICK, "--seeds", "3")
 MINE = ("--module", "nets_for_pcer:make_net", "--set", "width=5", "--set", "act=relu")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def pcer(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        told = capsys.readouterr()
-        return ended.value.code or 0, told.out, told.err
-
-    return pcer
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import pcer
-from tests.cli.test_audit import GOOD, run
+from tests.cli.test_audit import GOOD
+from tests.commands import run
 from tests.report.test_notebook import Elements
 
 ROOT = Path(__file__).parents[2]

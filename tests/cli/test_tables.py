@@ -2,31 +2,17 @@
 
 import importlib.util
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pcer import read_release
-from pcer.cli import app as cli
 from pcer.cli import train as cli_train
 from pcer.data import TablePlan, compas, listing, load, read_table, split, standardise
 from pcer.data.fetch import DataFile
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def pcer(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        told = capsys.readouterr()
-        return ended.value.code or 0, told.out, told.err
-
-    return pcer
 
 
 def people(n=400, **changes):

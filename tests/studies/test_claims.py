@@ -47,11 +47,11 @@ from pcer_studies.seeds import study_seeds
 from pcer_studies.thresholds import threshold, threshold_meanings
 from pcer_studies.views import N_DRAWS, OurRun, Paper
 from tests.planted_study import Truth, all_planted, planted
+from tests.study_folder import shipped_study
 
 NO_DP = math.inf
 HOLDS, FAILS, UNDECIDED = Judgement.HOLDS, Judgement.FAILS, Judgement.UNDECIDED
 NOT_EVIDENCE, UNTESTABLE = Judgement.NOT_EVIDENCE, Judgement.UNTESTABLE
-SHIPPED = Path(__file__).parents[2] / "studies" / "paper"
 
 
 @pytest.fixture(scope="module")
@@ -480,8 +480,7 @@ def test_printed_exceptions_are_no_claims():
 
 @pytest.fixture(scope="module")
 def shipped() -> list:
-    study = Study.read(SHIPPED)
-    return [one for rows in judge_all(study).values() for one in rows]
+    return [one for rows in judge_all(shipped_study()).values() for one in rows]
 
 
 def test_nothing_is_refuted_within_its_error(shipped):

@@ -28,6 +28,7 @@ from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
+from tests import commands
 
 N = 300
 FLAGS = EngineFlags(jobs=1, block_size=3)
@@ -410,15 +411,6 @@ def test_a_sweep_names_what_it_cannot_do():
             tiny(**empty)
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "pcer", *map(str, arguments)],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-
-
 @pytest.fixture
 def own_table(tmp_path) -> Path:
     rng = np.random.default_rng(1)
@@ -450,7 +442,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
         "--accountant",
         "rdp",
     )
-    done = command("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
+    done = commands.start("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "next: pcer audit" in done.stdout
     assert "income" in done.stderr
@@ -469,7 +461,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     log = (out / "run.log").read_text()
     assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s \(cal", log)
     assert re.search(r"; memory at most [\d,]+ MiB over all processes; local, cpu, \d+ proc", log)
-    assert command("audit", out).returncode == 0
+    assert commands.run("audit", out).returncode == 0
 
 
 def invoke(*arguments: object) -> Result:
@@ -534,7 +526,9 @@ def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path)
     ],
 )
 def test_bad_training_input(tmp_path, arguments, message):
-    done = command("train", *arguments, "--attribute", "race", "--seeds", 1, "-o", tmp_path / "out")
+    done = commands.run(
+        "train", *arguments, "--attribute", "race", "--seeds", 1, "-o", tmp_path / "out"
+    )
     assert done.returncode == 2
     assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
     assert not list((tmp_path).rglob("*.release.json"))

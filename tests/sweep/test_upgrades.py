@@ -22,7 +22,8 @@ from pcer.train import (
     installed_versions,
     train_seeds,
 )
-from tests.sweep.test_run import CONFIG, FLAGS, command, tiny, tiny_dataset
+from tests.commands import run
+from tests.sweep.test_run import CONFIG, FLAGS, tiny, tiny_dataset
 
 OLD_SETTINGS = {
     "dataset": "tiny",
@@ -206,7 +207,7 @@ def test_the_command_says_so_on_stderr(tmp_path):
     arguments = ["train", "compas", "--attribute", "race", "--budgets", "none", "--seeds", "2"]
     quick = ["--epochs", "1", "--hidden", "4", "--batch", "1000", "-o", tmp_path, "--keep-scores"]
     more = ["--block-size", "1", "--jobs", "1"]
-    done = command(*arguments, *quick, *more)
+    done = run(*arguments, *quick, *more)
     assert done.returncode == 0, done.stderr
     assert "Not all models" not in done.stderr
     first, second = sorted((tmp_path / "compas.scores").glob("block-*.json"))
@@ -215,7 +216,7 @@ def test_the_command_says_so_on_stderr(tmp_path):
     record["made_with"]["torch"] = "1.0.0"
     first.write_text(json.dumps(sealed(record)))
     second.unlink()
-    again = command(*arguments, *quick, *more)
+    again = run(*arguments, *quick, *more)
     assert again.returncode == 0, again.stderr
     assert "release: 1 by torch 1.0.0, 1 by torch " in " ".join(again.stderr.split())
     assert "Not all models" not in again.stdout

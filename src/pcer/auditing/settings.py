@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, overload
 
@@ -74,6 +74,15 @@ class Tested:
     def main(self) -> Evidence:
         """Of the cost that the verdict rests on."""
         return self.evidence[self.cost]
+
+    def by(self, plan: Plan) -> Tested:
+        """The same tests, judged by the cost that a plan names, where it is carried.
+
+        Args:
+            plan: one that differs from ours in nothing but its cost.
+        """
+        cost = plan.cost if plan.cost in self.evidence else self.cost
+        return replace(self, plan=plan, cost=cost)
 
 
 @overload

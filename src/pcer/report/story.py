@@ -6,7 +6,6 @@ another is in it too, as text that is said once and referred to by number.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,6 @@ from typing import Any
 from pcer.auditing import (
     Audit,
     BudgetResult,
-    Plan,
-    Tested,
     judge_tested,
     rounded,
     run_tests,
@@ -100,14 +97,7 @@ def other_audits(audit: Audit, release: Release, family: Sequence[Release]) -> I
     tested, members = run_tests(release, plan), [run_tests(one, plan) for one in family]
     for cost in others:
         named = plan.model_copy(update={"cost": cost})
-        beside = [_by(one, named) for one in members]
-        yield from judge_tested([_by(tested, named)], beside)
-
-
-def _by(tested: Tested, plan: Plan) -> Tested:
-    """The same tests, judged by the plan's cost where they have it."""
-    cost = plan.cost if plan.cost in tested.evidence else tested.cost
-    return dataclasses.replace(tested, plan=plan, cost=cost)
+        yield from judge_tested([tested.by(named)], [one.by(named) for one in members])
 
 
 def screen(audit: Audit) -> Screen:

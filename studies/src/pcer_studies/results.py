@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pcer.auditing import Audit, BudgetResult, Plan, audit
+from pcer.auditing import Audit, BudgetResult, Plan, Tested, audit, judge_tested, run_tests
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.release import Panel, Release, panels, proxies, read_release
@@ -106,10 +106,14 @@ class Study:
 
     def audit(self, dataset: str, attribute: str, cost: str = GAP) -> Audit:
         """The audit of a configuration by the default plan, with another cost if asked for."""
-        return self.keep(
-            ("audit", dataset, attribute, cost),
-            lambda: audit(self.release(dataset, attribute), Plan(cost=cost)),
-        )
+
+        def make() -> Audit:
+            tested, plan = self._tested(self.release(dataset, attribute)), Plan(cost=cost)
+            if cost not in tested.evidence:
+                return audit(tested.release, plan)  # which says that it is missing
+            return next(judge_tested([tested.by(plan)]))
+
+        return self.keep(("audit", dataset, attribute, cost), make)
 
     @property
     def verdicts(self) -> Mapping[tuple[str, str], Audit]:
@@ -117,7 +121,8 @@ class Study:
 
         def make() -> dict[tuple[str, str], Audit]:
             keys = [(one.dataset, one.attribute) for one in self.configurations]
-            return dict(zip(keys, audit([self.releases[k] for k in keys]), strict=True))
+            tested = [self._tested(self.releases[key]) for key in keys]
+            return dict(zip(keys, judge_tested(tested), strict=True))
 
         return self.keep("verdicts", make)
 
@@ -134,6 +139,10 @@ class Study:
             if panel.epsilon == epsilon:
                 return panel
         raise self._without_models(dataset, attribute, epsilon)
+
+    def _tested(self, release: Release) -> Tested:
+        """A release by every test, which audits by all costs share."""
+        return self.keep(("tested", release.sha256), lambda: run_tests(release, Plan()))
 
     def keep(self, name: Hashable, make: Callable[[], Kept]) -> Kept:
         """What ``make`` gives, made once."""

@@ -1,0 +1,64 @@
+"""The command line, in a process of its own or, for tests of what it says, in this one."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pcer.cli import light, main
+from pcer.cli.stop import SIGNALS
+
+Done = subprocess.CompletedProcess[str]
+
+
+def start(*arguments: object, **env: str) -> Done:
+    """Run pcer as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "pcer", *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", **env},
+        check=False,
+    )
+
+
+def run(*arguments: object, **env: str) -> Done:
+    """The same with the interpreter that is running, which has imported everything already.
+
+    Signals, streams that are closed and exit codes of the interpreter's own need `start`.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        for name, value in env.items():
+            patch.setenv(name, value)
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = _exit_code(ended)
+        finally:
+            light.let_in()
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    return Done(list(map(str, arguments)), code, _text(out), _text(err))
+
+
+def _exit_code(ended: SystemExit) -> int:
+    """As the interpreter reads it."""
+    if ended.code is None or isinstance(ended.code, int):
+        return ended.code or 0
+    return 1
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
