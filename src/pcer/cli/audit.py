@@ -44,7 +44,7 @@ from pcer.cli.parts import (
 )
 from pcer.cli.streams import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
-from pcer.files import as_shown, canonical_json, read_regular, read_text
+from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release import LIMITS, Release, read_release, release_schema
 from pcer.report import (
     Difference,
@@ -167,9 +167,10 @@ def audit(
         json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
     )
     outputs.check(files)
-    done = audit_all(files, plan, allow_large or [], family or [])
     wanted = [choice.value for choice in fail_on or []]
-    outputs.write(done, wanted)
+    with many_objects():
+        done = audit_all(files, plan, allow_large or [], family or [])
+        outputs.write(done, wanted)
     if not outputs.uses_stdout:
         print_audits(done.audits, full=full)
         outputs.print_places()
@@ -199,7 +200,7 @@ def verify(
     beside = read_releases(_release_files(family or []), allow_large or [])
     wanted = {"family": beside, "plan_sha256": _digest(plan_sha256)}
     _print_digests(audit_file, known + beside, is_page=is_page)
-    with working("Recomputing"):
+    with many_objects(), working("Recomputing"):
         check = _page_difference if is_page else _difference
         found = check(audit_file, known, **wanted)
     if found:

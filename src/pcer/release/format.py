@@ -574,6 +574,9 @@ def _check_names(what: str, names: list[str]) -> None:
         raise ValueError(f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
 
 
+LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any) -> Any:
     """Plain objects, without the absent fields of records.
 
@@ -581,11 +584,24 @@ def _plain(value: Any) -> Any:
     privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
     the trainer's own settings may be called anything, and a null in the settings is a value.
     """
+    if type(value) in LEAVES:
+        return value
     if isinstance(value, Confusion):
         return dict(value.__dict__)  # most of a file, and never absent
     if isinstance(value, Record):
-        fields = {name: _plain(part) for name, part in value}
-        return {k: v for k, v in fields.items() if k == "epsilon" or v not in (None, [], {})}
+        return _present(value)
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def _present(record: Record) -> dict[str, Any]:
+    """A record's fields, without the absent ones; in one turn, as files hold many of them."""
+    found = {}
+    for name, part in record.__dict__.items():
+        if type(part) in LEAVES:
+            if part is not None or name == "epsilon":
+                found[name] = part
+        elif not name.startswith("_") and (plain := _plain(part)) not in ([], {}):
+            found[name] = plain
+    return found

@@ -6,9 +6,8 @@ plain JSON with one spelling.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from pcer.files import MAX_VALUES
 
@@ -51,26 +50,30 @@ def unpack(tree: Any) -> Any:
     return {_plain(key): unpack(value) for key, value in tree.items()}
 
 
+Form = tuple[Any, ...] | Literal[0]
+"""Keys with what is under them, 0 for every leaf; as a tuple it can be looked up."""
+
+
 def _packed(trees: list[dict[str, Any]]) -> dict[str, Any]:
-    forms: dict[str, int] = {}
+    forms: dict[Form, int] = {}
     rows = []
     for one in trees:
-        form = json.dumps(_form(one))
-        rows.append([forms.setdefault(form, len(forms)), *_leaves(one)])
-    return {FORMS: [json.loads(form) for form in forms], ROWS: rows}
+        leaves: list[Any] = []
+        form = _taken(one, leaves)
+        rows.append([forms.setdefault(form, len(forms)), *leaves])
+    return {FORMS: [_written(form) for form in forms], ROWS: rows}
 
 
-def _form(tree: Any) -> Any:
-    """The tree with 0 for every leaf; lists are leaves."""
-    return {key: _form(value) for key, value in tree.items()} if _branches(tree) else 0
+def _taken(tree: Any, leaves: list[Any]) -> Form:
+    """The form of a tree, whose leaves go to the end of the list; lists are leaves."""
+    if not (isinstance(tree, dict) and tree):
+        leaves.append(tree)
+        return 0
+    return tuple([(key, _taken(value, leaves)) for key, value in tree.items()])
 
 
-def _leaves(tree: Any) -> Iterator[Any]:
-    if not _branches(tree):
-        yield tree
-        return
-    for value in tree.values():
-        yield from _leaves(value)
+def _written(form: Form) -> Any:
+    return {key: _written(value) for key, value in form} if form else 0
 
 
 def _n_values(form: Any) -> int:
@@ -83,10 +86,6 @@ def _escaped(key: str) -> str:
 
 def _plain(key: str) -> str:
     return key.removeprefix(OURS) if key.startswith(OURS + OURS) else key
-
-
-def _branches(tree: Any) -> bool:
-    return isinstance(tree, dict) and bool(tree)
 
 
 def _filled(forms: list[Any], row: list[Any]) -> Any:

@@ -94,7 +94,7 @@ def other_audits(audit: Audit, release: Release, family: Sequence[Release]) -> I
     if not others:
         return
     plan = audit.plan.model_copy(update={"null_draws": 1, "resamples": 1})
-    tested, members = run_tests(release, plan), [run_tests(one, plan) for one in family]
+    tested, *members = (run_tests(one, plan).without_chance() for one in (release, *family))
     for cost in others:
         named = plan.model_copy(update={"cost": cost})
         yield from judge_tested([tested.by(named)], [one.by(named) for one in members])
