@@ -29,6 +29,7 @@ from pcer.files import (
 from pcer.metrics import NO_DP
 from pcer.release.fields import Cost, CostError, Count, Epsilon, Name, Note, Rate, Seed
 from pcer.release.limits import LIMITS, Limits, require_within
+from pcer.release.plain import plain
 from pcer.release.shown import Shown
 from pcer.release.weighted import WeightedRates
 
@@ -365,7 +366,7 @@ class Release(Shown):
 
     def to_tree(self) -> dict[str, Any]:
         """The release as plain objects, in the order of the format; absent fields are left out."""
-        tree: dict[str, Any] = _plain(self)
+        tree: dict[str, Any] = plain(self)
         for run in tree["runs"]:
             run["groups"] = {name: run["groups"][name] for name in self.subject.groups}
         return tree
@@ -572,36 +573,3 @@ def _check_names(what: str, names: list[str]) -> None:
         raise ValueError(f"{what}: {blank!r} shows nothing; give it a name that can be seen")
     if two := confusable(names):
         raise ValueError(f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
-
-
-LEAVES = frozenset({str, int, float, bool, type(None)})
-
-
-def _plain(value: Any) -> Any:
-    """Plain objects, without the absent fields of records.
-
-    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
-    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
-    the trainer's own settings may be called anything, and a null in the settings is a value.
-    """
-    if type(value) in LEAVES:
-        return value
-    if isinstance(value, Confusion):
-        return dict(value.__dict__)  # most of a file, and never absent
-    if isinstance(value, Record):
-        return _present(value)
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list) else value
-
-
-def _present(record: Record) -> dict[str, Any]:
-    """A record's fields, without the absent ones; in one turn, as files hold many of them."""
-    found = {}
-    for name, part in record.__dict__.items():
-        if type(part) in LEAVES:
-            if part is not None or name == "epsilon":
-                found[name] = part
-        elif not name.startswith("_") and (plain := _plain(part)) not in ([], {}):
-            found[name] = plain
-    return found
