@@ -441,6 +441,8 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
         64,
         "--accountant",
         "rdp",
+        "--jobs",
+        1,
     )
     done = commands.start("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
     assert done.returncode == 0, done.stderr
