@@ -29,9 +29,11 @@ def _present(record: Record) -> dict[str, Any]:
     """A record's fields, without the absent ones; in one turn, as files hold many of them."""
     found = {}
     for name, part in record.__dict__.items():
+        if name.startswith("_"):  # kept beside the fields, and not one of them
+            continue
         if type(part) in LEAVES:
             if part is not None or name == "epsilon":
                 found[name] = part
-        elif not name.startswith("_") and (inside := plain(part)) not in ([], {}):
+        elif (inside := plain(part)) not in ([], {}):
             found[name] = inside
     return found
