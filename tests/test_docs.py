@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 import pcer
 from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.release.format import parse_release
+from tests.commands import start
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.release.json"))
@@ -24,9 +23,9 @@ def blocks(path: str, language: str) -> list[str]:
 
 def test_readme_shows_real_output():
     (shown,) = blocks("README.md", "text")
-    command = [sys.executable, "-X", "utf8", "-m", "pcer", "audit", ROOT / "examples"]
-    printed = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
-    real = {line.strip() for line in printed.splitlines()}
+    done = start("audit", ROOT / "examples")
+    assert done.returncode == 0, done.stderr
+    real = {line.strip() for line in done.stdout.splitlines()}
     assert [line for line in shown.splitlines() if line.strip() not in real] == []
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.commands import start
 
 
 @pytest.mark.slow
 def test_the_demo_ends_with_the_finding_a_table_and_the_page(tmp_path):
     out = tmp_path / "demo"
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "pcer", "demo", "--seeds", "2", "-o", out],
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
+    done = start("demo", "--seeds", 2, "-o", out)
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     audit = json.loads((out / "compas.audit.json").read_text(encoding="utf-8"))
     assert len(lines) <= 40
