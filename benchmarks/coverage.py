@@ -44,7 +44,7 @@ from pcer.auditing import people as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import Measured, measure_panel
-from pcer.auditing.people import difference_limit, double_p, limit_quantile
+from pcer.auditing.people import difference_limit, limit_quantile
 from pcer.metrics import Counts
 from pcer.release import GAP
 from pcer.statistics import holm, interval_quantile
@@ -266,7 +266,7 @@ def coin_flips(n: int, rng: np.random.Generator) -> Results:
             flips = [draw_coin_flips(population, sizes, 20, rng) for _ in range(n // 20)]
             tables = draw_tables(population, np.concatenate(flips), n_splits=n_splits, rng=rng)
             found = weigh(tables)
-            both = double_p(found.cost_p, found.benefit_p)
+            both = np.maximum(found.cost_p, found.benefit_p)
             alarms.append([float((p <= 0.05).mean()) for p in (found.cost_p, found.cross_p, both)])
             rows.append({"kind": name, "groups": sizes, "splits": n_splits, "alarms": alarms[-1]})
         text = "".join(f"{' / '.join(f'{a:.1%}' for a in one):>20}" for one in alarms)

@@ -222,6 +222,9 @@ def _add_placebo(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
             "n_double": 40 if speaks and rng.random() < 0.5 else 2,
             "p_value": 0.3 if speaks and rng.random() < 0.3 else 0.001,
             "n_permutations": 9_999,
+            "exposure_p_value": 0.3 if speaks and rng.random() < 0.3 else 0.001,
+            "exposure_p_value_within_labels": 0.3 if rng.random() < 0.5 else 0.001,
+            "n_exposure": 40 if speaks and rng.random() < 0.3 else 9,
         }
         for setting in _settings(shape)
         for proxy in sorted(costs)

@@ -20,7 +20,6 @@ import pytest
 
 import pcer
 from pcer.auditing import Audit, FailOn, Verdict
-from pcer.auditing.caps import BELOW_FLOOR
 from pcer.auditing.verdict import BUDGET_VERDICTS, strongest
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
@@ -51,7 +50,9 @@ QUICK = pcer.Plan(resamples=20, null_draws=1)
 ALARMS = (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
 
 CLAIMS = {
-    Verdict.DOUBLE_DISADVANTAGE: r"(?:one group is|\d+ groups are) doubly disadvantaged \((.+?)\)",
+    Verdict.DOUBLE_DISADVANTAGE: (
+        r"(?:one group is|\d+ groups are) doubly disadvantaged(?:, by [^(]+)? \((.+?)\)"
+    ),
     Verdict.DISPARITY_SHOWN: (
         r"(?:one group receives|\d+ groups receive) less for (?:its|their) privacy cost "
         r"\((.+?)\): |privacy costs are shared unequally: "
@@ -91,15 +92,20 @@ def check_object(audit: Audit) -> None:
         for pair in budget.pairs:
             assert pair.disparity_shown == (pair.lower_ratio is not None)
             assert budget.verdict in ALARMS or not pair.disparity_shown
-            assert pair.capped in (None, BELOW_FLOOR) or pair.more_exposed is None
+            answer = pair.exposure_answer
+            assert (answer.answer == "differs") == (answer.group is not None)
+            assert pair.more_exposed == answer.group
+            assert answer.downgraded is None or answer.group is None
+            assert pair.double_disadvantage in (None, answer.group)
             if any(one.caps_verdict for one in audit.declarations):
                 assert (pair.more_exposed, pair.better_off) == (None, None)
     main = audit.costs[0]
     assert (main.cost, main.is_main) == (audit.cost, True)
     pairs = [pair for budget in audit.budgets for pair in budget.pairs]
-    assert set(main.double_disadvantage) == {p.double_disadvantage for p in pairs} - {None}
-    assert set(main.lower_ratio) == {pair.lower_ratio for pair in pairs} - {None}
-    assert set(main.more_exposed) == {pair.more_exposed for pair in pairs} - {None}
+    if {pair.exposure_answer.attack for pair in pairs} == {audit.cost} == {audit.plan.cost}:
+        assert set(main.double_disadvantage) == {p.double_disadvantage for p in pairs} - {None}
+        assert set(main.lower_ratio) == {pair.lower_ratio for pair in pairs} - {None}
+        assert set(main.more_exposed) == {pair.more_exposed for pair in pairs} - {None}
 
 
 def check_headline(audit: Audit) -> None:
@@ -235,8 +241,8 @@ def test_the_drawn_ones_have_every_verdict_and_every_cap():
     reasons = Counter(budget.reason for budget in budgets)
     assert len(reasons) >= 8
     capped = [pair.capped for budget in budgets for pair in budget.pairs if pair.capped]
-    assert any("coin-flip" in why for why in capped)
-    assert any("drawn by lot" in why for why in capped)
+    assert any("made-up groups" in why for why in capped)
+    assert any("randomly drawn" in why for why in capped)
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)

@@ -338,7 +338,7 @@ def test_published_schemas_are_current():
 def test_functions_and_files_stay_small():
     for path in (*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py")):
         text = path.read_text()
-        assert len(text.splitlines()) <= 600, path
+        assert len(text.splitlines()) <= 900, path
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body

@@ -89,18 +89,26 @@ def two_sided_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
     return np.asarray(2 * ndtr(-np.abs(_z(value, standard_error, without=0.0))))
 
 
-def holm(p_values: FloatArray) -> FloatArray:
+def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArray:
     """Holm-adjusted p-values over all finite entries; NaN stays NaN and does not count.
+
+    Args:
+        p_values: of any shape.
+        weights: share of the level that each gets, of the same shape; all alike if None. What a
+            rejected hypothesis leaves goes to the others in proportion.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).round(12)
     array([0.03, 0.06, 0.06])
+    >>> holm(np.array([0.01, 0.04]), weights=np.array([0.8, 0.2])).round(12)
+    array([0.0125, 0.04  ])
     """
     adjusted = np.array(p_values, dtype=np.float64)
     tested = np.isfinite(adjusted)
     p = adjusted[tested]
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
-    p[order] = np.maximum.accumulate(steps)
+    w = np.ones(len(p)) if weights is None else weights[tested]
+    order = np.argsort(p / w, kind="stable")
+    left = np.cumsum(w[order][::-1])[::-1]  # the level that is still to be shared at each step
+    p[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * (left / w[order])))
     adjusted[tested] = p
     return adjusted
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pcer.auditing.file import Plan
-from pcer.auditing.inference import alarms, compare_pairs, make_tests
+from pcer.auditing.inference import alarms, attack_tests, compare_pairs, decide, make_tests
 from pcer.auditing.measure import by_split, measure_panel
 from pcer.release import Panel, PooledExposures
 from pcer.statistics import detectable, holm, two_sided_p, upper_p
@@ -140,15 +140,65 @@ def test_both_disadvantages_must_be_the_same_groups():
     assert better.double_p == 1.0
 
 
-def test_shown_and_double_are_one_family():
+def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
     found = make_tests(
         [measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2])],
         ((0, 1),),
         outcome="benefit",
         random=True,
     )
-    both = [found.cross_p_alone.item(), found.double_p_alone.item()]
-    assert [found.cross_p.item(), found.double_p.item()] == pytest.approx(reference.holm(both))
+    exposure, ratio = found.exposure_p_alone.item(), found.cross_p_alone.item()
+    assert (
+        ratio / 0.2 < exposure / 0.8
+    )  # so that the exposure's turn comes last, with all the level
+    assert found.cross_p.item() == pytest.approx(ratio / 0.2)
+    assert found.exposure_p.item() == pytest.approx(exposure)
+    assert found.double_p == np.maximum(found.exposure_p, found.benefit_p)
+
+
+def two_attacks(first, second, *, variance=1e-5):
+    """Evidence of two attacks on one setting with two groups whose rates are equal."""
+    tests = [
+        attack_tests([measured(costs, [variance] * 2, [0.4, 0.4])], ((0, 1),), random=True)
+        for costs in (first, second)
+    ]
+    return decide(tests, ((0, 1),), outcome="benefit")
+
+
+def test_two_attacks_decide_by_holm_over_both():
+    """The second attack alone sees that the second group is the more exposed."""
+    found = two_attacks([0.02, 0.02], [0.02, 0.04])
+    z = 0.02 / np.sqrt(2e-5)
+    assert found.exposure_p.item() == pytest.approx(2 * stats.norm.sf(z) * 2 / 0.8)
+    assert found.exposure_p_alone.item() == pytest.approx(2 * stats.norm.sf(z) * 2)
+    assert (found.decided_by.item(), found.more_exposed.item()) == (1, 1)
+    assert found.exposures_differ.item()
+    assert found.exposure.item() == 0.0  # the number people see is the first attack's
+    assert not found.contradicted.item()
+
+
+def test_attacks_that_name_different_groups_are_said_to():
+    found = two_attacks([0.04, 0.02], [0.02, 0.05])
+    assert (found.decided_by.item(), found.more_exposed.item()) == (1, 1)
+    assert found.contradicted.item()
+    assert not two_attacks([0.0201, 0.02], [0.02, 0.05]).contradicted.item()
+
+
+def test_a_group_is_detected_by_either_attack():
+    found = two_attacks([0.0, 0.0], [0.0, 0.05])
+    assert found.resolved.tolist() == [[False, True]]
+    assert found.detected_by[0, 1] == 1
+
+
+def test_who_is_more_exposed_must_be_detected():
+    """A difference beyond chance between two groups of which neither is detected says nothing."""
+    assert not two_attacks([-0.05, 0.0], [-0.05, 0.0]).exposures_differ.any()
+
+
+def test_weighted_holm_step_by_step():
+    """By hand: .001/.1 = .01 comes first, then .03 gets .6/.9 of the level, then .04 all of it."""
+    p, weights = np.array([0.03, 0.001, 0.04]), np.array([0.6, 0.1, 0.3])
+    assert holm(p, weights=weights) == pytest.approx([0.045, 0.01, 0.045])
 
 
 def test_alarms_are_those_of_the_audit():

@@ -108,9 +108,9 @@ def test_a_perfect_model_is_told_with_the_limit_that_it_gives():
 
 def test_coin_flips_that_alarm_too_take_the_alarm_back(unequal):
     assert pcer.audit(with_placebo(unequal), QUICK).verdict in ALARMS
-    many = pcer.audit(with_placebo(unequal, n_shown=19, n_double=19), QUICK)
+    many = pcer.audit(with_placebo(unequal, n_shown=19, n_double=19, n_exposure=19), QUICK)
     assert many.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert "19 of 200 coin-flip attributes raise this alarm, too" in many.headline
+    assert "19 of 200 made-up groups raise this alarm, too" in many.headline
     assert many.worse_off == []
     assert many.budgets[0].pairs[0].capped is not None
     assert claims(many) == set()
@@ -130,17 +130,42 @@ def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
     audit = pcer.audit(with_placebo(unequal, n_double=19), QUICK)
     assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
     assert audit.budgets[0].double_disadvantage == []
-    assert claims(audit) == set()  # coins that decide exposures alone alarm too often
-    assert audit.budgets[0].pairs[0].driven_by == "benefits"
-    assert "Of 200 coin-flip attributes, 9 raised this alarm." in audit.trust
+    assert claims(audit) == {"g1"}
+    assert any("200 made-up groups raised this alarm 9 times" in one for one in audit.trust)
+    exposed = pcer.audit(with_placebo(unequal, n_exposure=19), QUICK)
+    assert exposed.budgets[0].double_disadvantage == []  # it rests on exposures
+    assert claims(exposed) == set()
+    assert exposed.budgets[0].pairs[0].driven_by == "benefits"
 
 
 def test_permuted_labels_take_the_alarm_back(unequal):
-    audit = pcer.audit(with_placebo(unequal, p_value=0.06), QUICK)
+    audit = pcer.audit(with_placebo(unequal, p_value=0.06, exposure_p_value=0.07), QUICK)
     assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert "groups drawn by lot among the same people differ as much" in audit.headline
+    assert "randomly drawn groups differ as much (permutation p = 0.07)" in audit.headline
     assert claims(audit) == set()
     assert audit.budgets[0].pairs[0].better_off == "g0"  # the cap is about exposures
+
+
+def test_each_statement_is_downgraded_by_its_own_check_only(unequal):
+    """In a harm task a true double disadvantage may leave the ratios equal."""
+    ratio = pcer.audit(with_placebo(unequal, p_value=0.61, exposure_p_value=0.0025), QUICK)
+    assert ratio.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
+    assert not ratio.budgets[0].pairs[0].disparity_shown
+    assert claims(ratio) == {"g1"}
+    exposure = pcer.audit(with_placebo(unequal, p_value=0.0025, exposure_p_value=0.61), QUICK)
+    assert exposure.verdict is pcer.Verdict.DISPARITY_SHOWN
+    answer = exposure.budgets[0].pairs[0].exposure_answer
+    assert (answer.answer, answer.group) == ("no_difference_shown", None)
+    assert answer.downgraded == "randomly drawn groups differ as much (permutation p = 0.61)"
+
+
+@pytest.mark.parametrize("p", [0.33, 0.01])
+def test_the_mix_of_labels_is_said(unequal, p):
+    audit = pcer.audit(with_placebo(unequal, exposure_p_value_within_labels=p), QUICK)
+    said = " ".join(audit.account)
+    explained = "no difference between the exposures of g0 and g1 is shown (p = 0.33)"
+    assert (explained in said) == (p > 0.05)
+    assert ("also differ among people with the same label (p = 0.01)" in said) == (p <= 0.05)
 
 
 def test_a_floor_says_nothing_about_who_is_more_exposed(unequal):
@@ -149,7 +174,7 @@ def test_a_floor_says_nothing_about_who_is_more_exposed(unequal):
 
 
 def test_a_release_without_coin_flips_says_so(unequal):
-    assert any("does not say how often coin-flip" in one for one in pcer.audit(unequal).trust)
+    assert any("lacks the made-up-groups check" in one for one in pcer.audit(unequal).trust)
 
 
 def test_double_disadvantage_needs_no_floor(unequal):
@@ -178,7 +203,8 @@ def weak() -> Release:
         found = simulate(world, np.random.default_rng(seed))
         audit = pcer.audit(found, QUICK)
         p = audit.budgets[0].pairs[0].cross_product.p_value
-        if audit.verdict in ALARMS and 0.02 < p <= 0.05:
+        difference = audit.budgets[0].pairs[0].exposure.p_value
+        if audit.verdict in ALARMS and 0.02 < min(p, difference) <= 0.05:
             return found
     raise AssertionError("no such release among 100")
 
@@ -192,7 +218,8 @@ def test_attributes_of_the_same_records_are_judged_together():
     assert together[0].verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "judged together with the other attributes" in together[0].headline
     assert together[0].family == sorted(one.sha256 for one in family)
-    p = min(alone.budgets[0].pairs[0].cross_product.p_value, 1.0)
+    pair = alone.budgets[0].pairs[0]
+    p = min(pair.cross_product.p_value, pair.exposure.p_value)
     assert together[0].family_p == pytest.approx(5 * p)
     assert together[0].budgets[0].pairs[0].cross_product == alone.budgets[0].pairs[0].cross_product
     assert claims(together[0]) == set()
@@ -316,7 +343,7 @@ def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
     release = changed(unequal, not_computed={"lira_advantage": "no scores were kept"})
     choice = pcer.audit(release, QUICK).choice
     assert "LiRA was not computed: no scores were kept." in choice
-    assert "splits enough for paired confidence" in choice
+    assert "splits enough for RMIA" in choice
 
 
 def test_a_small_group_is_too_few_to_tell(unequal):

@@ -59,7 +59,7 @@ def test_a_family_is_gated_by_holm_over_its_attributes():
             p
             for budget in one.budgets
             for pair in budget.pairs
-            for p in (pair.cross_product.p_value, pair.double_disadvantage_p)
+            for p in (pair.cross_product.p_value, pair.exposure.p_value)
             if p is not None
         )
         for one in alone

@@ -15,6 +15,7 @@ from pcer.auditing.ahead import more_would_show
 from pcer.auditing.disclosed import disclosed
 from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
 from pcer.auditing.finding import Finding
+from pcer.auditing.inference import share_level
 from pcer.auditing.results import Setting
 from pcer.auditing.verdict import Verdict, strongest
 from pcer.auditing.words import in_setting, listed, setting_name
@@ -125,8 +126,8 @@ def _double(story: _Told) -> str:
     pairs = [pair for pair in story.told.pairs if pair.double_disadvantage is not None]
     harm = "" if story.subject.outcome == "benefit" else ", which is a harm here"
     return (
-        f"{story.opening}, {_groups(names, 'is', 'are').lower()} doubly disadvantaged "
-        f"({listed(names)}): "
+        f"{story.opening}, {_groups(names, 'is', 'are').lower()} doubly disadvantaged"
+        f"{_decider(story)} ({listed(names)}): "
         f"{_compared(story, _of_pairs(pairs))}; and {_received(story, _of_pairs(pairs))}{harm}."
     )
 
@@ -154,7 +155,14 @@ def _groups(names: Sequence[str], one: str, many: str) -> str:
 def _though(story: _Told) -> str:
     """Who is more exposed, where that alone is beyond chance."""
     names = list(dict.fromkeys(p.more_exposed for p in story.told.pairs if p.more_exposed))
-    return f", though one is more exposed ({listed(names)})" if names else ""
+    return f", though one is more exposed{_decider(story)} ({listed(names)})" if names else ""
+
+
+def _decider(story: _Told) -> str:
+    """The attack that told who is more exposed, where it is not the one whose numbers are shown."""
+    answers = [p.exposure_answer for p in story.told.pairs if p.more_exposed]
+    others = dict.fromkeys(one.attack for one in answers if one.attack != story.proxy.name)
+    return f", by {listed([proxy_named(name).phrase for name in others])}" if others else ""
 
 
 def _compared(story: _Told, names: Sequence[str]) -> str:
@@ -213,8 +221,47 @@ def _account(story: _Told) -> Iterator[str]:
         Verdict.NO_DISPARITY_SHOWN,
     ):
         yield _balance(story)
+        yield from _within_labels(story)
+        yield from _contradictions(story)
     yield from _allowed(story)
     yield _not_measured(story.subject)
+
+
+def _within_labels(story: _Told) -> Iterator[str]:
+    """Whether what differs also differs among people with the same label."""
+    for pair in story.told.pairs:
+        answer = pair.exposure_answer
+        for differs, what, flips, p in (
+            (pair.more_exposed, "exposures", answer.placebo, "exposure_p_within_labels"),
+            (pair.lower_ratio, "ratios", pair.coin_flips, "permutation_p_within_labels"),
+        ):
+            found = None if flips is None else getattr(flips, p)
+            if differs is None or found is None:
+                continue
+            between = f"{what} of {listed(pair.groups)}"
+            if found > SIGNIFICANCE:
+                yield (
+                    f"Among people with the same label, no difference between the {between} is "
+                    f"shown (p = {found:.2g}); the mix of labels may be the reason."
+                )
+            else:
+                yield (
+                    f"The {between} also differ among people with the same label (p = {found:.2g})."
+                )
+
+
+def _contradictions(story: _Told) -> Iterator[str]:
+    """Deciding attacks that name different groups."""
+    for pair in story.told.pairs:
+        answer = pair.exposure_answer
+        if answer.contradicted:
+            others = [name for name in story.settings[0].attacks if name != answer.attack]
+            yield (
+                f"The attacks contradict each other about {listed(pair.groups)}: "
+                f"{proxy_named(answer.attack).phrase} finds one more exposed, and "
+                f"{listed([proxy_named(name).phrase for name in others])} the other, each beyond "
+                "its error."
+            )
 
 
 def _allowed(story: _Told) -> Iterator[str]:
@@ -354,15 +401,20 @@ def _diluted(story: _Told) -> Iterator[str]:
     whole = story.settings[0].whole
     memory = (whole.cost_p, whole.cost_p_alone)
     alarms = (
-        np.concatenate([whole.cross_p, whole.double_p], axis=1),
-        np.concatenate([whole.cross_p_alone, whole.double_p_alone], axis=1),
+        np.concatenate([whole.exposure_p, whole.cross_p], axis=1),
+        np.stack(
+            [
+                np.concatenate(share_level(*rows))
+                for rows in zip(whole.exposure_p_alone, whole.cross_p_alone, strict=True)
+            ]
+        ),
     )
-    yield from _lost(story, *memory, "memory of someone's record would be shown")
+    alone = np.stack([holm(row) for row in memory[1]])
+    yield from _lost(story, memory[0], alone, "memory of someone's record would be shown")
     yield from _lost(story, *alarms, "a comparison of its groups would be beyond chance")
 
 
-def _lost(story: _Told, together: FloatArray, single: FloatArray, shown: str) -> Iterator[str]:
-    alone = np.stack([holm(row) for row in single])
+def _lost(story: _Told, together: FloatArray, alone: FloatArray, shown: str) -> Iterator[str]:
     if len(alone) < 2 or (together <= SIGNIFICANCE).any() or not (alone <= SIGNIFICANCE).any():
         return
     k = int(np.nanargmin(alone)) // alone.shape[1]
@@ -375,12 +427,26 @@ def _lost(story: _Told, together: FloatArray, single: FloatArray, shown: str) ->
 
 
 def _coin_flips(story: _Told) -> str:
-    flips = [pair.coin_flips for pair in story.told.pairs if pair.coin_flips is not None]
-    if not flips:
-        return "The release does not say how often coin-flip attributes would raise an alarm here."
-    most = max(flips, key=lambda one: one.n_shown + one.n_double)
-    kind = "n_double" if story.verdict is Verdict.DOUBLE_DISADVANTAGE else "n_shown"
-    return f"Of {most.n_draws} coin-flip attributes, {getattr(most, kind)} raised this alarm."
+    """How often placebo groups raise the alarm, from the count that decides."""
+    pairs, field = story.told.pairs, "n_shown"
+    flips = [pair.coin_flips for pair in pairs]
+    if story.verdict is Verdict.DOUBLE_DISADVANTAGE:
+        flips, field = [pair.exposure_answer.placebo for pair in pairs], "n_double"
+    elif story.verdict is not Verdict.DISPARITY_SHOWN and any(p.more_exposed for p in pairs):
+        flips, field = [pair.exposure_answer.placebo for pair in pairs], "n_exposure"
+    counts = [(getattr(one, field), one.n_draws) for one in flips if one is not None]
+    known = [count for count in counts if count[0] is not None]
+    if not known:
+        return "This release lacks the made-up-groups check."
+    n, n_draws = max(known)
+    is_alarm = story.verdict.is_alarm or field == "n_exposure"
+    times = "once" if n == 1 else f"{n} times"
+    return (
+        f"The same audit on {n_draws} made-up groups raised this alarm {times} (a sound test: up "
+        f"to about {math.ceil(SIGNIFICANCE * n_draws)})."
+        if is_alarm
+        else f"{n_draws} made-up groups: {n} raised an alarm."
+    )
 
 
 def _other_costs(costs: Sequence[CostStory]) -> str:

@@ -25,7 +25,7 @@ from pcer.auditing.changed import (
     strongest,
 )
 from pcer.auditing.claims import claims_of
-from pcer.auditing.costs import SHARPNESS, is_carried
+from pcer.auditing.costs import ADVANTAGES, PAIRED, is_carried
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.measure import Exposed, Measured, Pair, measure_panel, number, pairs_of
 from pcer.auditing.plan import SHARPEST, Plan
@@ -234,7 +234,7 @@ def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
     return next(
         (
             one
-            for one in SHARPNESS
+            for one in (*ADVANTAGES[:2], *PAIRED, *ADVANTAGES[2:])
             if _is_fair(matches, one) and all(is_carried(side, Plan(), one) for side in sides)
         ),
         GAP,

@@ -10,74 +10,88 @@ from pcer.auditing.caps import Capped
 from pcer.auditing.file import CostStory
 from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.words import listed
 from pcer.metrics import IntArray
 from pcer.release import Panel, Proxy, Release, proxies, proxy_named
 from pcer.statistics import holm
 
-SHARPNESS = (
-    proxies.LIRA,
-    proxies.PAIRED_CONFIDENCE,
-    proxies.PAIRED_GAP,
-    proxies.REFERENCE,
-    proxies.AUC_ADVANTAGE,
-    proxies.GAP,
-)
-"""Costs that an audit may choose by itself, the sharpest first."""
+ADVANTAGES = (proxies.LIRA, proxies.RMIA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
+PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
+"""Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
+differences, and a paired attack misses weak ones that concern everybody."""
 
 
-def choose_cost(panels: Sequence[Panel], plan: Plan) -> Proxy:
-    """The plan's cost, or the sharpest that is there for every setting and every large group.
+def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
+    """The plan's attack; or the strongest advantage and the strongest paired attack.
 
-    Which fields are there decides, never their values.
+    Each has an error for every setting and every group of eligible size. Where there is neither,
+    the gap from counts. Which fields are there decides, never their values.
     """
     if plan.cost != SHARPEST:
-        return proxy_named(plan.cost)
-    return next((one for one in SHARPNESS if is_carried(panels, plan, one)), proxies.GAP)
+        return (plan.cost,)
+    firsts = (
+        next((one.name for one in kind if is_carried(panels, plan, one)), None)
+        for kind in (ADVANTAGES, PAIRED)
+    )
+    return tuple(name for name in firsts if name is not None) or (proxies.GAP.name,)
 
 
-def why(release: Release, panels: Sequence[Panel], plan: Plan, cost: Proxy) -> str:
-    """One or two sentences: how the cost was chosen, and which sharper one is missing."""
+def why(release: Release, panels: Sequence[Panel], plan: Plan, attacks: Sequence[str]) -> str:
+    """How the attacks were chosen, and which stronger one is missing."""
+    chosen = listed([proxy_named(attack).phrase for attack in attacks])
     if plan.cost != SHARPEST:
-        return f"Exposure is measured by {cost.phrase}, as the plan says."
-    chosen = f"Exposure is measured by {cost.phrase}, the sharpest cost here that covers everyone."
+        return f"Exposure is measured by {chosen}, as the plan says."
+    kind = "attacks" if len(attacks) > 1 else "attack"
+    said = [f"Exposure is measured by {chosen}, the strongest {kind} available for every group."]
     missing = [
         one
-        for one in SHARPNESS[: SHARPNESS.index(cost)]
-        if min(panel.n_splits for panel in panels) >= one.least_models
-        and one is not proxies.REFERENCE  # it needs models trained on other people
+        for one in (*ADVANTAGES[:2], *PAIRED)
+        if one.name not in attacks
+        and not any(_is_weaker(one, attack) for attack in attacks)
+        and min(panel.n_splits for panel in panels) >= one.least_models
     ]
-    reasons = [
-        f"{one.short} was not computed: {release.not_computed[one.name].rstrip('.')}."
+    said += [
+        f"{one.label[0].upper()}{one.label[1:]} was not computed: "
+        f"{release.not_computed[one.name].rstrip('.')}."
         for one in missing
         if one.name in release.not_computed
     ]
     silent = [one for one in missing if one.name not in release.not_computed]
     if silent:
-        reasons.append(
-            f"It has splits enough for {silent[0].short}, which would see more; so what is not "
-            "shown here says little."
+        said.append(
+            f"There are splits enough for {silent[0].short}, a stronger attack; so what is not "
+            "detected here says little."
         )
-    return " ".join([chosen, *reasons])
+    if release.version < 3 and proxies.LIRA.name in attacks:
+        said.append("LiRA was computed by the rule of version 0.2.0.dev0.")
+    return " ".join(said)
+
+
+def _is_weaker(one: Proxy, attack: str) -> bool:
+    """Whether an attack of the same kind that is at least as strong decides already."""
+    kind = ADVANTAGES if one in ADVANTAGES else PAIRED
+    names = [each.name for each in kind]
+    return attack in names and names.index(attack) < names.index(one.name)
 
 
 def cost_stories(
     measured: Mapping[str, Sequence[Measured]],
     found: Mapping[str, Capped],
     pairs: tuple[Pair, ...],
-    main: str,
+    attacks: Sequence[str],
 ) -> list[CostStory]:
-    """Every carried cost, the main one first and then by name."""
-    names = sorted(found, key=lambda name: (name != main, name))
-    alone = np.array([found[name].evidence.smallest_alarm_p for name in names])
+    """Every carried attack alone: those that decide first, then by name."""
+    names = [*attacks, *sorted(set(found) - set(attacks))]
+    alone = np.array([found[name].evidence.smallest_p for name in names])
     together = holm(np.where(_tested(names, found), alone, np.nan))
     return [
-        _story(measured[name], found[name], pairs, name, (p, q), is_main=name == main)
+        _story(measured[name], found[name], pairs, name, (p, q), is_main=name == attacks[0])
         for name, p, q in zip(names, alone.tolist(), together.tolist(), strict=True)
     ]
 
 
 def _tested(names: Sequence[str], found: Mapping[str, Capped]) -> list[bool]:
-    return [bool(np.isfinite(found[name].evidence.cross_p).any()) for name in names]
+    return [bool(np.isfinite(found[name].evidence.exposure_p).any()) for name in names]
 
 
 def _story(
@@ -91,7 +105,6 @@ def _story(
 ) -> CostStory:
     names, evidence = measured[0].panel.group_names, found.evidence
     first, second = np.array(pairs, dtype=np.int64).T
-    higher = np.where(evidence.exposure > 0, second, first)
     lower = np.where(evidence.cross > 0, second, first)
     is_known = bool(np.isfinite(p[1]))
     return CostStory(
@@ -99,7 +112,7 @@ def _story(
         is_main=is_main,
         n_cells=evidence.n_cost_tests,
         n_resolved=int(evidence.resolved.sum()),
-        more_exposed=_named(names, higher[found.exposures_differ]),
+        more_exposed=_named(names, evidence.more_exposed[found.exposures_differ]),
         lower_ratio=_named(names, lower[found.shown]),
         double_disadvantage=_named(names, found.double[found.double >= 0]),
         p_value=p[0] if is_known else None,

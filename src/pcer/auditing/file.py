@@ -95,7 +95,9 @@ class GroupResult(Record):
     """One group in one setting.
 
     Attributes:
-        p_value: of "is anything memorised about these records?", adjusted; ``p_value_alone`` not.
+        p_value: of "is anything memorised about these records?", adjusted; ``p_value_alone`` over
+            the deciding attacks only.
+        detected_by: the attack that this p-value is of; None where there is none.
         too_few: whether the group is too small for this cost to tell anything.
     """
 
@@ -110,6 +112,7 @@ class GroupResult(Record):
     detectable_cost: float | None
     p_value: float | None
     p_value_alone: float | None
+    detected_by: str | None
     resolved: bool
     too_few: bool
     null_gap: NullPicture | None
@@ -183,13 +186,44 @@ class Equivalence(Record):
 
 
 class CoinFlips(Record):
-    """What the release says of coin-flip attributes and permuted labels, for this pair."""
+    """What the release says of placebo groups and permuted labels, for this pair and one attack."""
 
     n_draws: int
     n_shown: int
     n_double: int
+    n_exposure: int | None
     permutation_p: float | None
     permutation_p_within_labels: float | None
+    exposure_p: float | None
+    exposure_p_within_labels: float | None
+
+
+Answer = Literal["differs", "no_difference_shown", "none_detected", "cannot_tell"]
+
+
+class ExposureAnswer(Record):
+    """Who of two groups is easier to recognise?
+
+    Attributes:
+        answer: "differs"; "no_difference_shown" where some exposure of the pair is detected;
+            "none_detected"; "cannot_tell" where no test can be made, or none may be believed.
+        group: the more exposed one, where they differ.
+        attack: with the smallest p-value.
+        p_value: of the difference by that attack, adjusted; ``p_value_alone`` over the deciding
+            attacks only.
+        contradicted: whether the other attack finds the other group more exposed beyond chance.
+        downgraded: why a difference beyond chance does not count.
+        placebo: what placebo groups and permutations say of that attack.
+    """
+
+    answer: Answer
+    group: str | None
+    attack: str
+    p_value: float | None
+    p_value_alone: float | None
+    contradicted: bool
+    downgraded: str | None
+    placebo: CoinFlips | None
 
 
 class PairResult(Record):
@@ -202,6 +236,7 @@ class PairResult(Record):
         driven_by: what makes a shown disparity: "benefits", "exposures", "both", or "together"
             where neither difference is shown alone.
         capped: why an alarm does not hold; None where there was none, or it holds.
+        coin_flips: of the attack that the ratio is by.
     """
 
     groups: tuple[str, str]
@@ -214,6 +249,7 @@ class PairResult(Record):
     disparity_shown: bool
     lower_ratio: str | None
     more_exposed: str | None
+    exposure_answer: ExposureAnswer
     better_off: str | None
     driven_by: Driver | None
     floors: list[FloorRow]

@@ -2,14 +2,14 @@
 
 Two questions, two errors. "Is anything memorised about these records?" meets the luck of the split
 alone. "Do the groups differ?" is about people like these. Arrays are (setting, group) or (setting,
-pair); pairs may come in families of their own, as those of coin-flip attributes do.
+pair); pairs may come in families of their own, as those of placebo attributes do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from pcer.auditing.people import (
     covariance_over_splits,
     cross_product,
     cross_variance,
-    double_p,
     people_covariance,
     pooled_cost,
 )
@@ -29,6 +28,9 @@ from pcer.auditing.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
+
+EXPOSURE_SHARE: Final = 0.8
+"""Of the level of 5 % that exposures get; ratios get the rest."""
 
 
 class PairDifference(NamedTuple):
@@ -51,7 +53,7 @@ class PairDifference(NamedTuple):
 
 
 class PairTests(NamedTuple):
-    """Unadjusted tests of one setting's pairs."""
+    """Unadjusted tests of pairs: of one setting, or of all with the setting as first axis."""
 
     exposure: PairDifference
     benefit: PairDifference
@@ -59,22 +61,56 @@ class PairTests(NamedTuple):
     """L = R_i c_j - R_j c_i; positive: the second group has the lower ratio."""
 
 
+class AttackTests(NamedTuple):
+    """One attack's unadjusted tests over all settings."""
+
+    memorised_p: FloatArray
+    """(setting, group) of "is anything memorised about these records?"."""
+    pairs: PairTests
+    """Arrays (setting, pair)."""
+
+    def only(self, groups: IntArray, pairs: slice) -> AttackTests:
+        """Some groups, and some pairs."""
+        kept = (PairDifference(*(part[:, pairs] for part in kind)) for kind in self.pairs)
+        return AttackTests(self.memorised_p[:, groups], PairTests(*kept))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """p-values and what follows from them; NaN where a test cannot be made.
 
-    Arrays are (setting, group) or (setting, pair); of one setting the first axis is dropped.
-    Adjusted p-values are Holm's: over settings and groups; over settings, pairs and both kinds of
-    alarm; and over settings and pairs for each kind of difference.
+    Arrays are (setting, group) or (setting, pair); of one setting the first axis is dropped. One or
+    two attacks decide. Values and errors are those of the first, the ratio is by the first, and
+    whether exposures are detected or differ is decided by the attack with the smallest p-value,
+    Holm over the attacks included.
+
+    =================  ==========================================================================
+    p-value            adjusted over
+    =================  ==========================================================================
+    ``cost_p``         attacks, settings and groups
+    ``exposure_p``     attacks, settings and pairs, with four fifths of the level
+    ``cross_p``        settings and pairs, with one fifth; what one does not need, the other gets
+    ``benefit_p``      settings and pairs
+    ``double_p``       the larger of ``exposure_p`` and ``benefit_p``
+    ``..._p_alone``    the attacks alone
+    =================  ==========================================================================
     """
 
     cost_p: FloatArray
     cost_p_alone: FloatArray
     resolved: BoolArray
+    detected_by: IntArray
+    """(setting, group) which attack has the smallest p-value."""
     exposure: FloatArray
     exposure_error: FloatArray
     exposure_p: FloatArray
     exposure_p_alone: FloatArray
+    decided_by: IntArray
+    """(setting, pair) which attack has the smallest p-value."""
+    more_exposed: IntArray
+    """(setting, pair) index of the group that this attack finds more exposed."""
+    contradicted: BoolArray
+    """Whether another attack finds the other group more exposed, both beyond chance."""
     benefit: FloatArray
     benefit_error: FloatArray
     benefit_p: FloatArray
@@ -95,8 +131,8 @@ class Evidence:
         """The part that concerns one setting."""
         return Evidence(**{one.name: getattr(self, one.name)[k] for one in fields(self)})
 
-    def taken_back(self) -> Evidence:
-        """The same p-values, from which nothing follows."""
+    def cleared(self) -> Evidence:
+        """A copy with all decisions cleared; p-values unchanged."""
         return replace(
             self,
             resolved=np.zeros_like(self.resolved),
@@ -117,18 +153,9 @@ class Evidence:
         return int(np.isfinite(self.exposure_p_alone).sum())
 
     @property
-    def smallest_alarm_p(self) -> float:
-        """The smallest adjusted p-value of all comparisons that could raise an alarm; 1 if none."""
-        return min(_smallest(part) for part in (self.cross_p, self.double_p))
-
-    @property
-    def smallest_exposure_p(self) -> float:
-        """The smallest adjusted p-value of all comparisons of exposures; 1 if none."""
-        return _smallest(self.exposure_p)
-
-
-def _smallest(p: FloatArray) -> float:
-    return float(np.nanmin([*p.ravel(), 1.0]))
+    def smallest_p(self) -> float:
+        """The smallest adjusted p-value of exposures and ratios; 1 if there is none."""
+        return float(np.nanmin([*self.exposure_p.ravel(), *self.cross_p.ravel(), 1.0]))
 
 
 class Alarms(NamedTuple):
@@ -137,31 +164,75 @@ class Alarms(NamedTuple):
     shown: BoolArray
     double: IntArray
     """Index of the doubly disadvantaged group, -1 for none."""
+    differ: BoolArray
+    """Whether exposures differ."""
 
 
 def make_tests(
     measured: Sequence[Measured], pairs: tuple[Pair, ...], *, outcome: Outcome, random: bool
 ) -> Evidence:
-    """Make every test of the audit, over all settings at once.
+    """Make every test of one attack, and decide by it alone."""
+    return decide([attack_tests(measured, pairs, random=random)], pairs, outcome=outcome)
 
-    Without a random split no test has a meaning: estimates stay, p-values are NaN.
+
+def attack_tests(
+    measured: Sequence[Measured], pairs: tuple[Pair, ...], *, random: bool
+) -> AttackTests:
+    """Make the tests of one attack in every setting.
+
+    Without a random split no test of exposure has a meaning: estimates stay, p-values are NaN.
     """
-    usable = 1.0 if random else np.nan
-    tests = [compare_pairs(one, pairs) for one in measured]
-    exposure, benefit, cross = (_stacked(tests, name, usable) for name in PairTests._fields)
-    double_alone = _double_p(exposure, benefit, outcome)
-    cross_p, doubled_p = np.split(holm(np.concatenate([cross.p_value, double_alone])), 2)
-    alone = np.stack([one.memorised_p() for one in measured]) * usable
-    cost_p, exposure_p, benefit_p = map(holm, (alone, exposure.p_value, benefit.p_value))
-    resolved = cost_p <= SIGNIFICANCE
+    tests = _stacked([compare_pairs(one, pairs) for one in measured])
+    memorised = np.stack([one.memorised_p() for one in measured])
+    if random:
+        return AttackTests(memorised, tests)
+    unknown = (kind._replace(p_value=np.full_like(kind.p_value, np.nan)) for kind in tests)
+    return AttackTests(np.full_like(memorised, np.nan), PairTests(*unknown))
+
+
+def decide(
+    attacks: Sequence[AttackTests], pairs: tuple[Pair, ...], *, outcome: Outcome
+) -> Evidence:
+    """Adjust every p-value for the whole audit, and draw the conclusions.
+
+    Args:
+        attacks: those that decide, the one whose numbers people see first.
+        pairs: of groups.
+        outcome: whether a positive prediction is a benefit or a harm.
+    """
+    memorised = np.stack([one.memorised_p for one in attacks])
+    exposures = np.stack([one.pairs.exposure.p_value for one in attacks])
+    exposure, benefit, cross = attacks[0].pairs
+    cost_p, detected_by = _smallest(holm(memorised), memorised)
+    all_exposure_p, cross_p = share_level(exposures, cross.p_value)
+    exposure_p, decided_by = _smallest(all_exposure_p, exposures)
+    benefit_p, resolved = holm(benefit.p_value), cost_p <= SIGNIFICANCE
+    # positive: the second group is the more exposed one, by the attack that decided
+    found = np.stack([one.pairs.exposure.value for one in attacks])
+    sign = np.take_along_axis(found, decided_by[None], axis=0)[0]
+    opposite = (all_exposure_p <= SIGNIFICANCE) & (found * sign < 0)
+    first, second = np.array(pairs, dtype=np.int64).T
+    more_exposed = np.where(sign > 0, second, first)
+    is_detected = np.take_along_axis(resolved, more_exposed, axis=1)
+    differ = (exposure_p <= SIGNIFICANCE) & is_detected
+    worse = benefit.value if outcome == "harm" else -benefit.value
+    alone = _smallest_alone(exposures)
+    double_p, double_alone = (
+        np.where(sign * worse > 0, both, np.where(np.isnan(both), np.nan, 1.0))
+        for both in (np.maximum(exposure_p, benefit_p), np.maximum(alone, benefit.p_value))
+    )
     return Evidence(
         cost_p=cost_p,
-        cost_p_alone=alone,
+        cost_p_alone=_smallest_alone(memorised),
         resolved=resolved,
+        detected_by=detected_by,
         exposure=exposure.value,
         exposure_error=exposure.error,
         exposure_p=exposure_p,
-        exposure_p_alone=exposure.p_value,
+        exposure_p_alone=alone,
+        decided_by=decided_by,
+        more_exposed=more_exposed,
+        contradicted=opposite.any(axis=0) & (exposure_p <= SIGNIFICANCE),
         benefit=benefit.value,
         benefit_error=benefit.error,
         benefit_p=benefit_p,
@@ -170,17 +241,37 @@ def make_tests(
         cross_error=cross.error,
         cross_p=cross_p,
         cross_p_alone=cross.p_value,
-        double_p=doubled_p,
+        double_p=double_p,
         double_p_alone=double_alone,
-        shown=(cross_p <= SIGNIFICANCE) & _worse_resolved(cross.value, resolved, pairs),
-        double=np.where(
-            doubled_p <= SIGNIFICANCE,
-            _doubled(exposure.value, benefit.value, resolved, pairs, outcome),
-            -1,
-        ),
-        exposures_differ=exposure_p <= SIGNIFICANCE,
+        shown=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
+        double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
+        exposures_differ=differ,
         benefits_differ=benefit_p <= SIGNIFICANCE,
     )
+
+
+def share_level(exposure_p: FloatArray, cross_p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weighted Holm over exposures, with four fifths of the level, and ratios, with one fifth."""
+    parts = exposure_p.ravel(), cross_p.ravel()
+    weights = [
+        np.full(len(part), share / max(1, np.isfinite(part).sum()))
+        for part, share in zip(parts, (EXPOSURE_SHARE, 1 - EXPOSURE_SHARE), strict=True)
+    ]
+    adjusted = holm(np.concatenate(parts), weights=np.concatenate(weights))
+    exposure, cross = np.split(adjusted, [len(parts[0])])
+    return exposure.reshape(exposure_p.shape), cross.reshape(cross_p.shape)
+
+
+def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Smallest p-value over the attacks (first axis), NaN where no attack has one; and whose."""
+    by = np.argmin(np.where(np.isnan(alone), np.inf, alone), axis=0)
+    return np.take_along_axis(adjusted, by[None], axis=0)[0], by
+
+
+def _smallest_alone(p_values: FloatArray) -> FloatArray:
+    """The same adjusted over the attacks alone."""
+    n = np.isfinite(p_values).sum(axis=0)
+    return np.asarray(np.minimum(_smallest(p_values, p_values)[0] * n, 1.0))
 
 
 def alarms(
@@ -193,35 +284,36 @@ def alarms(
     n_families: int = 1,
     inflation: FloatArray | None = None,
 ) -> Alarms:
-    """What an audit of each family of pairs would say, and nothing else: fast for many families.
+    """What an audit of each family of pairs would say by one attack: fast for many families.
 
     Args:
         panels: one per setting.
         pairs: of all families, in equal blocks.
         plan: which benefit.
-        cost: which cost.
+        cost: which attack.
         outcome: whether a positive prediction is a benefit or a harm.
         n_families: divisions of the records that are audited each for itself.
         inflation: (group,) by how much clumps of records multiply variances.
     """
     measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
-    tests = [compare_pairs(one, pairs) for one in measured]
-    exposure, benefit, cross = (_stacked(tests, name, 1.0) for name in PairTests._fields)
-    doubled = _double_p(exposure, benefit, outcome)
-    shown = np.zeros(cross.value.shape, dtype=np.bool_)
-    double = np.full(cross.value.shape, -1)
+    tests = _stacked([compare_pairs(one, pairs) for one in measured])
+    said = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
     known = None if measured[0].proxy.is_from_counts else _memorised_p(measured, None)
-    for family in np.split(np.arange(len(pairs)), n_families):
-        both = holm(np.concatenate([cross.p_value[:, family], doubled[:, family]])) <= SIGNIFICANCE
-        if not both.any():
-            continue
-        own = tuple(pairs[k] for k in family)
-        resolved = _resolved_of(measured, own, known)
-        first, second = np.split(both, 2)
-        shown[:, family] = first & _worse_resolved(cross.value[:, family], resolved, own)
-        who = _doubled(exposure.value[:, family], benefit.value[:, family], resolved, own, outcome)
-        double[:, family] = np.where(second, who, -1)
-    return Alarms(shown, double)
+    n_pairs = len(pairs) // n_families
+    for start in range(0, len(pairs), n_pairs):
+        family = slice(start, start + n_pairs)
+        p = tests.exposure.p_value[:, family], tests.cross.p_value[:, family]
+        if not any((part <= SIGNIFICANCE).any() for part in share_level(*p)):
+            continue  # nothing is said, so exact p-values of memorisation are not needed
+        groups, own = np.unique(np.array(pairs[family]), return_inverse=True)
+        one = AttackTests(np.zeros((len(panels), 0)), tests).only(np.zeros(0, np.int64), family)
+        p_memorised = _memorised_p(measured, groups) if known is None else known[:, groups]
+        numbered = tuple((int(i), int(j)) for i, j in own.reshape(-1, 2))
+        found = decide([one._replace(memorised_p=p_memorised)], numbered, outcome=outcome)
+        said.shown[:, family] = found.shown
+        said.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
+        said.differ[:, family] = found.exposures_differ
+    return said
 
 
 def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
@@ -297,58 +389,11 @@ def _where(told: BoolArray, difference: PairDifference) -> PairDifference:
     return PairDifference(*(np.where(told, part, np.nan) for part in difference))
 
 
-def _stacked(tests: Sequence[PairTests], name: str, usable: float) -> PairDifference:
-    """One comparison of all settings, arrays (setting, pair)."""
-    rows = [getattr(one, name) for one in tests]
-    value, error, p = (np.stack(part) for part in zip(*rows, strict=True))
-    return PairDifference(value, error, p * usable)
-
-
-def _resolved_of(
-    measured: Sequence[Measured], pairs: tuple[Pair, ...], known: FloatArray | None
-) -> BoolArray:
-    """Whether groups of one family are resolved in each setting; others are not looked at.
-
-    Args:
-        measured: the settings.
-        pairs: of the family.
-        known: (setting, group) p-values; None: only the family's are worked out, as exact ones
-            take long.
-    """
-    groups = np.unique(np.array(pairs, dtype=np.int64))
-    p = _memorised_p(measured, groups) if known is None else known[:, groups]
-    resolved = np.zeros((len(measured), len(measured[0].told)), dtype=np.bool_)
-    resolved[:, groups] = holm(p) <= SIGNIFICANCE
-    return resolved
+def _stacked(tests: Sequence[PairTests]) -> PairTests:
+    """The comparisons of all settings, arrays (setting, pair)."""
+    kinds = zip(*tests, strict=True)
+    return PairTests(*(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds))
 
 
 def _memorised_p(measured: Sequence[Measured], groups: IntArray | None) -> FloatArray:
     return np.stack([one.memorised_p(groups) for one in measured])
-
-
-def _worse_resolved(cross: FloatArray, resolved: BoolArray, pairs: tuple[Pair, ...]) -> BoolArray:
-    """Whether the group of lower ratio is resolved."""
-    first, second = np.array(pairs, dtype=np.int64).T
-    return np.asarray(np.where(cross > 0, resolved[:, second], resolved[:, first]))
-
-
-def _double_p(exposure: PairDifference, benefit: PairDifference, outcome: Outcome) -> FloatArray:
-    """The larger of two p-values; 1 where the more exposed group is the better off."""
-    worse = benefit.value if outcome == "harm" else -benefit.value
-    both = double_p(exposure.p_value, benefit.p_value)
-    return np.where(exposure.value * worse > 0, both, np.where(np.isnan(both), np.nan, 1.0))
-
-
-def _doubled(
-    exposure: FloatArray,
-    benefit: FloatArray,
-    resolved: BoolArray,
-    pairs: tuple[Pair, ...],
-    outcome: Outcome,
-) -> IntArray:
-    """Which group of each pair has both the higher cost and the worse rate; -1 for none."""
-    first, second = np.array(pairs, dtype=np.int64).T
-    worse = benefit if outcome == "harm" else -benefit
-    on_second = (exposure > 0) & (worse > 0) & resolved[:, second]
-    on_first = (exposure < 0) & (worse < 0) & resolved[:, first]
-    return np.where(on_second, second, np.where(on_first, first, -1))

@@ -81,5 +81,5 @@ def _is_equal(setting: Setting) -> bool:
 
 
 def _why_capped(setting: Setting) -> str | None:
-    reasons = [why for (k, _), why in setting.found.reasons.items() if k == setting.index]
+    reasons = [why for (k, *_), why in setting.found.reasons.items() if k == setting.index]
     return reasons[0] if reasons else None

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pcer.auditing.ahead import design_of_measured
 from pcer.auditing.claims import claims_of
-from pcer.auditing.costs import choose_cost
+from pcer.auditing.costs import deciding_attacks
 from pcer.auditing.file import rounded
 from pcer.auditing.measure import Measured, Pair, measure_panel, pairs_of, require_available
 from pcer.auditing.plan import SHARPEST, Plan
@@ -299,7 +299,7 @@ def _of_release(release: Release, cost: str | None, setting: str | None) -> _Stu
     if release.training.split_kind != "random":
         raise InputError("the release does not say that its splits are random, so none can plan.")
     panel = _chosen(by_setting, setting)
-    proxy = choose_cost(by_setting, plan)
+    proxy = proxy_named(deciding_attacks(by_setting, plan)[0])
     measured = measure_panel(panel, plan, proxy.name, inflation=claims_of(release).inflation)
     pairs = pairs_of(by_setting, plan)
     design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1)

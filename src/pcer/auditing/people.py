@@ -200,11 +200,6 @@ def _own_part(own: OneSide, other: OneSide) -> FloatArray:
     return np.asarray(plain + 2 * mixed)
 
 
-def double_p(cost_p: FloatArray, benefit_p: FloatArray) -> FloatArray:
-    """Double disadvantage needs both differences: the larger of their two p-values."""
-    return np.maximum(cost_p, benefit_p)
-
-
 def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
     """Quantile z of one-sided limits that hold together with this confidence (Bonferroni).
 

@@ -13,7 +13,7 @@ from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
 from pcer.release import Name
 
 SHARPEST: Final = "sharpest"
-"""Not a cost, but the first of ``SHARPNESS`` that a release carries for everyone."""
+"""Not an attack, but the strongest that a release carries for everyone."""
 
 if TYPE_CHECKING:  # a checker cannot follow the list
     GuardedVerdict: TypeAlias = str

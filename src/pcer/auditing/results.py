@@ -10,14 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing.caps import Capped
+from pcer.auditing.caps import STATEMENTS, Capped, Placebos
 from pcer.auditing.file import (
+    Answer,
     CoinFlips,
     CostValue,
     CrossProduct,
     Disparity,
     Driver,
     Equivalence,
+    ExposureAnswer,
     FloorRow,
     GroupBound,
     GroupDifference,
@@ -35,7 +37,7 @@ from pcer.auditing.people import difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.plan import Plan
 from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_disparity
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Bound, Outcome, Panel, Placebo, Release
+from pcer.release import GAP, Bound, Outcome, Panel, Release
 from pcer.statistics import (
     POWER_QUANTILE,
     SIGNIFICANCE,
@@ -63,7 +65,9 @@ class Setting:
     """Of this setting alone."""
     whole: Evidence
     """Of all settings, whose sizes the limits that hold together need."""
-    flips: Mapping[tuple[int, int], Placebo]
+    attacks: tuple[str, ...]
+    """Those that decide."""
+    placebos: Placebos
     summaries: dict[ColumnKey, Summary]
     null: NullDraws | None
     pooled: PooledSums | None
@@ -133,6 +137,7 @@ def group_result(setting: Setting, g: int) -> GroupResult:
         detectable_cost=_detectable_cost(setting, g),
         p_value=number(evidence.cost_p[g]),
         p_value_alone=number(evidence.cost_p_alone[g]),
+        detected_by=_detector(setting, g),
         resolved=bool(evidence.resolved[g]),
         too_few=not bool(one.told[g]),
         null_gap=None if null is None else null.gap_picture(g, setting.plan),
@@ -188,7 +193,7 @@ def pair_result(setting: Setting, k: int) -> PairResult:
     value, ci = pooled_disparity(setting.pooled, (i, j), plan)
     shown = bool(setting.found.shown[setting.index, k])
     doubled = int(setting.found.double[setting.index, k])
-    flips = setting.flips.get((setting.index, k))
+    flips, answer = _flips(setting, setting.attacks[0], k), _exposure_answer(setting, k)
     return PairResult(
         groups=(names[i], names[j]),
         pcer_disparity=_published(setting, one, k),
@@ -206,9 +211,8 @@ def pair_result(setting: Setting, k: int) -> PairResult:
         ),
         disparity_shown=shown,
         lower_ratio=names[j if evidence.cross[k] > 0 else i] if shown else None,
-        more_exposed=_side(
-            setting, k, evidence.exposure[k], setting.found.exposures_differ[setting.index, k]
-        ),
+        more_exposed=answer.group,
+        exposure_answer=answer,
         better_off=_side(setting, k, _better(setting, k), evidence.benefits_differ[k]),
         driven_by=_driver(setting, k) if shown else None,
         floors=[_floor_row(setting, one, k, floor) for floor in plan.floors],
@@ -217,8 +221,8 @@ def pair_result(setting: Setting, k: int) -> PairResult:
         double_disadvantage_p=number(evidence.double_p[k]),
         double_disadvantage_p_alone=number(evidence.double_p_alone[k]),
         equivalence=_equivalence(setting, k),
-        coin_flips=None if flips is None else _flips(flips),
-        capped=setting.found.reasons.get((setting.index, k)),
+        coin_flips=flips,
+        capped=_capped(setting, k),
         sign_holds_below_floor=_sign_limit(setting, k, (i, j)),
     )
 
@@ -372,13 +376,51 @@ def _equivalence(setting: Setting, k: int) -> Equivalence | None:
     return Equivalence(margin=setting.plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
 
 
-def _flips(row: Placebo) -> CoinFlips:
+def _detector(setting: Setting, g: int) -> str | None:
+    known = np.isfinite(setting.evidence.cost_p_alone[g])
+    return setting.attacks[setting.evidence.detected_by[g]] if known else None
+
+
+def _exposure_answer(setting: Setting, k: int) -> ExposureAnswer:
+    evidence, at, pair = setting.evidence, setting.index, setting.pairs[k]
+    attack = setting.attacks[evidence.decided_by[k]]
+    differs = bool(setting.found.exposures_differ[at, k])
+    rest: Answer = "cannot_tell"
+    if np.isfinite(evidence.exposure_p[k]):
+        is_detected = evidence.resolved[list(pair)].any()
+        rest = "no_difference_shown" if is_detected else "none_detected"
+    group = setting.measured.panel.group_names[evidence.more_exposed[k]]
+    return ExposureAnswer(
+        answer="differs" if differs else rest,
+        group=group if differs else None,
+        attack=attack,
+        p_value=number(evidence.exposure_p[k]),
+        p_value_alone=number(evidence.exposure_p_alone[k]),
+        contradicted=bool(evidence.contradicted[k]),
+        downgraded=setting.found.reasons.get((at, k, "exposure")),
+        placebo=_flips(setting, attack, k),
+    )
+
+
+def _capped(setting: Setting, k: int) -> str | None:
+    """Why an alarm does not hold; of several reasons the first."""
+    found = (setting.found.reasons.get((setting.index, k, what)) for what in STATEMENTS)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def _flips(setting: Setting, attack: str, k: int) -> CoinFlips | None:
+    row = setting.placebos.row(setting.index, attack, k)
+    if row is None:
+        return None
     return CoinFlips(
         n_draws=row.n_draws,
         n_shown=row.n_shown,
         n_double=row.n_double,
+        n_exposure=row.n_exposure,
         permutation_p=row.p_value,
         permutation_p_within_labels=row.p_value_within_labels,
+        exposure_p=row.exposure_p_value,
+        exposure_p_within_labels=row.exposure_p_value_within_labels,
     )
 
 

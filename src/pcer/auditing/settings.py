@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, overload
 
 import numpy as np
 
 from pcer.auditing.account import Conclusion, conclude
 from pcer.auditing.agreement import agreement
-from pcer.auditing.caps import Capped, FamilyP, cap_alarms, coin_flips
+from pcer.auditing.caps import Capped, Placebos, cap_alarms
 from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import algorithm1, compare
-from pcer.auditing.costs import choose_cost, cost_stories, why
+from pcer.auditing.costs import cost_stories, deciding_attacks, why
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.file import (
     AsPublished,
@@ -28,7 +28,7 @@ from pcer.auditing.file import (
     outcomes_of,
 )
 from pcer.auditing.finding import Finding, adjusted_over_checks
-from pcer.auditing.inference import Evidence, make_tests
+from pcer.auditing.inference import AttackTests, Evidence, attack_tests, decide
 from pcer.auditing.judgement import judge, worse_off
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
 from pcer.auditing.plan import Plan
@@ -64,25 +64,43 @@ class Tested:
     panels: tuple[Panel, ...]
     pairs: tuple[Pair, ...]
     findings: tuple[Finding, ...]
-    cost: str
+    attacks: tuple[str, ...]
+    """Those that decide; the first is the one whose numbers people see."""
     measured: Mapping[str, Sequence[Measured]]
-    evidence: Mapping[str, Evidence]
+    tests: Mapping[str, AttackTests]
     chance: Callable[[int], NullDraws | None]
     """What the gap of a setting would be by chance alone; drawn once, when asked."""
 
     @property
+    def cost(self) -> str:
+        """The attack whose numbers people see."""
+        return self.attacks[0]
+
+    @cached_property
     def main(self) -> Evidence:
-        """Of the cost that the verdict rests on."""
-        return self.evidence[self.cost]
+        """What the deciding attacks show together."""
+        return self.decided(self.attacks)
+
+    @cached_property
+    def evidence(self) -> Mapping[str, Evidence]:
+        """What each carried attack shows alone."""
+        return {cost: self.decided([cost]) for cost in self.tests}
+
+    def decided(self, attacks: Sequence[str]) -> Evidence:
+        """What some attacks show together."""
+        tests = [self.tests[attack] for attack in attacks]
+        found = decide(tests, self.pairs, outcome=self.release.subject.outcome)
+        is_contradicted = any(finding.caps_verdict for finding in self.findings)
+        return found.cleared() if is_contradicted else found
 
     def by(self, plan: Plan) -> Tested:
-        """The same tests, judged by the cost that a plan names, where it is carried.
+        """The same tests, judged by the attack that a plan names, where it is carried.
 
         Args:
             plan: one that differs from ours in nothing but its cost.
         """
-        cost = plan.cost if plan.cost in self.evidence else self.cost
-        return replace(self, plan=plan, cost=cost)
+        attacks = (plan.cost,) if plan.cost in self.tests else self.attacks
+        return replace(self, plan=plan, attacks=attacks)
 
     def without_chance(self) -> Tested:
         """The same, for audits whose pictures of chance nobody will see."""
@@ -195,21 +213,17 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     pairs, claims = pairs_of(by_setting, plan), claims_of(release)
     findings = tuple(check_declarations(claims))
     measured = measure_costs(by_setting, plan, inflation=claims.inflation)
-    evidence = {
-        cost: make_tests(one, pairs, outcome=release.subject.outcome, random=claims.random)
-        for cost, one in measured.items()
-    }
-    if any(finding.caps_verdict for finding in findings):
-        evidence = {cost: one.taken_back() for cost, one in evidence.items()}
     return Tested(
         release=release,
         plan=plan,
         panels=by_setting,
         pairs=pairs,
         findings=findings,
-        cost=choose_cost(by_setting, plan).name,
+        attacks=deciding_attacks(by_setting, plan),
         measured=measured,
-        evidence=evidence,
+        tests={
+            cost: attack_tests(one, pairs, random=claims.random) for cost, one in measured.items()
+        },
         chance=cache(lambda k: draw_null(measured[GAP.name][k], pairs, plan)),
     )
 
@@ -226,25 +240,30 @@ def _family(tested: Mapping[str, Tested], release: Release, named: set[str]) -> 
 
 def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     release, plan = one.release, one.plan
-    families = {cost: _family_p(one, family, cost) for cost in one.evidence}
-    main = families[one.cost]
-    family_p = None if main is None else main.alarms
-    found = {
+    placebos = Placebos(release, one.panels, one.pairs)
+    family_p = _family_p(one, family, lambda member: member.main)
+    below = {
+        cost: [each.largest_cost < floor_of(each, plan) for each in measured]
+        for cost, measured in one.measured.items()
+    }
+    found = cap_alarms(
+        placebos, one.attacks, one.main, family_p=family_p, is_below_floor=below[one.cost]
+    )
+    alone = {
         cost: cap_alarms(
-            release,
-            one.measured[cost],
-            one.pairs,
+            placebos,
+            [cost],
             evidence,
-            family=families[cost],
-            floor=floor_of(one.measured[cost][0], plan) if cost == one.cost else 0.0,
+            family_p=_family_p(one, family, _by(cost)),
+            is_below_floor=below[cost],
         )
         for cost, evidence in one.evidence.items()
     }
     findings = one.findings
-    settings = _settings(one, found[one.cost])
+    settings = _settings(one, found, placebos)
     budgets = [_budget(setting, release, findings) for setting in settings]
     subject, published = _subject(release), _published(one, settings)
-    stories = cost_stories(one.measured, found, one.pairs, one.cost)
+    stories = cost_stories(one.measured, alone, one.pairs, one.attacks)
     told: Conclusion = conclude(
         settings, budgets, stories, subject, release, findings, family_p=family_p
     )
@@ -256,7 +275,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         subject=subject,
         plan=plan,
         cost=one.cost,
-        choice=why(release, one.panels, plan, settings[0].measured.proxy),
+        choice=why(release, one.panels, plan, one.attacks),
         verdict=told.verdict,
         telling=told.telling,
         worse_off=budgets[told.telling].worse_off,
@@ -278,26 +297,31 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
     return known.with_sources(release, others)
 
 
-def _family_p(one: Tested, family: Sequence[Tested], cost: str) -> FamilyP | None:
-    """Of the strongest comparisons by one cost, Holm over the releases; None for a family of one.
+def _by(cost: str) -> Callable[[Tested], Evidence | None]:
+    return lambda member: member.evidence.get(cost)
 
-    The others count by the same cost, beside a main cost by their own main one.
+
+def _family_p(
+    one: Tested, family: Sequence[Tested], of: Callable[[Tested], Evidence | None]
+) -> float | None:
+    """Smallest p-value of a release, Holm over the releases; None for a family of one.
+
+    Args:
+        one: the release.
+        family: all releases of the same records, this one included.
+        of: what is compared of each; None where a release does not have it.
     """
     if len(family) < 2:
         return None
     own = [member is one for member in family].index(True)
-    evidence = [member.main if cost == one.cost else member.evidence.get(cost) for member in family]
-    alarms, exposures = (
-        holm(np.array([1.0 if each is None else getattr(each, name) for each in evidence]))[own]
-        for name in ("smallest_alarm_p", "smallest_exposure_p")
-    )
-    return FamilyP(float(alarms), float(exposures))
+    evidence = [of(member) for member in family]
+    smallest = [1.0 if each is None else each.smallest_p for each in evidence]
+    return float(holm(np.array(smallest))[own])
 
 
-def _settings(one: Tested, found: Capped) -> list[Setting]:
+def _settings(one: Tested, found: Capped, placebos: Placebos) -> list[Setting]:
     measured, gaps = one.measured[one.cost], one.measured[GAP.name]
     equal = adjusted_equivalence(found.evidence, one.plan)
-    flips = coin_flips(one.release, measured, one.pairs)
     return [
         Setting(
             index=k,
@@ -310,7 +334,8 @@ def _settings(one: Tested, found: Capped) -> list[Setting]:
             bounds=bounds_of(one.release, main.panel),
             evidence=found.evidence.of_setting(k),
             whole=found.evidence,
-            flips=flips,
+            attacks=one.attacks,
+            placebos=placebos,
             summaries=summarise(
                 {
                     **shared_columns(main),

@@ -198,6 +198,9 @@ class Placebo(Record):
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
     n_permutations: Count | None = None
+    exposure_p_value: Rate | None = None
+    exposure_p_value_within_labels: Rate | None = None
+    n_exposure: Count | None = None
 
 
 class Bound(Record):

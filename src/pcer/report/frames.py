@@ -36,7 +36,7 @@ def _pairs(audit: Audit) -> Iterator[Fields]:
     for one in audit.budgets:
         for pair in one.pairs:
             first, second = pair.groups
-            rest = pair.model_dump(exclude={"groups", "floors"})
+            rest = pair.model_dump(exclude=LEFT_OUT)
             yield {**_setting(one), "first": first, "second": second, **_with_flips(rest)}
 
 
@@ -65,14 +65,19 @@ def _with_flips(pair: Fields) -> Fields:
     return pair
 
 
+LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
+"""Fields of a pair that have their own columns, or whose columns the frame has already."""
 OPTIONAL = {
     "equivalence": ("margin", "p_value", "shown"),
     "coin_flips": (
         "n_draws",
         "n_shown",
         "n_double",
+        "n_exposure",
         "permutation_p",
         "permutation_p_within_labels",
+        "exposure_p",
+        "exposure_p_within_labels",
     ),
 }
 ENDS = ("interval", "ci")

@@ -156,7 +156,7 @@ def exposure_claim(told: BudgetResult) -> str:
         return "Nobody is shown to be recognised"
     if told.verdict is Verdict.NOT_RESOLVED:
         return "Nothing can be concluded about who is more exposed"
-    higher = [pair.more_exposed for pair in told.pairs if pair.more_exposed and not pair.capped]
+    higher = [pair.more_exposed for pair in told.pairs if pair.more_exposed]
     if not higher:
         return "No group is shown to be easier to recognise"
     return f"{few(higher)}: easier to recognise"
