@@ -22,6 +22,7 @@ from pcer_studies.judgement import (
     judge,
     weigh,
 )
+from pcer_studies.numbers import our_number
 from pcer_studies.published import NotThere, key_at
 from pcer_studies.rules import (
     ADULT_RACE,
@@ -256,7 +257,7 @@ def test_a_printed_number_errs_by_what_is_printed_beside_it(printed):
 def test_without_a_printed_error_ours_stands_for_it(remembered, printed):
     key = key_at(COMPAS, 1.0, "attack_auc", group="Other")
     assert printed.number(key).std is None
-    ours = OurRun(remembered).number(key).standard_error
+    ours = our_number(remembered, key).standard_error
     found = printed.advantage(COMPAS, 1.0, 0)[1:].std()
     assert found == pytest.approx(math.hypot(ours, 0.0005 / math.sqrt(3)), rel=0.1)
 

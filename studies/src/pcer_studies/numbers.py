@@ -1,7 +1,8 @@
 """Our number under any key of the paper's: the one way from a study to a number with its error.
 
-Means, deviations and intervals are the audit's, over the study's seeds; what no audit holds
-(numbers of seeds, the attack's AUC) is counted from single models.
+Means, deviations and intervals are the audit's, over the study's seeds; what no audit holds is
+computed from single models: numbers of seeds, the attack's AUC, and the disparity by the attack,
+which the paper divides seed by seed (an audit divides by the mean AUC of all models).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pcer.statistics import sign_test
 from pcer_studies.attack_agreement import study_figure
 from pcer_studies.protocol import BUDGETS, DEFAULT_FLOOR, Configuration, budget_label
 from pcer_studies.published import FigureKey, key_at
-from pcer_studies.results import AUC, GAP, Study
+from pcer_studies.results import Study
 from pcer_studies.seeds import study_seeds
 
 INTERVAL_WIDTH = 2 * 1.96
@@ -149,8 +150,8 @@ class _Asked:
     def floor(self) -> float:
         return DEFAULT_FLOOR if self.key.floor is None else self.key.floor
 
-    def budget(self, cost: str = GAP) -> BudgetResult:
-        return self.study.budget(self.one.dataset, self.one.attribute, self.key.budgets[0], cost)
+    def budget(self) -> BudgetResult:
+        return self.study.budget(self.one.dataset, self.one.attribute, self.key.budgets[0])
 
     @property
     def group(self) -> GroupResult:
@@ -182,22 +183,18 @@ def _over_seeds(summary: Summary, n: int) -> OurNumber:
     )
 
 
-def _disparity(cost: str) -> Callable[[_Asked], OurNumber]:
+def _disparity(asked: _Asked) -> OurNumber:
     """A disparity's error comes from its interval, as the paper prints it."""
-
-    def find(asked: _Asked) -> OurNumber:
-        budget = asked.budget(cost)
-        for row in budget.pairs[0].floors:
-            if row.floor == asked.floor:
-                error = None if row.ci is None else error_of_interval(row.ci)
-                return replace(_over_seeds(row, budget.n_seeds), standard_error=error)
-        raise InputError(f"floor {asked.floor:g} is not in the audit's grid; choose one that is.")
-
-    return find
+    budget = asked.budget()
+    for row in budget.pairs[0].floors:
+        if row.floor == asked.floor:
+            error = None if row.ci is None else error_of_interval(row.ci)
+            return replace(_over_seeds(row, budget.n_seeds), standard_error=error)
+    raise InputError(f"floor {asked.floor:g} is not in the audit's grid; choose one that is.")
 
 
-def _attack_auc(asked: _Asked) -> OurNumber:
-    values = asked.seeds("attack_auc")
+def _by_attack(asked: _Asked) -> OurNumber:
+    values = asked.seeds(asked.key.quantity)
     n = len(values)
     if not np.isfinite(values).all():
         return OurNumber(n_seeds=n)
@@ -270,9 +267,9 @@ _QUANTITIES: dict[str, Callable[[_Asked], OurNumber]] = {
     "overfitting_gap": _of_group(lambda group: group.overfitting_gap),
     "positive_rate": _of_group(lambda group: group.positive_rate),
     "pcer": _of_group(lambda group: group.pcer),
-    "attack_auc": _attack_auc,
-    "pcer_disparity": _disparity(GAP),
-    "pcer_disparity_auc": _disparity(AUC),
+    "attack_auc": _by_attack,
+    "pcer_disparity": _disparity,
+    "pcer_disparity_auc": _by_attack,
     "n_positive_seeds": _n_seeds(1),
     "n_negative_seeds": _n_seeds(-1),
     "sign_test_p": _sign_test_p,

@@ -271,7 +271,8 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
         label=label,
         caption=(
             "PCER disparity with the overfitting gap and with the advantage of the threshold "
-            "attack (AUC − 0.5) as cost, mean over seeds. Bold: rows whose signs differ."
+            "attack (AUC − 0.5) as cost, of every model, then the mean over seeds. Bold: rows "
+            "whose signs differ."
             f"{_whose(study, there)}"
         ),
         align="llccccccc",

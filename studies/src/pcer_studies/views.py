@@ -21,16 +21,14 @@ from pcer.metrics import FloatArray
 from pcer.release import Panel, Release
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer_studies.noise import PrintedGap, difference_p, published_gaps
-from pcer_studies.numbers import OurNumber, error_of_count, error_of_interval, our_number
+from pcer_studies.numbers import error_of_count, error_of_interval, our_number
 from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, SEEDS, Configuration
 from pcer_studies.published import FigureKey, NotThere, PrintedFigure, figures_at, key_at
-from pcer_studies.results import AUC, GAP, Study
+from pcer_studies.results import GAP, Study
 from pcer_studies.seeds import CHANCE, study_seeds
 
 FULL_PRECISION = ("tab:mia-full", "tab:mia-full-b")
 """Tables that repeat gaps and disparities, the disparities with a digit more."""
-ATTACKED = ("attack_auc", "pcer_disparity_auc")
-"""Quantities whose cost is the attack's advantage."""
 NO_ROUNDING = 12
 """Decimals within which a difference of two decimals is theirs, not the machine's."""
 
@@ -272,13 +270,6 @@ class OurRun(View):
         self.study = study
         seeds = {len({run.seed for run in one.runs}) for one in study.releases.values()}
         self.n_seeds = max(seeds)
-
-    def number(self, key: FigureKey) -> OurNumber:
-        """Over the study's seeds."""
-        if key.configuration is not None:
-            for epsilon in key.budgets:
-                self.budget(key.configuration, epsilon, AUC if key.quantity in ATTACKED else GAP)
-        return our_number(self.study, key)
 
     def drawn(self, key: FigureKey) -> FloatArray:
         """Mean over the seeds, then over seeds drawn with replacement."""
