@@ -36,6 +36,7 @@ from pcer_studies.rules import (
     costs_differ,
     costs_resolved,
     disparity_shown,
+    excludes_0,
     flat,
     gap_of,
     larger,
@@ -122,7 +123,7 @@ def test_parts_make_the_judgement(numbers, expected):
 
 
 def test_what_should_be_nought_is_refuted_on_either_side():
-    assert weigh([part(-1.5, 1, is_zero=True), part(1.5, 1, is_zero=True)]) is HOLDS
+    assert weigh([part(-1.5, 1, is_zero=True), part(1.5, 1, is_zero=True)]) is NOT_EVIDENCE
     assert weigh([part(-3, 1, is_zero=True)]) is FAILS
     assert weigh([part(2.1, 1, is_zero=True), part(0, 1, is_zero=True)]) is UNDECIDED
 
@@ -262,7 +263,7 @@ def test_without_a_printed_error_ours_stands_for_it(remembered, printed):
     assert found == pytest.approx(math.hypot(ours, 0.0005 / math.sqrt(3)), rel=0.1)
 
 
-# The eight rules, on numbers that are known.
+# The nine rules, on numbers that are known.
 
 
 def known_number(*values: float) -> list:
@@ -277,17 +278,20 @@ def margins(question, view=None) -> list[float]:
     return [round(p.estimate, 9) for p in question(view).parts]
 
 
-def test_the_eight_rules_by_hand():
+def test_the_nine_rules_by_hand():
     a, b, c = known_number(1.0, 4.0, 2.0)
     assert margins(above([a, b], 3.0)) == [-2.0, 1.0]
     assert margins(above([a, b], 3.0, sign=-1)) == [2.0, -1.0]
     assert margins(larger([(b, a), (a, c)])) == [3.0, -1.0]
-    assert margins(best([a, b, c], [0], what="x")) == [1.0]  # 2 − 1
+    assert margins(excludes_0([a, b])) == [1.0, 4.0]
+    assert margins(best([a, b, c], [0], what="x")) == [3.0, 1.0]  # 4 − 1, 2 − 1
     assert margins(best([a, b, c], [0, 2], largest=True, what="x")) == [-2.0]  # 2 − 4
     assert margins(flat([b, c], 0.6)) == [0.4]  # 0.6 x 4 − (4 − 2)
     assert margins(near([a, b], (1.5, 3.5), 0.75)) == [0.25, 0.25]
-    assert margins(at_least([a, b, *known_number(-1.0)], 3, what="x")) == [-0.5]
-    assert margins(at_least([a, b, c], 3, what="x")) == [0.5]
+    assert margins(near([a], (0.5, 3.5), 0.75)) == [1.25]  # inside, and how far from the limit
+    asked = [above([n]) for n in (a, b, *known_number(-1.0))]
+    assert margins(at_least(asked, 3, what="x")) == [-1.0]
+    assert at_least(asked, 2, what="x")(None).figure == "x: 2 of 3"
     points = list(zip(known_number(1.0, 2.0, 3.0), known_number(3.0, 2.0, 1.0), strict=True))
     assert margins(correlated(points, -0.5, sign=-1, what="x")) == [0.5]
     (nought,) = none_apart(known_number(0.0))(None).parts
@@ -298,8 +302,8 @@ def test_the_eight_rules_by_hand():
 def test_numbers_that_are_not_printed_make_no_claim(printed, remembered):
     """Positive seeds of COMPAS are printed at two budgets; our run must have all."""
     reply = claim("C5").rule(printed)
-    assert [p.name for p in reply.parts] == ["COMPAS (race), ε 5, negative seeds − ½"]
-    assert len(claim("C5").rule(OurRun(remembered)).parts) == 4
+    assert [p.name for p in reply.parts[4:]] == ["COMPAS (race), ε 5, negative seeds − ½"]
+    assert len(claim("C5").rule(OurRun(remembered)).parts) == 4 + 4
 
 
 def test_thresholds_are_in_the_data_file_and_all_are_used():
@@ -342,7 +346,7 @@ def test_a_gap_that_lira_contradicts_is_no_evidence_of_who_pays_more(tmp_path):
 def test_rates_alone_hold_but_are_no_evidence(forgotten):
     """Nobody is remembered, yet the disparity is far from 0: the paper's rule would be fooled."""
     side = by_run("T5", forgotten)
-    assert "6 of 6 above 0." in side.why
+    assert "6 of 6 intervals lie above 0." in side.why
     assert side.judgement is NOT_EVIDENCE
     assert "The audit shows the disparity at 0 of 6 budgets." in side.why
 
@@ -413,7 +417,7 @@ CONTRADICTIONS = {
     "C15": "28/50 negative, p = 0.82",
     "F1": "12 numbers",
     "F13": "0.001 − gap −.0099",
-    "F7": "smallest +9.5; Adult (race), no-DP, floor 0.01 +11",
+    "F7": "floor 0.01 +9.6; Adult (race), no-DP, floor 0.01 +11",
     "T13": "smallest DP gap .180",
     "N4": "Table 2: White .0032 to .0065",
 }

@@ -220,7 +220,7 @@ def test_found_stands_beside_allowed(with_everything, remembered):
         for key, one in remembered.releases.items()
     }
     told = words(allowed_section(facts_of(Study(remembered.folder, low, None))))
-    assert "in 30 of 60 groups and settings; in 30 it is above by more than its error." in told
+    assert "in 30 of 60 groups and settings; in 30 it is above beyond its error." in told
     assert allowed_section(facts_of(remembered))[1] == "These releases carry no receipts."
 
 

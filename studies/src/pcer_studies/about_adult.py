@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pcer.metrics import FloatArray
-from pcer_studies.judgement import Claim, ClaimQuestion, Reply
+from pcer_studies.judgement import Claim, ClaimQuestion
 from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.rules import (
     ADULT_RACE,
@@ -16,15 +16,18 @@ from pcer_studies.rules import (
     PRIVATE,
     ClaimNumber,
     above,
+    at_least,
     best,
     budget_words,
     costs_differ,
     costs_resolved,
     disparity_of,
     disparity_shown,
+    excludes_0,
     flat,
     gap_of,
     gap_words,
+    half_digit,
     larger,
     made,
     near,
@@ -36,6 +39,7 @@ from pcer_studies.rules import (
     rate_words,
     sharper_disparity,
     sharper_exposure,
+    size,
     size_of,
     together,
 )
@@ -76,16 +80,19 @@ def apart(one: Configuration, epsilon: float) -> ClaimNumber:
     """How far the two gaps are apart."""
     return made(
         f"{budget_words((epsilon,))}, apart",
-        lambda view: np.abs(view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)),
+        lambda view: size(view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)),
         gap_words,
         one,
     )
 
 
 def _ratio(epsilon: float) -> ClaimNumber:
+    """The larger gap over the smaller."""
+
     def ask(view: View) -> FloatArray:
-        pair = np.array([view.gap(ADULT_RACE, epsilon, g) for g in (0, 1)])
-        return np.asarray(pair.max(axis=0) / np.maximum(pair.min(axis=0), 1e-9))
+        pair = [view.gap(ADULT_RACE, epsilon, g) for g in (0, 1)]
+        small, large = sorted(pair, key=lambda gap: float(gap[0]))
+        return np.asarray(large / np.maximum(small, 1e-9))
 
     return made(f"{budget_words((epsilon,))}, ratio", ask, r_words, ADULT_RACE)
 
@@ -105,10 +112,9 @@ def shrinks(one: Configuration, budgets: Sequence[float]) -> list[tuple[ClaimNum
     return [(gap_of(one, NO_DP, g), gap_of(one, e, g)) for e in budgets for g in (0, 1)]
 
 
-def _same_budget(view: View) -> Reply:
-    """The DP gap is smallest where the disparity is."""
-    sizes = [float(size_of(ADULT_SEX, e).of(view)[0]) for e in INFORMATIVE]
-    return best_parity(ADULT_SEX, (INFORMATIVE[sizes.index(min(sizes))],))(view)
+def nearly_equal(one: Configuration, epsilon: float) -> ClaimQuestion:
+    """The two gaps differ by less than the word allows."""
+    return flat([gap_of(one, epsilon, g) for g in (0, 1)], 1 - 1 / threshold("nearly_equal"))
 
 
 def _printed_range(name: str) -> tuple[float, float]:
@@ -116,19 +122,18 @@ def _printed_range(name: str) -> tuple[float, float]:
 
 
 def _rates(group: int) -> ClaimQuestion:
-    name = ADULT_SEX.groups[group].lower()
-    return near(
-        [rate_of(ADULT_SEX, e, group) for e in BUDGETS],
-        _printed_range(f"adult_rate_{name}"),
-        threshold("rates_adult"),
-    )
+    """The paper says "approximately"."""
+    low, high = _printed_range(f"adult_rate_{ADULT_SEX.groups[group].lower()}")
+    ends = (low * (1 - threshold("about")), high * (1 + threshold("about")))
+    return near([rate_of(ADULT_SEX, e, group) for e in BUDGETS], ends, 0.0)
 
 
 def _printed_rates() -> ClaimQuestion:
-    """The printed rates agree with the printed DP gaps."""
+    """The printed rates agree with the printed DP gaps, to their last digits."""
     men, women = (_printed_range(f"adult_rate_{name}") for name in ("male", "female"))
     ends = (men[0] - women[1], men[1] - women[0])
-    return near([parity_of(ADULT_SEX, e) for e in BUDGETS], ends, threshold("rates_adult"))
+    rounding = half_digit("adult_rate_male_low") + half_digit("adult_rate_female_low")
+    return near([parity_of(ADULT_SEX, e) for e in BUDGETS], ends, rounding)
 
 
 def _parity_end(pick: str) -> ClaimNumber:
@@ -144,7 +149,9 @@ def _parity_end(pick: str) -> ClaimNumber:
 
 def _as_printed(pick: str) -> ClaimQuestion:
     told = printed(f"adult_sex_parity_gap_{pick}")
-    return near([_parity_end(pick)], (told, told), 0.0005, exact=True)
+    return near(
+        [_parity_end(pick)], (told, told), half_digit(f"adult_sex_parity_gap_{pick}"), exact=True
+    )
 
 
 def _with_rates(epsilon: float) -> ClaimNumber:
@@ -152,16 +159,13 @@ def _with_rates(epsilon: float) -> ClaimNumber:
 
     def ask(view: View) -> FloatArray:
         rates = view.rate(ADULT_SEX, epsilon, 0) - view.rate(ADULT_SEX, epsilon, 1)
-        return np.asarray(view.disparity(ADULT_SEX, epsilon) * np.sign(rates[0]))
+        return np.asarray(view.disparity(ADULT_SEX, epsilon) * np.sign(rates))
 
     return made(budget_words((epsilon,)), ask, disparity_of(ADULT_SEX, epsilon).write, ADULT_SEX)
 
 
 _RACE, _SEX = "sec:adult-race (Table S4)", "sec:adult-sex (Table S3)"
-_GAPS = [gap_of(ADULT_SEX, NO_DP, g) for g in (0, 1)]
-_LESS = 1 - 1 / threshold("nearly_equal")
-"""Two numbers whose ratio is below a limit differ by less than this share of the larger."""
-
+_EQUAL = [nearly_equal(ADULT_SEX, e) for e in BUDGETS]
 
 RACE_CLAIMS = (
     Claim(
@@ -207,7 +211,7 @@ RACE_CLAIMS = (
         key="T5",
         place=f"Results; {_RACE}; sec:summary",
         words="Race: the disparity is above 0 at every budget, its interval excluding 0.",
-        rule=above([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
+        rule=excludes_0([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_RACE, BUDGETS),
         about=(ADULT_RACE,),
         also=sharper_disparity(ADULT_RACE, BUDGETS),
@@ -264,7 +268,7 @@ SEX_CLAIMS = (
         key="T10",
         place=f"Results; {_SEX}; sec:summary",
         words="Sex: the disparity is above 0 at every budget, its interval excluding 0.",
-        rule=above([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
+        rule=excludes_0([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_SEX, BUDGETS),
         about=(ADULT_SEX,),
         also=sharper_disparity(ADULT_SEX, BUDGETS),
@@ -298,7 +302,8 @@ SEX_CLAIMS = (
         place=_SEX,
         words="Sex: without privacy the two gaps are nearly equal, so PCER magnifies the rate gap "
         "instead of correcting for unequal cost.",
-        rule=flat(_GAPS, _LESS),
+        rule=nearly_equal(ADULT_SEX, NO_DP),
+        evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
         about=(ADULT_SEX,),
         also=sharper_exposure(ADULT_SEX),
     ),
@@ -317,7 +322,14 @@ SEX_CLAIMS = (
         key="T16",
         place=_SEX,
         words="Sex: no ranking reversal, both measures prefer one budget.",
-        rule=_same_budget,
+        rule=at_least(
+            [
+                together(best_size(ADULT_SEX, (e,)), best_parity(ADULT_SEX, (e,)))
+                for e in INFORMATIVE
+            ],
+            1,
+            what="budgets that both prefer",
+        ),
         caveat="sec:summary speaks of a reversal on Adult (sex) which Bios mirrors.",
         about=(ADULT_SEX,),
     ),
@@ -334,9 +346,12 @@ SEX_CLAIMS = (
         key="T18",
         place=_SEX,
         words="Sex: PCER says nothing that the DP gap does not: rates drive it.",
-        paper=above([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
-        run=above([_with_rates(e) for e in BUDGETS]),
-        caveat="The paper draws this conclusion itself.",
+        paper=together(above([disparity_of(ADULT_SEX, e) for e in BUDGETS]), *_EQUAL),
+        run=together(above([_with_rates(e) for e in BUDGETS]), *_EQUAL),
+        evidence=costs_resolved(ADULT_SEX, BUDGETS),
+        caveat="Asked: whether the disparity has the sign of the rates, and the gaps are nearly "
+        "equal at every budget. The paper draws this conclusion itself.",
         about=(ADULT_SEX,),
+        also=sharper_exposure(ADULT_SEX),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
 from pcer_studies.published import published_figures
 from pcer_studies.results import AUC
@@ -30,11 +30,13 @@ from pcer_studies.rules import (
     correlation,
     gap_of,
     gap_words,
+    half_digit,
     larger,
     made,
     near,
     printed,
     r_words,
+    size,
 )
 from pcer_studies.rules import together as all_of
 from pcer_studies.thresholds import threshold
@@ -141,23 +143,22 @@ def _by_attack(setting: StudySetting) -> ClaimNumber:
 
 
 def _agree(setting: StudySetting) -> ClaimNumber:
-    """The attack's disparity, signed by the gap's."""
-
-    def ask(view: View) -> FloatArray:
-        by_gap = view.gap_disparity(*setting)
-        return np.asarray(view.attack_disparity(*setting) * np.sign(by_gap[0]))
-
-    name = f"{setting[0].name}, {budget_words((setting[1],))}"
-    return made(name, ask, signed, setting[0])
-
-
-def _same_sign(setting: StudySetting) -> ClaimNumber:
-    """Above 0 where both disparities have one sign, draw by draw."""
+    """The attack's disparity, signed by the gap's, draw by draw."""
     return made(
         f"{setting[0].name}, {budget_words((setting[1],))}",
-        lambda v: np.sign(v.gap_disparity(*setting)) * np.sign(v.attack_disparity(*setting)),
+        lambda v: v.attack_disparity(*setting) * np.sign(v.gap_disparity(*setting)),
         signed,
         setting[0],
+    )
+
+
+def _printed_agreements(view: View) -> Reply:
+    """Exact: how often the printed signs agree."""
+    n = sum(float(_agree(setting).of(view)[0]) > 0 for setting in SETTINGS)
+    what = "settings with one sign"
+    margin = np.array([n - printed("sign_agreements") + 0.5])
+    return Reply(
+        f"{what}: {n} of {len(SETTINGS)}", (ClaimPart(what, margin, signed, CONFIGURATIONS),)
     )
 
 
@@ -165,7 +166,7 @@ def _understated(setting: StudySetting) -> ClaimNumber:
     """By how much the attack's disparity is the larger."""
     return made(
         f"{setting[0].name}, {budget_words((setting[1],))}",
-        lambda v: np.abs(v.attack_disparity(*setting)) - np.abs(v.gap_disparity(*setting)),
+        lambda v: size(v.attack_disparity(*setting)) - size(v.gap_disparity(*setting)),
         signed,
         setting[0],
     )
@@ -193,47 +194,47 @@ def _rate_sign(view: View, one: Configuration) -> float:
 
 
 def _better_than_rates(view: View) -> Support:
-    """Does the gap foretell the attack's sign better than the rates alone, without any cost?"""
-    agree = sum(float(_same_sign(setting).of(view)[0]) > 0 for setting in SETTINGS)
-    alone = sum(
-        float(view.attack_disparity(*setting)[0]) * _rate_sign(view, setting[0]) > 0
-        for setting in SETTINGS
+    """Does the gap foretell the attack's sign better than the rates alone, beyond its error?"""
+    agree = np.sum([_agree(setting).of(view) > 0 for setting in SETTINGS], axis=0)
+    alone = np.sum(
+        [view.attack_disparity(*s) * _rate_sign(view, s[0]) > 0 for s in SETTINGS], axis=0
     )
     return Support(
-        agree > alone,
+        _is_beyond(agree - alone),
         "Both disparities have the same rates on top. The sign of the rate difference alone, "
-        f"without any privacy cost, is the attack's in {alone}/{len(SETTINGS)}.",
+        f"without any privacy cost, is the attack's in {alone[0]}/{len(SETTINGS)}.",
     )
+
+
+def _is_beyond(drawn: FloatArray) -> bool:
+    """Whether a number lies above 0 beyond its error."""
+    return ClaimPart("", drawn, r_words, ()).is_borne_out
 
 
 def _shared_rates(view: View) -> Support:
     """Over configurations both follow the rate difference; within each they need not."""
     within = [
-        float(correlation([(_by_gap((one, e)), _by_attack((one, e))) for e in BUDGETS], view)[0])
+        correlation([(_by_gap((one, e)), _by_attack((one, e))) for e in BUDGETS], view)
         for one in CONFIGURATIONS
     ]
-    median = statistics.median(within)
+    r, median = [float(one[0]) for one in within], np.median(within, axis=0)
     return Support(
-        median >= threshold("strong"),
+        _is_beyond(median - threshold("strong")),
         "Between configurations the shared rates make them agree. Within a configuration, over "
-        f"budgets, r is {median:.2f} in the median ({min(within):.2f} to {max(within):.2f}).",
+        f"budgets, r is {median[0]:.2f} ± {median[1:].std(ddof=1):.2f} in the median "
+        f"({min(r):.2f} to {max(r):.2f}).",
     )
 
 
 def _reliable(view: View) -> Reply:
     """Where an interval excludes 0 from ε = 0.5, the attack's disparity has its sign."""
-    robust = []
-    for one, e in SETTINGS:
-        drawn = view.disparity(one, e)
-        if e in (*FROM_HALF, NO_DP) and abs(drawn[0]) > 1.96 * drawn[1:].std():
-            robust.append((one, e))
+    budgets = (*FROM_HALF, NO_DP)
+    robust = [s for s in SETTINGS if s[1] in budgets and side(view.interval(*s))]
     return above([_agree(setting) for setting in robust])(view)
 
 
-def _r_as_printed(name: str, points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
-    number = made("r of the cells", lambda v: correlation(points, v), r_words, *CONFIGURATIONS)
-    told = printed(name)
-    return near([number], (told, told), threshold("printed_r"), exact=True)
+def _r_of(points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimNumber:
+    return made("r of the cells", lambda v: correlation(points, v), r_words, *CONFIGURATIONS)
 
 
 _COSTS = [(gap_of(*cell), _advantage(*cell)) for cell in CELLS]
@@ -245,7 +246,11 @@ ATTACK_CLAIMS = (
         place=f"{_MIA}; Discussion",
         words="The threshold attack is hardly better than guessing: mean advantage 0.0013.",
         paper=_as_printed("advantage_mean", _MEAN, threshold("mean_rounding")),
-        run=above([_MEAN], threshold("weak"), sign=-1),
+        run=near(
+            [_MEAN],
+            (printed("advantage_mean"), printed("advantage_mean")),
+            half_digit("advantage_mean"),
+        ),
         about=CONFIGURATIONS,
     ),
     Claim(
@@ -253,7 +258,11 @@ ATTACK_CLAIMS = (
         place=_MIA,
         words="Its largest advantage is 0.0118.",
         paper=_as_printed("advantage_largest", _LARGEST, threshold("cell_rounding")),
-        run=above([_LARGEST], threshold("weak_largest"), sign=-1),
+        run=above(
+            [_advantage(*cell) for cell in CELLS],
+            printed("advantage_largest") + half_digit("advantage_largest"),
+            sign=-1,
+        ),
         about=CONFIGURATIONS,
     ),
     Claim(
@@ -304,7 +313,7 @@ AGREEMENT_CLAIMS = (
         key="A1",
         place=_TABLES,
         words="Gap and advantage correlate over the 72 groups: r = 0.828.",
-        paper=_r_as_printed("gap_advantage_correlation", _COSTS),
+        paper=_as_printed("gap_advantage_correlation", _r_of(_COSTS), threshold("printed_r")),
         run=correlated(_COSTS, threshold("strong"), what="over 72 groups"),
         evidence=all_resolved(CELLS, share=0.5),
         about=CONFIGURATIONS,
@@ -313,16 +322,11 @@ AGREEMENT_CLAIMS = (
         key="A2",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities agree in sign in 32 of 36 settings, 26 of 30 without ε = 0.1.",
-        rule=at_least(
-            [_same_sign(setting) for setting in SETTINGS],
-            printed("sign_agreements"),
+        paper=_printed_agreements,
+        run=at_least(
+            [above([_agree(setting)]) for setting in SETTINGS],
+            int(printed("sign_agreements")),
             what="settings with one sign",
-        ),
-        paper=at_least(
-            [_same_sign(setting) for setting in SETTINGS],
-            printed("sign_agreements"),
-            what="settings with one sign",
-            exact=True,
         ),
         evidence=_better_than_rates,
         about=CONFIGURATIONS,
@@ -338,7 +342,9 @@ AGREEMENT_CLAIMS = (
         key="A4",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities correlate over the 36 settings: r = 0.935.",
-        paper=_r_as_printed("disparity_correlation", _BOTH),
+        paper=_as_printed(
+            "disparity_correlation", _r_of(_BOTH), half_digit("disparity_correlation")
+        ),
         run=correlated(_BOTH, threshold("strong"), what="over 36 settings"),
         evidence=_shared_rates,
         about=CONFIGURATIONS,
@@ -349,7 +355,7 @@ AGREEMENT_CLAIMS = (
         words="The proxy generally understates the attack's disparity: in 69 %, median ratio 1.25.",
         rule=all_of(
             at_least(
-                [_understated(setting) for setting in SETTINGS],
+                [above([_understated(setting)]) for setting in SETTINGS],
                 len(SETTINGS) // 2 + 1,
                 what="settings in which the attack's is the larger",
             ),

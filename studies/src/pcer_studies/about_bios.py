@@ -9,7 +9,7 @@ import numpy as np
 from pcer.metrics import FloatArray
 from pcer_studies.about_adult import best_parity, best_size, shrinks
 from pcer_studies.about_floors import HIGH
-from pcer_studies.judgement import Claim
+from pcer_studies.judgement import Claim, ClaimQuestion
 from pcer_studies.protocol import NO_DP, SEEDS, Configuration
 from pcer_studies.rules import (
     ADULT_SEX,
@@ -26,11 +26,14 @@ from pcer_studies.rules import (
     costs_resolved,
     disparity_of,
     disparity_shown,
+    excludes_0,
     gap_of,
+    half_digit,
     larger,
     made,
     near,
     none_apart,
+    parity_of,
     printed,
     r_words,
     rate_of,
@@ -52,8 +55,20 @@ def _beyond(epsilon: float, bound: float) -> ClaimNumber:
     )
 
 
-def _rate(group: int) -> tuple[ClaimNumber, float]:
-    return rate_of(BIOS, NO_DP, group), printed(f"bios_rate_{BIOS.groups[group].lower()}")
+_RATES = ("bios_rate_male", "bios_rate_female")
+
+
+def _printed_rates() -> ClaimQuestion:
+    """The printed DP gap is the difference of the printed rates."""
+    men, women = map(printed, _RATES)
+    told, rounding = men - women, sum(map(half_digit, _RATES))
+    return near([parity_of(BIOS, NO_DP)], (told, told), rounding)
+
+
+def _rate(group: int) -> ClaimQuestion:
+    """A rate is the printed one, to its last digit."""
+    told = printed(_RATES[group])
+    return near([rate_of(BIOS, NO_DP, group)], (told, told), half_digit(_RATES[group]))
 
 
 def _reflected(view: View) -> FloatArray:
@@ -110,12 +125,8 @@ CLAIMS = (
         key="B2",
         place=_BIOS,
         words="86 % of men and 33 % of women are predicted to be professors.",
-        rule=together(
-            *(
-                near([number], (told, told), threshold("rates_bios"))
-                for number, told in map(_rate, (0, 1))
-            )
-        ),
+        paper=_printed_rates(),
+        run=together(_rate(0), _rate(1)),
         about=(BIOS,),
     ),
     Claim(
@@ -123,11 +134,10 @@ CLAIMS = (
         place=_BIOS,
         words="This gap is inherited from the occupations, not made by the model.",
         paper="base rates of the two groups are not printed",
-        run=near(
-            [made("predictions differ, over labels", _reflected, r_words, BIOS)],
-            (1.0, 1.0),
-            threshold("base_rates"),
+        run=above(
+            [made("predictions differ, over labels", _reflected, r_words, BIOS)], 1.0, sign=-1
         ),
+        caveat="Asked: whether predictions differ by no more than labels do.",
         about=(BIOS,),
     ),
     Claim(
@@ -135,7 +145,7 @@ CLAIMS = (
         place=f"{_BIOS}; sec:summary; Table S2",
         words="The disparity is above 0 without privacy and from ε = 0.5, its interval "
         "excluding 0.",
-        rule=above([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
+        rule=excludes_0([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
         evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF)),
         about=(BIOS,),
         also=sharper_disparity(BIOS, (NO_DP, *FROM_HALF)),
@@ -215,7 +225,7 @@ CLAIMS = (
         rule=above(
             [disparity_of(one, e) for one in (BIOS, ADULT_SEX) for e in (NO_DP, *FROM_HALF)]
         ),
-        evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF)),
+        evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
         about=(BIOS, ADULT_SEX),
     ),
     Claim(

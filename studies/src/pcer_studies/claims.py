@@ -59,10 +59,12 @@ MEANING = {
     Judgement.HOLDS: "every number is as claimed, each beyond its error; and where the claim is "
     "about privacy cost, that cost is more than a model without memory would show.",
     Judgement.FAILS: "a number lies on the other side, beyond its error: two-sided, Bonferroni "
-    "over all numbers of the claim.",
+    "over all numbers of the claim and all that it was picked from.",
     Judgement.NOT_EVIDENCE: "the numbers are as claimed, but within the error, or a model without "
-    "memory would show them too.",
-    Judgement.UNDECIDED: "some numbers are not as claimed, but chance alone could do that.",
+    "memory would show them too, or the claim is that nothing can be told from 0, which no test "
+    "bears out.",
+    Judgement.UNDECIDED: "some numbers are not as claimed, or an interval does not exclude 0 as "
+    "claimed, but chance alone could do that.",
     Judgement.UNTESTABLE: "the numbers are not there, or our records or features are not the "
     "paper's and so cannot refute it; the reason is given.",
 }
@@ -108,12 +110,14 @@ def _preface(study: Study) -> list[str]:
         "figures come closest to the paper's. Definitions, proofs and norms are not here. A "
         "judgement of a claim is no judgement of the method: see [findings.md](findings.md).",
         rules,
-        "**How a claim is decided.** One of eight rules turns it into numbers that lie above 0 if "
-        "it is as claimed. Each has an error: in our run from the seeds (drawn again 1,000 times, "
-        "all budgets of a dataset together), in the paper from its printed interval or deviation "
-        "and its last digit, and where it prints neither, that of the same number in our run. The "
-        "table shows the number that speaks most clearly against the claim (or least clearly for "
-        "it), its error, and the size that 4 of 5 such studies would have seen.",
+        "**How a claim is decided.** One of nine rules turns it into numbers that lie above 0 if "
+        "it is as claimed. A number that the paper prints is asked to its last digit, a word by a "
+        "threshold, an interval by its ends. Each has an error: in our run from the seeds (drawn "
+        "again 1,000 times, all budgets of a dataset together), in the paper from its printed "
+        "interval or deviation and its last digit, and where it prints neither, that of the same "
+        "number in our run. The table shows the number that speaks most clearly against the claim "
+        "(or least clearly for it), its error, and the size that 4 of 5 such studies would have "
+        "seen.",
         "**Whose data.** Only the paper's own records can refute a claim: other records can bear "
         "it out, and where they do not it cannot be tested here. A claim about Adult is refuted "
         "only where both readings of its features refute it.",

@@ -27,7 +27,7 @@ from pcer_studies.evidence_table import (
     setting_rows,
     standing_out_from,
 )
-from pcer_studies.findings_chart import finding_figures, has_allowed
+from pcer_studies.findings_chart import NORMAL_95, finding_figures, has_allowed
 from pcer_studies.judgement import Judged, Judgement
 from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, published_gaps
 from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
@@ -328,7 +328,11 @@ def allowed_section(facts: Facts) -> list[str]:
         return ["## Found and allowed", "These releases carry no receipts."]
     cells = [(row, group) for row in rows for group in row.groups]
     above = [(r, g) for r, g in cells if g.allowed is not None and g.found > g.allowed]
-    sure = [(r, g) for r, g in above if g.allowed is not None and g.found - g.error > g.allowed]
+    sure = [
+        (r, g)
+        for r, g in above
+        if g.allowed is not None and g.found - NORMAL_95 * g.error > g.allowed
+    ]
     apart = [r for r in rows if _spends_apart(facts.study, r)]
     return [
         "## Found and allowed",
@@ -339,7 +343,7 @@ def allowed_section(facts: Facts) -> list[str]:
         "*What LiRA finds (circles, with 95 % intervals) and what the training allows an attacker "
         "who sees every step (triangles), on one axis, for every group and private setting.*",
         f"Found is below allowed in {len(cells) - len(above)} of {len(cells)} groups and settings"
-        + (f"; in {len(sure)} it is above by more than its error." if above else ".")
+        + (f"; in {len(sure)} it is above beyond its error." if above else ".")
         + f" {_ratio_told(cells)}",
         f"What the two groups spent on average differs beyond its error in {len(apart)} of "
         f"{len(rows)} private settings, where the audit finds unequal exposures in "
@@ -374,7 +378,7 @@ def _spends_apart(study: Study, row: SettingRow) -> bool:
     if first is None or second is None:
         return False
     error = math.hypot(first.standard_error or 0.0, second.standard_error or 0.0)
-    return abs(first.mean - second.mean) > 1.96 * error
+    return abs(first.mean - second.mean) > NORMAL_95 * error
 
 
 def _key(one: Configuration) -> tuple[str, str]:

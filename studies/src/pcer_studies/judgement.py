@@ -45,7 +45,9 @@ class ClaimPart:
         margin: (1 + draws,) how far it lies on the claimed side: as it is, then on other splits.
         write: the margin in print.
         about: the configurations it is from.
-        is_zero: the claim is that it cannot be told from 0, on either side.
+        is_zero: the claim is that it cannot be told from 0, which no study can bear out.
+        interval: its own, where the claim is that this excludes 0 (or, with ``is_zero``, holds it).
+        n_tries: of how many it was picked, which multiplies its p-value.
     """
 
     name: str
@@ -53,6 +55,8 @@ class ClaimPart:
     write: Writer
     about: tuple[Configuration, ...]
     is_zero: bool = False
+    interval: tuple[float, float] | None = None
+    n_tries: int = 1
 
     @property
     def estimate(self) -> float:
@@ -69,15 +73,35 @@ class ClaimPart:
 
     @cached_property
     def p_value(self) -> float:
-        """Two-sided, of the margin being 0."""
+        """Two-sided, of the margin being 0, Bonferroni over those it was picked from."""
         if self.error == 0:
             return 1.0 if self.estimate == 0 else 0.0
-        return float(two_sided_p(np.array(self.estimate), np.array(self.error)))
+        p = float(two_sided_p(np.array(self.estimate), np.array(self.error)))
+        return min(1.0, self.n_tries * p)
+
+    @property
+    def support(self) -> float:
+        """Errors from 0 on the claimed side; of what should be 0, minus those on either."""
+        if self.error == 0:
+            return float(np.sign(self.estimate)) * np.inf if self.estimate else 0.0
+        z = self.estimate / self.error
+        return -abs(z) if self.is_zero else z
 
     @property
     def is_as_claimed(self) -> bool:
-        """Whether the number lies where the claim says, error or not."""
+        """Whether the number (or its interval) lies where the claim says."""
+        if self.interval is not None:
+            low, high = self.interval
+            return low <= 0 <= high if self.is_zero else low > 0
         return self.p_value > SIGNIFICANCE if self.is_zero else self.estimate > 0
+
+    @property
+    def is_borne_out(self) -> bool:
+        """Whether it lies there beyond its error; not being told from 0 bears out nothing."""
+        if self.is_zero or not self.is_as_claimed:
+            return False
+        by_interval = self.interval is not None and self.n_tries == 1
+        return by_interval or self.p_value <= SIGNIFICANCE
 
     @property
     def is_against(self) -> bool:
@@ -88,7 +112,8 @@ class ClaimPart:
         """The size that 4 of 5 such studies would have told from 0, among so many parts."""
         from scipy.special import ndtri
 
-        return float((-ndtri(SIGNIFICANCE / (2 * n_parts)) + POWER_QUANTILE) * self.error)
+        limit = SIGNIFICANCE / (2 * n_parts * self.n_tries)
+        return float((-ndtri(limit) + POWER_QUANTILE) * self.error)
 
 
 @dataclass(frozen=True)
@@ -309,7 +334,8 @@ def _answered(
     if found is Judgement.HOLDS and support is not None and not support.enough:
         found = Judgement.NOT_EVIDENCE
     why = " ".join(filter(None, (reply.why, support.why if support else "")))
-    return Side(found, reply.figure, why, _decisive(reply.parts), len(reply.parts))
+    weakest = min(reply.parts, key=lambda part: strength([part]), default=None)
+    return Side(found, reply.figure, why, weakest, len(reply.parts))
 
 
 def weigh(parts: Sequence[ClaimPart]) -> Judgement:
@@ -322,8 +348,8 @@ def weigh(parts: Sequence[ClaimPart]) -> Judgement:
         return Judgement.FAILS
     if not all(part.is_as_claimed for part in parts):
         return Judgement.UNDECIDED
-    sure = [part.is_zero or part.p_value <= SIGNIFICANCE for part in parts]
-    return Judgement.HOLDS if all(sure) else Judgement.NOT_EVIDENCE
+    borne_out = all(part.is_borne_out for part in parts)
+    return Judgement.HOLDS if borne_out else Judgement.NOT_EVIDENCE
 
 
 def _refuting(parts: Sequence[ClaimPart]) -> list[ClaimPart]:
@@ -331,16 +357,9 @@ def _refuting(parts: Sequence[ClaimPart]) -> list[ClaimPart]:
     return [part for part in parts if part.is_against and part.p_value <= limit]
 
 
-def _decisive(parts: Sequence[ClaimPart]) -> ClaimPart | None:
-    """The part that lies farthest below 0, in errors; of what should be 0, the farthest off."""
-
-    def support(part: ClaimPart) -> float:
-        if part.error == 0:
-            return float(np.sign(part.estimate)) * np.inf if part.estimate else 0.0
-        z = part.estimate / part.error
-        return -abs(z) if part.is_zero else z
-
-    return min(parts, key=support, default=None)
+def strength(parts: Iterable[ClaimPart]) -> tuple[bool, float]:
+    """How clearly parts are as claimed: that of the weakest."""
+    return min((part.is_as_claimed, part.support) for part in parts)
 
 
 def _notes(claim: Claim, run: OurRun) -> list[str]:

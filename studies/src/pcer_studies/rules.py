@@ -1,22 +1,25 @@
-"""The eight rules by which claims are decided, the numbers they are about, and what is evidence.
+"""The nine rules by which claims are decided, the numbers they are about, and what is evidence.
 
     above        every number lies above a bound
+    excludes_0   the interval of every number lies above 0
     larger       of every pair the first is the larger
-    best         the smallest (or largest) of all budgets is at the named ones
+    best         one of the named numbers is smaller (or larger) than every other
     flat         numbers differ by less than a share of the largest
     near         every number lies within a tolerance of what is printed
-    at_least     of many things so many are so
+    at_least     of many questions so many are as claimed
     correlated   points correlate by so much
-    none_apart   no number can be told from 0
+    none_apart   no number can be told from 0, or no interval excludes it
 
-A rule makes parts that lie above 0 if it is as claimed (``judgement``); thresholds are in
-``thresholds.csv``.
+A rule makes parts that lie above 0 if it is as claimed (``judgement``). A part is no extreme of
+several numbers: what is smallest or largest only by chance would pass for a finding. Thresholds
+stand for words and are in ``thresholds.csv``; what the paper prints is asked to its last digit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -31,7 +34,9 @@ from pcer_studies.judgement import (
     Reply,
     Support,
     Writer,
+    strength,
 )
+from pcer_studies.numbers import INTERVAL_WIDTH
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -88,16 +93,31 @@ class ClaimNumber:
         of: asks a view for it, (1 + draws,).
         write: in print.
         about: the configurations it is from.
+        interval: asks a view for the interval that its tables have, where they have one.
     """
 
     name: str
     of: Callable[[View], FloatArray]
     write: Writer
     about: tuple[Configuration, ...]
+    interval: Callable[[View], tuple[float, float]] | None = None
 
     def told(self, view: View) -> str:
         """Name and value."""
         return f"{self.name} {self.write(float(self.of(view)[0]))}"
+
+    def told_with_interval(self, view: View) -> str:
+        """Name, value and interval."""
+        low, high = self.ends(view)
+        return f"{self.told(view)} [{self.write(low)}, {self.write(high)}]"
+
+    def ends(self, view: View) -> tuple[float, float]:
+        """Its 95 % interval: that of the tables, else by its error."""
+        if self.interval is not None:
+            return self.interval(view)
+        drawn = self.of(view)
+        reach = INTERVAL_WIDTH / 2 * float(drawn[1:].std(ddof=1))
+        return float(drawn[0]) - reach, float(drawn[0]) + reach
 
 
 def _where(one: Configuration, epsilon: float) -> str:
@@ -118,17 +138,23 @@ def disparity_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOO
         lambda view: view.disparity(one, epsilon, floor),
         signed,
         (one,),
+        lambda view: view.interval(one, epsilon, floor),
     )
 
 
 def size_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
     """The size of a mean disparity."""
+    return ClaimNumber(
+        _where(one, epsilon),
+        lambda view: size(view.disparity(one, epsilon, floor)),
+        lambda v: decimals(v, 1),
+        (one,),
+    )
 
-    def ask(view: View) -> FloatArray:
-        found = view.disparity(one, epsilon, floor)
-        return np.asarray(found * np.sign(found[0]))
 
-    return ClaimNumber(_where(one, epsilon), ask, lambda v: decimals(v, 1), (one,))
+def size(drawn: FloatArray) -> FloatArray:
+    """A number without its sign. Draws keep theirs: folded at 0 their error would be too small."""
+    return np.asarray(drawn * np.sign(drawn[0]))
 
 
 def parity_of(one: Configuration, epsilon: float) -> ClaimNumber:
@@ -173,7 +199,7 @@ def pairs_of(groups: Sequence[int], *at: tuple[Configuration, float]) -> list[Cl
     return [gap_of(one, epsilon, group) for one, epsilon in at for group in groups]
 
 
-# The eight rules.
+# The nine rules.
 
 
 def above(numbers: Sequence[ClaimNumber], bound: float = 0.0, *, sign: int = 1) -> ClaimQuestion:
@@ -211,38 +237,70 @@ def larger(pairs: Sequence[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
     return ask
 
 
+def excludes_0(numbers: Sequence[ClaimNumber], *, sign: int = 1) -> ClaimQuestion:
+    """The interval of every number lies above 0; with sign -1, below it."""
+
+    def ask(view: View) -> Reply:
+        there = _there(numbers, view)
+        parts = []
+        for n in there:
+            margin = np.asarray(sign * n.of(view))
+            low, high = n.ends(view)[::sign]
+            interval = (sign * low, sign * high)
+            parts.append(ClaimPart(n.name, margin, n.write, n.about, interval=interval))
+        side, found = "above" if sign > 0 else "below", sum(part.is_as_claimed for part in parts)
+        told = "; ".join(n.told_with_interval(view) for n in there)
+        return Reply(told, tuple(parts), f"{found} of {len(parts)} intervals lie {side} 0.")
+
+    return ask
+
+
 def best(
     numbers: Sequence[ClaimNumber], named: Iterable[int], *, largest: bool = False, what: str
 ) -> ClaimQuestion:
-    """The smallest (or largest) of the numbers is one of those named by place."""
+    """The best of those named by place is smaller (or larger) than every other."""
     chosen = set(named)
 
     def ask(view: View) -> Reply:
-        sign = -1.0 if largest else 1.0
-        values = np.array([n.of(view) for n in numbers]) * sign
-        inside = [k for k in range(len(numbers)) if k in chosen]
-        outside = [k for k in range(len(numbers)) if k not in chosen]
-        margin = values[outside].min(axis=0) - values[inside].min(axis=0)
-        found = numbers[int(values[:, 0].argmin())]
-        about = tuple(dict.fromkeys(one for n in numbers for one in n.about))
-        part = ClaimPart(what, margin, found.write, about)
-        word = "largest" if largest else "smallest"
-        return Reply(f"{what}: {word} {found.told(view)}", (part,))
+        sign, word = (-1.0, "largest") if largest else (1.0, "smallest")
+        values = [sign * n.of(view) for n in numbers]
+        ranked = sorted(range(len(numbers)), key=lambda k: float(values[k][0]))
+        ours = next(k for k in ranked if k in chosen)
+        parts = [
+            ClaimPart(
+                f"{what}: {_versus(numbers[k], numbers[ours])}",
+                values[k] - values[ours],
+                numbers[k].write,
+                (*numbers[ours].about, *numbers[k].about),
+                n_tries=len(chosen),
+            )
+            for k in range(len(numbers))
+            if k not in chosen
+        ]
+        shown = "; ".join(numbers[k].told(view) for k in dict.fromkeys((ranked[0], ours)))
+        return Reply(f"{what}: {word} {shown}", tuple(parts))
 
     return ask
 
 
 def flat(numbers: Sequence[ClaimNumber], share: float) -> ClaimQuestion:
-    """The numbers differ by less than a share of the largest."""
+    """Of every two numbers the smaller lacks less than a share of the larger."""
 
     def ask(view: View) -> Reply:
-        values = np.abs([n.of(view) for n in numbers])
-        top, bottom = values.max(axis=0), values.min(axis=0)
-        about = tuple(dict.fromkeys(one for n in numbers for one in n.about))
-        write = numbers[0].write
-        part = ClaimPart("room to the limit", share * top - (top - bottom), write, about)
+        ordered = sorted(numbers, key=lambda n: -abs(float(n.of(view)[0])))
+        parts = [
+            ClaimPart(
+                f"room to the limit: {_versus(b, a)}",
+                size(b.of(view)) - (1 - share) * size(a.of(view)),
+                a.write,
+                (*a.about, *b.about),
+            )
+            for a, b in combinations(ordered, 2)
+        ]
         return Reply(
-            _figures(numbers, view), (part,), f"Flat: within {100 * share:.0f} % of the largest."
+            _figures(numbers, view),
+            tuple(parts),
+            f"Flat: within {100 * share:.0f} % of the largest.",
         )
 
     return ask
@@ -257,7 +315,8 @@ def near(
 ) -> ClaimQuestion:
     """Every number lies within a tolerance of a printed one, or of a printed range.
 
-    With ``exact`` the numbers are read off the page and have no error but rounding.
+    The limit that is the nearer one decides, as in two one-sided tests. With ``exact`` the
+    numbers are read off the page and have no error but rounding.
     """
 
     def ask(view: View) -> Reply:
@@ -265,29 +324,48 @@ def near(
         parts = []
         for n in there:
             value = n.of(view)[:1] if exact else n.of(view)
-            off = np.maximum(np.maximum(low - value, value - high), 0.0)
-            parts.append(ClaimPart(n.name, tolerance - off, n.write, n.about))
+            inside = min(value - low, high - value, key=lambda side: float(side[0]))
+            parts.append(ClaimPart(n.name, tolerance + inside, n.write, n.about))
         write = there[0].write
         told = write(low) if low == high else f"{write(low)} to {write(high)}"
-        return Reply(_figures(there, view), tuple(parts), f"Within {write(tolerance)} of {told}.")
+        room = f"{tolerance:.6f}".rstrip("0").rstrip(".")
+        asked = f"Within {room} of {told}." if tolerance else f"Asked: {told}."
+        return Reply(_figures(there, view), tuple(parts), asked)
 
     return ask
 
 
-def at_least(
-    things: Sequence[ClaimNumber], least: float, *, what: str, exact: bool = False
-) -> ClaimQuestion:
-    """At least so many of the numbers lie above 0."""
+def at_least(questions: Sequence[ClaimQuestion], least: int, *, what: str) -> ClaimQuestion:
+    """At least so many of several questions are as claimed: a partial conjunction.
+
+    Of n answers, ordered by their weakest part, the one at place ``least`` decides. It was picked
+    from n - least + 1 where it is as claimed, and from ``least`` where it is not (Benjamini and
+    Heller, 2008). A count of signs would take luck for agreement.
+    """
 
     def ask(view: View) -> Reply:
-        there = _there(things, view)
-        n = np.sum([thing.of(view) > 0 for thing in there], axis=0)
-        about = tuple(dict.fromkeys(one for thing in there for one in thing.about))
-        margin = np.asarray(n - least + 0.5)
-        part = ClaimPart(what, margin[:1] if exact else margin, _half_words, about)
-        return Reply(f"{what}: {int(n[0])} of {len(there)}", (part,))
+        replies = sorted((question(view).parts for question in questions), key=strength)[::-1]
+        n, picked = len(replies), replies[least - 1]
+        parts = [
+            replace(part, n_tries=part.n_tries * (n - least + 1 if part.estimate > 0 else least))
+            for part in picked
+        ]
+        found = sum(all(part.is_as_claimed for part in reply) for reply in replies)
+        return Reply(
+            f"{what}: {found} of {n}",
+            tuple(parts),
+            f"Number {least}, the clearest first, decides.",
+        )
 
     return ask
+
+
+def both_signs(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
+    """Some of the numbers lie above 0 and some below."""
+    return together(
+        at_least([above([n]) for n in numbers], 1, what="above 0"),
+        at_least([above([n], sign=-1) for n in numbers], 1, what="below 0"),
+    )
 
 
 def correlated(
@@ -306,14 +384,26 @@ def correlated(
 
 
 def none_apart(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
-    """No number can be told from 0."""
+    """No number can be told from 0: where tables have its interval, that holds 0."""
 
     def ask(view: View) -> Reply:
         there = _there(numbers, view)
-        parts = [ClaimPart(n.name, n.of(view), n.write, n.about, is_zero=True) for n in there]
+        parts = [
+            ClaimPart(
+                n.name,
+                n.of(view),
+                n.write,
+                n.about,
+                is_zero=True,
+                interval=n.interval and n.interval(view),
+            )
+            for n in there
+        ]
         n = sum(part.is_as_claimed for part in parts)
         return Reply(
-            _figures(there, view), tuple(parts), f"{n} of {len(parts)} cannot be told from 0."
+            _figures(there, view),
+            tuple(parts),
+            f"{n} of {len(parts)} cannot be told from 0, which is no proof that they are 0.",
         )
 
     return ask
@@ -343,6 +433,15 @@ def printed(name: str) -> float:
     if value is None:
         raise NotThere(f"{name} is not a number")
     return value
+
+
+def half_digit(name: str) -> float:
+    """How far rounding may have moved a number of the paper's text.
+
+    >>> half_digit("advantage_mean")
+    5e-05
+    """
+    return text_figure(name).half_digit
 
 
 def correlation(points: Sequence[tuple[ClaimNumber, ClaimNumber]], view: View) -> FloatArray:
@@ -388,10 +487,6 @@ def _count(parts: Sequence[ClaimPart]) -> str:
 
 def _versus(first: ClaimNumber, second: ClaimNumber) -> str:
     return f"{first.name} − {second.name}"
-
-
-def _half_words(value: float) -> str:
-    return signed(value)
 
 
 # Words.
@@ -458,17 +553,20 @@ def range_words(values: Sequence[float], write: Writer) -> str:
 # What is evidence.
 
 
-def disparity_shown(one: Configuration, budgets: Sequence[float]) -> LuckTest:
+def disparity_shown(
+    one: Configuration, budgets: Sequence[float], *others: Configuration
+) -> LuckTest:
     """Evidence of a disparity: at every budget it is more than a model without memory shows."""
+    settings = [(each, epsilon) for each in (one, *others) for epsilon in budgets]
 
     def ask(view: View) -> Support:
-        found = [epsilon for epsilon in budgets if view.disparity_is_evidence(one, epsilon)]
-        where = f"at {len(found)} of {len(budgets)} budgets"
+        n = sum(view.disparity_is_evidence(*setting) for setting in settings)
+        where = f"at {n} of {len(settings)} {'settings' if others else 'budgets'}"
         if isinstance(view, Paper):
             why = f"The gap of the group with the lower ratio stands out from chance {where}."
         else:
             why = f"The audit shows the disparity {where}."
-        return Support(len(found) == len(budgets), why)
+        return Support(n == len(settings), why)
 
     return ask
 

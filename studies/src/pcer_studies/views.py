@@ -64,6 +64,12 @@ class View(ABC):
     ) -> FloatArray:
         """(1 + draws,) standard deviation over seeds."""
 
+    @abstractmethod
+    def interval(
+        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
+    ) -> tuple[float, float]:
+        """95 % interval of the mean disparity, as the tables have it."""
+
     def accuracy(self, one: Configuration, epsilon: float) -> FloatArray:
         """Mean test accuracy."""
         return self.drawn(key_at(one, epsilon, "accuracy"))
@@ -186,6 +192,13 @@ class Paper(View):
         std = known(self.printed_in_full(key).std, "a deviation over seeds", one)
         return self._spread_out(std, std / math.sqrt(2 * (self.n_seeds - 1)), ("std", *_words(key)))
 
+    def interval(
+        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
+    ) -> tuple[float, float]:
+        """As printed."""
+        key = key_at(one, epsilon, "pcer_disparity", floor=floor)
+        return known(self.printed_in_full(key).ci, "an interval", one)
+
     def _spread_out(self, value: float, error: float, name: tuple[str, ...]) -> FloatArray:
         rng = np.random.default_rng([STREAM, crc32("|".join(name).encode())])
         return np.concatenate([[value], value + error * rng.standard_normal(N_DRAWS)])
@@ -294,6 +307,14 @@ class OurRun(View):
         values = self.of_seeds(key)
         square = self._resampled(key, np.square(values)) - self._resampled(key, values) ** 2
         return np.asarray(np.sqrt(np.maximum(square, 0) * len(values) / (len(values) - 1)))
+
+    def interval(
+        self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
+    ) -> tuple[float, float]:
+        """By the audit's bootstrap over seeds."""
+        self.budget(one, epsilon)
+        key = key_at(one, epsilon, "pcer_disparity", floor=floor)
+        return known(our_number(self.study, key).ci, "an interval", one)
 
     def of_seeds(self, key: FigureKey) -> FloatArray:
         """(seed,) what single models give."""
