@@ -11,6 +11,7 @@ import pytest
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.about_floors import floor_slope
 from pcer_studies.claims import CLAIMS, SECTIONS, judge_all, write_claims
+from pcer_studies.evidence import costs_differ, costs_resolved, disparity_shown
 from pcer_studies.judgement import (
     Claim,
     ClaimPart,
@@ -33,9 +34,6 @@ from pcer_studies.rules import (
     at_least,
     best,
     correlated,
-    costs_differ,
-    costs_resolved,
-    disparity_shown,
     excludes_0,
     flat,
     gap_of,

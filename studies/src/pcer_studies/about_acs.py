@@ -8,6 +8,7 @@ from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer_studies.about_adult import nearly_equal
 from pcer_studies.about_floors import at_high_floor
+from pcer_studies.evidence import disparity_shown, sharper_disparity
 from pcer_studies.judgement import Claim, ClaimPart, Reply
 from pcer_studies.protocol import BUDGETS, Configuration
 from pcer_studies.rules import (
@@ -21,12 +22,10 @@ from pcer_studies.rules import (
     both_signs,
     budget_words,
     disparity_of,
-    disparity_shown,
     gap_words,
     made,
     none_apart,
     rate_words,
-    sharper_disparity,
     together,
 )
 from pcer_studies.thresholds import threshold

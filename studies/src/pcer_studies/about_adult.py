@@ -7,6 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pcer.metrics import FloatArray
+from pcer_studies.evidence import (
+    costs_differ,
+    costs_resolved,
+    disparity_shown,
+    sharper_disparity,
+    sharper_exposure,
+)
 from pcer_studies.judgement import Claim, ClaimQuestion
 from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.rules import (
@@ -19,10 +26,7 @@ from pcer_studies.rules import (
     at_least,
     best,
     budget_words,
-    costs_differ,
-    costs_resolved,
     disparity_of,
-    disparity_shown,
     excludes_0,
     flat,
     gap_of,
@@ -37,8 +41,6 @@ from pcer_studies.rules import (
     r_words,
     rate_of,
     rate_words,
-    sharper_disparity,
-    sharper_exposure,
     size,
     size_of,
     together,

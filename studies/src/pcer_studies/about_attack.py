@@ -9,6 +9,7 @@ import numpy as np
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer.release import proxies
+from pcer_studies.evidence import all_resolved
 from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
 from pcer_studies.numbers import side
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
@@ -23,7 +24,6 @@ from pcer_studies.rules import (
     ClaimNumber,
     StudySetting,
     above,
-    all_resolved,
     at_least,
     budget_words,
     correlated,

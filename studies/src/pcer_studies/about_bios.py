@@ -9,6 +9,13 @@ import numpy as np
 from pcer.metrics import FloatArray
 from pcer_studies.about_adult import best_parity, best_size, shrinks
 from pcer_studies.about_floors import HIGH
+from pcer_studies.evidence import (
+    costs_differ,
+    costs_resolved,
+    disparity_shown,
+    sharper_disparity,
+    sharper_double,
+)
 from pcer_studies.judgement import Claim, ClaimQuestion
 from pcer_studies.protocol import NO_DP, SEEDS, Configuration
 from pcer_studies.rules import (
@@ -22,10 +29,7 @@ from pcer_studies.rules import (
     above,
     best,
     budget_words,
-    costs_differ,
-    costs_resolved,
     disparity_of,
-    disparity_shown,
     excludes_0,
     gap_of,
     half_digit,
@@ -38,8 +42,6 @@ from pcer_studies.rules import (
     r_words,
     rate_of,
     rate_words,
-    sharper_disparity,
-    sharper_double,
     together,
 )
 from pcer_studies.thresholds import threshold

@@ -10,6 +10,7 @@ from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer.statistics import sign_test
 from pcer_studies.about_adult import best_parity, best_size
+from pcer_studies.evidence import costs_differ, disparity_shown, sharper_disparity, sharper_double
 from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply
 from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.published import key_at, text_figure
@@ -25,9 +26,7 @@ from pcer_studies.rules import (
     best,
     budget_words,
     correlated,
-    costs_differ,
     disparity_of,
-    disparity_shown,
     excludes_0,
     flat,
     gap_of,
@@ -43,8 +42,6 @@ from pcer_studies.rules import (
     printed,
     r_words,
     rate_words,
-    sharper_disparity,
-    sharper_double,
     size_of,
     together,
 )

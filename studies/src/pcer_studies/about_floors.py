@@ -9,6 +9,7 @@ import numpy as np
 
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
+from pcer_studies.evidence import all_resolved
 from pcer_studies.judgement import Claim, ClaimQuestion, Support
 from pcer_studies.protocol import (
     BUDGETS,
@@ -29,7 +30,6 @@ from pcer_studies.rules import (
     STRONGEST,
     ClaimNumber,
     above,
-    all_resolved,
     best,
     both_signs,
     budget_words,

@@ -9,6 +9,7 @@ import numpy as np
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer_studies.about_adult import best_parity
+from pcer_studies.evidence import disparity_shown, unequal_in_most
 from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, PAPER_RECORDS, Configuration
 from pcer_studies.rules import (
@@ -26,7 +27,6 @@ from pcer_studies.rules import (
     budget_words,
     correlated,
     disparity_of,
-    disparity_shown,
     excludes_0,
     gap_words,
     larger,
@@ -36,7 +36,6 @@ from pcer_studies.rules import (
     size,
     size_of,
     together,
-    unequal_in_most,
 )
 from pcer_studies.thresholds import threshold
 from pcer_studies.views import OurRun, Paper, View, exactly, known

@@ -16,6 +16,7 @@ from pcer.errors import InputError
 from pcer.release import proxies
 from pcer.report import markdown_text
 from pcer_studies.claims import COMMAND, judge_all
+from pcer_studies.evidence import SHARPER
 from pcer_studies.evidence_table import (
     COSTS,
     CostRow,
@@ -33,7 +34,7 @@ from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, publishe
 from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
 from pcer_studies.protocol import OUR_READING, PAPER, SEEDS, Configuration
 from pcer_studies.results import GAP, Study
-from pcer_studies.rules import SHARPER, budget_words, gap_words, range_words
+from pcer_studies.rules import budget_words, gap_words, range_words
 
 FIGURES = "figures"
 """Folder of the figures, beside the page."""
