@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from scipy import stats
 from tests.simulate_lies import LIES, honest, told
 from tests.simulate_nulls import release_of_claims
 from tests.simulate_splits import fold_claims, person_claims, true_claims
+from tests.worlds.honest import honest_release
 
 from pcer import read_release
 from pcer.auditing.claims import claims_of
@@ -65,35 +66,6 @@ def drawn(name: str, rng: np.random.Generator) -> Release:
             return made.release()
 
 
-def estimated(n: int, seed: int) -> Iterator[Release]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.tree import DecisionTreeClassifier
-
-    from pcer import release_from_estimator
-
-    for k in range(n):
-        rng = np.random.default_rng([seed, 9, k])
-        people = int(rng.integers(300, 1_500))
-        x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
-        y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
-        model = (LogisticRegression(), DecisionTreeClassifier(max_depth=6))[k % 2]
-        yield release_from_estimator(
-            model,
-            x,
-            y,
-            sensitive_features=np.array(["a", "b"])[group],
-            dataset="drawn",
-            attribute="group",
-            outcome="benefit",
-            positive_label=1,
-            public_data=True,
-            n_splits=10,
-            random_state=k,
-            progress=False,
-            n_jobs=1,
-        )
-
-
 def main(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
     results: dict[str, object] = {}
     for name in LIES:
@@ -112,7 +84,7 @@ def main(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
         total, wrong = total + n, wrong + bad
         print(f"honest {name:<32} accused {bad} of {n}", flush=True)
     for title, releases in (
-        ("release_from_estimator", estimated(ESTIMATED, seed)),
+        ("release_from_estimator", (honest_release(10, k) for k in range(ESTIMATED))),
         ("in the repository", map(read_release, _ours())),
     ):
         flags = [accused(release) for release in releases]

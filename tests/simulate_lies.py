@@ -243,45 +243,6 @@ def no_mechanism(tree: Tree, rng: np.random.Generator) -> None:
     tree["training"]["mechanism"] = "none"
 
 
-def error_too_small(tree: Tree, rng: np.random.Generator) -> None:
-    """Errors of an AUC advantage of .05 divided by 10."""
-    for cost in _costs(tree):
-        cost["value"], cost["standard_error"] = 0.05, cost["standard_error"] / 10
-
-
-def error_too_large(tree: Tree, rng: np.random.Generator) -> None:
-    """Errors times 8, so that nothing is resolved."""
-    for cost in _costs(tree):
-        cost["standard_error"] *= 8
-
-
-def pooled_error_too_small(tree: Tree, rng: np.random.Generator) -> None:
-    """Errors of a paired gap of .05 over ten splits divided by 10."""
-    for row in tree["pooled_exposure"]:
-        row["standard_error"] /= 10
-
-
-def pooled_error_too_large(tree: Tree, rng: np.random.Generator) -> None:
-    """The same times 15."""
-    for row in tree["pooled_exposure"]:
-        row["standard_error"] *= 15
-
-
-def more_members_than_trained(tree: Tree, rng: np.random.Generator) -> None:
-    """An attack on more people than were trained on."""
-    for cost in _costs(tree):
-        cost["n_members"] = round(1.5 * cost["n_members"])
-
-
-def _costs(tree: Tree) -> list[Tree]:
-    return [
-        cost
-        for run in tree["runs"]
-        for tables in run["groups"].values()
-        for cost in tables["exposure"].values()
-    ]
-
-
 LIES: dict[str, tuple[Lie, str, str]] = {
     "totals change between runs": (totals_change, "totals", "label"),
     "more records than tables": (more_records_than_tables, "totals", "label"),
@@ -300,11 +261,6 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "noise too small": (noise_too_small, "epsilon", "label"),
     "delta above 1/n": (delta_too_large, "epsilon", "label"),
     "epsilon without a mechanism": (no_mechanism, "epsilon", "label"),
-    "errors too small": (error_too_small, "standard_errors", "label"),
-    "errors too large": (error_too_large, "standard_errors", "label"),
-    "pooled errors too small": (pooled_error_too_small, "standard_errors", "label"),
-    "pooled errors too large": (pooled_error_too_large, "standard_errors", "label"),
-    "more members than trained on": (more_members_than_trained, "standard_errors", "label"),
 }
 """By name: the lie, the check that finds it, and what the honest splits were balanced on."""
 

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 import pcer
-from pcer.attacks.single import auc_advantage
-from pcer.auditing.claims import Claims, SettingClaims, StatedError, claims_of
+from pcer.auditing.claims import Claims, SettingClaims, claims_of
 from pcer.auditing.composition import Composition
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.evenness import below_chances, even_margins, steady_chances
@@ -18,10 +17,10 @@ from pcer.auditing.exact import Strata
 from pcer.auditing.finding import LEVEL, Finding, adjusted_over_checks
 from pcer.auditing.promises import missing_numbers, split_numbers, steps_of
 from pcer.auditing.spent import epsilon_of_steps
-from pcer.auditing.stated import error_range, impossible
-from pcer.release import parse_release, proxy_named
+from pcer.release import parse_release
 from tests.simulate_lies import LIES, NOISE, RATE, STEPS, Tree, honest, told
 from tests.simulate_splits import claims_about, draw_split
+from tests.worlds.honest import n_accused
 
 TOTAL = np.array([[3000, 2000], [700, 300]])
 
@@ -63,6 +62,18 @@ def test_the_honest_releases_behind_them_are_not_accused():
 def test_honest_releases_are_accused_in_at_most_one_of_a_hundred():
     accused = sum(bool(findings(honest(rng(3, k)))) for k in range(300))
     assert stats.binomtest(accused, 300, LEVEL, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize("n_splits", [1, 2, 3, 5])
+def test_honest_releases_of_few_splits_are_not_accused(n_splits):
+    assert n_accused(n_splits, 4) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_splits", [1, 2, 3, 5])
+def test_honest_releases_of_few_splits_are_accused_in_at_most_one_of_a_hundred(n_splits):
+    accused = n_accused(n_splits, 200)
+    assert stats.binomtest(accused, 200, LEVEL, alternative="greater").pvalue > 0.01
 
 
 def test_a_finding_of_chance_carries_both_p_values():
@@ -157,8 +168,6 @@ def setting(**fields: object) -> SettingClaims:
         "dp_delta": (1e-5,),
         "spent": {},
         "n_train": 1000.0,
-        "n_models": 1,
-        "errors": (),
     }
     return SettingClaims(**(known | fields))  # type: ignore[arg-type]
 
@@ -231,60 +240,6 @@ def test_steady_accuracies_by_hand():
     assert p == pytest.approx(stats.chi2.cdf(2 * scale**2 / least, 2), rel=1e-6)
     assert np.isnan(steady_chances(strata_of(1000, 500, 999, [499, 500, 500]))).all()
     assert np.isnan(steady_chances(strata_of(1000, 500, 800, [400, 401]))).all()
-
-
-def stated(**fields: object) -> StatedError:
-    known = {
-        "proxy": proxy_named("auc_advantage"),
-        "group": "g",
-        "value": 0.05,
-        "standard_error": 0.01,
-        "n_members": 700.0,
-        "n_others": 300.0,
-        "n_trained": 700.0,
-        "n_tested": 300.0,
-    }
-    return StatedError(**(known | fields))  # type: ignore[arg-type]
-
-
-def test_errors_by_hand():
-    assert error_range(stated(), 1) == pytest.approx(
-        (math.sqrt(0.1 * 0.9 / 4 / 700), math.sqrt(0.25 / 300))
-    )
-    paired = stated(proxy=proxy_named("paired_gap"), n_members=math.nan, n_others=1000.0)
-    assert error_range(paired, 5) == pytest.approx(
-        (math.sqrt(0.05 * 0.95 / 5000), math.sqrt(1 / 1000))
-    )
-    assert error_range(paired, 1) == (0.0, math.inf)
-    assert impossible(stated(standard_error=0.0), setting()) is not None
-    assert impossible(stated(standard_error=0.06), setting()) is not None
-    assert impossible(stated(value=0.51), setting()) == "no such cost is larger than 0.5"
-    assert impossible(stated(proxy=proxy_named("their_attack"), standard_error=9.0), setting()) is (
-        None
-    )
-
-
-@pytest.mark.parametrize("kind", ["normal", "two values", "few certain"])
-def test_errors_that_attacks_give_are_possible(kind):
-    generator = rng(8)
-    for _ in range(60):
-        member = np.arange(400) < int(generator.integers(100, 300))
-        shift = float(generator.uniform(0, 1.5))
-        score = {
-            "normal": lambda m, d: generator.normal(d * m, 1),
-            "two values": lambda m, d: generator.binomial(1, 0.3 + 0.3 * d / 1.5 * m).astype(float),
-            "few certain": lambda m, d: (generator.random(len(m)) < 0.3 * d / 1.5 * m) * 1.0,
-        }[kind](member, shift)
-        found = auc_advantage(score, member)
-        one = stated(
-            value=found.value,
-            standard_error=found.standard_error,
-            n_members=float(member.sum()),
-            n_others=float((~member).sum()),
-            n_trained=400.0,
-            n_tested=400.0,
-        )
-        assert impossible(one, setting()) is None, (kind, found)
 
 
 def test_costs_that_no_computer_can_square_are_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
 from pcer.auditing.words import setting_name
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel, Proxy, Release, Run, StratifiedBy, panels, proxy_named
+from pcer.release import Panel, Release, Run, StratifiedBy, panels
 
 SplitName: TypeAlias = str | int | None
 """As the file has it: 1 and "1" are two names, None is no name."""
@@ -56,8 +56,6 @@ class SettingClaims:
         dp_delta: deltas that are named.
         spent: by accountant, the most that a run is said to have spent.
         n_train: the most records that a run was trained on; NaN where not given.
-        n_models: runs; their splits may have no names.
-        errors: every cost with an error.
     """
 
     name: str
@@ -70,38 +68,6 @@ class SettingClaims:
     dp_delta: tuple[float, ...]
     spent: Mapping[str, float]
     n_train: float
-    n_models: int
-    errors: tuple[StatedError, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StatedError:
-    """A cost, its error, and how many people it is of.
-
-    Attributes:
-        proxy: which cost.
-        group: whose.
-        value: signed.
-        standard_error: as stated.
-        n_members: trained people; NaN for a cost over all models of a setting.
-        n_others: other people; for a cost over all models all of its people.
-        n_trained: people of the group in training; NaN where not given.
-        n_tested: people of the group out of it.
-    """
-
-    proxy: Proxy
-    group: str
-    value: float
-    standard_error: float
-    n_members: float
-    n_others: float
-    n_trained: float
-    n_tested: float
-
-    @property
-    def is_pooled(self) -> bool:
-        """Whether it is one number over all models of a setting."""
-        return math.isnan(self.n_members)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,8 +315,6 @@ def _setting_claims(panel: Panel, runs: Sequence[Run]) -> SettingClaims:
         dp_delta=_known(run.dp_delta for run in runs),
         spent=spent,
         n_train=float(panel.n_train.sum(axis=1).max()),
-        n_models=len(runs),
-        errors=(*_errors_of_runs(runs), *_errors_of_models(panel)),
     )
 
 
@@ -363,41 +327,3 @@ def _cells(panel: Panel) -> FloatArray:
     if panel.train is None or panel.test is None:
         return np.full((len(panel.seeds), 1), np.nan)
     return np.concatenate([part for one in (panel.train, panel.test) for part in one], axis=1)
-
-
-def _errors_of_runs(runs: Sequence[Run]) -> Iterator[StatedError]:
-    for run in runs:
-        for group, tables in run.groups.items():
-            for name, cost in tables.exposure.items():
-                if None in (cost.standard_error, cost.n_members, cost.n_nonmembers):
-                    continue
-                yield StatedError(
-                    proxy=proxy_named(name),
-                    group=group,
-                    value=cost.value,
-                    standard_error=_or_nan(cost.standard_error),
-                    n_members=_or_nan(cost.n_members),
-                    n_others=_or_nan(cost.n_nonmembers),
-                    n_trained=_or_nan(tables.train.n),
-                    n_tested=_or_nan(tables.test.n),
-                )
-
-
-def _errors_of_models(panel: Panel) -> Iterator[StatedError]:
-    for name, cost in panel.pooled.items():
-        for g, group in enumerate(panel.group_names):
-            if np.isfinite([cost.standard_error[g], cost.n_records[g]]).all():
-                yield StatedError(
-                    proxy=proxy_named(name),
-                    group=group,
-                    value=float(cost.value[g]),
-                    standard_error=float(cost.standard_error[g]),
-                    n_members=math.nan,
-                    n_others=float(cost.n_records[g]),
-                    n_trained=math.nan,
-                    n_tested=math.nan,
-                )
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else float(value)

@@ -23,7 +23,6 @@ Check = Literal[
     "too_steady",
     "missing_runs",
     "epsilon",
-    "standard_errors",
 ]
 
 LEVEL: Final = 0.01

@@ -1,22 +1,16 @@
-"""Numbers that no data can have: totals that change, copied tables, impossible errors."""
+"""Numbers that no data can have: totals that change, and copied tables."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from pcer.auditing.claims import Claims, SettingClaims, StatedError
+from pcer.auditing.claims import Claims, SettingClaims
 from pcer.auditing.composition import Composition
 from pcer.auditing.finding import Finding
 from pcer.metrics import FloatArray
-from pcer.release import proxies
 
-SLACK = 2.0
-"""Factor between a stated error and the nearest possible one from which it is a contradiction."""
-LEAST_RECORDS = 20
-"""Fewer people than this give errors that are off by such a factor."""
 RICH = 5
 """People in the third largest cell of a table, below which equal tables say little."""
 
@@ -70,77 +64,6 @@ def check_copies(claims: Claims) -> Iterator[Finding]:
             remedy="release every model under its own setting, once",
             caps_verdict=False,
         )
-
-
-def check_errors(claims: Claims) -> Iterator[Finding]:
-    """Standard errors that such values of so many people cannot have."""
-    for setting in claims.settings:
-        wrong = [(one, why) for one in setting.errors if (why := impossible(one, setting))]
-        if wrong:
-            one, why = wrong[0]
-            yield Finding(
-                check="standard_errors",
-                declared=(
-                    f"at {setting.name} {one.proxy.phrase} of group {one.group!r} is "
-                    f"{one.value:.4g} with a standard error of {one.standard_error:.4g}"
-                ),
-                found=f"{why} (so for {len(wrong)} of {len(setting.errors)} such errors)",
-                remedy="give every cost the error of its own people",
-                caps_verdict=True,
-            )
-
-
-def impossible(one: StatedError, setting: SettingClaims) -> str | None:
-    """Why no data give this error; None where some may."""
-    n_members, n_others = one.n_members, one.n_others
-    if abs(one.value) > one.proxy.scale.largest:
-        return f"no such cost is larger than {one.proxy.scale.largest:g}"
-    if n_members > one.n_trained or n_others > one.n_tested:
-        return (
-            f"it is of {n_members:,.0f} trained and {n_others:,.0f} other people, and the group "
-            f"has {one.n_trained:,.0f} and {one.n_tested:,.0f}"
-        )
-    if min(n_others, n_others if one.is_pooled else n_members) < LEAST_RECORDS:
-        return None
-    least, most = error_range(one, setting.n_models)
-    people = n_others if one.is_pooled else n_members + n_others
-    if one.standard_error > most * SLACK:
-        return f"{people:,.0f} people cannot give more than {most:.3g}"
-    if one.standard_error < least / SLACK:
-        return f"{people:,.0f} people cannot give less than {least:.3g}"
-    return None
-
-
-def error_range(one: StatedError, n_models: int) -> tuple[float, float]:
-    """Least and largest standard error of such a value; 0 and infinity where nothing is proxies.
-
-    ========================  =======================================  ==========================
-    cost v of n in, m out     least variance                           largest variance
-    ========================  =======================================  ==========================
-    a balanced advantage      2v(1 - 2v) / 4 max(n, m)                 (1/n + 1/m) / 16
-    an AUC advantage          the same                                 1 / 4 min(n, m)
-    pooled over S models      v(1 - v) / NS, of an AUC 2v(1 - 2v)/4NS  1/N
-    ========================  =======================================  ==========================
-
-    The least one has every difference come from people who are certainly told apart, the rest
-    tied; pooled, a record's own chances vary over so many models. One model alone may have been
-    held against others that are not in the release: then nothing is known.
-    """
-    scale, v = one.proxy.scale, abs(one.value)
-    halved = 2 * v * (1 - 2 * v) / 4 if v < 0.5 else 0.0
-    if one.is_pooled:
-        least = {proxies.ACCURACY: v * (1 - v) if v < 1 else 0.0, proxies.AUC: halved}.get(scale)
-        if least is None or n_models < 2:
-            return 0.0, math.inf
-        return math.sqrt(least / one.n_others / n_models), math.sqrt(1 / one.n_others)
-    most = _largest(scale, one.n_members, one.n_others)
-    return math.sqrt(halved / max(one.n_members, one.n_others)) if most else 0.0, most or math.inf
-
-
-def _largest(scale: proxies.Scale, n: float, m: float) -> float | None:
-    if scale is proxies.BALANCED:
-        return math.sqrt((1 / n + 1 / m) / 16)
-    return math.sqrt(0.25 / min(n, m)) if scale is proxies.AUC else None
 
 
 def _against_the_whole(claims: Claims, in_all: FloatArray) -> Iterator[Finding]:

@@ -1,0 +1,1 @@
+"""Simulated people and models that tests and benchmarks share."""

@@ -1,0 +1,67 @@
+"""Honest releases of a few splits of small scikit-learn models: how many do the checks accuse?
+
+python -m tests.worlds.honest --draws 200 --splits 1 2 3 5
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from pcer import release_from_estimator
+from pcer.auditing.claims import claims_of
+from pcer.auditing.declarations import check_declarations
+from pcer.release import Release
+
+MODELS = (
+    LogisticRegression(),
+    DecisionTreeClassifier(max_depth=6, random_state=0),
+    KNeighborsClassifier(15),
+)
+
+
+def honest_release(n_splits: int, draw: int) -> Release:
+    """A release of one of the models, fitted on 200 to 800 people of two groups."""
+    rng = np.random.default_rng([24, n_splits, draw])
+    people = int(rng.integers(200, 800))
+    x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
+    y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
+    return release_from_estimator(
+        MODELS[draw % len(MODELS)],
+        x,
+        y,
+        sensitive_features=np.array(["a", "b"])[group],
+        dataset="drawn",
+        attribute="group",
+        outcome="benefit",
+        positive_label=1,
+        public_data=True,
+        n_splits=n_splits,
+        random_state=draw,
+        progress=False,
+        n_jobs=1,
+    )
+
+
+def accusing(n_splits: int, draw: int) -> set[str]:
+    """The checks that find something against one honest release."""
+    findings = check_declarations(claims_of(honest_release(n_splits, draw)))
+    return {one.check for one in findings}
+
+
+def n_accused(n_splits: int, draws: int) -> int:
+    """How many of so many honest releases some check accuses."""
+    return sum(bool(accusing(n_splits, draw)) for draw in range(draws))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--splits", type=int, nargs="+", default=[1, 2, 3, 5])
+    options = parser.parse_args()
+    for n_splits in options.splits:
+        print(f"{n_splits} splits: {n_accused(n_splits, options.draws)} of {options.draws} accused")
