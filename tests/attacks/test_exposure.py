@@ -195,6 +195,12 @@ def test_the_account_speaks_of_the_cost_that_was_chosen(scores, cost, resolved, 
 
 def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
     release = release_of({math.inf: scores})
+    pooled = {row.group: row for row in release.pooled_exposure if row.proxy == "lira_advantage"}
+    audit = pcer.audit(release, pcer.Plan(cost="lira_advantage", resamples=10, null_draws=10))
+    for name, group in audit.budgets[0].groups.items():
+        # The mean of max(0, x) of a normal x with the error that LiRA has without memorisation.
+        expected = pooled[name].null_error / math.sqrt(2 * math.pi)
+        assert group.noise_level == pytest.approx(expected)
     for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "LiRA")):
         audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
         assert f"Cost: {words}, in hundredths" in resolution_table(audit).note

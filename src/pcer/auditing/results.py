@@ -312,9 +312,9 @@ def _limits(one: Measured, level: float, n: int) -> FloatArray:
 
 
 def _noise_level(setting: Setting, g: int) -> float | None:
-    """The "gap" of a model that memorises nothing; None where nothing can vary."""
-    exposed = setting.gap.exposed
-    if exposed is None or not exposed.null_variance[g] > 0:
+    """What the cost, no less than 0, is on average if nothing is memorised; None if unknown."""
+    exposed = setting.measured.exposed
+    if exposed is None or not setting.measured.told[g] or not exposed.null_variance[g] > 0:
         return None
     return number(noise_level(exposed.null_variance[g] * exposed.n_splits))
 

@@ -226,8 +226,8 @@ def cost_chart(audit: Audit, rows: Rows) -> Chart | None:
         "costs",
         f"{telling} of {len(audit.costs)} costs show memory of someone's record",
         "What being in the training data changes, with what chance alone gives taken off, and its "
-        f"{100 * audit.plan.confidence_level:g} % interval, for people like these. An interval "
-        "that reaches 0 or below is compatible with no memory.",
+        f"{100 * audit.plan.confidence_level:g} % interval, for people like these. Whether "
+        "anything is memorised, and whether groups differ, is tested; the tables say so.",
         finish(shown, audit, _told(audit, "Cost estimates with intervals")),
         "proxies",
     )

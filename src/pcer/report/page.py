@@ -178,22 +178,21 @@ def double_table(audit: Audit) -> Table:
 
 
 def proxies_table(audit: Audit, rows: dict[str, list[Datum]]) -> Table:
-    """Which group each proxy finds to pay more, at every budget."""
+    """What each attack finds in every group, at every budget."""
     found: dict[tuple[str, str], list[Datum]] = {}
     for row in rows["proxies"]:
         found.setdefault((row["budget"], row["proxy"]), []).append(row)
     lines = [
-        (budget, proxy, "\n".join(_proxy_cost(row) for row in group), _highest(group))
+        (budget, proxy, "\n".join(_proxy_cost(row) for row in group))
         for (budget, proxy), group in found.items()
     ]
     return Table(
         "Cost by every proxy",
-        ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]", "highest cost"),
+        ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]"),
         tuple(lines),
-        4,
+        3,
         "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
-        "epsilon as it is. A highest cost whose "
-        "interval overlaps another's is not named.",
+        "epsilon as it is. Intervals do not tell who is more exposed: the tests above do.",
     )
 
 
@@ -257,14 +256,6 @@ def _proxy_cost(row: Datum) -> str:
     scale = SCALES.get(row["proxy"], proxies.UNKNOWN)
     ends = summary.amounts(scale, (row["low"], row["high"])) if row["low"] is not None else ""
     return f"{row['group']}: {summary.amount(scale, row['mean'])} {ends}"
-
-
-def _highest(group: list[Datum]) -> str:
-    known = [row for row in group if row["low"] is not None]
-    if len(known) < 2:
-        return NOTHING
-    first, second = sorted(known, key=lambda row: row["mean"], reverse=True)[:2]
-    return str(first["group"]) if first["low"] > second["high"] else "not told apart"
 
 
 def _commit(release: Release) -> str:

@@ -153,8 +153,8 @@ def resolution_table(audit: Audit) -> Table:
             name,
             decimals(_of_100(group.benefit.mean), 1),
             amount(proxies.ACCURACY, group.overfitting_gap.mean),
-            amount(scale, group.noise_level),
             f"{with_error(scale, group)}\n{amounts(scale, group.cost.interval)}",
+            amount(scale, group.noise_level),
             amount(scale, group.cost.upper_limit),
             amount(scale, group.detectable_cost),
             both_p(group.p_value, group.p_value_alone),
@@ -170,8 +170,8 @@ def resolution_table(audit: Audit) -> Table:
             "group",
             audit.plan.benefit.replace("_", "\n", 1).replace("_", " "),
             "gap",
-            "noise\nlevel",
             f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]",
+            "noise\nlevel",
             "at\nmost",
             f"detect{SOFT_HYPHEN}able",
             P_BOTH,
@@ -181,9 +181,9 @@ def resolution_table(audit: Audit) -> Table:
         n_labels=2,
         note=(
             f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
-            "chance. Noise level: what no memorisation at all would show. p: one-sided, "
-            "Holm-adjusted, in brackets of this test alone, about these records; the interval and "
-            "the most it can be are for people like these."
+            "chance. Noise level: its mean if nothing is memorised, below 0 taken as 0. p: "
+            "one-sided, Holm-adjusted, in brackets of this test alone, about these records; the "
+            "interval and the most it can be are for people like these."
         ),
     )
 
