@@ -13,6 +13,7 @@ import pcer
 from pcer.auditing.file import audit_schema
 from pcer.cli.app import app
 from pcer.release.format import parse_release
+from pcer.report.tables import agreement_table
 from tests.simulate import World, simulate
 
 QUICK = pcer.Plan(resamples=50, null_draws=20)
@@ -111,22 +112,35 @@ def test_against_loops(exposed):
     assert row.bound.n_cells_exceeding == sum(b > a for a, b in zip(gaps, costs, strict=True))
 
 
-def test_a_proxy_counts_only_where_it_is_released(exposed):
+def test_a_pooled_attack_counts_where_it_is_released_and_has_no_disparity_over_seeds(exposed):
     row = pcer.audit(exposed, QUICK).agreement.proxies[1]
-    assert (row.proxy, row.n_cells, row.n_settings) == ("paired_gap", 4, 2)
+    assert (row.proxy, row.n_cells, row.n_settings) == ("paired_gap", 4, 0)
+    assert (row.n_same_sign, row.n_larger_disparity, row.median_ratio) == (0, 0, None)
     assert row.bound is None
     assert row.disparity_correlation is None
+    assert agreement_table(pcer.audit(exposed, QUICK).agreement).rows[1][2:5] == ("–", "–", "–")
 
 
-def test_the_baseline_is_the_plans_cost(exposed):
-    plan = QUICK.model_copy(update={"cost": "attack_advantage"})
-    found = pcer.audit(exposed, plan).agreement
-    assert found.baseline == "attack_advantage"
-    assert [row.proxy for row in found.proxies] == ["overfitting_gap", "paired_gap"]
-    default = pcer.audit(exposed, QUICK).agreement.proxies[0]
-    assert found.proxies[0].correlation == pytest.approx(default.correlation)
-    assert found.proxies[0].n_same_sign == default.n_same_sign
-    assert found.proxies[0].median_ratio == pytest.approx(1 / default.median_ratio, rel=0.5)
+def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_too(exposed):
+    tree = json.loads(exposed.to_json())
+    tree["pooled_exposure"] += [
+        {**row, "epsilon": e, "proxy": "attack_advantage"}
+        for e in BUDGETS
+        for row in tree["pooled_exposure"][:2]
+    ]
+    both = parse_release(tree, file="both")
+    row, alone = (pcer.audit(one, QUICK).agreement.proxies[0] for one in (both, exposed))
+    assert (row.n_settings, row.n_same_sign) == (alone.n_settings, alone.n_same_sign)
+    assert row.disparity_correlation == alone.disparity_correlation
+    (pair,) = pcer.audit(both, QUICK, cost="attack_advantage").budgets[0].pairs
+    assert pair.pcer_disparity.mean == pytest.approx(mean_disparity(both, 0.5, advantage))
+    assert pair.pcer_disparity.ci is not None
+
+
+@pytest.mark.parametrize("cost", ["attack_advantage", "overfitting_gap"])
+def test_every_attack_stands_beside_the_gap_whatever_the_audits_cost(exposed, cost):
+    found = pcer.audit(exposed, QUICK, cost=cost).agreement
+    assert found == pcer.audit(exposed, QUICK).agreement
 
 
 def test_swapping_groups_changes_no_count(exposed):
@@ -183,9 +197,9 @@ def test_every_output_shows_it(exposed, tmp_path):
         app, ["audit", str(path), "--full", "--cost", "attack_advantage", *options]
     )
     assert done.exit_code == 0, done.output
-    assert "Do the proxies agree?" in done.output
+    assert "Do the attacks agree?" in done.output
     for name in ("markdown", "latex"):
-        assert "Each beside threshold attack" in outputs[name].read_text()
+        assert "Each beside the overfitting gap" in outputs[name].read_text()
     tree = json.loads(outputs["json"].read_text())
     jsonschema.validate(tree, audit_schema())
     assert tree["agreement"]["proxies"][1]["proxy"] == "paired_gap"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,8 @@ import pcer
 from pcer.auditing.file import audit_schema
 from pcer.errors import PlanError
 from pcer.release.format import Release, parse_release
+from pcer.report.rows import chart_data
+from pcer.report.tables import floors_table
 from tests import reference
 from tests.simulate import World, simulate
 from tests.strategies import releases
@@ -100,6 +103,42 @@ def test_a_budgets_numbers_do_not_depend_on_other_budgets(strong):
     assert both.pairs[0].floors == one.pairs[0].floors
     assert both.pairs[0].pooled.ci == one.pairs[0].pooled.ci
     assert both.groups["g0"].null_gap == one.groups["g0"].null_gap
+
+
+def pooled(release: Release, costs: tuple[float, float]) -> Release:
+    """The same with a paired gap, which is one number for all seeds of a setting."""
+    tree = json.loads(release.to_json())
+    tree["pooled_exposure"] = [
+        {"epsilon": e, "group": g, "proxy": "paired_gap", "value": c, "standard_error": 0.001}
+        for e in (1.0, None)
+        for g, c in zip(("g0", "g1"), costs, strict=True)
+    ]
+    return parse_release(tree, file="pooled")
+
+
+@pytest.mark.parametrize("costs", [(0.01, 0.04), (-0.01, -0.02)])
+def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(strong, costs):
+    audit = pcer.audit(pooled(strong, costs), QUICK, cost="paired_gap")
+    plain = pcer.audit(strong, QUICK)
+    assert audit.published == plain.published
+    for budget in audit.budgets:
+        (pair,), groups = budget.pairs, budget.groups.values()
+        ratios = [
+            group.benefit.mean / max(cost, 1e-3) for group, cost in zip(groups, costs, strict=True)
+        ]
+        assert pair.pcer_disparity.mean == pytest.approx(ratios[0] - ratios[1])
+        assert [group.pcer.mean for group in groups] == pytest.approx(ratios)
+        found = (pair.pcer_disparity, *pair.floors)
+        derived = (pair.normalised_disparity, budget.pcer_spread, *(one.pcer for one in groups))
+        assert all(one.std is one.ci is None for one in (*found, *derived))
+        assert all(one.n_positive_seeds is None for one in found)
+        assert pair.pcer_disparity.sign_test_p is None
+        assert all(one.benefit.ci is not None for one in groups)
+        assert all(one.floor_dominated_share in (0.0, 1.0) for one in pair.floors)
+    cell = floors_table(audit).rows[0][1]
+    assert re.fullmatch(r"[+−][\d,.]+\n\[no interval\]\n–; \d+ %", cell)
+    runs = chart_data(audit, pooled(strong, costs))["runs"]
+    assert len(runs) == len(audit.budgets)
 
 
 def test_swapping_groups_flips_the_signs(strong):

@@ -1,7 +1,7 @@
-"""Do the proxies of a release tell the same story? The paper's validation, for any release.
+"""Do the attacks of a release agree with the gap? The paper's validation, for any release.
 
-Each proxy is put beside the audit's cost, all other things equal. Descriptive: seeds and budgets
-share records, so counts over settings are no independent votes.
+Each attack stands beside the overfitting gap, all other things equal. Descriptive: seeds and
+budgets share records, so counts over settings are no independent votes.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class _Story:
     error: FloatArray
     """(budget, group) standard error of the cost estimate."""
     disparity: FloatArray
-    """(budget, pair) mean over seeds at the plan's floor."""
+    """(budget, pair) mean over seeds at the plan's floor; NaN of a cost that has none of seeds."""
 
 
 def agreement(
-    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan, cost: str
+    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan
 ) -> Agreement | None:
-    """Every cost that the release has beside the audit's; None if it has no other."""
-    proxies = sorted(by_cost.keys() - {cost})
+    """Every attack that the release has beside the gap; None if it has none."""
+    proxies = sorted(by_cost.keys() - {GAP.name})
     if not proxies:
         return None
     stories = {name: _story(measured, pairs, plan, name) for name, measured in by_cost.items()}
-    panels = [one.panel for one in by_cost[cost]]
+    panels, gap = [one.panel for one in by_cost[GAP.name]], stories[GAP.name]
     return Agreement(
-        baseline=cost,
+        baseline=GAP.name,
         proxies=[
-            _beside(stories[cost], stories[name], proxy=name, bound=_bound(panels, stories, name))
+            _beside(gap, stories[name], proxy=name, bound=_bound(panels, stories, name))
             for name in proxies
         ],
     )
@@ -70,6 +70,8 @@ def _error(one: Measured) -> FloatArray:
 
 
 def _disparities(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> FloatArray:
+    if one.is_pooled:
+        return np.full(len(pairs), np.nan)
     ratio = metrics.pcer(one.benefit, one.cost, floor=plan.floor).mean(axis=0)
     return np.array([ratio[i] - ratio[j] for i, j in pairs])
 

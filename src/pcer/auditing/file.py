@@ -406,7 +406,7 @@ class BoundCheck(Record):
 
 
 class ProxyAgreement(Record):
-    """One proxy beside the plan's cost: over (budget, group) cells and (budget, pair) settings."""
+    """One attack beside the gap: over (budget, group) cells and (budget, pair) settings."""
 
     proxy: str
     n_cells: int
@@ -420,7 +420,7 @@ class ProxyAgreement(Record):
 
 
 class Agreement(Record):
-    """Whether the proxies that a release carries tell the same story. Descriptive."""
+    """Whether the attacks that a release carries agree with the gap. Descriptive."""
 
     baseline: str
     proxies: list[ProxyAgreement]

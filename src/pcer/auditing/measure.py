@@ -204,6 +204,11 @@ class Measured:
     """Why there is no estimate."""
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether the cost is one number for all seeds, and so has no spread over them."""
+        return is_pooled(self.panel, self.proxy.name)
+
+    @property
     def largest_cost(self) -> float:
         """Of all groups; NaN where there is no estimate."""
         return float("nan") if self.exposed is None else float(np.nanmax(self.exposed.value))
@@ -423,11 +428,17 @@ def _signed_cost(panel: Panel, proxy: Proxy) -> FloatArray:
     shape = panel.train_accuracy.shape
     if proxy.is_from_counts:
         return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    if proxy.name in panel.pooled:
+    if is_pooled(panel, proxy.name):
         return np.broadcast_to(panel.pooled[proxy.name].value, shape)
     if proxy.name in panel.exposure:
         return panel.exposure[proxy.name].value
     return np.full(shape, np.nan)
+
+
+def is_pooled(panel: Panel, cost: str) -> bool:
+    """Whether a cost has one number over all models and none of each."""
+    by_run = cost in panel.exposure and np.isfinite(panel.exposure[cost].value).all()
+    return cost in panel.pooled and not by_run
 
 
 def _exposed(

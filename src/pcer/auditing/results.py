@@ -428,7 +428,7 @@ def _published(setting: Setting, one: Measured, k: int) -> Disparity:
     """The paper's number, at the plan's floor."""
     values = _disparity(one, setting.pairs[k], floor_of(one, setting.plan))
     n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
-    known = bool(np.isfinite(values).all())
+    known = bool(np.isfinite(values).all()) and not one.is_pooled
     drawn = setting.null if one.proxy.is_from_counts else None
     null = None if drawn is None else drawn.disparity_picture(k, setting.plan)
     return Disparity(
@@ -444,10 +444,11 @@ def _floor_row(setting: Setting, one: Measured, k: int, floor: float) -> FloorRo
     pair = setting.pairs[k]
     cost, values = one.cost[:, pair], _disparity(one, pair, floor)
     dominated = metrics.floor_dominated(cost, floor=floor).mean()
+    known = bool(np.isfinite(values).all()) and not one.is_pooled
     return FloorRow(
         **dict(setting.summaries["disparity", one.proxy.name, k, floor]),
         floor=floor,
-        n_positive_seeds=int((values > 0).sum()) if np.isfinite(values).all() else None,
+        n_positive_seeds=int((values > 0).sum()) if known else None,
         floor_dominated_share=float(dominated) if np.isfinite(cost).all() else None,
     )
 

@@ -291,7 +291,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         ),
         published=published,
         comparisons=_comparisons(one, budgets),
-        agreement=agreement(one.measured, one.pairs, plan, one.cost),
+        agreement=agreement(one.measured, one.pairs, plan),
     )
     others = [member.release for member in family if member is not one]
     return known.with_sources(release, others)

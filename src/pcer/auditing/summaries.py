@@ -16,6 +16,7 @@ from pcer.auditing.measure import (
     benefit_of,
     by_split,
     interval,
+    is_pooled,
     luck_of,
     number,
 )
@@ -37,11 +38,13 @@ def summarise(
 ) -> dict[ColumnKey, Summary]:
     """Mean, standard deviation and bootstrap interval of every column over seeds.
 
-    One resampling serves all columns. A column with a NaN has no summary; one seed no interval.
+    One resampling serves all columns. A column with a NaN has no summary; one seed no interval,
+    and neither does what a cost enters into that is one number for all seeds.
     """
     values = np.stack(list(columns.values()), axis=1)
     n_seeds = len(values)
     mean, std, ci = values.mean(axis=0), None, None
+    pooled = {key for key in columns if len(key) > 1 and is_pooled(panel, str(key[1]))}
     if n_seeds > 1:
         std = values.std(axis=0, ddof=1)
         rng = _stream(plan, OVER_SEEDS, panel)
@@ -50,8 +53,8 @@ def summarise(
     return {
         key: Summary(
             mean=number(mean[k]),
-            std=None if std is None else number(std[k]),
-            ci=None if ci is None else interval(ci[:, k]),
+            std=None if std is None or key in pooled else number(std[k]),
+            ci=None if ci is None or key in pooled else interval(ci[:, k]),
         )
         for k, key in enumerate(columns)
     }

@@ -93,7 +93,8 @@ def disparity_chart(audit: Audit, rows: Rows) -> Chart:
         .mark_bar(style="band")
         .encode(x=x, **place, y=alt.Y("null_low:Q"), y2="null_high:Q"),
         alt.Chart(alt.NamedData("budgets")).mark_rule(style="zero").encode(y=alt.datum(0)),
-        runs.transform_calculate(jitter=JITTER)
+        runs.transform_filter("isValid(datum.seed)")
+        .transform_calculate(jitter=JITTER)
         .mark_circle(style="seed")
         .encode(x=x, y=alt.Y("value:Q"), **(style or {"xOffset": alt.XOffset("jitter:Q")})),
         at_floor.mark_rule(style="interval").encode(x=x, y=alt.Y("low:Q"), y2="high:Q", **style),
@@ -104,11 +105,17 @@ def disparity_chart(audit: Audit, rows: Rows) -> Chart:
         .encode(x=x, y=y, tooltip=tip("PCER disparity"), fillOpacity=_hollow(), **style),
     ]
     readable = sum(not status(budget) for budget in audit.budgets)
+    large = (
+        "Large points: mean over seeds at the chosen floor; lines: interval; small dots: single "
+    )
+    large += "seeds."
+    if all(row["seed"] is None for row in rows["runs"]):
+        phrase = audit.proxy.phrase
+        large = f"At the chosen floor; {phrase} is one number for all seeds: no interval over them."
     return Chart(
         "disparity",
         f"A disparity can be read in {readable} of {len(audit.budgets)} settings",
-        f"{_pairs_told(audit)} Large points: mean over seeds at the chosen floor; lines: interval; "
-        f"small dots: single seeds. {_hollow_told(audit)}",
+        f"{_pairs_told(audit)} {large} {_hollow_told(audit)}",
         finish(
             alt.layer(*layers).resolve_scale(xOffset="independent"),
             audit,

@@ -131,14 +131,19 @@ def with_status(budget: BudgetResult) -> str:
 
 
 def _runs(audit: Audit, measured: Sequence[Measured]) -> list[Datum]:
-    """One row per model: benefit b and signed cost c of every shown group, by position."""
+    """One row per model: benefit b and signed cost c of every shown group, by position.
+
+    A cost that is one number for all seeds gives one row, with the mean benefit.
+    """
     groups = shown_groups(audit)
     rows = []
     for label, one in zip(budget_labels(audit), measured, strict=True):
-        for k, seed in enumerate(one.panel.seeds):
+        seeds: Sequence[int | None] = [None] if one.is_pooled else one.panel.seeds
+        benefit = one.benefit.mean(axis=0, keepdims=True) if one.is_pooled else one.benefit
+        for k, seed in enumerate(seeds):
             row: Datum = {"budget": label, "seed": seed}
             for g in groups:
-                row[f"b{g}"] = _finite(one.benefit[k, g])
+                row[f"b{g}"] = _finite(benefit[k, g])
                 row[f"c{g}"] = _finite(one.cost[k, g])
             rows.append(row)
     return rows

@@ -278,6 +278,7 @@ def published_floors_tables(audit: Audit) -> list[Table]:
 def _floors_table(
     audit: Audit, title: str, found: Sequence[tuple[Sequence[FloorRow], float | None]]
 ) -> Table:
+    pooled = any(row.mean is not None and row.n_positive_seeds is None for row in found[0][0])
     rows = [
         (
             *_row_label(audit, budget, pair),
@@ -295,6 +296,7 @@ def _floors_table(
             "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
             "every cost is below the floor, so that the disparity is only the rate difference "
             "divided by the floor. A slope of −1 is all floor."
+            + (" This attack is one number for all seeds: it has no spread over them." * pooled)
         ),
     )
 
@@ -479,7 +481,8 @@ def _pooled(pair: PairResult) -> str:
 def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
     share = row.floor_dominated_share
     floored = NOTHING if share is None else f"{100 * share:.0f} %"
-    above = NOTHING if row.mean is None else f"{row.n_positive_seeds}/{budget.n_seeds}"
+    n_above = row.n_positive_seeds
+    above = NOTHING if n_above is None else f"{n_above}/{budget.n_seeds}"
     counts = f"{above}; {floored}"
     return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
 
@@ -552,22 +555,22 @@ def _budget(budget: BudgetResult) -> str:
 
 
 def agreement_table(found: Agreement) -> Table:
-    """Each proxy beside the plan's cost."""
+    """Each attack beside the gap."""
     rows = [
         (
             proxy_named(row.proxy).label,
             decimals(row.correlation, 2),
-            f"{row.n_same_sign}/{row.n_settings}",
-            f"{row.n_larger_disparity}/{row.n_settings}",
+            _share(row.n_same_sign, row.n_settings),
+            _share(row.n_larger_disparity, row.n_settings),
             decimals(row.disparity_correlation, 2),
             _bound(row.bound),
         )
         for row in found.proxies
     ]
     return Table(
-        f"Do the proxies agree? Each beside {proxy_named(found.baseline).label}",
+        f"Do the attacks agree? Each beside {proxy_named(found.baseline).phrase}",
         (
-            "proxy",
+            "attack",
             "r of\ncosts",
             "same sign of\ndisparity",
             "larger\ndisparity",
@@ -578,10 +581,15 @@ def agreement_table(found: Agreement) -> Table:
         n_labels=1,
         note=(
             "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
-            "they share records. Last column: cells (budget, group) whose advantage is above the "
+            "they share records. An attack that is one number for all seeds has no disparities "
+            "over them. Last column: cells (budget, group) whose advantage is above the "
             "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
         ),
     )
+
+
+def _share(n: int, total: int) -> str:
+    return f"{n}/{total}" if total else NOTHING
 
 
 def _bound(bound: BoundCheck | None) -> str:
