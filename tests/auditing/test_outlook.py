@@ -24,7 +24,9 @@ from pcer.auditing.planner import (
     smallest,
     splits_for,
 )
+from pcer.release import parse_release
 from tests.pages import many_groups, mixed_release
+from tests.simulate import World, simulate
 from tests.simulate_power import audited_shares
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +146,38 @@ def test_a_release_is_planned_by_the_cost_that_its_audit_rests_on():
     errors = [one.cost.standard_error for one in pcer.audit(release).budgets[0].groups.values()]
     assert all(one.smallest < 4 * error for one, error in zip(found.groups, errors, strict=True))
     assert pcer.detectable(release, cost="paired_gap").cost == "paired_gap"
+
+
+@pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])
+def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
+    release = pcer.read_release(FOREST)
+    found, audit = pcer.detectable(release, cost=cost), pcer.audit(release, cost=cost)
+    (budget,) = audit.budgets
+    assert found.pairs[0].smallest == pytest.approx(budget.pairs[0].exposure.detectable, rel=1e-3)
+    told = [group.detectable_cost for group in budget.groups.values()]
+    assert [one.smallest for one in found.groups] == pytest.approx(told, rel=1e-3)
+
+
+def test_an_audits_advice_is_the_planners_answer():
+    """One question of one release has one answer, whichever asks it."""
+    world = World(
+        sizes=(3_000, 2_000),
+        label_shares=(0.4, 0.4),
+        right=[(0.8, 0.7)] * 2,
+        gaps=(0.04, 0.04),
+        n_seeds=5,
+        budgets=(1.0, None),
+    )
+    tree = json.loads(simulate(world, np.random.default_rng(3)).to_json())
+    tree["pooled_exposure"] = [
+        {"epsilon": e, "group": g, "proxy": "paired_gap", "value": 0.04, "standard_error": 0.003}
+        for e in (1.0, None)
+        for g in ("g0", "g1")
+    ]
+    alike = parse_release(tree, file="alike")
+    audit = pcer.audit(alike, cost="paired_gap")
+    assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert audit.next_steps[1] == pcer.detectable(alike, cost="paired_gap").sentences[1]
 
 
 def test_what_it_writes_holds_its_schema():

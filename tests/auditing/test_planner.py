@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ from pcer.auditing.planner import (
     smallest,
     splits_for,
 )
+from pcer.release import Panel
 from tests.simulate_power import planted, resolved_share, shown_share
+from tests.worlds.pilots import DRAWN, answers, drawn_study
 
 FIRST = ExposureOf(group=0)
 PAIR = DifferenceBetween(lower=0, higher=1)
@@ -55,13 +58,14 @@ def study(
     )
 
 
-def measured(*, standard_error, cost, n_splits=10, scale="difference", people=10_000.0) -> Design:
+def measured(*, standard_error, n_splits=10, people=10_000.0, bound=people_part) -> Design:
     error = MeasuredError(
-        standard_error=np.full(2, standard_error),
-        cost=np.full(2, cost),
+        exposure=np.full(2, standard_error**2),
+        difference=np.full((2, 2), 2 * standard_error**2),
+        people=bound,
+        largest=np.ones(2),
         n_people=np.full(2, 10_000.0),
-        n_splits=n_splits,
-        scale=scale,
+        n_splits=10,
     )
     return replace(study(n_splits=n_splits, people=(people, people)), error=error)
 
@@ -204,32 +208,42 @@ def test_a_model_that_is_never_wrong_can_show_nothing_in_its_counts():
 
 
 def test_an_error_of_an_earlier_release_is_scaled_by_people():
-    now, later = (measured(standard_error=0.002, cost=0.0, people=n) for n in (10_000.0, 40_000.0))
-    variance = now.error.variance(np.zeros(2), 10) / now.people
-    assert variance == pytest.approx(0.002**2)
-    assert later.error.variance(np.zeros(2), 10) / later.people == pytest.approx(0.001**2)
-    z = -ndtri(0.05 / 12)
-    assert power_resolved(now, np.full(2, 1e-9)) == pytest.approx(ndtr(-z), rel=1e-3)
+    now, later = (measured(standard_error=0.002, people=n) for n in (10_000.0, 40_000.0))
+    for error, n in ((0.002, now), (0.001, later)):
+        # Whatever the amount: the audit's test over the error that the release has.
+        for cost in (0.001, 0.005, 0.2):
+            z = cost / error
+            found = power_resolved(n, np.full(2, cost))
+            assert found == pytest.approx(ndtr(z + ndtri(0.05 / 12)))
+            difference = power_shown(n, (0, 1), (0.1, 0.1 + cost))
+            assert difference == pytest.approx(ndtr(z / math.sqrt(2) + ndtri(0.05 / 12)))
 
 
 def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
     # A share of .02 memorised, and noise of .3 per person and split, seen with 10 splits.
-    noise, cost = 0.3, 0.02
+    noise, cost, at = 0.3, 0.02, np.full(2, 0.02)
     people = cost * (1 - cost)
     then = math.sqrt((people + noise / 10) / 10_000)
-    error = measured(standard_error=then, cost=cost).error
-    at = np.full(2, cost)
-    assert error.variance(at, 10) == pytest.approx(people + noise / 10)
-    assert error.variance(at, 40) == pytest.approx(people + noise / 40)
-    assert error.variance(at, math.inf) == pytest.approx(people)
-    # With fewer splits all of it might have been noise.
-    assert error.variance(at, 5) == pytest.approx(2 * (people + noise / 10))
+    for n_splits, variance in (
+        (10, people + noise / 10),
+        (40, people + noise / 40),
+        (math.inf, people),
+        # With fewer splits all of it might have been noise.
+        (5, 2 * (people + noise / 10)),
+    ):
+        one = measured(standard_error=then, n_splits=n_splits, bound=lambda c, n: c * (1 - c) / n)
+        found = one.error.of_exposure(at, one)
+        assert found == pytest.approx(variance / 10_000)
+        both = one.error.of_difference((0, 1), (cost, cost), one)
+        assert both == pytest.approx(2 * variance / 10_000)
 
 
-def test_an_auc_has_the_people_error_of_an_auc():
-    error = measured(standard_error=0.01, cost=0.0, scale="auc").error
-    assert error.people(np.array([0.1, 0.5])) == pytest.approx([2 * 0.1 * 0.8, 0.0])
-    assert error.largest.tolist() == [0.5, 0.5]
+def test_attacks_that_decide_together_are_one_family():
+    for one in (study(), measured(standard_error=0.002)):
+        two = replace(one, n_attacks=2)
+        doubled = replace(one, n_cost_tests=24, n_pair_tests=12)
+        for question in (FIRST, PAIR):
+            assert smallest(two, question) == smallest(doubled, question) > smallest(one, question)
 
 
 def test_what_cannot_be_planned_is_refused():
@@ -255,6 +269,13 @@ WORLDS = [
     ),
 ]
 N_STUDIES = 1_500
+N_PILOTS = 80
+
+
+@cache
+def pilots() -> list[Panel]:
+    rng = np.random.default_rng(5)
+    return [drawn_study(DRAWN[0], rng) for _ in range(N_PILOTS)]
 
 
 def agrees(predicted: float, found: float) -> bool:
@@ -280,3 +301,11 @@ def test_differences_are_shown_as_often_as_predicted(world, base):
     rng = np.random.default_rng([2, world])
     found = shown_share(one, (0, 1), costs, n=N_STUDIES, rng=rng)
     assert agrees(power_shown(one, (0, 1), costs), found)
+
+
+@pytest.mark.parametrize("attack", ["paired_confidence", "lira_advantage"])
+@pytest.mark.parametrize("n_attacks", [1, 2])
+def test_attacks_over_all_models_find_as_often_as_pilots_predict(attack, n_attacks):
+    for found in answers(pilots(), attack, n_attacks=n_attacks):
+        luck = 2.6 * math.sqrt(found.predicted * (1 - found.predicted) / N_PILOTS)
+        assert abs(found.predicted - found.found) <= 0.04 + luck

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pcer.auditing.file import BudgetResult
-from pcer.auditing.measure import Measured
+from pcer.auditing.inference import compare_pairs
+from pcer.auditing.measure import PEOPLE_PARTS, Exposed, Measured
+from pcer.auditing.people import people_part
 from pcer.auditing.planner import (
     CountsError,
     Design,
@@ -33,34 +35,28 @@ def design_of(setting: Setting) -> Design | None:
     return design_of_measured(
         setting.measured,
         n_cost_tests=max(1, setting.whole.n_cost_tests),
-        n_pair_tests=max(1, 2 * setting.whole.n_pair_tests),
+        n_pair_tests=max(1, setting.whole.n_pair_tests),
     )
 
 
-def design_of_measured(one: Measured, *, n_cost_tests: int, n_pair_tests: int) -> Design | None:
-    """One setting and one cost as a study; None where nothing could be learnt from it."""
-    panel = one.panel
-    if one.exposed is None or not one.told.all() or not (one.exposed.one_split > 0).all():
+def design_of_measured(
+    one: Measured, *, n_cost_tests: int, n_pair_tests: int, n_attacks: int = 1
+) -> Design | None:
+    """One setting and one cost as a study; None where nothing could be learnt from it.
+
+    The families are those of the audit: see ``Design``.
+    """
+    panel, exposed = one.panel, one.exposed
+    if exposed is None or not one.told.all() or not (exposed.one_split > 0).all():
         return None
-    people = one.exposed.n
-    error: CountsError | MeasuredError = (
-        _counts_error(panel)
-        if one.exposed.is_counted
-        else MeasuredError(
-            standard_error=np.sqrt(one.exposed.variance),
-            cost=one.exposed.value,
-            n_people=people,
-            n_splits=panel.n_splits,
-            scale="auc" if one.proxy.scale.is_advantage else "difference",
-        )
-    )
     return Design(
         group_names=panel.group_names,
-        people=people,
+        people=exposed.n,
         n_splits=panel.n_splits,
         n_cost_tests=n_cost_tests,
         n_pair_tests=n_pair_tests,
-        error=error,
+        error=_counts_error(panel) if exposed.is_counted else _measured_error(one, exposed),
+        n_attacks=n_attacks,
     )
 
 
@@ -79,6 +75,23 @@ def _question(setting: Setting, budget: BudgetResult) -> Question | None:
     i, j = setting.pairs[int(np.nanargmax(difference))]
     lower, higher = (i, j) if exposed.value[i] <= exposed.value[j] else (j, i)
     return DifferenceBetween(lower=lower, higher=higher, base=max(0.0, float(exposed.value[lower])))
+
+
+def _measured_error(one: Measured, exposed: Exposed) -> MeasuredError:
+    """The release's own errors; those of differences as ``compare_pairs`` has them in an audit."""
+    n = len(exposed.value)
+    first, second = np.triu_indices(n, 1)
+    pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
+    difference = np.zeros((n, n))
+    difference[first, second] = compare_pairs(one, pairs).exposure.error ** 2
+    return MeasuredError(
+        exposure=exposed.null_variance,
+        difference=difference + difference.T,
+        people=PEOPLE_PARTS.get(one.proxy.scale, people_part),
+        largest=np.full(n, min(1.0, one.proxy.scale.largest)),
+        n_people=exposed.n,
+        n_splits=one.panel.n_splits,
+    )
 
 
 def _counts_error(panel: Panel) -> CountsError:

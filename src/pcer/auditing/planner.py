@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -35,9 +35,6 @@ ENOUGH: Final = 1e-10
 """Distance from the power asked for, in normal quantiles, at which a search ends."""
 CERTAIN: Final = 8.0
 """Normal quantile of a power that is as good as 1."""
-
-CostKind = Literal["difference", "auc"]
-"""What a cost measures: a difference of two rates in [0, 1], or an AUC less a half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,44 +107,49 @@ class CountsError:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredError:
-    """Error of a pooled cost (paired, LiRA) from an earlier release; arrays over the group.
+    """Errors of an attack (paired, LiRA) in the audit of an earlier release.
 
-    A standard error does not say which part of it more splits would lower. So the people's part
-    is taken as large as it can be where splits are added, and as 0 where some are taken away.
+    With as many splits they are taken as they are, whatever amount is asked for. No error says
+    which part of it more splits would lower. So the people's part is taken as large as it can be
+    where splits are added, and as 0 where some are taken away.
 
     Attributes:
-        standard_error: as released.
-        cost: as released.
-        n_people: records of each group in that release.
+        exposure: (group,) variance by which the audit judges whether anything is memorised.
+        difference: (group, group) variance by which it compares two groups.
+        people: of an exposure and a number of people, the most that people can add to a variance.
+        largest: (group,) largest exposure there can be.
+        n_people: (group,) records in that release.
         n_splits: splits of that release.
-        scale: what the cost measures.
     """
 
-    standard_error: FloatArray
-    cost: FloatArray
+    exposure: FloatArray
+    difference: FloatArray
+    people: Callable[[FloatArray, FloatArray], FloatArray]
+    largest: FloatArray
     n_people: FloatArray
     n_splits: int
-    scale: CostKind = "difference"
 
     def __post_init__(self) -> None:
         require_at_least(1, n_splits=self.n_splits)
 
-    @property
-    def largest(self) -> FloatArray:
-        """Largest cost there can be."""
-        return np.full(len(self.cost), 1.0 if self.scale == "difference" else 0.5)
+    def of_exposure(self, cost: FloatArray, study: Design) -> FloatArray:
+        """At most the variance (group,) with the study's splits and people."""
+        people = self.people(cost, self.n_people)
+        now = self._with_splits(self.exposure, people, study.n_splits)
+        return np.asarray(now * self.n_people / study.people)
 
-    def people(self, cost: FloatArray) -> FloatArray:
-        """The most that people can differ in what is memorised about them."""
-        share = np.clip(cost / self.largest, 0.0, 1.0)
-        return np.asarray(share * (1 - share))
+    def of_difference(
+        self, pair: tuple[int, int], costs: tuple[float, float], study: Design
+    ) -> FloatArray:
+        """The same of the difference of two groups, which have grown alike."""
+        n = self.n_people[list(pair)]
+        people = self.people(np.array(costs), n).sum()
+        now = self._with_splits(self.difference[pair], people, study.n_splits)
+        return np.asarray(now * (n / study.people[list(pair)]).max())
 
-    def variance(self, cost: FloatArray, n_splits: float) -> FloatArray:
-        """At most the variance for one person with so many splits."""
-        then, ratio = self.n_people * self.standard_error**2, self.n_splits / n_splits
-        lasting = np.minimum(then, self.people(np.maximum(self.cost, 0.0)))
-        now = ratio * (then - lasting) + self.people(cost)
-        return np.asarray(np.maximum(now, ratio * then) if ratio > 1 else now)
+    def _with_splits(self, variance: FloatArray, people: FloatArray, n_splits: float) -> FloatArray:
+        lasting, ratio = np.minimum(variance, people), self.n_splits / n_splits
+        return np.asarray(ratio * variance if ratio > 1 else lasting + ratio * (variance - lasting))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +163,7 @@ class Design:
         n_cost_tests: settings times groups, the family of "is anything memorised?".
         n_pair_tests: settings times pairs, the family of "do the groups differ?".
         error: of the cost.
+        n_attacks: attacks that decide together, by which both families are multiplied.
     """
 
     group_names: tuple[str, ...]
@@ -169,13 +172,25 @@ class Design:
     n_cost_tests: int
     n_pair_tests: int
     error: CountsError | MeasuredError
+    n_attacks: int = 1
 
     def __post_init__(self) -> None:
-        require_at_least(1, n_cost_tests=self.n_cost_tests, n_pair_tests=self.n_pair_tests)
+        families = {"n_cost_tests": self.n_cost_tests, "n_pair_tests": self.n_pair_tests}
+        require_at_least(1, **families, n_attacks=self.n_attacks)
         if not self.n_splits >= 1:
             raise ValueError(f"n_splits must be at least 1, but {self.n_splits!r} was given.")
         for name, people in zip(self.group_names, self.people, strict=True):
             require_positive(**{f"people[{name!r}]": float(people)})
+
+    @property
+    def cost_quantile(self) -> float:
+        """How many errors an exposure must have to be resolved: the first step of Holm."""
+        return _upper_quantile(SIGNIFICANCE / (self.n_attacks * self.n_cost_tests))
+
+    @property
+    def pair_quantile(self) -> float:
+        """The same of a difference, either way."""
+        return _upper_quantile(SIGNIFICANCE / (2 * self.n_attacks * self.n_pair_tests))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,12 +251,11 @@ def power_resolved(study: Design, cost: FloatArray) -> FloatArray:
 
     From counts it is the exact test: its own variance, skewness and whole numbers.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr
 
-    z, error = float(-ndtri(SIGNIFICANCE / study.n_cost_tests)), study.error
+    z, error = study.cost_quantile, study.error
     if isinstance(error, MeasuredError):
-        deviation = np.sqrt(error.variance(cost, study.n_splits) / study.people)
-        return np.asarray(ndtr(_quotient(cost, deviation) - z))
+        return np.asarray(ndtr(_quotient(cost, np.sqrt(error.of_exposure(cost, study))) - z))
     trials = study.people * study.n_splits
     z_skew = z + error.skewness() / np.sqrt(trials) * (z**2 - 1) / 6
     half_a_count = 0.5 / (trials * error.train_share * (1 - error.train_share))
@@ -256,58 +270,68 @@ def power_shown(study: Design, pair: tuple[int, int], costs: tuple[float, float]
     """
     from scipy.special import ndtr
 
+    if isinstance(study.error, MeasuredError):
+        deviation = np.sqrt(study.error.of_difference(pair, costs, study))
+        return float(
+            ndtr(_quotient(np.array(costs[1] - costs[0]), deviation) - study.pair_quantile)
+        )
     cost = np.zeros(len(study.people))
     cost[list(pair)] = costs
-    variance = _variance(study, cost)[list(pair)]
-    beyond = costs[1] - costs[0] - _thresholds(study, pair, cost, variance)
+    variance = _variance(study, study.error, cost)[list(pair)]
+    beyond = costs[1] - costs[0] - _thresholds(study, study.error, pair, cost, variance)
     return float(ndtr(_quotient(beyond, np.sqrt(variance.sum()))).mean())
 
 
 def _thresholds(
-    study: Design, pair: tuple[int, int], cost: FloatArray, variance: FloatArray
+    study: Design,
+    error: CountsError,
+    pair: tuple[int, int],
+    cost: FloatArray,
+    variance: FloatArray,
 ) -> FloatArray:
     """Differences from which on the test would show one, (spread, spread).
 
     The test takes the people's part at the costs it sees. Where the difference seen is just the
     threshold, each group is off by its share of the variance: found by repetition.
     """
-    from scipy.special import ndtri
-
-    z = float(-ndtri(SIGNIFICANCE / (2 * study.n_pair_tests)))
     (low, high), seen = pair, cost.copy()
     share = _over(variance, np.full(2, variance.sum()))
     for _ in range(REPETITIONS):
         pooled = pooled_cost(seen[low], seen[high], study.people[low], study.people[high])
-        tested = _tested_variances(study, cost, cost_in_tests(seen, pooled))
-        thresholds = z * np.sqrt(np.add.outer(tested[low], tested[high]))
+        tested = _tested_variances(study, error, cost, cost_in_tests(seen, pooled))
+        thresholds = study.pair_quantile * np.sqrt(np.add.outer(tested[low], tested[high]))
         off = cost[high] - cost[low] - thresholds.mean()
         seen[low], seen[high] = cost[low] + share[0] * off, cost[high] - share[1] * off
     return np.asarray(thresholds)
 
 
-def _variance(study: Design, cost: FloatArray) -> FloatArray:
+def _variance(study: Design, error: CountsError, cost: FloatArray) -> FloatArray:
     """Variance (group,) of an estimate about people like these."""
-    error, n_splits = study.error, study.n_splits
-    if isinstance(error, MeasuredError):
-        return np.asarray(error.variance(cost, n_splits) / study.people)
+    n_splits = study.n_splits
     lasting = (1 - 1 / n_splits) * error.people(cost)
     return np.asarray((error.actual(cost) / n_splits + lasting) / study.people)
 
 
-def _tested_variances(study: Design, cost: FloatArray, assumed: FloatArray) -> FloatArray:
+def _tested_variances(
+    study: Design, error: CountsError, cost: FloatArray, assumed: FloatArray
+) -> FloatArray:
     """Variances (group, spread) that the test may take, as splits happen to spread.
 
     The audit takes the closed form or the spread over splits with all of the people's part,
     whichever is larger; ``assumed`` is the cost at which it takes that part.
     """
-    error, n_splits, n = study.error, study.n_splits, study.people
-    if isinstance(error, MeasuredError):
-        return np.asarray(error.variance(assumed, n_splits) / n)[:, None]
+    n_splits, n = study.n_splits, study.people
     people = people_part(assumed, n)
     closed = error.tested(cost, n) / n_splits + (1 - 1 / n_splits) * people
     given_people = np.maximum(error.actual(cost) - error.people(cost), 0.0) / (n_splits * n)
     shown = given_people[:, None] * _spreads(n_splits) + people[:, None]
     return np.asarray(np.maximum(closed[:, None], shown if n_splits > 1 else 0.0))
+
+
+def _upper_quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(-ndtri(level))
 
 
 @cache
