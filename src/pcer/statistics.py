@@ -71,6 +71,8 @@ def generator(
 
 
 SIGNIFICANCE = 0.05
+EXPOSURE_SHARE = 0.8
+"""Of that level, what differences of exposures get; ratios get the rest."""
 POWER_QUANTILE = 0.84
 """Normal quantile of 80 % power, as the design rounds it."""
 
@@ -113,11 +115,13 @@ def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArr
     return adjusted
 
 
-def detectable(standard_error: FloatArray, *, n_tests: int) -> FloatArray:
-    """Smallest cost that would be resolved in 80 % of releases like this one."""
+def detectable(
+    standard_error: FloatArray, *, n_tests: int, level: float = SIGNIFICANCE
+) -> FloatArray:
+    """Smallest number that one-sided tests at a level, shared alike, find in 80 % of releases."""
     from scipy.special import ndtri
 
-    z_holm = float(-ndtri(SIGNIFICANCE / max(n_tests, 1)))
+    z_holm = float(-ndtri(level / max(n_tests, 1)))
     return np.asarray((z_holm + POWER_QUANTILE) * standard_error)
 
 

@@ -36,6 +36,7 @@ def design_of(setting: Setting) -> Design | None:
         setting.measured,
         n_cost_tests=max(1, setting.whole.n_cost_tests),
         n_pair_tests=max(1, setting.whole.n_pair_tests),
+        n_attacks=len(setting.attacks),
     )
 
 

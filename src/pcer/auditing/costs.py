@@ -12,10 +12,10 @@ from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.words import listed
 from pcer.metrics import IntArray
-from pcer.release import Panel, Proxy, Release, proxies, proxy_named
+from pcer.release import Panel, Proxy, Release, carried_costs, proxies, proxy_named
 from pcer.statistics import holm
 
-ADVANTAGES = (proxies.LIRA, proxies.RMIA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
+ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
 PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
 """Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
 differences, and a paired attack misses weak ones that concern everybody."""
@@ -62,7 +62,7 @@ def why(release: Release, panels: Sequence[Panel], plan: Plan, attacks: Sequence
             f"There are splits enough for {silent[0].short}, a stronger attack; so what is not "
             "detected here says little."
         )
-    if release.version < 3 and proxies.LIRA.name in attacks:
+    if release.version < 3 and proxies.LIRA.name in carried_costs(panels):
         said.append("LiRA was computed by the rule of version 0.2.0.dev0.")
     return " ".join(said)
 

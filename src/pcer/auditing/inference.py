@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,7 @@ from pcer.auditing.people import (
 from pcer.auditing.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel
-from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
-
-EXPOSURE_SHARE: Final = 0.8
-"""Of the level of 5 % that exposures get; ratios get the rest."""
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
 
 
 class PairDifference(NamedTuple):

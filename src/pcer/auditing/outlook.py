@@ -299,10 +299,11 @@ def _of_release(release: Release, cost: str | None, setting: str | None) -> _Stu
     if release.training.split_kind != "random":
         raise InputError("the release does not say that its splits are random, so none can plan.")
     panel = _chosen(by_setting, setting)
-    proxy = proxy_named(deciding_attacks(by_setting, plan)[0])
+    attacks = deciding_attacks(by_setting, plan)
+    proxy = proxy_named(attacks[0])
     measured = measure_panel(panel, plan, proxy.name, inflation=claims_of(release).inflation)
     pairs = pairs_of(by_setting, plan)
-    design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1)
+    design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1, n_attacks=len(attacks))
     if design is None:
         reason = measured.reason or "nobody, or everybody, is right in some group"
         raise PlanError(f"{proxy.name} of this release cannot be planned with: {reason}.")

@@ -19,7 +19,7 @@ import numpy as np
 from pcer.auditing.people import cost_in_tests, people_part, pooled_cost, record_variance
 from pcer.errors import require_at_least, require_open_unit, require_positive
 from pcer.metrics import FloatArray
-from pcer.statistics import SIGNIFICANCE
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
 POWER: Final = 0.8
 MOST_SPLITS: Final = 10_000
@@ -190,7 +190,9 @@ class Design:
     @property
     def pair_quantile(self) -> float:
         """The same of a difference, either way."""
-        return _upper_quantile(SIGNIFICANCE / (2 * self.n_attacks * self.n_pair_tests))
+        return _upper_quantile(
+            SIGNIFICANCE * EXPOSURE_SHARE / (2 * self.n_attacks * self.n_pair_tests)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_dis
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Bound, Outcome, Panel, Release
 from pcer.statistics import (
-    POWER_QUANTILE,
+    EXPOSURE_SHARE,
     SIGNIFICANCE,
     detectable,
     holm,
@@ -324,7 +324,8 @@ def _detectable_cost(setting: Setting, g: int) -> float | None:
     if exposed is None or not setting.measured.told[g] or not exposed.null_variance[g] > 0:
         return None
     error = np.sqrt(exposed.null_variance[g])
-    return number(detectable(error, n_tests=setting.whole.n_cost_tests))
+    n_tests = len(setting.attacks) * setting.whole.n_cost_tests
+    return number(detectable(error, n_tests=n_tests))
 
 
 def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
@@ -332,6 +333,9 @@ def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
     evidence, level = setting.evidence, setting.plan.confidence_level
     value, error = -getattr(evidence, what)[k] + 0.0, getattr(evidence, f"{what}_error")[k]
     n = max(1, setting.whole.n_pair_tests)
+    n_tests, level_of_tests = n, SIGNIFICANCE
+    if what == "exposure":
+        n_tests, level_of_tests = n * len(setting.attacks), SIGNIFICANCE * EXPOSURE_SHARE
     reach, known = interval_quantile(level) * error, bool(np.isfinite(value + error))
     limits = [
         number(difference_limit(value, error, z=limit_quantile(n_limits=m, confidence_level=level)))
@@ -343,7 +347,7 @@ def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
         interval=(float(value - reach), float(value + reach)) if known else None,
         upper_limit=limits[0],
         upper_limit_together=limits[1],
-        detectable=number((limit_quantile(n_limits=2 * n) + POWER_QUANTILE) * error),
+        detectable=number(detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
         p_value=number(getattr(evidence, f"{what}_p")[k]),
         p_value_alone=number(getattr(evidence, f"{what}_p_alone")[k]),
     )
