@@ -210,6 +210,12 @@ def test_every_disparity_stands_beside_its_label(page):
         assert all('class="badge' in row for row in rows), title
 
 
+def test_no_group_is_named_because_intervals_do_not_overlap(page):
+    costs = page[page.index("Cost by every proxy") :]
+    assert "Intervals do not tell who is more exposed" in costs
+    assert "highest cost" not in page
+
+
 def test_as_published_is_the_gap_whatever_the_cost(release):
     audit = pcer.audit(release, QUICK, cost="attack_advantage")
     page = to_report([audit], [release])
