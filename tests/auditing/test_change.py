@@ -148,7 +148,7 @@ def test_a_contradicted_release_is_refused(both):
 
 def test_attacks_by_shadow_models_need_as_many_splits():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    assert pcer.compare(release, release).cost == "lira_advantage"
+    assert pcer.compare(release, release).cost == "rmia_advantage"
     fewer = json.loads(release.to_json())
     fewer["runs"] = fewer["runs"][:12]
     new = parse_release(fewer, file="fewer")

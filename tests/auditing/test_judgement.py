@@ -323,7 +323,7 @@ def with_pooled(release: Release, proxy: str, **fields: object) -> Release:
 def test_the_sharpest_cost_is_the_default(unequal):
     audit = pcer.audit(unequal, QUICK)
     assert audit.cost == "overfitting_gap"
-    assert "splits enough for LiRA" in audit.choice
+    assert "splits enough for RMIA" in audit.choice
     sharper = pcer.audit(with_pooled(with_pooled(unequal, "paired_gap"), "lira_advantage"), QUICK)
     assert sharper.cost == "lira_advantage"
     assert {one.cost: one.is_main for one in sharper.costs} == {
@@ -340,10 +340,10 @@ def test_the_sharpest_cost_is_the_default(unequal):
 
 
 def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
-    release = changed(unequal, not_computed={"lira_advantage": "no scores were kept"})
+    release = changed(unequal, not_computed={"rmia_advantage": "no scores were kept"})
     choice = pcer.audit(release, QUICK).choice
-    assert "LiRA was not computed: no scores were kept." in choice
-    assert "splits enough for RMIA" in choice
+    assert "RMIA was not computed: no scores were kept." in choice
+    assert "splits enough for LiRA" in choice
 
 
 def test_a_small_group_is_too_few_to_tell(unequal):

@@ -142,7 +142,7 @@ def test_an_earlier_release_brings_its_own_numbers():
 def test_a_release_is_planned_by_the_cost_that_its_audit_rests_on():
     release = pcer.read_release(FOREST)
     found = pcer.detectable(release)
-    assert found.cost == pcer.audit(release).cost == "lira_advantage"
+    assert found.cost == pcer.audit(release).cost == "rmia_advantage"
     errors = [one.cost.standard_error for one in pcer.audit(release).budgets[0].groups.values()]
     assert all(one.smallest < 4 * error for one, error in zip(found.groups, errors, strict=True))
     assert pcer.detectable(release, cost="paired_gap").cost == "paired_gap"
