@@ -198,6 +198,7 @@ def _add_costs(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
                 "standard_error": error,
                 "benefit_covariance": 0.0 if rng.random() < 0.5 else None,
                 "null_error": 0.01 if rng.random() < 0.5 else None,
+                "separation": 0.5 if rng.random() < 0.5 else None,
             }
             for setting in kept
             for g, name in enumerate(shape.groups)

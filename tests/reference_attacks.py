@@ -112,6 +112,38 @@ def paired(values, member) -> tuple[float, float, float, int]:
     return value, math.sqrt(of_records + luck), math.sqrt(of_records), n_records - n
 
 
+def separation(values, member, group, first, second) -> float:
+    """How far two groups do not share their luck, by loops over pairs of records."""
+    n_models, n_records = values.shape
+    luck = []
+    for r in range(n_records):
+        own = []
+        for s in range(n_models):
+            alike = [values[t, r] for t in range(n_models) if member[t, r] == member[s, r]]
+            own.append(float(values[s, r]) - statistics.fmean(alike))
+        luck.append(own)
+
+    def product(i, j):
+        return sum(a * b for a, b in zip(luck[i], luck[j], strict=True))
+
+    def beyond(one, other):
+        pairs = [(i, j) for i in one for j in other if i != j]
+        squares = sum(product(i, j) ** 2 for i, j in pairs)
+        variances = sum(product(i, i) * product(j, j) for i, j in pairs)
+        return squares / (variances / (n_models - 1)) - 1
+
+    def worth(one):
+        variances = [product(i, i) for i in one]
+        return sum(variances) ** 2 / sum(v**2 for v in variances)
+
+    a, b = ([r for r in range(n_records) if group[r] == k] for k in (first, second))
+    n, m = worth(a), worth(b)
+    within = max(0.0, (n * beyond(a, a) + m * beyond(b, b)) / (n + m))
+    noise = (math.sqrt(8) / (n + m)) ** 2 + (math.sqrt(2) / math.sqrt(n * m)) ** 2
+    found = (within * (within - beyond(a, b)) + noise / 2) / (within**2 + noise)
+    return min(1.0, max(0.0, found))
+
+
 def luck_of_many(values, member, differences, value) -> float:
     """What each model adds to the mean, beyond what records explain."""
     n_models, n_records = values.shape

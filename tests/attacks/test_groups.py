@@ -68,8 +68,8 @@ def groups(views):
 
 
 def alone(found):
-    """Without the covariance, which a single group's scores cannot give."""
-    return found._replace(benefit_covariance=0.0)
+    """Without the covariance and the separation, which a single group's scores cannot give."""
+    return found._replace(benefit_covariance=0.0, separation=0.0)
 
 
 def test_a_log_odds_of_0_predicts_the_positive_label(views):

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from pcer.attacks import single
 from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
-from pcer.attacks.pooled import Pool, Variation, clustered_auc, of_values, people_variance
+from pcer.attacks.pooled import (
+    Pool,
+    SharedLuck,
+    Sides,
+    Variation,
+    clustered_auc,
+    of_values,
+    people_variance,
+)
 from pcer.attacks.ranking import Ranker
 from tests import reference_attacks as slow
 from tests.attacks.one_group import paired_cost
@@ -239,3 +247,73 @@ def test_scores_of_lira_and_rmia_keep_their_values():
             for row, inside in zip(scores, member, strict=True)
         ]
         assert clustered_auc(scores, member).value == math.fsum(aucs) / 9 - 0.5
+
+
+def separation(values, member, group, n_groups=2) -> list[float]:
+    luck = SharedLuck(group, n_groups, n_models=len(values))
+    half = values.shape[1] // 2
+    for block in (slice(0, half), slice(half, None)):
+        luck.add(block, values[:, block], Sides(member[:, block]))
+    return luck.separation().tolist()
+
+
+@given(st.integers(0, 10_000))
+def test_separation_against_a_loop(seed):
+    """Three groups, of which the second is the largest, and records of none."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation([0] * 5 + [1] * 8 + [2] * 4 + [-1] * 3)
+    member = rng.random((6, 20)) < 0.6
+    member[:, 0] = True
+    shared = rng.normal(size=(6, 3))[:, group]
+    values = rng.normal(size=(6, 20)) + rng.integers(0, 2) * shared + member
+    found = separation(values, member, group, 3)
+    expected = [slow.separation(values, member, group, 1, k) for k in (0, 2)]
+    assert [found[0], found[2]] == pytest.approx(expected, abs=1e-9)
+    assert found[1] == max(found[0], found[2])
+
+
+@pytest.mark.parametrize(("shared", "least", "most"), [("group", 0.98, 1.0), ("all", 0.0, 0.02)])
+def test_separation_says_who_shares_the_luck_of_a_model(shared, least, most):
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 2, 500)
+    member = rng.random((20, 500)) < 0.7
+    moods = rng.normal(size=(20, 2))[:, group if shared == "group" else 0 * group]
+    sign = rng.choice([-1, 1], 500)  # of two neighbours one may gain what the other loses
+    found = separation(moods * sign + rng.normal(size=member.shape) + 2 * member, member, group)
+    assert found[0] == found[1]
+    assert least <= found[0] <= most
+
+
+def test_separation_of_which_models_say_nothing_counts_half():
+    rng, group = np.random.default_rng(2), np.arange(400) % 2
+    found = [
+        separation(rng.normal(size=(20, 400)), rng.random((20, 400)) < 0.7, group)[0]
+        for _ in range(60)
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=4 * np.std(found) / math.sqrt(60))
+
+
+@pytest.mark.parametrize("n_models", [4, 20])
+def test_separation_is_not_measured_of_few_models_nor_of_what_never_varies(n_models):
+    """Training on a record itself is no luck: it is what exposure measures."""
+    rng = np.random.default_rng(3)
+    member = rng.random((n_models, 60)) < 0.5
+    values = rng.normal(size=member.shape) if n_models < 5 else 0.25 * member
+    assert np.isnan(separation(values, member, np.arange(60) % 2)).all()
+
+
+def test_every_row_over_all_models_carries_the_separation_of_its_group():
+    rng = np.random.default_rng(5)
+    labels, group = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+    member = splits(labels, 10, rng)
+    logits = scaled_logits(member, rng, shift=1.0) * (2 * labels - 1)
+    scores = BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
+    )
+    views = Views([scores])
+    confidence = single.confidence_of(single.true_label_logit(logits, labels))
+    expected = slow.separation(confidence, member, group, 0, 1)
+    for found in (single_model_attacks(views)[0].pooled, pooled_attacks(views)[0]):
+        for of_group in found.groups:
+            carried = [one.separation for one in of_group.values()]
+            assert carried == pytest.approx([expected] * len(carried))

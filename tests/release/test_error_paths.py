@@ -83,6 +83,7 @@ def full_release(form: str) -> dict[str, Any]:
                 "benefit_covariance": 0.0,
                 "n_records": 3,
                 "n_excluded": 1,
+                "separation": 0.5,
             }
         ],
         "not_computed": {"another proxy": "one model only"},

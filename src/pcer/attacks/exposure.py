@@ -302,6 +302,7 @@ def pooled_row(epsilon: float, group: str, proxy: str, found: PooledAdvantage) -
         benefit_covariance=found.benefit_covariance,
         n_records=found.n_records,
         n_excluded=found.n_excluded,
+        separation=found.separation,
     )
 
 

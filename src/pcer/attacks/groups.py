@@ -36,6 +36,7 @@ from pcer.attacks.pooled import (
     PairedPool,
     Pool,
     PooledAdvantage,
+    SharedLuck,
     Shares,
     Sides,
     add_auc,
@@ -132,6 +133,14 @@ class Views:
         """The benefit and the gap of every group of a view, and who is behind them."""
         codes, n_groups = self.group[view], self.n_groups[view]
         return record_rates(self.predicted, self.labels, self.member, codes, n_groups=n_groups)
+
+    def separation(self, view: int) -> list[float | None]:
+        """Of every group of a view, see ``SharedLuck``; None where it was not measured."""
+        luck = SharedLuck(self.group[view], self.n_groups[view], n_models=self.n_models)
+        for block, logits, member in blocks(self.logits, self.member):
+            confidence = confidence_of(true_label_logit(logits, self.labels[block]))
+            luck.add(block, confidence, Sides(member))
+        return [None if np.isnan(one) else float(one) for one in luck.separation()]
 
     def scaled_logit(self, model: int | slice) -> FloatArray:
         """Log odds of the true label, (record,) or (model, record)."""
@@ -274,7 +283,10 @@ def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Poo
         ]
     shares = {GAP: rates.gap, **{name: pool.shares() for name, pool in pools.items()}}
     return Pooled(
-        groups=[{name: one[k] for name, one in results.items()} for k in range(views.n_groups[v])],
+        groups=[
+            {name: one[k]._replace(separation=apart) for name, one in results.items()}
+            for k, apart in enumerate(views.separation(v))
+        ],
         exposure={name: one.by_record(group) for name, one in shares.items()},
         benefit=rates.benefit.by_record(group),
     )

@@ -7,7 +7,8 @@ numbers vary beyond what their records explain is added (clustering both ways, a
 Gelbach and Miller), never subtracted, and few models count as the few that they are
 (``people_variance``). If nothing is remembered no model can remember more: then records are all
 there is (``null_error``). What a record adds to the number and to its group's benefit gives the
-covariance of both.
+covariance of both. What records change about each other is in no error; whether two groups share
+it is measured (``SharedLuck``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ AUC_CHANCE = 0.5
 
 FEW_MODELS = 5
 """Fewer models are compared two by two to see how much more one remembers than another; of more,
-each is better told from all."""
+each is better told from all. Too few, also, to measure what groups share."""
+
+UNMEASURED = 0.5
+"""Separation of groups of which models say too little to measure it."""
 
 
 class PooledAdvantage(NamedTuple):
@@ -37,7 +41,8 @@ class PooledAdvantage(NamedTuple):
     ``standard_error`` is about people like these. ``null_error`` is what the error would be if
     nothing was remembered: of records alone. ``benefit_covariance`` is the covariance of the value
     with the group's benefit (mean over the models of the positive rate on test records) when
-    records are drawn anew; None where the benefit was not given or is not defined.
+    records are drawn anew; None where the benefit was not given or is not defined. ``separation``
+    is that of the group (``SharedLuck``); None where it was not measured.
     """
 
     value: float
@@ -46,6 +51,7 @@ class PooledAdvantage(NamedTuple):
     n_excluded: int
     benefit_covariance: float | None = None
     null_error: float | None = None
+    separation: float | None = None
 
 
 class Variation(NamedTuple):
@@ -392,6 +398,69 @@ class PairedPool:
         of_both = self._squares[chosen] + (value**2 - 2 * value * differences) * moved
         weight = own_weight(len(self._by_model), self._inside[chosen].mean()) / len(chosen) ** 2
         return float(weight * (of_models**2).sum()), float(weight * of_both.sum())
+
+
+class SharedLuck:
+    """Collects how far groups share the luck of their training records, a few records at a time.
+
+    A record changes what models say of its neighbours. That moves all exposures of one group alike,
+    and cancels in a difference of groups only as far as the groups share it: wholly where they
+    are mixed or the model is one for all, not at all where they live apart and the model is local.
+    What a model says of a record beyond the mean over the models on the same side (those that
+    trained on the record, or the others) is such luck. Two records that share it go up and down
+    together, so the mean squared covariance of records, beyond that of independent ones, is
+    compared within and between groups. It averages over all pairs of records, so that a few
+    models are enough.
+
+    Args:
+        codes: (record,) a group's number, -1 for none.
+        n_groups: how many groups.
+        n_models: how many models.
+    """
+
+    def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
+        self._codes, self._n_models = codes, n_models
+        self._products = np.zeros((n_groups, n_models, n_models))
+        self._variances, self._squares = np.zeros((2, n_groups))
+
+    def add(self, block: slice, values: FloatArray, sides: Sides) -> None:
+        """Take in the records of a block; ``values`` are (model, record)."""
+        total_in = (values * sides.member).sum(axis=0)
+        total_out = values.sum(axis=0) - total_in
+        luck = values - np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
+        for k in range(len(self._products)):
+            own = luck[:, self._codes[block] == k]
+            variances = np.einsum("mr,mr->r", own, own)
+            self._products[k] += own @ own.T
+            self._variances[k] += variances.sum()
+            self._squares[k] += (variances**2).sum()
+
+    def separation(self) -> FloatArray:
+        """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
+
+        Of every group beside the largest; the largest has the highest of those. What cannot be
+        told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
+        found, if before that it had this mean and a standard deviation of 1.
+        """
+        n = np.bincount(self._codes[self._codes >= 0], minlength=len(self._products))
+        if self._n_models < FEW_MODELS or len(n) < 2:
+            return np.full(len(n), np.nan)
+        largest, own = int(np.argmax(n)), np.diag(self._squares)  # no pairs of one record
+        pairs = np.einsum("gst,hst->gh", self._products, self._products) - own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            independent = (np.outer(self._variances, self._variances) - own) / (self._n_models - 1)
+            beyond = pairs / independent - 1
+            # as many records of equal variance as these are worth
+            worth = self._variances**2 / self._squares
+            both = worth + worth[largest]
+            within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
+            within = np.maximum(within / both, 0.0)
+            noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
+            apart = within * (within - beyond[largest]) + UNMEASURED * noise
+            found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
+        found[largest] = np.nan
+        found[largest] = np.fmax.reduce(found)
+        return found
 
 
 class PairedInfluences(NamedTuple):

@@ -169,6 +169,7 @@ class PooledExposure(Record):
     benefit_covariance: Cost | None = None
     n_records: Count | None = None
     n_excluded: Count | None = None
+    separation: Rate | None = None
 
 
 class Placebo(Record):

@@ -46,6 +46,8 @@ class PooledExposures(Exposures):
     """With the positive rate; NaN where not released."""
     n_records: FloatArray
     """Records behind the value; NaN where not released."""
+    separation: FloatArray | float = 0.0
+    """Share of the luck of training records that stays within a group; 0 where not released."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,6 +190,7 @@ def _pooled_exposure(cells: Sequence[PooledExposure | None]) -> PooledExposures:
         null_error=column("null_error"),
         benefit_covariance=column("benefit_covariance"),
         n_records=column("n_records"),
+        separation=np.nan_to_num(column("separation")),
     )
 
 
