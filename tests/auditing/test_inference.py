@@ -91,6 +91,19 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error():
     assert one.exposed.limit(z=1.644854) == pytest.approx(by_hand)
 
 
+@pytest.mark.parametrize(("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)])
+def test_a_difference_counts_what_groups_do_not_share(separation, expected):
+    """Variances .0004 and .0001, of records alone .0001 each; the first is wide enough anyhow."""
+    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0, null_error=0.01)
+    pooled = replace(one.panel.pooled["paired_gap"], separation=np.full(2, separation))
+    panel = replace(one.panel, pooled={"paired_gap": pooled})
+    found = measure_panel(panel, Plan(), "paired_gap")
+    assert compare_pairs(found, ((0, 1),)).exposure.error ** 2 == pytest.approx(expected)
+    assert found.memorised_p() == pytest.approx(one.memorised_p())
+    assert found.exposed is not None
+    assert found.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
+
+
 def test_a_release_without_a_null_error_is_read_as_before():
     one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0)
     assert one.exposed is not None

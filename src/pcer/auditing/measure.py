@@ -46,9 +46,10 @@ LIMIT_STEPS = 8
 """Repetitions after which a limit and its own error agree to a hundredth of the error."""
 
 MUTUAL = 2.0
-"""A record also changes what models remember of others, which no single sweep can show. In the
-interval of one group's cost that counts as much as what records add themselves; the groups of a
-sweep share most of it, so that comparisons do not need it."""
+"""Variance factor: training on one record changes predictions for others, which a single sweep
+cannot measure. In the interval of one group's exposure that counts as much as what records add
+themselves; in a difference of groups only the share of it that they do not have in common
+(``separation``)."""
 
 LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
@@ -501,6 +502,7 @@ def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> 
     """A cost over all models of a setting, with an error that holds its people."""
     pooled = panel.pooled[proxy.name]
     variance, null = pooled.standard_error**2 * clumps, pooled.null_error**2 * clumps
+    variance = np.fmax(variance, (1 + (MUTUAL - 1) * pooled.separation) * null)
     unknown = plan.benefit != "positive_rate"
     return Exposed(
         per_split=pooled.value[None],

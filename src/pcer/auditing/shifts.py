@@ -157,7 +157,7 @@ def group_shifts(both: BothExposed) -> GroupShifts:
     """The change of every group's exposure.
 
     What records change about each other is not the same in two sweeps, so it counts here as in
-    the interval of one group (``MUTUAL``); in a difference of groups most of it falls out.
+    the interval of one group (``MUTUAL``); a difference of groups has what they do not share.
     """
     old, new = both.values
     middle = (old + new) / 2
