@@ -1,0 +1,273 @@
+"""Groups that live apart, and groups that do not: do errors of exposures and differences hold?
+
+    python -m tests.worlds.apart --draws 400 --jobs 16                  all worlds
+    python -m tests.worlds.apart --draws 40 --world "knn 600" --world svm
+
+Every draw takes new people, trains 20 models on random 70 % of them and attacks both groups. In
+mirror worlds the groups have one distribution and are far apart in a feature that means nothing,
+so that a model of neighbourhoods treats them as two data sets. Control worlds have a real
+difference between groups that are mixed; their truth is the mean over the draws.
+
+Printed for each attack: coverage of 95 % intervals of exposures and of differences; the standard
+deviation of differences over their errors (1 if these are right); alarms of one attack alone, and
+of the two that decide an audit: exposures differ, ratios differ, double disadvantage. In brackets
+the same with errors that take all groups for mixed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from pcer import Plan
+from pcer.attacks.divisions import Divisions, divided_panel
+from pcer.attacks.exposure import pooled_attacks_of
+from pcer.attacks.groups import BudgetScores, Views
+from pcer.attacks.single import log_odds
+from pcer.auditing.inference import attack_tests, decide
+from pcer.auditing.measure import measure_panel
+from pcer.release import Panel, PooledExposures
+from tests.simulate_sweep import splits
+
+N_MODELS = 20
+ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")
+DECIDING = ("lira_advantage", "paired_confidence")
+KINDS = ("exposures differ", "ratios differ", "double")
+COVERED = 1.96
+
+
+class World(NamedTuple):
+    """How people are drawn and which models are trained on them.
+
+    Attributes:
+        people: from a generator and a number, their features, labels and groups.
+        model: from a seed, an estimator.
+        n: how many people.
+        is_alike: whether both groups have one distribution.
+    """
+
+    people: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    model: Callable[[int], Any]
+    n: int
+    is_alike: bool = True
+
+
+def mirror(rng: np.random.Generator, n: int, apart: float = 6.0) -> tuple[np.ndarray, ...]:
+    """Two groups of one kind, ``apart`` standard deviations from each other."""
+    group, features = np.arange(n) % 2, rng.normal(size=(n, 5))
+    chance = _logistic(2 * (features[:, 1] + features[:, 2] * features[:, 3]))
+    labels = (rng.random(n) < chance).astype(np.int64)
+    features[:, 0] += apart * group
+    return features, labels, group
+
+
+def heavy(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
+    """Features with three degrees of freedom; groups drawn by coin flips."""
+    features = rng.standard_t(3, size=(n, 20))
+    chance = _logistic(0.5 * (features[:, 0] + features[:, 1]))
+    return features, (rng.random(n) < chance).astype(np.int64), np.arange(n) % 2
+
+
+def flipped(
+    rng: np.random.Generator, n: int, n_features: int, share: float
+) -> tuple[np.ndarray, ...]:
+    """Mixed groups; of the second, a share has the wrong label."""
+    group, features = np.arange(n) % 2, rng.normal(size=(n, n_features))
+    labels = (features[:, :4].sum(axis=1) + rng.normal(size=n) > 0).astype(np.int64)
+    wrong = (group == 1) & (rng.random(n) < share)
+    return features, np.where(wrong, 1 - labels, labels), group
+
+
+def _logistic(x: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _tree(seed: int) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(random_state=seed)
+
+
+def _forest(seed: int) -> RandomForestClassifier:
+    return RandomForestClassifier(30, random_state=seed)
+
+
+WORLDS = {
+    "t(3) logistic": World(heavy, lambda seed: LogisticRegression(C=100.0, max_iter=300), 600),
+    "tree": World(mirror, _tree, 1_000),
+    "knn 600": World(mirror, lambda seed: KNeighborsClassifier(5), 600),
+    "knn 2000": World(mirror, lambda seed: KNeighborsClassifier(5), 2_000),
+    "svm": World(mirror, lambda seed: SVC(), 1_500),
+    "sharp svm": World(partial(mirror, apart=10.0), lambda seed: SVC(gamma=3.0), 1_500),
+    "noisier labels, logistic": World(
+        partial(flipped, n_features=20, share=0.3),
+        lambda seed: LogisticRegression(max_iter=200),
+        1_000,
+        is_alike=False,
+    ),
+    "flipped labels, forest": World(
+        partial(flipped, n_features=6, share=0.1), _forest, 1_000, is_alike=False
+    ),
+    "mixed tree": World(partial(mirror, apart=0.0), _tree, 1_000),
+    "mixed knn": World(partial(mirror, apart=0.0), lambda seed: KNeighborsClassifier(5), 1_000),
+}
+FOUR = ("t(3) logistic", "tree", "knn 600", "knn 2000")
+MIRRORED = ("tree", "knn 600", "knn 2000", "svm", "sharp svm")
+CONTROLS = ("noisier labels, logistic", "flipped labels, forest")
+
+
+def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
+    """New people, and what models trained on parts of them say of them all."""
+    features, labels, group = world.people(rng, world.n)
+    member = splits(labels, N_MODELS, rng)
+    logits = np.empty(member.shape)
+    for s, row in enumerate(member):
+        model = world.model(int(rng.integers(2**31))).fit(features[row], labels[row])
+        if hasattr(model, "predict_proba"):
+            logits[s] = log_odds(model.predict_proba(features)[:, 1])
+        else:
+            logits[s] = 2 * model.decision_function(features)
+    return BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
+    )
+
+
+def draw_panel(world: World, rng: np.random.Generator) -> Panel:
+    """The same as an audit sees it."""
+    scores = draw_scores(world, rng)
+    panel = divided_panel(Views([scores]), Divisions(scores.group[None], 2), epsilon=np.inf)
+    rows = {
+        (row.proxy, row.group): row for row in pooled_attacks_of([scores], epsilon=np.inf)[0].rows
+    }
+    fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
+    pooled = {}
+    for attack in ATTACKS:
+        columns = {
+            field: np.array([getattr(rows[attack, name], field) for name in "ab"], dtype=float)
+            for field in (*fields, "separation")
+        }
+        pooled[attack] = PooledExposures(**columns)
+    return replace(panel, pooled=pooled)
+
+
+class Draw(NamedTuple):
+    """One audit.
+
+    Attributes:
+        value: (attack, group).
+        alone: (attack, group) error of one group's exposure.
+        difference_error: (attack,).
+        alarms: (attack, kind) of each attack alone; the last row is of the two that decide.
+    """
+
+    value: np.ndarray
+    alone: np.ndarray
+    difference_error: np.ndarray
+    alarms: np.ndarray
+
+
+def audited(panel: Panel) -> Draw:
+    """What an audit says of one setting with two groups."""
+    pairs = ((0, 1),)
+    measured = {attack: measure_panel(panel, Plan(), attack) for attack in ATTACKS}
+    tests = {attack: attack_tests([one], pairs, random=True) for attack, one in measured.items()}
+    said = [[tests[attack]] for attack in ATTACKS] + [[tests[attack] for attack in DECIDING]]
+    found = [decide(attacks, pairs, outcome="benefit") for attacks in said]
+    exposed = [measured[attack].exposed for attack in ATTACKS]
+    return Draw(
+        value=np.array([one.value for one in exposed]),
+        alone=np.array([np.sqrt(one.alone) for one in exposed]),
+        difference_error=np.array(
+            [tests[attack].pairs.exposure.error.item() for attack in ATTACKS]
+        ),
+        alarms=np.array(
+            [
+                [one.exposures_differ.item(), one.shown.item(), one.double.item() >= 0]
+                for one in found
+            ]
+        ),
+    )
+
+
+def draw(name: str, seed: int) -> tuple[Draw, Draw, float]:
+    """An audit, the same with groups taken for mixed, and the separation."""
+    panel = draw_panel(WORLDS[name], np.random.default_rng([seed, *name.encode()]))
+    mixed = {attack: replace(one, separation=np.zeros(2)) for attack, one in panel.pooled.items()}
+    separation = float(panel.pooled[ATTACKS[0]].separation[0])
+    return audited(panel), audited(replace(panel, pooled=mixed)), separation
+
+
+def summary(draws: list[Draw], *, is_alike: bool) -> dict[str, dict[str, Any]]:
+    """By attack, and for the two that decide: shares of intervals that hold, z and alarms."""
+    value, alone, error, alarms = (np.array(part) for part in zip(*draws, strict=True))
+    difference = value[..., 1] - value[..., 0]
+    truth = value.mean(axis=(0, 2) if is_alike else 0, keepdims=True)
+    expected = 0.0 if is_alike else difference.mean(axis=0)
+    held = np.abs(value - truth) <= COVERED * alone
+    z = (difference - expected) / error
+    found: dict[str, dict[str, Any]] = {
+        attack: {
+            "exposures": float(held[:, a].mean()),
+            "differences": float((np.abs(z[:, a]) <= COVERED).mean()),
+            "sd of z": float(z[:, a].std()),
+        }
+        for a, attack in enumerate(ATTACKS)
+    }
+    found["two attacks"] = {}
+    for a, row in enumerate(found.values()):
+        row |= {kind: int(alarms[:, a, k].sum()) for k, kind in enumerate(KINDS)}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--world", action="append", choices=WORLDS, help="default: all")
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", help="write the figures there")
+    options = parser.parse_args()
+    seeds, results = range(options.first, options.first + options.draws), {}
+    for name in options.world or WORLDS:
+        start = time.perf_counter()
+        if options.jobs == 1:
+            found = [draw(name, seed) for seed in seeds]
+        else:
+            with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+                found = list(pool.map(partial(draw, name), seeds, chunksize=2))
+        alike = WORLDS[name].is_alike
+        own, mixed = (summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
+        apart = np.array([one[2] for one in found])
+        results[name] = {"separation": apart.mean(), "own": own, "mixed": mixed}
+        print(
+            f"\n{name}: {len(found)} draws, {time.perf_counter() - start:.0f} s; separation "
+            f"{apart.mean():.2f} (sd {apart.std():.2f})"
+        )
+        for attack, row in own.items():
+            cells = [f"{key} {_shown(x)} ({_shown(mixed[attack][key])})" for key, x in row.items()]
+            print(f"  {attack:<18}" + "  ".join(cells), flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1)
+
+
+def _shown(x: float) -> str:
+    return str(x) if isinstance(x, int) else f"{x:.3f}"
+
+
+if __name__ == "__main__":
+    main()
