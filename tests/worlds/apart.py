@@ -45,7 +45,7 @@ from tests.simulate_sweep import splits
 
 N_MODELS = 20
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")
-DECIDING = ("lira_advantage", "paired_confidence")
+DECIDING = ("rmia_advantage", "paired_confidence")
 KINDS = ("exposures differ", "ratios differ", "double")
 COVERED = 1.96
 
