@@ -59,6 +59,16 @@ def test_version_1_files_stay_readable(name):
     assert pcer.audit(release).release_sha256 == release.sha256
 
 
+def test_version_2_files_stay_readable():
+    """A small forest, with placebos and permutations, as 0.2.0.dev0 wrote it."""
+    path = SAMPLES / "version-2.release.json"
+    release = read_release(path)
+    assert release.version == 2
+    assert release.to_json() == path.read_text()
+    assert release.placebo[0].p_value == 0.1669
+    assert pcer.audit(release).release_sha256 == release.sha256
+
+
 def test_deep_nesting_is_refused(tmp_path):
     path = tmp_path / "deep.release.json"
     path.write_text("[" * 200_000)
