@@ -251,5 +251,8 @@ def test_alarms_are_those_of_the_audit():
         assert found.shown[0, k] == alone.shown[0, 0]
         who = alone.double[0, 0]
         assert found.double[0, k] == (who if who < 0 else pairs[k][who])
+        more_exposed = alone.resolved[0, int(alone.exposure[0, 0] > 0)]
+        assert found.differ[0, k] == (alone.exposures_differ[0, 0] and more_exposed)
     assert found.shown.any()
     assert (found.double >= 0).any()
+    assert found.differ.any()
