@@ -174,17 +174,12 @@ def personal_auc(values: FloatArray, member: BoolArray) -> FloatArray:
     return np.divide(wins, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
 
 
-def lira_by_others(
-    values: FloatArray, shadow: FloatArray, inside: BoolArray, group: IntArray
-) -> FloatArray:
+def lira_by_others(values: FloatArray, shadow: FloatArray, inside: BoolArray) -> FloatArray:
     """(target, person) the library's ratio, calibrated by shadow models that are no targets."""
     moments = [_moments(shadow, side, len(values)) for side in (inside, ~inside)]
     others = Others(*(part for pair in zip(*moments, strict=True) for part in pair))
     evidence = ratio_parts(values, others)
-    surplus, size = surplus_of(evidence), np.zeros(values.shape)
-    for k in range(len(NAMES)):
-        size[:, group == k] = typical_difference([surplus[:, group == k]])[:, None]
-    return shrunk_ratio(evidence, size)
+    return shrunk_ratio(evidence, typical_difference(surplus_of(evidence))[:, None])
 
 
 def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatArray]:
@@ -338,8 +333,8 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         "other people": personal_auc(strange, inside),
     }
     attacks = {
-        "same people": lira_by_others(values, shadow[:n], same[:n], drawn.group),
-        "other people": lira_by_others(values, strange, inside, drawn.group),
+        "same people": lira_by_others(values, shadow[:n], same[:n]),
+        "other people": lira_by_others(values, strange, inside),
     }
     found: dict[str, FloatArray] = {
         **{f"lira, {who}": pooled_auc(one, fleet, drawn) for who, one in attacks.items()},

@@ -51,7 +51,7 @@ def lira_scores(
     """Log likelihood ratio of "was trained on" for every (target model, record).
 
     NaN marks a pair that is left out: a record that the other models all had in training, or all
-    had not, or on which they do not differ at all, is not guessed.
+    had not, or on which they do not differ at all. The shrunk form has a score for those, too.
 
     Args:
         scaled_logit: (model, record) log odds of the true label.
@@ -88,7 +88,7 @@ def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     if form is Form.SHRUNK:
         every = blocks(values, member)
         found = (ratio_parts(part, other_models(part, inside)) for _, part, inside in every)
-        size = typical_difference(map(surplus_of, found))[:, None]
+        size = typical_difference(np.hstack([*map(surplus_of, found)]))[:, None]
         return lambda part, others: shrunk_ratio(ratio_parts(part, others), size)
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)

@@ -28,7 +28,7 @@ def delong_error(score, member) -> float:
 
 def auc_parts(score, member) -> list[float]:
     """Each record's placement, centred, over its side's size; a degree of freedom made good."""
-    known = [r for r in range(len(score)) if np.isfinite(score[r])]
+    known = [r for r in range(len(score)) if not np.isnan(score[r])]
     inside, outside = ([r for r in known if member[r] == side] for side in (True, False))
     value = auc(score[known], member[known])
     parts = [0.0] * len(score)
@@ -89,11 +89,11 @@ def two_way_error(values, parts, n_records) -> float:
 def clustered_error(scores, member) -> float:
     """Error of the AUC averaged over models, clustered by record and by model."""
     values = [
-        auc(row[np.isfinite(row)], inside[np.isfinite(row)])
+        auc(row[~np.isnan(row)], inside[~np.isnan(row)])
         for row, inside in zip(scores, member, strict=True)
     ]
     parts = [auc_parts(row, inside) for row, inside in zip(scores, member, strict=True)]
-    return two_way_error(values, parts, int(np.isfinite(scores).any(axis=0).sum()))
+    return two_way_error(values, parts, int((~np.isnan(scores)).any(axis=0).sum()))
 
 
 def paired(values, member) -> tuple[float, float, float, int]:
@@ -228,7 +228,9 @@ def _common(samples) -> float:
 
 def offline_lira(values, member):
     def score(x, _inside, outside):
-        return (x - statistics.fmean(outside)) / statistics.stdev(outside)
+        if len(set(outside)) > 1:
+            return (x - statistics.fmean(outside)) / statistics.stdev(outside)
+        return 0.0 if x == outside[0] else math.copysign(math.inf, x - outside[0])
 
     return _each(values, member, score, least_in=0, least=2)
 
@@ -240,22 +242,51 @@ def rmia(values, member):
     return _each(values, member, score, least=1)
 
 
+def cut_log_odds(probability):
+    """Log odds of a setting's probabilities, cut where some are exactly 0 or 1."""
+    every = [float(p) for p in np.ravel(probability)]
+    if any(p in (0.0, 1.0) for p in every):
+        inner = sorted(min(p, 1 - p) for p in every if p not in (0.0, 1.0))
+        h = quantile(inner, 0.01) if inner else 0.02
+        probability = [[min(max(float(p), h / 2), 1 - h / 2) for p in row] for row in probability]
+    return np.array([[math.log(p) - math.log1p(-p) for p in row] for row in probability])
+
+
+def quantile(ordered, share) -> float:
+    """Between the two nearest of sorted numbers."""
+    at = share * (len(ordered) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
 def shrunk_lira(values, member):
     """The likelihood ratio with a prior on the difference, record by record."""
     scores = np.full(values.shape, np.nan)
     for t in range(len(values)):
+        pairs = [others(values, member, t, r) for r in range(values.shape[1])]
         surplus = []
-        for r in range(values.shape[1]):
-            inside, outside = others(values, member, t, r)
-            if inside and outside:
+        for inside, outside in pairs:
+            if inside and outside and (len(set(inside)) > 1 or len(set(outside)) > 1):
                 _, d, noise, freedom = _pooled(inside, outside)
                 surplus.append(d * d - noise * freedom / (freedom - 2))
-        size = math.sqrt(max(0.0, statistics.fmean(surplus)))
-        for r in range(values.shape[1]):
-            inside, outside = others(values, member, t, r)
-            if inside and outside:
-                scores[t, r] = _shrunk(float(values[t, r]), inside, outside, size)
+        n_cut = int(0.05 * len(surplus))
+        middle = sorted(surplus)[n_cut : len(surplus) - n_cut]
+        size = math.sqrt(max(0.0, statistics.fmean(middle))) if middle else 0.0
+        for r, (inside, outside) in enumerate(pairs):
+            scores[t, r] = _lira_score(float(values[t, r]), inside, outside, size)
     return scores
+
+
+def _lira_score(x, inside, outside, size) -> float:
+    if not (inside and outside):
+        return 0.0
+    if len(set(inside)) > 1 or len(set(outside)) > 1:
+        return round(_shrunk(x, inside, outside, size), 6)  # what is equal ties
+    middle = (inside[0] + outside[0]) / 2
+    if inside[0] == outside[0] or x == middle:
+        return 0.0
+    return math.inf if (x > middle) == (inside[0] > outside[0]) else -math.inf
 
 
 def _shrunk(x, inside, outside, size) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 import pcer
 from pcer.attacks.exposure import (
     BudgetScores,
+    ExposedSetting,
     epsilon_bounds,
     exposure_from_scores,
     pooled_attacks_of,
@@ -22,6 +24,7 @@ from pcer.attacks.exposure import (
     pooled_notes,
     run_attacks_of,
     run_exposures,
+    weaker_notes,
 )
 from pcer.errors import InputError
 from pcer.release import PROXIES
@@ -354,3 +357,26 @@ def test_bad_scores_get_one_clear_sentence(change, message):
     BudgetScores(**good)
     with pytest.raises(ValueError, match=message):
         BudgetScores(**{**good, **change})
+
+
+def exposed(scores):
+    (single,), (pooled,) = (
+        attacks([scores], epsilon=0.5) for attacks in (run_attacks_of, pooled_attacks_of)
+    )
+    exposure = single.records.exposure | pooled.records.exposure
+    return ExposedSetting(epsilon=0.5, scores=scores, exposure=exposure, benefit=np.empty(0))
+
+
+def test_where_lira_finds_less_than_the_loss_attack_is_said():
+    """Nobody's difference can be seen in the noise of one group, and everybody's loss can."""
+    rng = np.random.default_rng(5)
+    scores = sweep(shifts=(0.5, 0.5), n_records=800)
+    assert weaker_notes([exposed(scores)]) == []
+    own, ones = scores.group == 1, 2 * scores.labels - 1
+    fixed = 3.0 * scores.member + rng.normal(0, 0.1, scores.member.shape)
+    noise = rng.normal(0, 200, scores.member.shape) * (rng.random(scores.member.shape) < 0.2)
+    logits = np.where(own, (fixed + noise) * ones, scores.logits)
+    (note,) = weaker_notes([exposed(replace(scores, logits=logits))])
+    assert note.startswith(
+        "LiRA finds less than the plain loss attack and understates exposure of 'b' at ε = 0.5 (by "
+    )

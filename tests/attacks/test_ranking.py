@@ -13,7 +13,9 @@ from tests import reference_attacks as slow
 NEAR_ONE = st.integers(0, 6).map(lambda k: 1.0 + k * 2.0**-52)
 """Scores that differ in their last digits only, which do not fit into a key."""
 SCORES = st.one_of(
-    st.floats(-3, 3), st.sampled_from([-1.0, -0.0, 0.0, 1.0, 1e300, -1e-300]), NEAR_ONE
+    st.floats(-3, 3),
+    st.sampled_from([-1.0, -0.0, 0.0, 1.0, 1e300, -1e-300, np.inf, -np.inf]),
+    NEAR_ONE,
 )
 ROW = st.tuples(st.one_of(SCORES, st.just(np.nan)), st.booleans(), st.integers(-1, 2))
 

@@ -32,7 +32,16 @@ from pcer.attacks import (
 )
 from pcer.errors import InputError
 from pcer.models import costs
-from tests.models.worlds import SAID, Budgeted, Faulty, Ignorant, Parrot, release, world
+from tests.models.worlds import (
+    SAID,
+    Budgeted,
+    Faulty,
+    Ignorant,
+    LookupTable,
+    Parrot,
+    release,
+    world,
+)
 
 pytestmark = pytest.mark.usefixtures("few_permutations")
 
@@ -74,6 +83,7 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         group=(sex == "m").astype(int),
         group_names=("f", "m"),
         predicted=answers,
+        from_probabilities=True,
     )
     wanted = [
         *run_attacks_of([scores], epsilon=math.inf)[0].rows,
@@ -523,3 +533,12 @@ def test_the_disclosure_rules_are_those_of_predictions():
     assert found.disclosure.memberships == 0
     assert found.provenance.pcer_version == pcer.__version__
     assert SAID["outcome"] == found.subject.outcome
+
+
+def test_a_lookup_table_has_every_attack():
+    """All that its models say of a record is whether they know it."""
+    found = release(LookupTable(), n_splits=8)
+    assert found.not_computed == {}
+    rows = [row for row in found.pooled_exposure if row.proxy.startswith("lira")]
+    assert {row.proxy for row in rows} == {"lira_advantage", "lira_offline_advantage"}
+    assert min(row.value for row in rows) > 0.45

@@ -66,6 +66,14 @@ class Parrot(ClassifierMixin, BaseEstimator):
         return np.array([self.known_.get(row.tobytes(), self.classes_[0]) for row in X])
 
 
+class LookupTable(Parrot):
+    """The same with probabilities: sure of everybody it knows, and of nobody else."""
+
+    def predict_proba(self, X):  # noqa: D102
+        known = [self.known_.get(row.tobytes()) for row in X]
+        return np.array([[0.5, 0.5] if one is None else self.classes_ == one for one in known])
+
+
 class Budgeted(Ignorant):
     """Has a parameter for its budget."""
 

@@ -6,7 +6,6 @@ from pcer.attacks.coins import (
     CHECKING,
     CheckedCoins,
     CoinDraws,
-    ExposedSetting,
     check_with_coins,
     coin_panel,
     draw_coins,
@@ -16,6 +15,7 @@ from pcer.attacks.divisions import Divisions
 from pcer.attacks.epsilon import EpsilonBound, alarm_notes, bound_epsilon, weigh
 from pcer.attacks.exposure import (
     BudgetScores,
+    ExposedSetting,
     PooledAttacks,
     RecordShares,
     RunAttacks,
@@ -30,6 +30,7 @@ from pcer.attacks.exposure import (
     run_attacks_of,
     run_exposures,
     run_exposures_of,
+    weaker_notes,
 )
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.moments import GroupMeans
@@ -91,5 +92,6 @@ __all__ = [
     "run_attacks_of",
     "run_exposures",
     "run_exposures_of",
+    "weaker_notes",
     "weigh",
 ]

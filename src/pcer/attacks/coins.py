@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.divisions import Divisions, divided_panel
-from pcer.attacks.exposure import pooled_attacks_of, run_attacks_of
+from pcer.attacks.exposure import ExposedSetting, pooled_attacks_of, run_attacks_of
 from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.placebo import (
     DRAWS,
@@ -69,28 +69,6 @@ class CoinDraws(NamedTuple):
     def divisions(self) -> Divisions | None:
         """What sums over their groups are made with."""
         return None if self.codes is None else Divisions(self.codes, 1 + int(self.codes.max()))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ExposedSetting:
-    """The models of one setting beside one attribute, and what attacks found.
-
-    Attributes:
-        model: the setting's name; None where there is but one model.
-        epsilon: its budget; infinite without differential privacy.
-        scores: what its models say of every record.
-        exposure: by cost, (record,) numbers whose means over groups are the costs: those that
-            the release carries, and the gap.
-        benefit: (record,) the same of the positive rate.
-        panel: ``coin_panel`` of the coin flips, if it was made with the attacks.
-    """
-
-    model: str | None = None
-    epsilon: float
-    scores: BudgetScores
-    exposure: Mapping[str, FloatArray]
-    benefit: FloatArray
-    panel: Panel | None = None
 
 
 class CheckedCoins(NamedTuple):

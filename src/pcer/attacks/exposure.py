@@ -6,7 +6,8 @@ The trainer's side: nothing that audits imports this file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy.typing as npt
 
 from pcer.attacks.divisions import Divisions, divided_costs
 from pcer.attacks.epsilon import EpsilonBound, bound_epsilon
-from pcer.attacks.groups import BudgetScores as BudgetScores
 from pcer.attacks.groups import (
+    AUC,
+    LIRA,
     Found,
     KeptParts,
     Pooled,
@@ -24,13 +26,16 @@ from pcer.attacks.groups import (
     pooled_attacks,
     single_model_attacks,
 )
+from pcer.attacks.groups import BudgetScores as BudgetScores
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.pooled import PooledAdvantage, clustered_auc
 from pcer.attacks.single import Advantage, auc_advantage
+from pcer.auditing import setting_name
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import (
     Exposure,
+    Panel,
     PooledExposure,
     PooledExposures,
     column_of,
@@ -38,6 +43,12 @@ from pcer.release import (
     numbers_of,
     required_column,
 )
+
+WEAKER = 3.0
+"""Errors of the difference by which LiRA must fall short of the loss attack before that is said."""
+
+MOST_NAMED = 5
+"""Groups and settings that a note names."""
 
 RunExposures = list[dict[str, dict[str, Exposure]]]
 Coins = dict[str, PooledExposures]
@@ -63,6 +74,28 @@ class RecordShares(NamedTuple):
 
     exposure: dict[str, FloatArray]
     benefit: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExposedSetting:
+    """The models of one setting beside one attribute, and what attacks found.
+
+    Attributes:
+        model: the setting's name; None where there is but one model.
+        epsilon: its budget; infinite without differential privacy.
+        scores: what its models say of every record.
+        exposure: by cost, (record,) numbers whose means over groups are the costs: those that
+            the release carries, and the gap.
+        benefit: (record,) the same of the positive rate.
+        panel: ``coin_panel`` of the coin flips, if it was made with the attacks.
+    """
+
+    model: str | None = None
+    epsilon: float
+    scores: BudgetScores
+    exposure: Mapping[str, FloatArray]
+    benefit: FloatArray
+    panel: Panel | None = None
 
 
 class PooledAttacks(NamedTuple):
@@ -188,6 +221,35 @@ def pooled_notes(n_seeds: int) -> list[str]:
         f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are {n_seeds}; "
         "they were not run."
     ]
+
+
+def weaker_notes(settings: Sequence[ExposedSetting]) -> list[str]:
+    """Where LiRA finds less than the plain loss attack, beyond 3 errors of their difference."""
+    weaker = [
+        f"{name!r} at {setting_name(one.model, None if math.isinf(one.epsilon) else one.epsilon)} "
+        f"(by {-difference:.3f} ± {error:.3f})"
+        for one in settings
+        for name, difference, error in _beyond_loss(one)
+        if difference < -WEAKER * error
+    ]
+    if not weaker:
+        return []
+    more = f" and {len(weaker) - MOST_NAMED} more" if len(weaker) > MOST_NAMED else ""
+    return [
+        "LiRA finds less than the plain loss attack and understates exposure of "
+        f"{'; '.join(weaker[:MOST_NAMED])}{more}."
+    ]
+
+
+def _beyond_loss(setting: ExposedSetting) -> Iterator[tuple[str, float, float]]:
+    """Of every group its name, LiRA's exposure less that of the loss attack, and the error."""
+    if not {LIRA, AUC} <= setting.exposure.keys():
+        return
+    beyond = setting.exposure[LIRA] - setting.exposure[AUC]
+    for k, name in enumerate(setting.scores.group_names):
+        own = beyond[setting.scores.group == k]
+        if len(own) > 1 and np.isfinite(own).all():
+            yield name, float(own.mean()), float(own.std(ddof=1)) / math.sqrt(len(own))
 
 
 def epsilon_bounds(scores: BudgetScores, *, epsilon: float, dp_delta: float) -> list[EpsilonBound]:

@@ -1,12 +1,12 @@
 """All attacks on the models of one budget, for the groups of several attributes at once.
 
 What a model says about a record does not depend on who asks: losses, paired differences and the
-scores of LiRA and RMIA are computed once, and only ranks and sums are taken group by group. LiRA
-alone shrinks towards what its own group shows, so its last step is made for each attribute.
+scores of LiRA and RMIA are computed once, and only ranks and sums are taken group by group.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from pcer.attacks.lira import (
     LEAST_MODELS,
     RatioParts,
     blocks,
+    largest_log_odds,
     offline_ratio,
     other_models,
     ratio_parts,
@@ -84,6 +85,8 @@ class BudgetScores:
             the log odds: another threshold, or a model that decides in a way of its own.
         reference: (seed, record) log odds of the true label beyond those that models give which
             never saw the record; None where there are none.
+        from_probabilities: whether the log odds are ``log_odds`` of probabilities, some of which
+            may be exactly 0 or 1: LiRA cuts those, and never log odds that models give themselves.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -93,6 +96,7 @@ class BudgetScores:
     group_names: tuple[str, ...]
     predicted: BoolArray | None = None
     reference: FloatArray | None = None
+    from_probabilities: bool = False
 
     def __post_init__(self) -> None:
         for fault in _faults(self):
@@ -116,6 +120,7 @@ class Views:
         self.logits, self.labels, self.member = first.logits, first.labels, first.member
         self.predicted = first.logits >= 0 if first.predicted is None else first.predicted
         self.reference = first.reference
+        self.from_probabilities = first.from_probabilities
         self.group = [*(one.group for one in scores), *whole]
         self.n_groups = [*(len(one.group_names) for one in scores), *(1 for _ in whole)]
         self.is_whole = [False] * len(scores) + [True] * len(whole)
@@ -147,7 +152,7 @@ class Views:
         return true_label_logit(self.logits[model], self.labels)
 
 
-SHARED = ("logits", "labels", "member", "predicted", "reference")
+SHARED = ("logits", "labels", "member", "predicted", "reference", "from_probabilities")
 
 Found = dict[str, Advantage]
 PooledFound = dict[str, PooledAdvantage]
@@ -358,6 +363,7 @@ def _about_records(views: Views) -> _AboutRecords:
         parts = (np.empty(views.member.shape) for _ in range(len(RatioParts._fields) + 2))
         *evidence, offline, rmia = parts
         calibrated = _Calibrated(RatioParts(*evidence), offline, rmia)
+        largest = largest_log_odds(views.logits) if views.from_probabilities else math.inf
     for block, logits, member in blocks(views.logits, views.member):
         logit = true_label_logit(logits, views.labels[block])
         confidence = confidence_of(logit)
@@ -368,38 +374,38 @@ def _about_records(views: Views) -> _AboutRecords:
             for of_view in pools:
                 of_view[name].add(block, found)
         if calibrated is not None:
-            others = other_models(logit, member)
-            for whole, part in zip(calibrated.evidence, ratio_parts(logit, others), strict=True):
+            cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
+            others = other_models(cut, member)
+            for whole, part in zip(calibrated.evidence, ratio_parts(cut, others), strict=True):
                 whole[:, block] = part
-            calibrated.offline[:, block] = offline_ratio(logit, others)
+            calibrated.offline[:, block] = offline_ratio(cut, others)
             calibrated.rmia[:, block] = rmia_ratio(confidence, member)
     return _AboutRecords(pools, calibrated)
 
 
 def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[Pool]]:
-    surplus, ranker = surplus_of(scores.evidence), views.ranker()
+    inside, sizes = views.member.sum(axis=0), typical_difference(surplus_of(scores.evidence))
+    ranker = views.ranker()
     pools = {
         name: [_pool(views, v, chance=AUC_CHANCE) for v in range(len(views.group))]
         for name in (LIRA, OFFLINE, RMIA)
     }
-    for v, pool in enumerate(pools[LIRA]):
-        _add_lira(pool, views, v, scores.evidence, surplus)
-    for name, shared in ((OFFLINE, scores.offline), (RMIA, scores.rmia)):
-        for score, member in zip(shared, views.member, strict=True):
-            for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):
-                add_auc(pool, score, ranked)
-    return pools
-
-
-def _add_lira(pool: Pool, views: Views, v: int, evidence: RatioParts, surplus: FloatArray) -> None:
-    group, n_groups = views.group[v], views.n_groups[v]
-    sizes = np.zeros((views.n_models, n_groups + 1))  # the last is for records of no group
-    for k in range(n_groups):
-        sizes[:, k] = typical_difference([surplus[:, np.flatnonzero(group == k)]])
-    ranker = Ranker([group], [n_groups])
     for model, member in enumerate(views.member):
-        score = shrunk_ratio(RatioParts(*(part[model] for part in evidence)), sizes[model][group])
-        add_auc(pool, score, ranker.rank(score, member)[0])
+        evidence = RatioParts(*(part[model] for part in scores.evidence))
+        others_in = inside - member
+        told = (others_in > 0) & (others_in < views.n_models - 1)
+        lira = shrunk_ratio(evidence, sizes[model])
+        if not (told[member].any() and told[~member].any()):  # folds: the others know who was out
+            lira[:] = np.nan
+        of_model = (
+            (LIRA, lira, told),
+            (OFFLINE, scores.offline[model], None),
+            (RMIA, scores.rmia[model], None),
+        )
+        for name, score, known in of_model:
+            for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):
+                add_auc(pool, score, ranked, known)
+    return pools
 
 
 def _faults(scores: BudgetScores) -> Sequence[str]:

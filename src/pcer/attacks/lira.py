@@ -3,17 +3,19 @@
 The models of one budget are each other's shadow models. To attack target model t, everything
 (means, variances, who is left out) comes from the other models alone: whatever includes the target
 leaks its membership into the score. Sums over all models minus the target's own value give that
-in one pass, record block by record block.
+in one pass, record block by record block. No score depends on groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pcer.attacks.single import log_odds
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release import proxies
 
@@ -24,6 +26,24 @@ BLOCK = 2048
 
 ROUNDING = 1e-12
 """A sum of squares that is this small a share of what it was taken from is rounding, not spread."""
+
+EQUAL = 1e-9
+"""Scores this close (as a share) are equal: a mean of equal numbers is rounded."""
+
+SINGLE_PRECISION = 1e-6
+"""What log odds may have lost (as a share) where they were kept in single precision."""
+
+TRIMMED = 0.05
+"""Share of the records, at either end, that the typical difference leaves out."""
+
+DECIMALS = 6
+"""Of a score: what differs by less is rounding, and shares its rank."""
+
+CUT_QUANTILE = 0.01
+"""Of the distances from 0 or 1: twice the distance at which probabilities are cut."""
+
+CUT_WITHOUT = 0.02
+"""The same where every probability is 0 or 1."""
 
 
 class Others(NamedTuple):
@@ -74,6 +94,32 @@ def require_enough_models(n_models: int) -> None:
         )
 
 
+def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
+    """Where LiRA cuts the log odds of one setting's probabilities; infinite if none is 0 or 1.
+
+    A probability of 1 has no log odds, and a large number in their place would be all that a
+    record's scores vary by. So all are cut to [h/2, 1 - h/2], h being the 1 % quantile of the
+    distances from 0 or 1, over models and records, of those neither 0 nor 1.
+
+    Args:
+        values: (model, record) log odds as ``log_odds`` gives them.
+
+    >>> largest_log_odds(log_odds(np.array([0.2, 0.9])))
+    inf
+    >>> largest_log_odds(log_odds(np.array([0.0, 0.5, 1.0])))
+    1.0986122886681098
+    """
+    from scipy.special import expit
+
+    size = np.abs(values)
+    is_sure = size >= log_odds(np.ones(1)) * (1 - SINGLE_PRECISION)
+    if not is_sure.any():
+        return math.inf
+    inner = expit(-size[~is_sure].astype(np.float64))
+    h = np.quantile(inner, CUT_QUANTILE) if inner.size else CUT_WITHOUT
+    return float(log_odds(np.asarray(1 - h / 2)))
+
+
 def other_models(values: FloatArray, member: BoolArray) -> Others:
     """Counts, means and squared deviations over the other models; NaN where there are none."""
     centred = values - values[0]  # a shift per record: what never differs becomes exactly 0
@@ -118,9 +164,11 @@ class RatioParts(NamedTuple):
     """What the shrunk ratio is made of; arrays (target, record)."""
 
     standing: FloatArray
-    """The target's distance from the mean of the others, in their standard deviations."""
+    """The target's distance from the mean of the others, in their standard deviations; where there
+    is no difference, the score itself."""
     difference: FloatArray
-    """Mean of the others in minus mean of those out, in standard deviations."""
+    """Mean of the others in minus mean of those out, in standard deviations; NaN where they do not
+    vary, or where all had the record in, or all out."""
     noise: FloatArray
     """Variance of that difference if there is none."""
     lean: FloatArray
@@ -132,9 +180,13 @@ def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
     n = others.n_in + others.n_out
     deviation = others.deviation
     centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
+    difference = (others.mean_in - others.mean_out) / deviation
+    standing = (values - centre) / deviation
+    if np.isnan(difference).any():
+        standing = np.where(np.isnan(difference), certain_score(values, others), standing)
     return RatioParts(
-        standing=(values - centre) / deviation,
-        difference=(others.mean_in - others.mean_out) / deviation,
+        standing=standing,
+        difference=difference,
         noise=quotient(np.ones(1), others.n_in) + quotient(np.ones(1), others.n_out),
         lean=0.5 - others.n_in / n,
     )
@@ -149,22 +201,43 @@ def surplus_of(evidence: RatioParts) -> FloatArray:
     return found
 
 
-def typical_difference(surpluses: Iterable[FloatArray]) -> FloatArray:
-    """(target,) root of the mean surplus over all records of some blocks; 0 where it is noise."""
-    total, n = np.zeros(1), np.zeros(1)
-    for found in surpluses:
-        known = np.isfinite(found)
-        total = total + (found if known.all() else np.where(known, found, 0.0)).sum(axis=1)
-        n = n + known.sum(axis=1)
-    return np.sqrt(np.maximum(total / np.maximum(n, 1), 0.0))
+def certain_score(values: FloatArray, others: Others) -> FloatArray:
+    """The score of records of which the others say one thing in, and one thing out.
+
+    Infinite, on the target's side of the middle between both; 0 where both are the same, or where
+    one of them is missing.
+    """
+    inside, outside = others.mean_in, others.mean_out
+    apart, beyond = inside - outside, values - (inside + outside) / 2
+    largest = np.abs(values) + np.abs(inside) + np.abs(outside)
+    told = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
+    return np.where(told, np.copysign(np.inf, apart * beyond), 0.0)
+
+
+def typical_difference(surplus: FloatArray) -> FloatArray:
+    """(target,) root of the mean surplus over all records; 0 where it is noise.
+
+    One record whose others hardly vary could outweigh all others, so the lowest and the highest
+    5 % are left out.
+
+    Args:
+        surplus: (target, record) NaN for records without a difference.
+    """
+    return np.sqrt([max(_trimmed_mean(row[np.isfinite(row)]), 0.0) for row in surplus])
+
+
+def _trimmed_mean(values: FloatArray) -> float:
+    n_left_out = int(TRIMMED * len(values))
+    inner = np.sort(values)[n_left_out : len(values) - n_left_out]
+    return float(inner.mean()) if inner.size else 0.0
 
 
 def shrunk_ratio(evidence: RatioParts, size: FloatArray) -> FloatArray:
-    """Log likelihood ratio over ``size``, the typical difference, which may vary by record.
+    """Log likelihood ratio over ``size``, the typical difference.
 
     A sweep of tens of models needs it: a record's own difference between in and out is then
     mostly noise, and the plain ratio spends its power on guessing its sign. The prior says that
-    differences (in standard deviations) have mean and spread equal to their root mean square over
+    differences (in standard deviations) have mean and spread equal to their typical size over
     all records, noise taken off: with many models, or strong memorisation, the prior fades and
     the plain ratio with a common variance remains.
     """
@@ -175,13 +248,22 @@ def shrunk_ratio(evidence: RatioParts, size: FloatArray) -> FloatArray:
     score *= evidence.lean
     np.subtract(evidence.standing, score, out=score)
     score *= weight
-    return score
+    return np.where(np.isnan(evidence.difference), evidence.standing, score.round(DECIMALS))
 
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
-    """How far the target lies above the other models that had the record out, in deviations."""
+    """How far the target lies above the other models that had the record out, in deviations.
+
+    Infinite where two or more of them say the same and the target does not; 0 where it does.
+    """
     deviation = np.sqrt(variance_of(others.squares_out, others.n_out))
-    return np.asarray((values - others.mean_out) / deviation)
+    score = np.asarray((values - others.mean_out) / deviation)
+    alike = np.isnan(score) & (others.n_out > 1)
+    if not alike.any():
+        return score
+    beyond = values - others.mean_out
+    told = np.abs(beyond) > EQUAL * (np.abs(values) + np.abs(others.mean_out))
+    return np.where(alike, np.where(told, np.copysign(np.inf, beyond), 0.0), score)
 
 
 def variance_of(squares: FloatArray, n: FloatArray) -> FloatArray:

@@ -107,17 +107,22 @@ class Pool:
         self._always = np.ones(len(codes), dtype=bool)
 
     def add(
-        self, ranked: Sequence[Ranked], found: Sequence[Influence | None], known: BoolArray
+        self,
+        ranked: Sequence[Ranked],
+        found: Sequence[Influence | None],
+        known: BoolArray,
+        told: BoolArray | None = None,
     ) -> None:
         """Take in one model.
 
         Args:
             ranked: for each group, its records in the order of the parts.
             found: for each group, its number; None if there is none.
-            known: (record,) whether the record was scored.
+            known: (record,) whether the record was ranked.
+            told: (record,) whether anything could be said of it; as ``known`` if None.
         """
         self._ever |= known
-        self._always &= known
+        self._always &= known if told is None else told
         parts = np.zeros(len(known))
         for k, (order, one) in enumerate(zip(ranked, found, strict=True)):
             if one is not None:
@@ -175,7 +180,11 @@ class KeptPool(Pool):
         self._by_model: list[npt.NDArray[np.float32]] = []
 
     def add(
-        self, ranked: Sequence[Ranked], found: Sequence[Influence | None], known: BoolArray
+        self,
+        ranked: Sequence[Ranked],
+        found: Sequence[Influence | None],
+        known: BoolArray,
+        told: BoolArray | None = None,
     ) -> None:
         """Take in one model."""
         self._ever |= known
@@ -256,10 +265,19 @@ def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
     return pool.results()[0]
 
 
-def add_auc(pool: Pool, score: FloatArray, ranked: Sequence[Ranked]) -> None:
-    """Give a pool the AUC of one model: its scores and their ranks within each group."""
+def add_auc(
+    pool: Pool, score: FloatArray, ranked: Sequence[Ranked], told: BoolArray | None = None
+) -> None:
+    """Give a pool the AUC of one model: its scores and their ranks within each group.
+
+    Args:
+        pool: of one attack.
+        score: (record,) NaN where the record is left out; infinite ones are ranked.
+        ranked: for each group, the ranks.
+        told: (record,) whether the score says anything; where it is not NaN if None.
+    """
     found = [None if one.is_onesided else auc_influence(one) for one in ranked]
-    pool.add(ranked, found, np.isfinite(score))
+    pool.add(ranked, found, ~np.isnan(score), told)
 
 
 class Sides:

@@ -20,6 +20,7 @@ from pcer.attacks import (
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
+    weaker_notes,
 )
 from pcer.release import GAP, Counted, Exposure, PooledExposure, Proxy, ReleaseFacts, proxies
 
@@ -77,9 +78,11 @@ def with_costs(
         no_coin: why no coin can be flipped for the records; empty where one can.
     """
     costs = attacked(settings)
-    coins = _checked(settings, costs, facts, no_coin)
+    exposed = [_exposed(*both) for both in zip(settings, costs, strict=True)]
+    coins = _checked(exposed, facts, no_coin)
     found = [run for one in costs for run in one.runs]
-    notes = (note for one in settings for note in pooled_notes(len(one.scores.member)))
+    few = (note for one in settings for note in pooled_notes(len(one.scores.member)))
+    notes = [*dict.fromkeys(few), *weaker_notes(exposed)]
     return replace(
         counted,
         runs=tuple(
@@ -88,23 +91,16 @@ def with_costs(
         pooled=[row for one in costs for row in one.pooled],
         placebo=coins.rows,
         not_computed={**not_computed(settings, costs), **coins.not_computed},
-        notes=[*counted.notes, *dict.fromkeys(notes)],
+        notes=[*counted.notes, *notes],
     )
 
 
-def _checked(
-    settings: Sequence[ScoredSetting],
-    costs: Sequence[SettingCosts],
-    facts: ReleaseFacts,
-    no_coin: str,
-) -> CheckedCoins:
+def _checked(exposed: Sequence[ExposedSetting], facts: ReleaseFacts, no_coin: str) -> CheckedCoins:
     """Coin flips through the audit, where splits are random and records stand for themselves."""
     if facts.split_kind != "random":
         return CheckedCoins([], {})
     if no_coin:
         return no_coins(no_coin)
-    pairs = zip(settings, costs, strict=True)
-    exposed = [_exposed(setting, found) for setting, found in pairs]
     return check_with_coins(exposed, outcome=facts.outcome)
 
 

@@ -192,6 +192,7 @@ def _scored(division: Division, candidate: Candidate, said: Said) -> ScoredSetti
         group=division.group,
         group_names=division.names,
         predicted=said.predicted,
+        from_probabilities=said.has_probabilities,
     )
     return ScoredSetting(
         model=candidate.model,

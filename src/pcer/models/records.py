@@ -67,6 +67,7 @@ def _setting(
         group_names=counted.groups,
         predicted=predicted,
         reference=None if rows.reference is None else rows.reference[at],
+        from_probabilities=rows.logits is not None,
     )
     return ScoredSetting(
         model=None,

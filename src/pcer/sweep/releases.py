@@ -27,6 +27,7 @@ from pcer.attacks import (
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
+    weaker_notes,
     weigh,
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, Split
@@ -264,6 +265,7 @@ def _release(
         notes=[
             *([told.note] if told.note else []),
             *pooled_notes(len(scores.seeds)),
+            *weaker_notes([one.setting for one in attacked]),
             *alarms,
             *([EXACT_NOTE] if told.bounds else []),
         ],

@@ -23,6 +23,7 @@ from pcer.attacks import (
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
+    weaker_notes,
 )
 from pcer.errors import InputError
 from pcer.metrics import IntArray
@@ -188,6 +189,7 @@ def _compare_records(
                 recode(cross([budget.groups[i] for i in view.where]), view.found)
             ),
             group_names=view.names,
+            from_probabilities=True,
         )
         for view in views.values()
     ]
@@ -267,6 +269,7 @@ def _release(
             *([view.allowed.note] if view.allowed.changes else []),
             *_bin_note(exposed.aucs.values()),
             *exposed.notes,
+            *weaker_notes(exposed.settings),
         ],
     )
     return build_release(facts, counted, file=file)

@@ -1,0 +1,148 @@
+"""LiRA where probabilities reach 0 or 1: trees, nearest neighbours and lookup tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from pcer.attacks import BudgetScores, log_odds, pooled_exposures, run_attacks_of
+from tests import reference_attacks as slow
+from tests.models.worlds import LookupTable
+from tests.worlds.coins import count_alarms
+from tests.worlds.copies import count_named
+from tests.worlds.fleets import Fleet, fleet, people, scores_of
+
+LIRA = "lira_advantage"
+
+
+MODELS = {
+    "smooth": LogisticRegression(C=10),
+    "forest": RandomForestClassifier(n_estimators=10),
+    "15 nearest": KNeighborsClassifier(15),
+    "1 nearest": KNeighborsClassifier(1),
+    "lookup table": LookupTable(),
+}
+
+
+def small_fleet(name, *, n=90, n_models=10, seed=0) -> Fleet:
+    rng = np.random.default_rng(seed)
+    found = fleet(MODELS[name], people(rng, n, flipped=(0.05, 0.25)), n_models, rng)
+    found.member[:, 0] = True  # never out
+    return found
+
+
+def rows_of(scores: BudgetScores):
+    rows = [
+        *pooled_exposures(scores, epsilon=math.inf),
+        *run_attacks_of([scores], epsilon=math.inf)[0].rows,
+    ]
+    return {(row.proxy, row.group): row for row in rows}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", MODELS)
+def test_lira_equals_the_form_in_the_docs(name, dtype):
+    """Values and errors of both groups; scores are made without looking at the groups."""
+    made = small_fleet(name)
+    scores = scores_of(made, dtype=dtype)
+    found = rows_of(scores)
+    sign = np.where(made.labels == 1, 1, -1)
+    score = slow.shrunk_lira(slow.cut_log_odds(made.probability) * sign, made.member)
+    assert np.isinf(score).any() or name in ("smooth", "15 nearest")
+    for k, group in enumerate(scores.group_names):
+        own = made.group == k
+        member, row = made.member[:, own], found[LIRA, group]
+        value = np.mean([slow.auc(*one) for one in zip(score[:, own], member, strict=True)]) - 0.5
+        assert row.value == pytest.approx(value, abs=1e-6)
+        error = max(slow.clustered_error(score[:, own], member), abs(value) / own.sum())
+        assert row.standard_error == pytest.approx(error, rel=1e-6)
+        assert row.n_records == own.sum()
+        assert row.n_excluded == n_unknown(member)
+
+
+def n_unknown(member) -> int:
+    """Records that, for some model, all others had in or all had out."""
+    n_others = len(member) - 1
+    return sum(
+        any(member[:, r].sum() - one in (0, n_others) for one in member[:, r])
+        for r in range(member.shape[1])
+    )
+
+
+def test_log_odds_that_models_give_themselves_are_never_cut():
+    """A network may be as sure as it likes; only probabilities are cut, and only LiRA's."""
+    made = small_fleet("forest")
+    as_logits, as_probabilities = (
+        rows_of(scores_of(made, from_probabilities=known)) for known in (False, True)
+    )
+    assert as_logits[LIRA, "a"].value != as_probabilities[LIRA, "a"].value
+    for (cost, group), row in as_logits.items():
+        if not cost.startswith("lira"):
+            assert row == as_probabilities[cost, group]
+    sign = np.where(made.labels == 1, 1, -1)
+    score = slow.shrunk_lira(log_odds(made.probability) * sign, made.member)[:, made.group == 0]
+    member = made.member[:, made.group == 0]
+    value = np.mean([slow.auc(*one) for one in zip(score, member, strict=True)]) - 0.5
+    assert as_logits[LIRA, "a"].value == pytest.approx(value, abs=1e-6)
+
+
+def test_whose_group_it_is_changes_no_score():
+    """Group a beside everybody else in one group, or in two."""
+    made = small_fleet("15 nearest")
+    group = np.where(made.group == 1, 1 + np.arange(len(made.group)) % 2, 0)
+    three = BudgetScores(
+        **{**vars(scores_of(made)), "group": group, "group_names": ("a", "b", "c")}
+    )
+    found, apart = rows_of(scores_of(made)), rows_of(three)
+    assert found[LIRA, "a"] == apart[LIRA, "a"]
+    both = made.group == 1
+    merged = scores_of(made)
+    merged = BudgetScores(**{**vars(merged), "group": np.where(both, 0, -1)})
+    assert rows_of(merged)[LIRA, "a"].value == found[LIRA, "b"].value
+
+
+def test_people_whom_one_nearest_neighbour_gives_away_are_counted():
+    """Flipped labels: in training the model knows them, out of it it never does."""
+    rng = np.random.default_rng(1)
+    made = fleet(MODELS["1 nearest"], people(rng, 600, flipped=(0.02, 0.15)), 20, rng)
+    right = (made.probability >= 0.5) == (made.labels == 1)
+    known = made.member.any(axis=0) & ~made.member.all(axis=0)
+    sure = known & ~(right & ~made.member).any(axis=0)
+    assert sure.sum() > 30
+    made = made._replace(group=sure.astype(np.int64))
+    found = rows_of(scores_of(made))
+    assert found[LIRA, "b"].value == 0.5
+    assert found[LIRA, "b"].n_records == sure.sum()
+    assert found[LIRA, "a"].n_excluded == n_unknown(made.member[:, ~sure])
+
+
+@pytest.mark.parametrize("name", ["forest", "15 nearest", "1 nearest"])
+def test_lira_is_not_below_the_loss_attack(name):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        made = fleet(MODELS[name], people(rng, 300, flipped=(0.02, 0.15)), 16, rng)
+        found = rows_of(scores_of(made))
+        for group in ("a", "b"):
+            lira, loss = found[LIRA, group], found["auc_advantage", group]
+            assert lira.value > loss.value - 3 * math.hypot(
+                lira.standard_error, loss.standard_error
+            )
+
+
+def test_groups_by_coin_are_seldom_called_unequal():
+    """Short for ``python -m tests.worlds.coins``: 15 nearest neighbours, attacked exactly."""
+    counted = count_alarms("15nn", 2_000, 40, seed=0)
+    for kind, n in counted.items():
+        assert binomtest(n, 40, 0.05, alternative="greater").pvalue > 0.01, kind
+
+
+def test_people_with_three_records_are_called_the_more_exposed():
+    """Short for ``python -m tests.worlds.copies``."""
+    for attack, counted in count_named(500, 2, seed=0).items():
+        assert counted == {"copies": 2}, attack

@@ -1,0 +1,76 @@
+"""Three identical records a person in one group: the forest remembers those people better.
+
+    python -m tests.worlds.copies --audits 25
+    python -m tests.worlds.copies --audits 6 --people 3000
+
+All records of a person are in training, or none is, and the audit is told so. Which group does each
+attack call the more exposed one?
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+import numpy as np
+
+from pcer.auditing import Plan, alarms
+from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
+
+ATTACKS = ("auc_advantage", "rmia_advantage", "paired_confidence", "lira_advantage")
+COPIES = 3
+N_SPLITS = 20
+
+
+def with_copies(drawn: People) -> People:
+    """The people of the second group three times."""
+    times = np.where(drawn.group == 1, COPIES, 1)
+    return People(*(np.repeat(part, times, axis=0) for part in drawn))
+
+
+def count_named(
+    n_people: int, n_audits: int, seed: int, *, model: str = "forest"
+) -> dict[str, Counter]:
+    """By attack: how often each group is called the more exposed one, or "none" is.
+
+    Args:
+        n_people: in both groups together; about half of them have copies.
+        n_audits: draws of people and models.
+        seed: of all draws.
+        model: of ``fleets.MODELS``.
+    """
+    rng = np.random.default_rng(seed)
+    named = {attack: Counter() for attack in ATTACKS}
+    clumps = np.array([1.0, COPIES])
+    for _ in range(n_audits):
+        drawn = with_copies(people(rng, n_people, apart=0.5, n_features=5))
+        scores = scores_of(fleet(MODELS[model], drawn, N_SPLITS, rng))
+        panel = exact_panel(scores, scores.group[None])
+        for attack in ATTACKS:
+            found = alarms(
+                [panel], ((0, 1),), Plan(), cost=attack, outcome="harm", inflation=clumps
+            )
+            without, twice = panel.pooled[attack].value
+            group = "copies" if twice > without else "no copies"
+            named[attack][group if found.differ[0, 0] else "none"] += 1
+    return named
+
+
+def main() -> None:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", choices=MODELS, default="forest")
+    parser.add_argument("--people", type=int, default=1_000)
+    parser.add_argument("--audits", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    named = count_named(given.people, given.audits, given.seed, model=given.model)
+    for attack, counted in named.items():
+        kinds = ", ".join(f"{one} {counted[one]}" for one in ("copies", "no copies", "none"))
+        print(f"{attack:<18}{kinds} of {given.audits}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Made-up people, and many models of them on random splits: what the worlds share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from pcer.attacks import BudgetScores, Divisions, log_odds, pooled_attacks_of, run_attacks_of
+from pcer.attacks.divisions import divided_panel
+from pcer.attacks.groups import Views
+from pcer.release import Panel, PooledExposures
+
+MODELS = {
+    "logistic": LogisticRegression(),
+    "tree": DecisionTreeClassifier(),
+    "forest": RandomForestClassifier(n_estimators=30),
+    "extra trees": ExtraTreesClassifier(n_estimators=30),
+    "boosting": HistGradientBoostingClassifier(max_iter=30),
+    "1nn": KNeighborsClassifier(1),
+    "5nn": KNeighborsClassifier(5),
+    "15nn": KNeighborsClassifier(15),
+}
+
+SHARE = 0.7
+"""Of the people, in training."""
+
+
+class People(NamedTuple):
+    """Arrays over the record; ``person`` is the same for all records of one person."""
+
+    features: np.ndarray
+    labels: np.ndarray
+    group: np.ndarray
+    person: np.ndarray
+
+
+class Fleet(NamedTuple):
+    """What models of random splits say: ``probability`` and ``member`` are (model, record)."""
+
+    probability: np.ndarray
+    member: np.ndarray
+    labels: np.ndarray
+    group: np.ndarray
+
+
+def people(rng, n, *, flipped=(0.0, 0.0), apart=2.0, n_features=2) -> People:
+    """Two clouds, one a label, and groups by coin; labels are flipped more often in one of them."""
+    labels, group = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    features = rng.normal(size=(n, n_features))
+    features[:, 0] += apart * (2 * labels - 1)
+    labels = np.where(rng.random(n) < np.array(flipped)[group], 1 - labels, labels)
+    return People(features, labels, group, np.arange(n))
+
+
+def fleet(model, drawn: People, n_models: int, rng) -> Fleet:
+    """Fit fresh copies of a model on random splits of the people."""
+    persons = np.unique(drawn.person)
+    member = np.zeros((n_models, len(drawn.labels)), dtype=bool)
+    probability = np.empty(member.shape)
+    for s, inside in enumerate(member):
+        chosen = rng.permutation(persons)[: round(SHARE * len(persons))]
+        inside[:] = np.isin(drawn.person, chosen)
+        fresh = clone(model)
+        if "random_state" in fresh.get_params():
+            fresh.set_params(random_state=s)
+        fitted = fresh.fit(drawn.features[inside], drawn.labels[inside])
+        probability[s] = fitted.predict_proba(drawn.features)[:, 1]
+    return Fleet(probability, member, drawn.labels, drawn.group)
+
+
+def scores_of(made: Fleet, *, dtype=np.float64, from_probabilities=True) -> BudgetScores:
+    """As an estimator's scores come to the attacks."""
+    return BudgetScores(
+        logits=log_odds(made.probability).astype(dtype),
+        labels=made.labels,
+        member=made.member,
+        group=made.group,
+        group_names=("a", "b"),
+        predicted=made.probability >= 0.5,
+        from_probabilities=from_probabilities,
+    )
+
+
+def exact_panel(scores: BudgetScores, codes) -> Panel:
+    """What an audit would see of several divisions, each attacked like a real attribute.
+
+    Args:
+        scores: the models.
+        codes: (division, record) group 0 or 1.
+    """
+    views = [replace(scores, group=row.astype(np.int64)) for row in codes]
+    single = run_attacks_of(views, epsilon=math.inf)
+    pooled = pooled_attacks_of(views, epsilon=math.inf)
+    found: dict[str, list] = {}
+    for one, other in zip(single, pooled, strict=True):
+        rows = sorted([*one.rows, *other.rows], key=lambda row: row.group)
+        for row in rows:
+            found.setdefault(row.proxy, []).append(row)
+    costs = {
+        cost: PooledExposures(
+            **{
+                field.name: np.array([getattr(row, field.name) for row in rows], np.float64)
+                for field in fields(PooledExposures)
+            }
+        )
+        for cost, rows in found.items()
+        if len(rows) == 2 * len(codes)
+    }
+    panel = divided_panel(Views([scores]), Divisions(codes, 2), epsilon=math.inf)
+    return replace(panel, pooled=costs)
