@@ -140,7 +140,7 @@ def separation(values, member, group, first, second) -> float:
     n, m = worth(a), worth(b)
     within = max(0.0, (n * beyond(a, a) + m * beyond(b, b)) / (n + m))
     noise = (math.sqrt(8) / (n + m)) ** 2 + (math.sqrt(2) / math.sqrt(n * m)) ** 2
-    found = (within * (within - beyond(a, b)) + noise / 2) / (within**2 + noise)
+    found = (within * (within - beyond(a, b)) + 0.4 * noise) / (within**2 + noise)
     return min(1.0, max(0.0, found))
 
 

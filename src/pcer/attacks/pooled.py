@@ -31,7 +31,7 @@ FEW_MODELS = 5
 """Fewer models are compared two by two to see how much more one remembers than another; of more,
 each is better told from all. Too few, also, to measure what groups share."""
 
-UNMEASURED = 0.5
+UNMEASURED = 0.4
 """Separation of groups of which models say too little to measure it."""
 
 
