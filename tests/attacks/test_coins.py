@@ -118,10 +118,14 @@ def test_alarms_are_those_of_each_coin_flip_alone(shift):
             ]
             for cost in EXACT:
                 seen = alarms(panels, ((0, 1),), Plan(), cost=cost, outcome="benefit")
-                alarmed = seen.shown if kind == "shown" else seen.double >= 0
-                for s in range(2):
-                    key = (settings[s].epsilon, cost, kind)
-                    counted[key] = counted.get(key, 0) + int(alarmed[s, 0])
+                if kind == "shown":
+                    told = {"shown": seen.shown, "exposure": seen.differ}
+                else:
+                    told = {"double": seen.double >= 0}
+                for what, alarmed in told.items():
+                    for s in range(2):
+                        key = (settings[s].epsilon, cost, what)
+                        counted[key] = counted.get(key, 0) + int(alarmed[s, 0])
     rows = {(row.epsilon or math.inf, row.proxy): row for row in found.rows}
     for (epsilon, cost, kind), n in counted.items():
         row = rows[epsilon, cost]
@@ -143,7 +147,7 @@ def test_p_values_are_those_of_permutation_tests():
     pairs = pairs_of_groups(scores.group, 3)
     for name, strata in (("p_value", None), ("p_value_within_labels", scores.labels)):
         tests = permutation_tests(records, pairs, seed=0, n_draws=199, strata=strata)
-        p = tests.cross_product.adjusted_over_costs
+        p, of_exposure = (one.adjusted_over_costs for one in (tests.cross_product, tests.exposure))
         rows = iter(found.rows)
         for s in range(2):
             for c, cost in enumerate(costs):
@@ -152,8 +156,62 @@ def test_p_values_are_those_of_permutation_tests():
                     assert row.proxy == cost
                     assert row.groups == [scores.group_names[i] for i in pair]
                     assert getattr(row, name) == p[s, c, k]
+                    assert getattr(row, f"exposure_{name}") == of_exposure[s, c, k]
                     assert row.n_permutations == 199
     assert len(found.rows) == 2 * len(costs) * len(pairs)
+
+
+def test_equal_ratios_do_not_hide_unequal_exposures():
+    """One group has the higher rate and, as much higher, the higher exposure."""
+    rng = np.random.default_rng(12)
+    n = 800
+    group, labels = np.arange(n) % 2, np.arange(n) // 2 % 2
+    member = splits(labels, 12, rng)
+    logit = scaled_logits(member, rng, shift=np.where(group == 1, 1.1, 0.7), labels=labels)
+    logits = logit * (2 * labels - 1) + np.where(group == 1, 0.45, -0.45)
+    scores = BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
+    )
+    found = check_with_coins([setting(scores)], outcome="harm", n_permutations=499)
+    (row,) = [row for row in found.rows if row.proxy == "lira_advantage"]
+    assert row.exposure_p_value < 0.01
+    assert row.p_value > 0.05
+
+
+def test_first_order_is_held_against_the_exact_attack():
+    """Against attacks on each of the first coin flips; of costs that are exact nothing is said."""
+    scores = models(np.random.default_rng(9), n_records=240, n_groups=3)
+    draws = draw_coins([scores])
+    assert draws.n_exact == 20
+    draws = draws._replace(n_exact=4)
+    found = check_with_coins([setting(scores)], outcome="harm", draws=draws, n_permutations=19)
+    (first,) = pooled_attacks_of([scores], epsilon=math.inf, coins=[draws.divisions])
+    views = [dataclasses.replace(scores, group=row.astype(np.int64)) for row in draws.codes[:4]]
+    exact = [one.rows for one in pooled_attacks_of(views, epsilon=math.inf)]
+    for row in found.rows:
+        if row.proxy not in ("lira_advantage", "rmia_advantage"):
+            assert (row.n_exact, row.exact_difference) == (None, None)
+            continue
+        off, (i, j) = [], (scores.group_names.index(name) for name in row.groups)
+        for d, rows in enumerate(exact):
+            own = [next(r for r in rows if (r.proxy, r.group) == (row.proxy, g)) for g in "abc"]
+            coins = first.coins[row.proxy]
+            values, errors = coins.value[3 * d : 3 * d + 3], coins.standard_error[3 * d : 3 * d + 3]
+            off.append(
+                (values[j] - values[i]) / math.hypot(errors[i], errors[j])
+                - (own[j].value - own[i].value)
+                / math.hypot(own[i].standard_error, own[j].standard_error)
+            )
+        assert row.n_exact == 4
+        assert row.exact_difference == pytest.approx(math.sqrt(np.mean(np.square(off))))
+        assert row.exact_difference < 0.5
+
+
+def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(monkeypatch):
+    one = models(np.random.default_rng(10), n_records=100, n_models=8)
+    for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (700, 1, 0)):
+        monkeypatch.setattr(coins_module, "EXACT_ENTRIES", entries)
+        assert draw_coins([one] * n_settings).n_exact == n_exact
 
 
 def test_processes_change_no_row():

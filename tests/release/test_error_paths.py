@@ -38,7 +38,7 @@ def full_release(form: str) -> dict[str, Any]:
     tables = {**FORMS[form], "exposure": {"a proxy": EXPOSURE}}
     tree = {
         "format": "pcer-release",
-        "version": 2,
+        "version": 3,
         "subject": {
             "dataset": "d",
             "attribute": "a",
@@ -99,6 +99,11 @@ def full_release(form: str) -> dict[str, Any]:
                 "p_value": 0.3,
                 "p_value_within_labels": 0.4,
                 "n_permutations": 999,
+                "n_exposure": 8,
+                "exposure_p_value": 0.2,
+                "exposure_p_value_within_labels": 0.1,
+                "n_exact": 20,
+                "exact_difference": 0.1,
             }
         ],
         "bounds": [

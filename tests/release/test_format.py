@@ -69,6 +69,26 @@ def test_version_2_files_stay_readable():
     assert pcer.audit(release).release_sha256 == release.sha256
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        "n_exposure",
+        "exposure_p_value",
+        "exposure_p_value_within_labels",
+        "n_exact",
+        "exact_difference",
+    ],
+)
+def test_fields_of_version_3_need_it(field):
+    tree = json.loads((SAMPLES / "version-2.release.json").read_text())
+    tree["placebo"][0][field] = 1
+    with pytest.raises(InputError, match=rf"placebo\[\]\.{field} is a field of version 3"):
+        parse_release(tree, file="older")
+    again = parse_release({**tree, "version": 3}, file="newer")
+    assert getattr(again.placebo[0], field) == 1
+    assert all(getattr(row, field) is None for row in again.placebo[1:])
+
+
 def test_deep_nesting_is_refused(tmp_path):
     path = tmp_path / "deep.release.json"
     path.write_text("[" * 200_000)

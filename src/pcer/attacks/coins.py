@@ -26,6 +26,7 @@ from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.placebo import (
     DRAWS,
     PLACEBOS,
+    Permutations,
     PermutationTest,
     Records,
     permutation_tests,
@@ -44,6 +45,13 @@ LEAST_PLACEBOS = 100
 MOST_ENTRIES = 400_000
 """Records times groups less one: beyond that, coin flips are not checked."""
 
+MOST_EXACT = 20
+"""Coin flips that are also attacked exactly, to see how far first order is off."""
+
+EXACT_ENTRIES = 2_000_000
+"""Records times models times settings times such coin flips: with more, this check would take more
+than its share of a sweep's time."""
+
 MOST_TRIES = 10
 """Times as many coin flips as are wanted, before groups are called too small for them."""
 
@@ -60,15 +68,21 @@ TaskRunner = Callable[[Sequence[CoinTask]], Iterable[Any]]
 
 
 class CoinDraws(NamedTuple):
-    """Coin-flip attributes (division, record), or why there are none."""
+    """Coin-flip attributes (division, record), or why there are none.
+
+    The first ``n_exact`` are attacked exactly, too.
+    """
 
     codes: Codes | None
     reason: str | None = None
+    n_exact: int = 0
 
     @property
     def divisions(self) -> Divisions | None:
         """What sums over their groups are made with."""
-        return None if self.codes is None else Divisions(self.codes, 1 + int(self.codes.max()))
+        if self.codes is None:
+            return None
+        return Divisions(self.codes, 1 + int(self.codes.max()), self.n_exact)
 
 
 class CheckedCoins(NamedTuple):
@@ -114,7 +128,8 @@ def no_coins(reason: str) -> CheckedCoins:
 def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> CoinDraws:
     """Coin-flip attributes that could have been released, with groups of the same sizes.
 
-    A release has no group that is empty in a part of a split, so such divisions are drawn anew.
+    A release has no group that is empty in a part of a split, so such divisions are drawn anew. How
+    many are attacked exactly follows from the number of records, models and settings.
 
     Args:
         scores: of every setting, all beside the same attribute.
@@ -132,7 +147,8 @@ def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> Co
     if len(found) < min(n_draws, LEAST_PLACEBOS):
         reason = "some group is so small that coin flips leave a part of some split without it"
         return CoinDraws(None, reason)
-    return CoinDraws(found)
+    entries = sum(one.member.size for one in scores)
+    return CoinDraws(found, n_exact=min(MOST_EXACT, EXACT_ENTRIES // entries, len(found)))
 
 
 def coin_panel(
@@ -188,7 +204,7 @@ class _Check:
 
     def rows(
         self,
-        permuted: Sequence[Sequence[PermutationTest]],
+        permuted: Sequence[Sequence[Permutations]],
         counted: Sequence[_CountedAlarms],
         n_permutations: int,
     ) -> Iterator[Placebo]:
@@ -198,7 +214,9 @@ class _Check:
                 if cost not in setting.exposure:
                     continue
                 for p, (i, j) in enumerate(self.pairs):
-                    among, within = (_p_value(tests[p], s, c) for tests in permuted)
+                    among, within = (_p_value(tests[p].cross_product, s, c) for tests in permuted)
+                    apart, apart_within = (_p_value(tests[p].exposure, s, c) for tests in permuted)
+                    n_exact, difference = self._against_exact(setting, cost, (i, j))
                     yield Placebo(
                         model=setting.model,
                         epsilon=None if math.isinf(setting.epsilon) else setting.epsilon,
@@ -210,7 +228,26 @@ class _Check:
                         p_value=among,
                         p_value_within_labels=within,
                         n_permutations=n_permutations,
+                        n_exposure=int(counted[c].differ[s, p]),
+                        exposure_p_value=apart,
+                        exposure_p_value_within_labels=apart_within,
+                        n_exact=n_exact,
+                        exact_difference=difference,
                     )
+
+    def _against_exact(
+        self, setting: ExposedSetting, cost: str, pair: GroupPair
+    ) -> tuple[int | None, float | None]:
+        """Coin flips attacked exactly, and by how many errors first order is off, on average.
+
+        Nothing of costs that are exact for every coin flip.
+        """
+        if setting.panel is None or cost not in setting.exact:
+            return None, None
+        exact = _in_errors(setting.exact[cost], len(self.names), pair)
+        off = _in_errors(setting.panel.pooled[cost], len(self.names), pair)[: len(exact)] - exact
+        off = off[np.isfinite(off)]
+        return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)
 
 
 class _CountedAlarms(NamedTuple):
@@ -218,6 +255,15 @@ class _CountedAlarms(NamedTuple):
 
     shown: IntArray
     double: IntArray
+    differ: IntArray
+
+
+def _in_errors(found: PooledExposures, n_groups: int, pair: GroupPair) -> FloatArray:
+    """(division,) second minus first exposure of a pair over its error."""
+    value, error = (one.reshape(-1, n_groups) for one in (found.value, found.standard_error))
+    i, j = pair
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((value[:, j] - value[:, i]) / np.hypot(error[:, i], error[:, j]))
 
 
 def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
@@ -251,25 +297,26 @@ def _with_panels(
 ) -> list[ExposedSetting]:
     """The same; what was not attacked together with its coin flips is attacked again."""
     missing = [one for one in settings if one.panel is None]
-    made = iter(run([(_attacked_panel, (one, draws)) for one in missing]))
-    return [replace(one, panel=next(made)) if one.panel is None else one for one in settings]
+    made = iter(run([(_attacked_coins, (one, draws)) for one in missing]))
+    return [replace(one, **next(made)) if one.panel is None else one for one in settings]
 
 
-def _attacked_panel(setting: ExposedSetting, draws: CoinDraws) -> Panel:
+def _attacked_coins(setting: ExposedSetting, draws: CoinDraws) -> dict[str, Any]:
+    """``panel`` and ``exact`` of the setting."""
     divisions, scores, epsilon = draws.divisions, setting.scores, setting.epsilon
     assert divisions is not None
     (single,) = run_attacks_of([scores], epsilon=epsilon, coins=[divisions])
     (pooled,) = pooled_attacks_of([scores], epsilon=epsilon, coins=[divisions])
     costs = single.coins | pooled.coins
-    return coin_panel(scores, divisions, costs, epsilon=epsilon, model=setting.model)
+    panel = coin_panel(scores, divisions, costs, epsilon=epsilon, model=setting.model)
+    return {"panel": panel, "exact": pooled.exact}
 
 
 def _permuted(
     records: Records, pair: GroupPair, strata: IntArray | None, n_draws: int
-) -> PermutationTest:
-    """Whether benefit per cost differs by more than between groups drawn anew."""
-    found = permutation_tests(records, [pair], seed=SEED, n_draws=n_draws, strata=strata)
-    return found.cross_product
+) -> Permutations:
+    """Whether exposures, and benefits per exposure, differ by more than those of random groups."""
+    return permutation_tests(records, [pair], seed=SEED, n_draws=n_draws, strata=strata)
 
 
 def _p_value(test: PermutationTest, setting: int, cost: int) -> float | None:
@@ -317,9 +364,11 @@ def _counted_alarms(
         replace(panel, positive_rate=np.tile(rate, n_draws))
         for panel, rate in zip(panels, rates, strict=True)
     ]
+    alone = found(panels)
     return _CountedAlarms(
-        shown=_by_pair(found(panels).shown, n_draws),
+        shown=_by_pair(alone.shown, n_draws),
         double=_by_pair(found(beside).double >= 0, n_draws),
+        differ=_by_pair(alone.differ, n_draws),
     )
 
 

@@ -39,17 +39,25 @@ class Divisions:
     Args:
         codes: (division, record) a group's number, -1 for none.
         n_groups: how many groups each has; group g of division d is set d x n_groups + g.
+        n_exact: how many, from the first, are to be attacked exactly, too.
 
     Attributes:
         sizes: (set,) records in each.
     """
 
-    def __init__(self, codes: npt.NDArray[np.integer[Any]], n_groups: int) -> None:
-        self.codes, self.n_groups = codes, n_groups
+    def __init__(
+        self, codes: npt.NDArray[np.integer[Any]], n_groups: int, n_exact: int = 0
+    ) -> None:
+        self.codes, self.n_groups, self.n_exact = codes, n_groups, n_exact
         self._inside = codes[0] >= 0
         chosen = np.equal(codes[:, None], np.arange(n_groups - 1, dtype=codes.dtype)[:, None])
         self._chosen: BoolArray = chosen.reshape(-1, codes.shape[1])
         self.sizes = self.sums(self._inside[None])[0]
+
+    @property
+    def exact(self) -> list[tuple[IntArray, int]]:
+        """Those to be attacked exactly, as views of the records."""
+        return [(one.astype(np.int64), self.n_groups) for one in self.codes[: self.n_exact]]
 
     @property
     def n_records(self) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +89,7 @@ class ExposedSetting:
             the release carries, and the gap.
         benefit: (record,) the same of the positive rate.
         panel: ``coin_panel`` of the coin flips, if it was made with the attacks.
+        exact: with it, by cost the first coin flips as they are attacked exactly.
     """
 
     model: str | None = None
@@ -96,6 +98,7 @@ class ExposedSetting:
     exposure: Mapping[str, FloatArray]
     benefit: FloatArray
     panel: Panel | None = None
+    exact: Mapping[str, PooledExposures] = field(default_factory=dict)
 
 
 class PooledAttacks(NamedTuple):
@@ -105,11 +108,13 @@ class PooledAttacks(NamedTuple):
         rows: by group and cost.
         records: who is behind them.
         coins: by cost, the same of the groups of coin flips, where those were asked for.
+        exact: by cost, LiRA and RMIA, the same of the first of them, attacked exactly.
     """
 
     rows: list[PooledExposure]
     records: RecordShares
     coins: Coins
+    exact: Coins
 
 
 class RunAttacks(NamedTuple):
@@ -184,17 +189,20 @@ def pooled_attacks_of(
     scores: Sequence[BudgetScores], *, epsilon: float, coins: Sequence[Divisions | None] = ()
 ) -> list[PooledAttacks]:
     """The same, and who is behind the rows; arguments as of ``run_attacks_of``."""
-    views, flipped = _with_everybody(scores, coins)
+    drawn = [[] if one is None else one.exact for one in coins] or [[]] * len(scores)
+    views, flipped = _with_everybody(scores, coins, [codes for one in drawn for codes in one])
     found = pooled_attacks(views)
-    kept = flipped([one.kept for one in found])
+    kept, exact = flipped([one.kept for one in found]), iter(found[len(views.own) :])
     return [
-        PooledAttacks(*_told(one, of_view, epsilon), costs)
-        for one, of_view, costs in zip(scores, found, kept, strict=False)
+        PooledAttacks(*_told(one, of_view, epsilon), costs, _stacked([*islice(exact, len(own))]))
+        for one, of_view, costs, own in zip(scores, found, kept, drawn, strict=False)
     ]
 
 
 def _with_everybody(
-    scores: Sequence[BudgetScores], coins: Sequence[Divisions | None]
+    scores: Sequence[BudgetScores],
+    coins: Sequence[Divisions | None],
+    drawn: Sequence[tuple[IntArray, int]] = (),
 ) -> tuple[Views, Callable[[Sequence[KeptParts | None]], list[Coins]]]:
     """Views of the attributes and of everybody in one; and what makes coin flips of the latter."""
     masks = [np.where(one.group >= 0, 0, -1).astype(np.int64) for one in scores]
@@ -210,7 +218,21 @@ def _with_everybody(
             for mask, one in zip(masks, asked, strict=True)
         ]
 
-    return Views(scores, list(whole.values())), flipped
+    return Views(scores, list(whole.values()), drawn), flipped
+
+
+def _stacked(found: Sequence[Pooled]) -> Coins:
+    """By cost, the groups of all divisions one after the other, as ``divided_costs`` has them."""
+    groups = [group for one in found for group in one.groups]
+    return {
+        cost: PooledExposures(
+            **{
+                part.name: np.array([getattr(one[cost], part.name) for one in groups], np.float64)
+                for part in fields(PooledExposures)
+            }
+        )
+        for cost in (groups[0] if groups else ())
+    }
 
 
 def pooled_notes(n_seeds: int) -> list[str]:

@@ -110,9 +110,16 @@ class Views:
         scores: one for each attribute; all but the groups are the same arrays.
         whole: views of everybody as one group, (record,) 0, or -1 for none, which come after those
             of the attributes: what each record adds is kept, to be summed over any groups.
+        drawn: placebo groups, (record,) and their number, which come last: they meet LiRA and RMIA
+            alone.
     """
 
-    def __init__(self, scores: Sequence[BudgetScores], whole: Sequence[IntArray] = ()) -> None:
+    def __init__(
+        self,
+        scores: Sequence[BudgetScores],
+        whole: Sequence[IntArray] = (),
+        drawn: Sequence[tuple[IntArray, int]] = (),
+    ) -> None:
         first = scores[0]
         for one in scores:
             if any(getattr(one, name) is not getattr(first, name) for name in SHARED):
@@ -121,18 +128,25 @@ class Views:
         self.predicted = first.logits >= 0 if first.predicted is None else first.predicted
         self.reference = first.reference
         self.from_probabilities = first.from_probabilities
-        self.group = [*(one.group for one in scores), *whole]
-        self.n_groups = [*(len(one.group_names) for one in scores), *(1 for _ in whole)]
-        self.is_whole = [False] * len(scores) + [True] * len(whole)
+        both = [(one.group, len(one.group_names)) for one in scores]
+        both += [*((one, 1) for one in whole), *drawn]
+        self.group, self.n_groups = [codes for codes, _ in both], [n for _, n in both]
+        self.n_drawn = len(drawn)
+        self.is_whole = [0 <= v - len(scores) < len(whole) for v in range(len(both))]
 
     @property
     def n_models(self) -> int:
         """Seeds of the budget."""
         return len(self.member)
 
-    def ranker(self) -> Ranker:
-        """Ranks scores that all views share."""
-        return Ranker(self.group, self.n_groups)
+    @property
+    def own(self) -> range:
+        """The views that are not placebo groups."""
+        return range(len(self.group) - self.n_drawn)
+
+    def ranker(self, n_views: int | None = None) -> Ranker:
+        """Ranks scores that all views share, or the first of them."""
+        return Ranker(self.group[:n_views], self.n_groups[:n_views])
 
     def rates(self, view: int) -> RecordRates:
         """The benefit and the gap of every group of a view, and who is behind them."""
@@ -177,7 +191,7 @@ class Pooled(NamedTuple):
     """What the models of a budget say together, for the groups of one view.
 
     Attributes:
-        groups: for every group, the costs over all models.
+        groups: for every group, the costs over all models; of placebo groups nothing else.
         exposure: by cost, (record,) numbers whose means over groups are those costs, see
             ``Shares.by_record``; NaN for records of no group.
         benefit: (record,) the same for the positive rate on test records.
@@ -269,7 +283,7 @@ def pooled_attacks(views: Views) -> list[Pooled]:
     pools: list[dict[str, PairedPool | Pool]] = [{**of_view} for of_view in about.paired]
     if about.calibrated is not None:
         for name, calibrated in _calibrated_pools(views, about.calibrated).items():
-            for of_view, pool in zip(pools, calibrated, strict=True):
+            for of_view, pool in zip(pools, calibrated, strict=False):
                 of_view[name] = pool
     return [_pooled(views, v, of_view) for v, of_view in enumerate(pools)]
 
@@ -279,19 +293,24 @@ def _pooled(views: Views, v: int, pools: Mapping[str, PairedPool | Pool]) -> Poo
     if views.is_whole[v]:
         benefit = everybodys_benefit(views.predicted, views.member, group)
         return Pooled([], {}, benefit.by_record(group), _kept(benefit, pools))
-    rates = views.rates(v)
-    results = {name: pool.results(rates.benefit) for name, pool in pools.items()}
+    rates = views.rates(v) if v in views.own else None
+    benefits = None if rates is None else rates.benefit
+    results = {name: pool.results(benefits) for name, pool in pools.items()}
     if REFERENCE in results and views.n_models == 1:
         results[REFERENCE] = [
             _at_least_chance(one, views.member[0][group == k])
             for k, one in enumerate(results[REFERENCE])
         ]
+    apart = views.separation(v) if v in views.own else [None] * views.n_groups[v]
+    groups = [
+        {name: one[k]._replace(separation=share) for name, one in results.items()}
+        for k, share in enumerate(apart)
+    ]
+    if rates is None:
+        return Pooled(groups, {}, np.empty(0))
     shares = {GAP: rates.gap, **{name: pool.shares() for name, pool in pools.items()}}
     return Pooled(
-        groups=[
-            {name: one[k]._replace(separation=apart) for name, one in results.items()}
-            for k, apart in enumerate(views.separation(v))
-        ],
+        groups=groups,
         exposure={name: one.by_record(group) for name, one in shares.items()},
         benefit=rates.benefit.by_record(group),
     )
@@ -357,7 +376,10 @@ class _AboutRecords(NamedTuple):
 
 def _about_records(views: Views) -> _AboutRecords:
     """One pass over the records, a few at a time."""
-    pools = [{name: _paired_pool(views, v) for name in PAIRED} for v in range(len(views.group))]
+    pools: list[dict[str, PairedPool]] = [
+        {name: _paired_pool(views, v) for name in PAIRED if v in views.own}
+        for v in range(len(views.group))
+    ]
     calibrated = None
     if views.n_models >= LEAST_MODELS:
         parts = (np.empty(views.member.shape) for _ in range(len(RatioParts._fields) + 2))
@@ -371,7 +393,7 @@ def _about_records(views: Views) -> _AboutRecords:
         sides = Sides(member)
         for name, values in zip(PAIRED, (correct, confidence), strict=True):
             found = paired(values, sides)
-            for of_view in pools:
+            for of_view in filter(None, pools):
                 of_view[name].add(block, found)
         if calibrated is not None:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
@@ -385,10 +407,10 @@ def _about_records(views: Views) -> _AboutRecords:
 
 def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[Pool]]:
     inside, sizes = views.member.sum(axis=0), typical_difference(surplus_of(scores.evidence))
-    ranker = views.ranker()
+    n_views = {LIRA: len(views.group), OFFLINE: len(views.own), RMIA: len(views.group)}
+    rankers = {name: views.ranker(n) for name, n in n_views.items()}
     pools = {
-        name: [_pool(views, v, chance=AUC_CHANCE) for v in range(len(views.group))]
-        for name in (LIRA, OFFLINE, RMIA)
+        name: [_pool(views, v, chance=AUC_CHANCE) for v in range(n)] for name, n in n_views.items()
     }
     for model, member in enumerate(views.member):
         evidence = RatioParts(*(part[model] for part in scores.evidence))
@@ -403,7 +425,7 @@ def _calibrated_pools(views: Views, scores: _Calibrated) -> dict[str, list[Pool]
             (RMIA, scores.rmia[model], None),
         )
         for name, score, known in of_model:
-            for pool, ranked in zip(pools[name], ranker.rank(score, member), strict=True):
+            for pool, ranked in zip(pools[name], rankers[name].rank(score, member), strict=True):
                 add_auc(pool, score, ranked, known)
     return pools
 

@@ -34,8 +34,8 @@ from pcer.release.shown import Shown
 from pcer.release.weighted import WeightedRates
 
 FORMAT: Final = "pcer-release"
-VERSION: Final = 2
-"""Version 1 is read as it is: every field that version 2 added is optional."""
+VERSION: Final = 3
+"""Versions 1 and 2 are read as they are: every field that a later version added is optional."""
 
 Made = TypeVar("Made")
 
@@ -187,6 +187,13 @@ class Placebo(Record):
             settings and costs.
         p_value_within_labels: the same, permuted among people of one label.
         n_permutations: how many there were; within labels perhaps fewer.
+        n_exposure: of the draws, in how many exposures differed and that of the more exposed group
+            was detected.
+        exposure_p_value: as ``p_value``, of the difference of exposures.
+        exposure_p_value_within_labels: the same, permuted among people of one label.
+        n_exact: draws that were also attacked exactly, where the others are taken to first order.
+        exact_difference: root mean square, over those, of how far the two are apart: differences
+            of exposures, each over its error.
     """
 
     model: Name | None = None
@@ -199,9 +206,11 @@ class Placebo(Record):
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
     n_permutations: Count | None = None
+    n_exposure: Count | None = None
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
-    n_exposure: Count | None = None
+    n_exact: Count | None = None
+    exact_difference: CostError | None = None
 
 
 class Bound(Record):
@@ -310,11 +319,12 @@ class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
     Guarantees: every run has exactly the groups of the subject, none empty; no (model, epsilon,
-    seed) twice; runs of one split agree on its sizes; a file of version 1 has no newer field.
+    seed) twice; runs of one split agree on its sizes; a file of an older version has no newer
+    field.
     """
 
     format: Literal["pcer-release"] = FORMAT
-    version: Literal[1, 2] = VERSION
+    version: Literal[1, 2, 3] = VERSION
     subject: Subject
     training: Training = Field(default_factory=Training)
     runs: Annotated[list[Run], Field(min_length=1)]
@@ -421,7 +431,7 @@ def release_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Release.model_json_schema(),
-        "title": "pcer release, version 2",
+        "title": f"pcer release, version {VERSION}",
         "required": ["format", "version", "subject", "runs"],
     }
 
@@ -431,7 +441,11 @@ def _digest(release: Release) -> str:
 
 
 def _check_version(release: Release) -> None:
-    """A file that says it is of version 1 holds what version 1 knew."""
+    """A file that says it is of an older version holds what that version knew."""
+    coins = ("n_exposure", "exposure_p_value", "exposure_p_value_within_labels")
+    for name in (*coins, "n_exact", "exact_difference") if release.version < 3 else ():
+        if any(getattr(row, name) is not None for row in release.placebo):
+            raise ValueError(f"placebo[].{name} is a field of version 3, and the file says older")
     if release.version > 1:
         return
     rows = release.pooled_exposure

@@ -333,6 +333,7 @@ def _attacked(
             exposure={name: x for name, x in exposure.items() if np.isfinite(x).any()},
             benefit=pooled.records.benefit,
             panel=panel,
+            exact=pooled.exact,
         ),
     )
 
