@@ -486,3 +486,30 @@ def test_a_drift_of_five_points_in_one_group_is_found(rate, n_splits, n):
 def test_clumps_that_nobody_mentions_are_found():
     world = lambda g: person_claims(g, declared=False, n_splits=10)  # noqa: E731
     assert share(world, 100, 33) >= 0.95
+
+
+def with_placebo(**fields: object) -> Claims:
+    release = read_release(ROOT / "tests" / "releases" / "version-2.release.json")
+    row = next(row for row in release.placebo if row.proxy == "lira_advantage")
+    rows = [*release.placebo[:1], row.model_copy(update=fields)]
+    return claims_of(release.model_copy(update={"version": 3, "placebo": rows}))
+
+
+def test_made_up_groups_far_from_the_exact_attack_are_a_finding():
+    (finding,) = found(with_placebo(n_exact=20, exact_difference=1.26), "placebo_exact")
+    assert not finding.caps_verdict
+    assert finding.p_value is None
+    assert finding.sentence == (
+        "At no-DP made-up groups were put through a quick form of LiRA, but where 20 of them met "
+        "the attack itself, their differences were 1.3 standard errors away on "
+        "average, and 0.5 is allowed (so for 1 of 1 such checks); hold alarms about exposure by "
+        "this attack against paired confidence."
+    )
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"n_exact": 20, "exact_difference": 0.5}, {"n_exact": 4, "exact_difference": 2}]
+)
+def test_made_up_groups_near_the_exact_attack_are_none(fields):
+    """Nor are they where the file does not say, or too few were attacked."""
+    assert found(with_placebo(**fields), "placebo_exact") == []

@@ -14,7 +14,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
 from pcer.auditing.words import setting_name
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel, Release, Run, StratifiedBy, panels
+from pcer.release import Panel, Placebo, Release, Run, StratifiedBy, panels
 
 SplitName: TypeAlias = str | int | None
 """As the file has it: 1 and "1" are two names, None is no name."""
@@ -91,6 +91,7 @@ class Claims:
         n_missing_group: how many of them are in no group's table.
         mechanism: how models were trained.
         config: the trainer's settings.
+        placebo: what made-up groups gave.
     """
 
     random: bool
@@ -109,6 +110,7 @@ class Claims:
     n_missing_group: int | None = None
     mechanism: str = "unknown"
     config: Mapping[str, Any] = field(default_factory=dict)
+    placebo: tuple[Placebo, ...] = ()
 
     @property
     def records(self) -> FloatArray | None:
@@ -154,6 +156,7 @@ def claims_of(release: Release) -> Claims:
         n_missing_group=release.subject.n_missing_group,
         mechanism=said.mechanism,
         config=said.config or {},
+        placebo=tuple(release.placebo),
     )
 
 

@@ -52,7 +52,7 @@ from pcer.auditing.finding import (
     chance_words,
 )
 from pcer.auditing.promises import check_promises, check_runs
-from pcer.auditing.stated import check_copies, check_totals
+from pcer.auditing.stated import check_copies, check_placebos, check_totals
 from pcer.auditing.words import listed
 from pcer.metrics import FloatArray
 from pcer.release import StratifiedBy
@@ -107,7 +107,7 @@ def check_declarations(claims: Claims) -> tuple[Finding, ...]:
     released, and the effective number of units is known; all of it at ``LEVEL`` together.
     """
     findings = [*_conflicting_names(claims), *_broken_numbers(claims)]
-    for logic in (check_copies, check_runs, check_promises):
+    for logic in (check_copies, check_runs, check_promises, check_placebos):
         findings += logic(claims)
     if not claims.random:
         return tuple(findings)

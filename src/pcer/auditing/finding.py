@@ -23,6 +23,7 @@ Check = Literal[
     "too_steady",
     "missing_runs",
     "epsilon",
+    "placebo_exact",
 ]
 
 LEVEL: Final = 0.01

@@ -9,8 +9,13 @@ import numpy as np
 from pcer.auditing.claims import Claims, SettingClaims
 from pcer.auditing.composition import Composition
 from pcer.auditing.finding import Finding
+from pcer.auditing.words import setting_name
 from pcer.metrics import FloatArray
 
+MOST_OFF = 0.5
+"""Standard errors by which the quick attack on made-up groups may differ from the exact one."""
+LEAST_EXACT = 5
+"""Made-up groups to be attacked exactly before that can be told."""
 RICH = 5
 """People in the third largest cell of a table, below which equal tables say little."""
 
@@ -64,6 +69,30 @@ def check_copies(claims: Claims) -> Iterator[Finding]:
             remedy="release every model under its own setting, once",
             caps_verdict=False,
         )
+
+
+def check_placebos(claims: Claims) -> Iterator[Finding]:
+    """Made-up groups whose quick attack is far from the exact one: they cannot vouch for alarms."""
+    checked = [row for row in claims.placebo if (row.n_exact or 0) >= LEAST_EXACT]
+    far = [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]
+    if not far:
+        return
+    row = max(far, key=lambda one: one.exact_difference or 0.0)
+    phrase = proxies.proxy_named(row.proxy).phrase
+    yield Finding(
+        check="placebo_exact",
+        declared=(
+            f"at {setting_name(row.model, row.epsilon)} made-up groups were put through a quick "
+            f"form of {phrase}"
+        ),
+        found=(
+            f"where {row.n_exact} of them met the attack itself, their differences were "
+            f"{row.exact_difference:.2g} standard errors away on average, and {MOST_OFF:g} is "
+            f"allowed (so for {len(far)} of {len(checked)} such checks)"
+        ),
+        remedy="hold alarms about exposure by this attack against paired confidence",
+        caps_verdict=False,
+    )
 
 
 def _against_the_whole(claims: Claims, in_all: FloatArray) -> Iterator[Finding]:
