@@ -180,7 +180,7 @@ def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iter
                 found = alarms(
                     [panel], pairs, Plan(), cost=cost, outcome="harm", n_families=n_flips
                 )
-                n = int((found.shown | (found.double >= 0)).sum())
+                n = int((found.shown | found.differ | (found.double >= 0)).sum())
                 yield Cell(name, n_splits, share, cost, n, n_flips)
 
 

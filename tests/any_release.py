@@ -54,7 +54,7 @@ def any_release(rng: np.random.Generator, *, data_digest: str | None = None) -> 
     ]
     tree: Tree = {
         "format": "pcer-release",
-        "version": 2,
+        "version": 3,
         "subject": {
             "dataset": "Loans",
             "attribute": str(rng.choice(["sex", "age", "origin"])),

@@ -29,7 +29,7 @@ def unequal() -> Release:
 
 
 def changed(release: Release, **fields: object) -> Release:
-    return parse_release({**json.loads(release.to_json()), "version": 2, **fields}, file="changed")
+    return parse_release({**json.loads(release.to_json()), "version": 3, **fields}, file="changed")
 
 
 def with_placebo(release: Release, **row: object) -> Release:

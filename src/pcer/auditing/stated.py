@@ -11,6 +11,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.finding import Finding
 from pcer.auditing.words import setting_name
 from pcer.metrics import FloatArray
+from pcer.release import proxy_named
 
 MOST_OFF = 0.5
 """Standard errors by which the quick attack on made-up groups may differ from the exact one."""
@@ -78,7 +79,7 @@ def check_placebos(claims: Claims) -> Iterator[Finding]:
     if not far:
         return
     row = max(far, key=lambda one: one.exact_difference or 0.0)
-    phrase = proxies.proxy_named(row.proxy).phrase
+    phrase = proxy_named(row.proxy).phrase
     yield Finding(
         check="placebo_exact",
         declared=(
