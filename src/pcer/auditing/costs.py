@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -62,26 +63,24 @@ def why(release: Release, panels: Sequence[Panel], plan: Plan, attacks: Sequence
             f"There are splits enough for {silent[0].short}, a stronger attack; so what is not "
             "detected here says little."
         )
-    said += _left_out(release, attacks)
+    said += _left_out(release, [one for one in attacks if one in panels[0].pooled])
     if release.version < 3 and proxies.LIRA.name in carried_costs(panels):
         said.append("LiRA was computed by the rule of version 0.2.0.dev0.")
     return " ".join(said)
 
 
 def _left_out(release: Release, attacks: Sequence[str]) -> Iterator[str]:
-    """Records that an attack could not score, in the setting where they are most."""
-    for attack in attacks:
-        counts: dict[tuple[str | None, float | None], int] = {}
-        for row in release.pooled_exposure:
-            if row.proxy == attack:
-                key = row.model, row.epsilon
-                counts[key] = counts.get(key, 0) + (row.n_excluded or 0)
-        most = max(counts.values(), default=0)
-        if most:
-            yield (
-                f"{proxy_named(attack).short} leaves out up to {most:,} records, with which, or "
-                "without which, no other model was trained."
-            )
+    """Records that attacks could not score in some model, in the setting where they are most."""
+    counts = Counter[tuple[str, str | None, float | None]]()
+    for row in release.pooled_exposure:
+        counts[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
+    most = {attack: max(n for key, n in counts.items() if key[0] == attack) for attack in attacks}
+    found = [f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n]
+    if found:
+        yield (
+            f"Records left out for want of other models trained with or without them: "
+            f"{listed(found)}."
+        )
 
 
 def _is_weaker(one: Proxy, attack: str) -> bool:
