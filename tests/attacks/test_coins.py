@@ -209,7 +209,7 @@ def test_first_order_is_held_against_the_exact_attack():
 
 def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(monkeypatch):
     one = models(np.random.default_rng(10), n_records=100, n_models=8)
-    for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (700, 1, 0)):
+    for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (3_999, 1, 0)):
         monkeypatch.setattr(coins_module, "EXACT_ENTRIES", entries)
         assert draw_coins([one] * n_settings).n_exact == n_exact
 

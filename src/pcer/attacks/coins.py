@@ -45,12 +45,12 @@ LEAST_PLACEBOS = 100
 MOST_ENTRIES = 400_000
 """Records times groups less one: beyond that, coin flips are not checked."""
 
-MOST_EXACT = 20
-"""Coin flips that are also attacked exactly, to see how far first order is off."""
+FEWEST_EXACT, MOST_EXACT = 5, 20
+"""Coin flips that are also attacked exactly, to see how far first order is off; or none are."""
 
 EXACT_ENTRIES = 2_000_000
-"""Records times models times settings times such coin flips: with more, this check would take more
-than its share of a sweep's time."""
+"""Records times models times settings times such coin flips, at most: they cost as much as a
+hundredth of a sweep each."""
 
 MOST_TRIES = 10
 """Times as many coin flips as are wanted, before groups are called too small for them."""
@@ -147,8 +147,8 @@ def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> Co
     if len(found) < min(n_draws, LEAST_PLACEBOS):
         reason = "some group is so small that coin flips leave a part of some split without it"
         return CoinDraws(None, reason)
-    entries = sum(one.member.size for one in scores)
-    return CoinDraws(found, n_exact=min(MOST_EXACT, EXACT_ENTRIES // entries, len(found)))
+    n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(one.member.size for one in scores))
+    return CoinDraws(found, n_exact=n_exact if n_exact >= FEWEST_EXACT else 0)
 
 
 def coin_panel(
