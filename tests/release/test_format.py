@@ -70,23 +70,24 @@ def test_version_2_files_stay_readable():
 
 
 @pytest.mark.parametrize(
-    "field",
+    ("rows", "field"),
     [
-        "n_exposure",
-        "exposure_p_value",
-        "exposure_p_value_within_labels",
-        "n_exact",
-        "exact_difference",
+        ("placebo", "n_exposure"),
+        ("placebo", "exposure_p_value"),
+        ("placebo", "exposure_p_value_within_labels"),
+        ("placebo", "n_exact"),
+        ("placebo", "exact_difference"),
+        ("pooled_exposure", "separation"),
     ],
 )
-def test_fields_of_version_3_need_it(field):
+def test_fields_of_version_3_need_it(rows, field):
     tree = json.loads((SAMPLES / "version-2.release.json").read_text())
-    tree["placebo"][0][field] = 1
-    with pytest.raises(InputError, match=rf"placebo\[\]\.{field} is a field of version 3"):
+    tree[rows][0][field] = 1
+    with pytest.raises(InputError, match=rf"{rows}\[\]\.{field} is a field of version 3"):
         parse_release(tree, file="older")
-    again = parse_release({**tree, "version": 3}, file="newer")
-    assert getattr(again.placebo[0], field) == 1
-    assert all(getattr(row, field) is None for row in again.placebo[1:])
+    first, *others = getattr(parse_release({**tree, "version": 3}, file="newer"), rows)
+    assert getattr(first, field) == 1
+    assert all(getattr(row, field) is None for row in others)
 
 
 def test_deep_nesting_is_refused(tmp_path):

@@ -446,13 +446,13 @@ def _check_version(release: Release) -> None:
     for name in (*coins, "n_exact", "exact_difference") if release.version < 3 else ():
         if any(getattr(row, name) is not None for row in release.placebo):
             raise ValueError(f"placebo[].{name} is a field of version 3, and the file says older")
-    if release.version < 3 and any(row.separation is not None for row in release.pooled_exposure):
+    rows = release.pooled_exposure
+    if release.version < 3 and any(row.separation is not None for row in rows):
         raise ValueError(
             "pooled_exposure[].separation is a field of version 3, and the file says older"
         )
     if release.version > 1:
         return
-    rows = release.pooled_exposure
     newer = {
         "not_computed": release.not_computed,
         "placebo": release.placebo,
