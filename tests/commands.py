@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from pcer.cli import light, main
+from pcer.cli import main
 from pcer.cli.stop import SIGNALS
 
 Done = subprocess.CompletedProcess[str]
@@ -46,7 +46,6 @@ def run(*arguments: object, **env: str) -> Done:
         except SystemExit as ended:
             code = _exit_code(ended)
         finally:
-            light.let_in()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     return Done(list(map(str, arguments)), code, _text(out), _text(err))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Annotated, Any
+from typing import Annotated
 
+import altair as alt
 import numpy as np
 import pytest
 import torch
@@ -32,11 +33,7 @@ from pcer.release import (
     count_entries,
     proxies,
 )
-from pcer.report import charts as report_charts
-from pcer.report.charts import Chart
-from pcer.report.figures import draw_figures
-from pcer.report.html import to_report
-from pcer.report.marks import budget_axis, finish, source
+from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
 from pcer.train.device import choose_device
 from pcer.train.opacus import train_modules
@@ -105,16 +102,16 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
 
 
 def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
-    def my_chart(audit: pcer.Audit, rows: Any) -> Chart:
-        drawn = source("groups").mark_point().encode(x=budget_axis(audit), y="cost_mean:Q")
-        layered = drawn + drawn
-        return Chart("mine", "My chart", "How to read it.", finish(layered, audit, "Dots."))
+    def my_chart(audit: pcer.Audit, release: Release) -> Drawing:
+        rows = [{"epsilon": str(one.epsilon), "gap": one.accuracy.mean} for one in audit.budgets]
+        base = alt.Chart(alt.NamedData("rows")).encode(x="epsilon:N", y="gap:Q")
+        return base.mark_line() + base.mark_point(), rows, "Accuracy over the budgets"
 
-    monkeypatch.setattr(report_charts, "CHARTS", [*report_charts.CHARTS, my_chart])
+    monkeypatch.setitem(CHARTS, "mine", my_chart)
     release = pcer.release.parse_release(plain_release, file="toy")
     audit = pcer.audit(release, pcer.Plan(resamples=100, null_draws=50))
-    assert "My chart" in to_report([audit], [release])
     assert "compas-race-mine.svg" in draw_figures([audit], [release])
+    assert audit.plot("mine").to_dict()["datasets"]["rows"]
 
 
 def test_a_verb_is_a_function_and_a_line():

@@ -24,15 +24,8 @@ from pcer.auditing.verdict import BUDGET_VERDICTS, strongest
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.release import Release, proxy_named
-from pcer.report import (
-    headline,
-    latex_text,
-    markdown_text,
-    to_junit,
-    to_latex_tables,
-    to_markdown_page,
-    to_report,
-)
+from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
+from pcer.report.table import latex_text, markdown_text
 from tests.any_release import any_release
 
 ROOT = Path(__file__).parents[1]
@@ -187,9 +180,9 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
         check_text(audit, markdown, escape=markdown_text)
         check_text(audit, latex, escape=latex_text)
     for audit in audits:
-        assert plain(headline(audit).partition(": ")[2]) in plain(printed)
-        assert markdown_text(headline(audit)) in markdown
-        assert latex_text(headline(audit)) in latex
+        assert plain(audit.title.partition(": ")[2]) in plain(printed)
+        assert markdown_text(audit.title) in markdown
+        assert latex_text(audit.title) in latex
 
 
 class _Visible(HTMLParser):

@@ -30,8 +30,7 @@ from pcer.errors import InputError
 from pcer.release import PROXIES
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
 from pcer.release.proxies import Basis
-from pcer.report.charts import charts
-from pcer.report.rows import chart_data
+from pcer.report.figures import chart_spec
 from pcer.report.tables import resolution_table
 from tests.simulate_sweep import scaled_logits, splits
 
@@ -202,16 +201,9 @@ def test_the_noise_level_is_that_of_the_cost_that_was_chosen(scores):
     for cost, words in (("overfitting_gap", "overfitting gap"), ("lira_advantage", "LiRA")):
         audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
         assert f"Cost: {words}, in hundredths" in resolution_table(audit).note
-        rows = chart_data(audit, release)
-        ticks = [row["noise"] for row in rows["groups"]]
-        (drawn,) = (chart for chart in charts(audit, rows) if chart.name == "gaps")
-        if cost == "overfitting_gap":  # the chart of the gap shows the gap's noise and no other
-            assert all(tick > 0 for tick in ticks)
-            assert "no memory" in drawn.caption or "nothing" in drawn.caption
-        else:
-            assert ticks == [None, None]
-            assert "noise" not in drawn.title
-            assert "is another, LiRA" in drawn.caption
+        rows = chart_spec(audit, release, "gaps")["datasets"]["rows"]
+        # The chart of the gap shows the gap's noise and no other.
+        assert [row["noise"] is None for row in rows] == [cost != "overfitting_gap"] * 2
 
 
 def test_what_is_measured_is_what_the_registry_lists():

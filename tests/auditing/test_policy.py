@@ -19,9 +19,9 @@ from pcer.report import (
     to_latex_tables,
     to_markdown_page,
     to_report,
-    verify_audit,
     verify_report,
 )
+from pcer.report.verify import verify_audit
 from tests.simulate_lies import honest, told
 
 QUICK = {"resamples": 20, "null_draws": 20}

@@ -9,7 +9,7 @@ import pytest
 import pcer
 from pcer.auditing import BUDGET_VERDICTS, FailOn, Verdict, audit_schema
 from pcer.auditing.verdict import GRID_VERDICTS, strongest
-from pcer.report import hero_svg
+from pcer.report import finding_svg
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,5 +57,5 @@ def test_every_verdict_has_its_words_everywhere(verdict):
     audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
     budgets = [one.model_copy(update={"verdict": verdict}) for one in audit.budgets]
     audit = audit.model_copy(update={"verdict": verdict, "budgets": budgets})
-    assert hero_svg(audit).count("<title>") == 1 + 2 * len(audit.subject.groups)
+    assert finding_svg(audit).count("<title>") == 1 + 2 * len(audit.subject.groups)
     assert verdict.advice("benefit").endswith(".")

@@ -30,9 +30,9 @@ from pcer.report import (
     to_latex_tables,
     to_markdown_page,
     to_report,
-    to_text,
     verify_report,
 )
+from pcer.report.table import to_text
 from tests.release.test_limits import release_of
 
 NAMES = ("\u202eneb\u2066", "x\uffff\u2028y\u00ad")

@@ -95,8 +95,8 @@ def test_a_notebook_shows_it_and_draws_it():
     assert repr(found).startswith("<Outlook: What 20 splits could show")
     spec = found.plot().to_dict()  # Altair checks it against Vega-Lite's schema
     rows = spec["datasets"]["outlook"]
-    points = [row for row in rows if row["line"] == "exposure, men" and row["curve"] == "splits"]
-    assert [row["at"] for row in points] == [one.n_splits for one in found.over_splits]
+    points = [row for row in rows if row["line"] == "exposure, men"]
+    assert [row["splits"] for row in points] == [one.n_splits for one in found.over_splits]
     amounts = [one.exposure["men"] for one in found.over_splits]
     assert [row["amount"] for row in points] == pytest.approx(amounts)
     many = pcer.detectable({f"group {k}": 900 + k for k in range(9)})

@@ -144,17 +144,3 @@ def test_nobody_brings_a_verb(tmp_path):
     done = run("nonsense", path=tmp_path)
     assert done.returncode == 2
     assert "No such command 'nonsense'" in done.stderr
-
-
-def test_what_takes_long_to_load_is_left_out_of_our_verbs_and_not_of_others(tmp_path):
-    """Charts import altair, and that a grammar of web addresses, where Jupyter installed one."""
-    (tmp_path / "rfc3987_syntax.py").write_text(
-        "import sys\nprint('addresses', file=sys.stderr)\ndef is_valid_syntax(*_): return True\n"
-    )
-    page = tmp_path / "page.html"
-    ours = run("audit", GOOD, "--html", page, path=tmp_path)
-    assert (ours.returncode, said(ours)) == (0, "")
-    assert page.exists()
-    install(tmp_path, "import jsonschema\n" + WHOLE)
-    theirs = run("toy", path=tmp_path)
-    assert (theirs.returncode, theirs.stdout, said(theirs)) == (0, "toy 3\n", "addresses\n")

@@ -30,9 +30,9 @@ from pcer.report import (
     to_latex_tables,
     to_markdown_page,
     to_report,
-    verify_audit,
     verify_report,
 )
+from pcer.report.verify import verify_audit
 from tests.fuzz.mutate import broken, mutated, mutated_table, mutated_text
 from tests.release.test_error_paths import full_release
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from pcer.report.table import Table, latex_text, markdown_text, to_latex, to_markdown, to_text
+from pcer.report.table import (
+    Table,
+    isolated,
+    latex_text,
+    markdown_text,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_text,
+)
 
 SMALL = Table(
     "Gaps",
@@ -122,3 +131,23 @@ def test_latex_shows_names_as_text():
     for sign in "%_#{}&$":
         bare = safe.replace("\\" + sign, "")
         assert sign not in bare.replace("{}", "")
+
+
+def test_html_table():
+    table = Table("A & B", ("ε", "group", "x\ny"), (("1", "<b>", "not resolved"),), 2, "n < 3")
+    assert to_html(table, id="t", marks={"not resolved": "badge"}) == (
+        '<div class="table" role="region" tabindex="0" aria-labelledby="t">\n'
+        '<table><caption id="t">A &amp; B</caption>\n'
+        '<thead><tr><th scope="col" class="label">ε</th><th scope="col" class="label">group</th>'
+        '<th scope="col">x<br>y</th></tr></thead>\n'
+        '<tbody>\n<tr><th scope="row">1</th><td class="label">&lt;b&gt;</td>'
+        '<td><span class="badge">not resolved</span></td></tr>\n</tbody></table>\n'
+        '</div>\n<p class="note">n &lt; 3</p>'
+    )
+
+
+def test_names_that_turn_the_text_are_isolated():
+    assert isolated("abc") == "abc"
+    assert isolated("مجموعة") == "\u2068مجموعة\u2069"
+    assert isolated("a\u202eb") == "\u2068a\u202eb\u2069"
+    assert latex_text(isolated("مجموعة")) == "مجموعة"

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from pcer.cli import audit, compare, light, plan, receipt, tables, train
+from pcer.cli import audit, compare, plan, receipt, tables, train
 from pcer.cli.machine import what_lacks
 from pcer.cli.parts import UNUSABLE, say
 from pcer.cli.plugins import VerbGroup
@@ -42,7 +42,6 @@ def main() -> None:
     """
     sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
     require_width()
-    light.leave_out()
     try:
         listen()
         app()

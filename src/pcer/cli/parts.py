@@ -47,7 +47,7 @@ PASSED, MET, UNUSABLE = range(3)
 STDOUT = "-"
 LOG = "run.log"
 
-DRAWING = ("vl_convert",)
+DRAWING = ("altair", "vl_convert")
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 

@@ -16,7 +16,6 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from pcer.cli.light import let_in
 from pcer.errors import InputError
 
 GROUP = "pcer.verbs"
@@ -58,7 +57,6 @@ def _found() -> dict[str, EntryPoint]:
 
 def _loaded(point: EntryPoint) -> Any:
     """The verb of an entry point; one that only says why, where it cannot be loaded."""
-    let_in()
     try:
         register: Callable[[typer.Typer], None] = point.load()
         app = typer.Typer(add_completion=False)

@@ -1,27 +1,52 @@
-"""The charts of an audit as SVG, PNG and PDF files, for papers."""
+"""Charts for papers, through Altair (extra ``figures``): ``Audit.plot`` and ``--figures``.
+
+A chart is a function of an audit and its release, and a line in ``CHARTS``.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Audit
-from pcer.errors import not_installed
+from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name, short_budget
+from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release import Release
-from pcer.report.charts import charts
-from pcer.report.marks import PALETTE, Spec, config
-from pcer.report.rows import chart_data
+from pcer.report.pictures import N_SERIES, PALETTE
+from pcer.report.table import isolated, pair_name
+from pcer.report.tables import (
+    MOST_PAIRS,
+    audit_floors,
+    cost_estimates,
+    floor_rows,
+    setting_labels,
+    setting_pairs,
+    shown_groups,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
+
+Spec = dict[str, Any]
+Datum = dict[str, Any]
 
 VEGA_LITE = "6.4"
 """The Vega-Lite that specifications are written for, in vl-convert's spelling."""
-
-WIDTH = 380
+WIDTH, HEIGHT, CELL = 380, 230, 210
 SCALE = 2.0
-LONGEST_NAME = 60
+LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
+SMALL, FONT = 11, "Liberation Sans, Arial, Helvetica, sans-serif"
+HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
+"""Of groups in their order, so that no chart needs colour."""
 COLOUR_FIELD = re.compile(r"(?i)(range|color|fill|stroke)$")
 VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
+PARITY, DISPARITY = "demographic parity gap (left)", "PCER disparity (right)"
+BLUE, RED = "var(--series-0)", "var(--series-1)"
 
 
 def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, bytes]:
@@ -30,59 +55,50 @@ def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[s
     pairs = zip(map(as_shown, audits), map(as_shown, releases), strict=True)
     for number, (audit, release) in enumerate(pairs, start=1):
         prefix = f"{number:02d}-" if len(audits) > 1 else ""
-        for name, spec in figure_specs(audit, release).items():
-            stem = f"{prefix}{file_name(audit)}-{name}"
-            files |= {f"{stem}.{kind}": data for kind, data in drawn(spec).items()}
+        for name in CHARTS:
+            if (spec := chart_spec(audit, release, name)) is not None:
+                stem = f"{prefix}{file_name(audit)}-{name}"
+                files |= {f"{stem}.{kind}": data for kind, data in drawn(spec).items()}
     return files
 
 
-def figure_specs(audit: Audit, release: Release) -> dict[str, Spec]:
-    """Complete specifications by name; the first two charts stand side by side as one figure."""
-    rows = chart_data(audit, release)
-    single = {chart.name: _sized(chart.spec) for chart in charts(audit, rows)}
-    params = single["disparity"].pop("params")
-    apart = {"scale": {"color": "independent", "shape": "independent", "xOffset": "independent"}}
-    halves = [single["disparity"], single.pop("outcomes")]
-    pair: Spec = {"hconcat": halves, "params": params, "resolve": apart}
-    for part in pair["hconcat"]:
-        part.pop("params", None)
-    named = {
-        "figure1": pair,
-        **{name: spec for name, spec in single.items() if name != "disparity"},
-    }
-    return {name: complete(spec, rows) for name, spec in named.items()}
+def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
+    """The complete specification of one chart; None where it has nothing to draw."""
+    if name not in CHARTS:
+        raise InputError(f"plot draws {', '.join(CHARTS)}, and nothing called {name!r}.")
+    require_altair()
+    found = CHARTS[name](audit, release)
+    if found is None:
+        return None
+    chart, rows, what = found
+    n, unsure = len(audit.budgets), sum(one.verdict.voids for one in audit.budgets)
+    description = (
+        f"{what}, {n} privacy budget{'s' if n > 1 else ''}, of which {unsure} floor dominated, "
+        "not resolved or insufficient. The numbers are in the tables."
+    )
+    return complete(to_spec(chart, description), {"rows": rounded(rows)})
+
+
+def spec_chart(spec: Spec) -> Any:
+    """A complete specification as an Altair chart."""
+    import altair as alt
+
+    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
+    return alt.Chart.from_dict(spec)
+
+
+def require_altair() -> None:
+    """Raise InputError, with the command to type, unless Altair is installed."""
+    try:
+        import altair  # noqa: F401
+    except ImportError:
+        raise not_installed("altair", extra="figures", needed_by="drawing charts") from None
 
 
 def file_name(audit: Audit) -> str:
-    """Dataset and attribute in letters that any file system takes.
-
-    >>> re.sub(r"[^a-z0-9]+", "-", "COMPAS, forest race".lower())
-    'compas-forest-race'
-    """
+    """Dataset and attribute in letters that any file system takes."""
     words = f"{audit.subject.dataset} {audit.subject.attribute}".lower()
     return re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:LONGEST_NAME] or "release"
-
-
-def _sized(spec: Spec) -> Spec:
-    fixed = {key: value for key, value in spec.items() if key not in ("background", "autosize")}
-    return {**fixed, "width": WIDTH} if spec.get("width") == "container" else fixed
-
-
-def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
-    """Add the rows, and write the light colours for the page's variables."""
-    look = _light(config())
-    return {**_light(spec), "config": look, "background": "white", "datasets": rows}
-
-
-def _light(tree: Any, *, field: str = "") -> Any:
-    """The tree with light colours for variables, where a colour stands: a group may be named so."""
-    if isinstance(tree, dict):
-        return {name: _light(value, field=name) for name, value in tree.items()}
-    if isinstance(tree, list):
-        return [_light(value, field=field) for value in tree]
-    is_colour = isinstance(tree, str) and COLOUR_FIELD.search(field)
-    named = VARIABLE.fullmatch(tree) if is_colour else None
-    return PALETTE[named[1]][0] if named else tree
 
 
 def drawn(spec: Spec) -> dict[str, bytes]:
@@ -97,3 +113,397 @@ def drawn(spec: Spec) -> dict[str, bytes]:
         "png": vl_convert.svg_to_png(svg, scale=SCALE),
         "pdf": vl_convert.svg_to_pdf(svg),
     }
+
+
+def to_spec(chart: AnyChart, description: str) -> Spec:
+    """What Vega-Lite draws, without its rows and look."""
+    spec: Spec = chart.to_dict(validate=False)
+    spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+    return spec | {"description": description}
+
+
+def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
+    """Add the rows and the look, and write the light colours for their names."""
+    return {**_light(spec), "config": _light(_look()), "background": "white", "datasets": rows}
+
+
+def _light(tree: Any, *, field: str = "") -> Any:
+    """The tree with light colours for variables, where a colour stands: a group may be named so."""
+    if isinstance(tree, dict):
+        return {name: _light(value, field=name) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [_light(value, field=field) for value in tree]
+    is_colour = isinstance(tree, str) and COLOUR_FIELD.search(field)
+    named = VARIABLE.fullmatch(tree) if is_colour else None
+    return PALETTE[named[1]][0] if named else tree
+
+
+def series(names: Sequence[str]) -> alt.Scale:
+    """A colour for every name."""
+    import altair as alt
+
+    colours = [f"var(--series-{k % N_SERIES})" for k in range(len(names))]
+    return alt.Scale(domain=list(names), range=colours)
+
+
+def legend() -> alt.Legend:
+    """A legend above its chart, names in full."""
+    import altair as alt
+
+    return alt.Legend(orient="top", columns=2, labelLimit=150, symbolLimit=0)
+
+
+def _look() -> Spec:
+    """Fonts, colours by role, and the look of every kind of mark."""
+    ink, muted, line = "var(--ink)", "var(--muted)", "var(--line)"
+    text = {"labelColor": ink, "titleColor": muted, "labelFontSize": SMALL, "titleFontSize": SMALL}
+    return {
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {
+            **text,
+            "titleFontWeight": "normal",
+            "gridColor": line,
+            "gridOpacity": 0.6,
+            "domainColor": line,
+            "tickColor": line,
+            "gridWidth": 0.5,
+        },
+        "axisX": {"grid": False},
+        "legend": {
+            **text,
+            "symbolBaseFillColor": ink,
+            "symbolBaseStrokeColor": ink,
+            "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},
+        },
+        "header": {**text, "labelFontWeight": "bold", "labelLimit": CELL},
+        "style": {
+            "shade": {"color": "var(--shade)"},
+            "band": {"color": "var(--band)", "opacity": 0.75},
+            "zero": {"color": muted, "strokeWidth": 1},
+            "noise": {"color": ink, "thickness": 1.5},
+            "seed": {"color": ink, "opacity": 0.28, "size": 12},
+            "interval": {"color": ink, "strokeWidth": 2},
+            "mean": {
+                "color": ink,
+                "stroke": ink,
+                "strokeWidth": 0.8,
+                "size": 70,
+                "filled": True,
+                "opacity": 1,
+            },
+            "point": {"color": ink, "strokeWidth": 1.8, "size": 65, "filled": True, "opacity": 1},
+            "law": {"color": muted, "strokeDash": [4, 3], "strokeWidth": 1.2},
+            "path": {"color": ink, "strokeWidth": 1.5},
+            "chosen": {"color": muted, "strokeDash": [2, 2]},
+            "way": {"strokeWidth": 1.2, "opacity": 0.55},
+            "first": {"color": ink, "fontSize": SMALL, "dx": 8, "dy": -9, "align": "left"},
+            "last": {"color": ink, "fontSize": SMALL, "dx": -9, "dy": -10, "align": "right"},
+        },
+    }
+
+
+Drawing = tuple["AnyChart", list[Datum], str]
+"""A chart, the rows that it draws, and what it shows in few words."""
+
+
+def figure1(audit: Audit, release: Release) -> Drawing:
+    """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
+    import altair as alt
+
+    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
+    labels = {
+        id(one): label for one, label in zip(audit.budgets, setting_labels(audit), strict=True)
+    }
+    rows = []
+    for budget, pair, published in setting_pairs(audit):
+        at = {"setting": labels[id(budget)], "pair": pair_name(pair.groups)}
+        gap, disparity = budget.demographic_parity_gap, published.pcer_disparity
+        rows.append(at | {"series": PARITY, "unsure": ""} | _interval("", gap.mean, gap.ci))
+        found = _interval("", disparity.mean, disparity.ci)
+        rows.append(at | {"series": DISPARITY, "unsure": _unsure(budget)} | found)
+    # Vega-Lite has no panels of two axes by a field, so that each pair is a chart of its own.
+    panels = []
+    for name in names:
+        base = alt.Chart(_rows()).transform_filter(f"datum.pair == {json.dumps(name)}")
+        sides = [_side(audit, base, series) for series in (PARITY, DISPARITY)]
+        layers = alt.layer(*sides).resolve_scale(y="independent")
+        panels.append(layers.properties(width=WIDTH, height=HEIGHT, title=name))
+    chart = alt.concat(*panels, columns=2) if len(panels) > 1 else panels[0]
+    return chart, rows, "Outcome gap and disparity with interval"
+
+
+def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
+    """Means joined by a line, with intervals; the two sides stand a little apart."""
+    import altair as alt
+
+    side, colour = ("left", BLUE) if series == PARITY else ("right", RED)
+    base = base.transform_filter(f"datum.series == '{series}' && isValid(datum.mean)")
+    axis = alt.Axis(title=series, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
+    x = _settings_axis(audit, with_verdicts=True)
+    y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
+    colours = alt.Scale(domain=[PARITY, DISPARITY], range=[BLUE, RED])
+    shapes = alt.Scale(domain=[PARITY, DISPARITY], range=["circle", "square"])
+    look: dict[str, Any] = {"title": None, "legend": legend()}
+    shift: dict[str, Any] = {"xOffset": -4 if side == "left" else 4}
+    return alt.layer(
+        base.mark_rule(color=colour, strokeDash=[3, 3]).encode(y=alt.datum(0)),
+        base.mark_line(color=colour, strokeWidth=1.2, **shift).encode(x=x, y=y),
+        base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(
+            x=x, y=alt.Y("low:Q"), y2="high:Q"
+        ),
+        base.mark_point(filled=True, size=60, strokeWidth=1.6, opacity=1, **shift).encode(
+            x=x,
+            y=y,
+            color=alt.Color("series:N", scale=colours, **look),
+            stroke=alt.Stroke("series:N", scale=colours, **look),
+            shape=alt.Shape("series:N", scale=shapes, **look),
+            fillOpacity=_hollow("unsure"),
+        ),
+    )
+
+
+def gaps_chart(audit: Audit, release: Release) -> Drawing:
+    """Each group's gap beside the gap that no memorisation at all would show."""
+    import altair as alt
+
+    rows = []
+    for at, group in _group_rows(audit):
+        gap, null = group.overfitting_gap, group.null_gap
+        noise = group.noise_level if audit.proxy.is_from_counts else None  # of the gap alone
+        low, high = null.interval if null else (None, None)
+        chance = {"noise": null.mean if null else noise, "null_low": low, "null_high": high}
+        rows.append(at | _interval("", gap.mean, gap.ci) | chance)
+    x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
+    marks, base = _group_marks(audit), alt.Chart(_rows())
+    title = "more right in training, people in 100"
+    low_y = alt.Y("null_low:Q", title=title, axis=_hundredths())
+    ends = {"y": alt.Y("low:Q"), "y2": "high:Q", "color": marks["color"]}
+    chart = alt.layer(
+        base.transform_filter("isValid(datum.null_low)")
+        .mark_bar(style="band")
+        .encode(x=x, xOffset=offset, y=low_y, y2="null_high:Q"),
+        base.mark_tick(style="noise").encode(x=x, xOffset=offset, y=alt.Y("noise:Q")),
+        base.mark_rule(style="interval").encode(x=x, xOffset=offset, **ends),
+        base.mark_point(style="point").encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), **marks),
+    ).properties(width=WIDTH, height=HEIGHT)
+    return chart, rows, "Gap of each group and its null band"
+
+
+def costs_chart(audit: Audit, release: Release) -> Drawing | None:
+    """Cost estimates with intervals, a panel for every attack that the release carries."""
+    import altair as alt
+
+    rows = [
+        {"setting": one.setting, "group": isolated(one.group), "attack": one.proxy.label}
+        | _interval("", one.value, one.interval)
+        for one in cost_estimates(audit, release)
+    ]
+    if not rows:
+        return None
+    x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
+    marks = {key: mark for key, mark in _group_marks(audit).items() if key != "fillOpacity"}
+    y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=_hundredths())
+    ends = {"y": y, "y2": "high:Q", "color": marks["color"]}
+    base = alt.Chart()
+    layers = alt.layer(
+        base.mark_rule(style="zero").encode(y=alt.datum(0)),
+        base.mark_rule(style="interval").encode(x=x, xOffset=offset, **ends),
+        base.mark_point(style="point").encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), **marks),
+        data=_rows(),
+    )
+    attacks = list(dict.fromkeys(row["attack"] for row in rows))
+    chart = _facets(
+        layers, "attack", attacks, CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
+    )
+    if len(attacks) > 1:
+        chart = chart.resolve_scale(y="independent")
+    return chart, rows, "Cost estimates with intervals"
+
+
+def floors_chart(audit: Audit, release: Release) -> Drawing:
+    """Size of the disparity against the floor on logarithmic axes, a panel per setting."""
+    import altair as alt
+
+    rows = []
+    for budget in audit.budgets:
+        for pair in budget.pairs[:MOST_PAIRS]:
+            rate = rate_difference(budget, pair)
+            for floor, found in floor_rows(audit, pair):
+                low, high = sorted(map(abs, found.ci)) if found.ci else (None, None)
+                holds_zero = bool(found.ci and found.ci[0] <= 0 <= found.ci[1])
+                rows.append(
+                    {"line": _line_name(budget), "pair": pair_name(pair.groups), "floor": floor}
+                    | _interval("", abs(found.mean) if found.mean else None, None)
+                    | {"low": None if holds_zero else low, "high": high}
+                    | {"sign": "below 0" if (found.mean or 0) < 0 else "above 0"}
+                    | {"law": None if rate is None else abs(rate) / floor}
+                    | {"unsure": _unsure(budget)}
+                )
+    floors = audit_floors(audit)
+    scale = alt.Scale(type="log", domain=[min(floors) / 1.4, max(floors) * 1.4], nice=False)
+    ticks = alt.Axis(format="~g", values=floors, labelAngle=0)
+    x = alt.X("floor:Q", title="floor", scale=scale, axis=ticks)
+    powers = alt.Axis(format="~g", values=[10.0**power for power in range(-6, 7)])
+    y = alt.Y("mean:Q", title="size of the disparity", scale=alt.Scale(type="log"), axis=powers)
+    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
+    colour = {"color": alt.Color("pair:N", title=None, scale=series(names), legend=legend())}
+    colour = colour if len(names) > 1 else {}
+    signs = alt.Scale(domain=["above 0", "below 0"], range=["triangle-up", "triangle-down"])
+    shape = alt.Shape("sign:N", title=None, scale=signs, legend=legend())
+    known = alt.Chart().transform_filter("isValid(datum.mean) && datum.mean > 0")
+    layers = alt.layer(
+        alt.Chart()
+        .transform_filter("datum.law > 0")
+        .mark_line(style="law")
+        .encode(x=x, y=alt.Y("law:Q"), detail="pair:N"),
+        alt.Chart()
+        .transform_filter("isValid(datum.low) && datum.low > 0")
+        .mark_rule(style="interval")
+        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", **colour),
+        known.mark_line(style="path").encode(x=x, y=y, detail="pair:N", **colour),
+        known.mark_point(style="mean").encode(
+            x=x, y=y, shape=shape, fillOpacity=_hollow("unsure"), **colour
+        ),
+        data=_rows(),
+    )
+    lines = [_line_name(budget) for budget in audit.budgets]
+    return _facets(layers, "line", lines), rows, "Size of the disparity against the floor"
+
+
+def balance_chart(audit: Audit, release: Release) -> Drawing | None:
+    """What each group receives against its exposure, from the smallest budget to the largest."""
+    import altair as alt
+
+    rows = []
+    for at, group in _group_rows(audit):
+        cost, benefit = group.cost, group.benefit
+        if cost.value is not None and benefit.mean is not None:
+            found = _interval("cost_", cost.value, cost.interval)
+            rows.append(at | found | _interval("benefit_", benefit.mean, benefit.ci))
+    if not rows:
+        return None
+    close = alt.Scale(zero=False, padding=24)
+    title = f"exposure, hundredths ({audit.proxy.scale.unit})"
+    x = alt.X("cost_mean:Q", title=title, scale=close, axis=_hundredths())
+    title = f"{audit.plan.benefit.replace('_', ' ')}, of 100"
+    y = alt.Y("benefit_mean:Q", title=title, scale=close, axis=_hundredths())
+    marks, base = _group_marks(audit), alt.Chart()
+    colour = {"color": marks["color"]}
+    layers = alt.layer(
+        base.mark_line(style="way").encode(x=x, y=y, order="order:O", **colour),
+        base.mark_rule(style="interval").encode(
+            x=alt.X("cost_low:Q"), x2="cost_high:Q", y=y, **colour
+        ),
+        base.mark_rule(style="interval").encode(
+            x=x, y=alt.Y("benefit_low:Q"), y2="benefit_high:Q", **colour
+        ),
+        base.mark_point(style="point").encode(x=x, y=y, **marks),
+        base.mark_text(style="first").encode(x=x, y=y, text="epsilon:N"),
+        data=_rows(),
+    )
+    models = [row["model"] for row in rows]
+    chart = _facets(layers, "model", models, 2 * CELL)
+    return chart, rows, "Benefit against exposure of each group"
+
+
+CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
+    "figure1": figure1,
+    "gaps": gaps_chart,
+    "costs": costs_chart,
+    "floors": floors_chart,
+    "balance": balance_chart,
+}
+"""By the name of their file, in reading order."""
+
+
+def _rows() -> alt.NamedData:
+    import altair as alt
+
+    return alt.NamedData("rows")
+
+
+def _group_rows(audit: Audit) -> list[tuple[Datum, Any]]:
+    """Every setting and group that charts show: its names, and its results."""
+    rows: list[tuple[Datum, Any]] = []
+    names = [audit.subject.groups[g] for g in shown_groups(audit)]
+    for k, (label, budget) in enumerate(zip(setting_labels(audit), audit.budgets, strict=True)):
+        at = {"setting": label, "epsilon": short_budget(budget.epsilon), "order": k}
+        at |= {"model": isolated(budget.model or "")}
+        for name in names:
+            unsure = "" if budget.groups[name].resolved else "not resolved"
+            rows.append((at | {"group": isolated(name), "unsure": unsure}, budget.groups[name]))
+    return rows
+
+
+def _interval(prefix: str, mean: float | None, ci: tuple[float, float] | None) -> Datum:
+    low, high = ci or (None, None)
+    return {f"{prefix}mean": mean, f"{prefix}low": low, f"{prefix}high": high}
+
+
+def _unsure(budget: BudgetResult) -> str:
+    """The label without which a setting's disparity must not be shown; empty if it needs none."""
+    return budget.verdict.words if budget.verdict.voids else ""
+
+
+def _line_name(budget: BudgetResult) -> str:
+    label = f" ({_unsure(budget)})" if _unsure(budget) else ""
+    return isolated(setting_name(budget.model, budget.epsilon)) + label
+
+
+def _hollow(field: str) -> Any:
+    import altair as alt
+
+    return alt.when(f"datum.{field} != ''").then(alt.value(0)).otherwise(alt.value(1))
+
+
+def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
+    """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
+    import altair as alt
+
+    labels = setting_labels(audit)
+    many = any(one.model is not None for one in audit.budgets)
+    crowded = len(labels) > MOST_LABELS
+    axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)
+    if with_verdicts:
+        pairs = zip(labels, audit.budgets, strict=True)
+        words = {name: [name, *_unsure(one).split()] for name, one in pairs}
+        axis.labelExpr = f"{json.dumps(words)}[datum.label]"
+    title = "model and privacy budget ε" if many else "privacy budget ε"
+    return alt.X("setting:N", title=title, sort=labels, axis=axis)
+
+
+def _hundredths() -> alt.Axis:
+    import altair as alt
+
+    return alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
+
+
+def _groups(audit: Audit) -> list[str]:
+    return [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
+
+
+def _group_marks(audit: Audit) -> dict[str, Any]:
+    """Shape and colour of a group; filled only where its cost is resolved."""
+    import altair as alt
+
+    names = _groups(audit)
+    scale = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+    look: dict[str, Any] = {"title": None, "legend": legend()}
+    return {
+        "color": alt.Color("group:N", scale=series(names), **look),
+        "stroke": alt.Stroke("group:N", scale=series(names), **look),
+        "shape": alt.Shape("group:N", scale=scale, **look),
+        "fillOpacity": _hollow("unsure"),
+    }
+
+
+def _facets(layers: AnyChart, field: str, names: Sequence[str], width: int = CELL) -> AnyChart:
+    """One panel, or one per name."""
+    import altair as alt
+
+    if len(set(names)) < 2:
+        return layers.properties(width=WIDTH, height=HEIGHT)
+    cells = layers.properties(width=width, height=CELL)
+    facet = alt.Facet(f"{field}:N", title=None, sort=list(dict.fromkeys(names)))
+    return cells.facet(facet=facet, columns=3)

@@ -1,85 +1,83 @@
-"""Audits and releases in a notebook: small HTML that styles nothing but itself; charts; the page.
+"""What Python users see: small HTML in a notebook, plain text, charts, the page, data frames.
 
-Every style is an attribute of its element, and colours are the notebook's own, so that nothing
-around it changes and light and dark both work. Names are other people's: all text is escaped.
+The HTML styles nothing but itself: every style is an attribute of its element, and colours are the
+notebook's own, so that light and dark both work. Names are other people's: all text is escaped.
 """
 
 from __future__ import annotations
 
 import html
+import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pcer.auditing import NOTHING, Audit, Changes, Outlook, budget_name, listed, number_range
+from pcer.auditing import NOTHING, Audit, Changes, Outlook, budget_name, number_range
 from pcer.errors import InputError
 from pcer.files import write_files
 from pcer.release import Release, carried_costs, panels, proxy_named
 from pcer.report.changes import change_parts, change_table
-from pcer.report.charts import charts
-from pcer.report.figures import WIDTH, complete
-from pcer.report.hero import hero_svg
-from pcer.report.html import to_report
-from pcer.report.outlooks import outlook_chart, outlook_parts, outlook_tables
-from pcer.report.rows import chart_data, isolated
-from pcer.report.table import Table, to_text, wrapped
-from pcer.report.terminal import MOST_ROWS, finding, finding_table, to_terminal
-from pcer.report.terminal import WIDTH as COLUMNS
+from pcer.report.figures import chart_spec, spec_chart
+from pcer.report.outlooks import outlook_parts, outlook_spec, outlook_tables
+from pcer.report.page import to_report
+from pcer.report.pictures import finding_svg
+from pcer.report.table import Table, isolate_names, isolated, to_html, to_text, wrapped
+from pcer.report.tables import MOST_ROWS, finding_table
+from pcer.report.terminal import WIDTH, finding, to_terminal
 
 MOST_TEXT = 4_000
 """Characters of a sentence; names of others may be long, and many."""
+BACKENDS = ("pandas", "polars", "pyarrow")
+"""What a frame can be made with; the first that is installed, unless another is named."""
 
 
 def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
     """Small HTML: for an audit headline, picture and table, for a release what is in it."""
+    if isinstance(shown, Audit):
+        subject = shown.subject
+        names = [*subject.groups, subject.dataset, subject.attribute]
+        title, headline, sure = (isolate_names(text, names) for text in finding(shown))
+        table = finding_table(shown, most_rows=MOST_ROWS)
+        return _box(title, [headline], finding_svg(shown), [table], [sure])
     if isinstance(shown, Outlook):
-        return _told_html(shown.title, shown.sentences, outlook_tables(shown))
+        return _box(shown.title, shown.sentences, "", outlook_tables(shown))
     if isinstance(shown, Changes):
-        told = [shown.headline, *shown.account]
-        return _told_html(shown.title, told, [change_table(shown)])
-    return _audit_html(shown) if isinstance(shown, Audit) else _release_html(shown)
+        return _box(shown.title, [shown.headline, *shown.account], "", [change_table(shown)])
+    return _box(shown.title, _release_facts(shown), "", [release_table(shown)])
 
 
 def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
-    """The same as lines of text."""
+    """What a notebook shows, as lines of text."""
     if isinstance(shown, Audit):
         return to_terminal(shown)
     if isinstance(shown, Outlook):
-        return "\n\n".join(map(str, outlook_parts(shown, COLUMNS)))
+        return "\n\n".join(map(str, outlook_parts(shown, WIDTH)))
     if isinstance(shown, Changes):
-        return "\n\n".join(map(str, change_parts(shown, COLUMNS)))
-    told = "\n".join(wrapped(line, COLUMNS) for line in (shown.title, *_release_facts(shown)))
-    return f"{told}\n\n{to_text(release_table(shown), COLUMNS)}"
+        return "\n\n".join(map(str, change_parts(shown, WIDTH)))
+    told = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
+    return f"{told}\n\n{to_text(release_table(shown), WIDTH)}"
 
 
 def to_chart(audit: Audit | Outlook, name: str) -> Any:
-    """A chart of the page as an Altair chart, with its rows in it."""
-    import altair as alt
-
+    """One chart as an Altair chart, with its rows in it."""
     if isinstance(audit, Outlook):
-        return outlook_chart(audit)
-    release, _ = sources_of(audit)
-    rows = chart_data(audit, release)
-    known = {chart.name: chart.spec for chart in charts(audit, rows)}
-    if name not in known:
-        raise InputError(f"plot draws {listed(list(known))}, and nothing called {name!r}.")
-    spec = {key: value for key, value in known[name].items() if key != "autosize"}
-    if spec.get("width") == "container":
-        spec["width"] = WIDTH
-    whole = complete(spec, rows)
-    whole["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
-    return alt.Chart.from_dict(whole)
+        return spec_chart(outlook_spec(audit))
+    release, _ = _sources(audit)
+    spec = chart_spec(audit, release, name)
+    if spec is None:
+        raise InputError(f"this audit has nothing to draw for {name!r}: no exposure is known.")
+    return spec_chart(spec)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:
     """Write the page of one audit, with everything that it was judged together with."""
-    release, family = sources_of(audit)
+    release, family = _sources(audit)
     write_files({path: to_report([audit], [release], family)})
 
 
-def sources_of(audit: Audit) -> tuple[Release, list[Release]]:
+def _sources(audit: Audit) -> tuple[Release, list[Release]]:
     """The release that an audit is of, and those that were judged together with it."""
     if not audit.sources:
         raise InputError(
@@ -90,36 +88,6 @@ def sources_of(audit: Audit) -> tuple[Release, list[Release]]:
     if release.sha256 != audit.release_sha256:
         raise InputError("this audit is of another release than the one that it was given.")
     return release, family
-
-
-def _audit_html(audit: Audit) -> str:
-    title, headline, sure = (_sentence(_isolating(text, audit)) for text in finding(audit))
-    return _box(
-        [
-            _paragraph(f"<strong>{title}</strong>"),
-            _paragraph(headline),
-            hero_svg(audit),
-            _table(finding_table(audit, most_rows=MOST_ROWS)),
-            _paragraph(sure),
-        ]
-    )
-
-
-def _release_html(release: Release) -> str:
-    lines = [_paragraph(_sentence(line)) for line in _release_facts(release)]
-    title = _paragraph(f"<strong>{_sentence(isolated(release.title))}</strong>")
-    return _box([title, *lines, _table(release_table(release))])
-
-
-def _told_html(title: str, lines: Iterable[str], tables: Iterable[Table]) -> str:
-    """A title, sentences and tables."""
-    return _box(
-        [
-            _paragraph(f"<strong>{_sentence(isolated(title))}</strong>"),
-            *(_paragraph(_sentence(line)) for line in lines),
-            *(_table(table) for table in tables),
-        ]
-    )
 
 
 def _release_facts(release: Release) -> list[str]:
@@ -138,13 +106,11 @@ def _release_facts(release: Release) -> list[str]:
 
 def release_table(release: Release) -> Table:
     """The groups of a release: how many people, and what the models predict for them."""
-    names = release.subject.groups
-    settings = panels(release)
-    train, test = (
-        np.stack([one.mean(axis=0) for one in sizes])
-        for sizes in ([s.n_train for s in settings], [s.n_test for s in settings])
+    names, settings = release.subject.groups, panels(release)
+    train, test, rates = (
+        np.stack([values.mean(axis=0) for values in found])
+        for found in zip(*((s.n_train, s.n_test, s.positive_rate) for s in settings), strict=True)
     )
-    rates = np.stack([one.positive_rate.mean(axis=0) for one in settings])
     rows = [
         (name, _count(train[:, g]), _count(test[:, g]), _span(rates[:, g]))
         for g, name in enumerate(names[:MOST_ROWS])
@@ -172,47 +138,117 @@ def _span(rates: np.ndarray[Any, Any]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _box(parts: Iterable[str]) -> str:
-    inside = "\n".join(parts)
+def _box(
+    title: str,
+    lines: Iterable[str],
+    picture: str,
+    tables: Iterable[Table],
+    last: Iterable[str] = (),
+) -> str:
+    def paragraph(text: str) -> str:
+        short = text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+        return html.escape(isolated(short))
+
+    def paragraphs(texts: Iterable[str]) -> list[str]:
+        return [f'<p style="margin:.3em 0">{paragraph(text)}</p>' for text in texts]
+
+    head = f'<p style="margin:.3em 0"><strong>{paragraph(title)}</strong></p>'
+    parts = [head, *paragraphs(lines), picture, *map(to_html, tables), *paragraphs(last)]
+    inside = "\n".join(part for part in parts if part)
     return f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
 
 
-def _paragraph(text: str) -> str:
-    return f'<p style="margin:.3em 0">{text}</p>'
+Fields = dict[str, Any]
 
 
-def _isolating(text: str, audit: Audit) -> str:
-    """A sentence that names which run from right to left do not turn around."""
-    subject = audit.subject
-    for name in {*subject.groups, subject.dataset, subject.attribute}:
-        if isolated(name) != name:
-            text = text.replace(name, isolated(name))
-    return text
+def to_frame(audit: Audit, what: str = "groups", backend: str | None = None) -> Any:
+    """A native data frame, a row for each of ``what``; see ``Audit.to_frame``."""
+    import narwhals as nw
+
+    if what not in FRAMES:
+        raise InputError(f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}.")
+    rows = [dict(_flat("", row)) for row in FRAMES[what](audit)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return nw.from_dict(columns, backend=_backend(backend)).to_native()
 
 
-def _sentence(text: str) -> str:
-    short = text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
-    return html.escape(short)
+def _group_fields(audit: Audit) -> Iterator[Fields]:
+    for one in audit.budgets:
+        for name, group in one.groups.items():
+            at = {"model": one.model, "epsilon": one.budget, "group": name}
+            yield at | group.model_dump()
 
 
-def _table(table: Table) -> str:
-    head = _cells(table.columns, "th", table.n_labels)
-    body = "\n".join(f"<tr>{_cells(row, 'td', table.n_labels)}</tr>" for row in table.rows)
-    title = f'<caption style="text-align:left">{_sentence(isolated(table.title))}</caption>'
-    note = _paragraph(f"<small>{_sentence(table.note)}</small>") if table.note else ""
-    return (
-        f'<table style="border-collapse:collapse;margin:.8em 0 .2em">{title}\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n{note}"
-    )
+def _pair_fields(audit: Audit) -> Iterator[Fields]:
+    for one in audit.budgets:
+        for pair in one.pairs:
+            first, second = pair.groups
+            at = {"model": one.model, "epsilon": one.budget, "first": first, "second": second}
+            yield at | pair.model_dump(exclude=LEFT_OUT)
 
 
-def _cells(cells: Iterable[str], kind: str, n_labels: int) -> str:
-    return "".join(
-        f'<{kind} style="text-align:{"left" if k < n_labels else "right"};padding:.1em .6em;'
-        f'vertical-align:bottom">{_lines(cell)}</{kind}>'
-        for k, cell in enumerate(cells)
-    )
+def _setting_fields(audit: Audit) -> Iterator[Fields]:
+    for one in audit.budgets:
+        rest = one.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
+        at = {"model": one.model, "epsilon": one.budget, "worse_off": one.worse_off}
+        yield at | rest | {"verdict": one.verdict.value}
 
 
-def _lines(cell: str) -> str:
-    return html.escape(isolated(cell)).replace("\n", "<br>")
+def _cost_fields(audit: Audit) -> Iterator[Fields]:
+    yield from (story.model_dump() for story in audit.costs)
+
+
+FRAMES = {
+    "groups": _group_fields,
+    "pairs": _pair_fields,
+    "settings": _setting_fields,
+    "costs": _cost_fields,
+}
+LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
+"""Fields of a pair that have their own columns, or whose columns the frame has already."""
+OPTIONAL: dict[str, Sequence[str]] = {
+    "null_gap": ("mean", "interval"),
+    "allowed": ("mode", "accountant", "nominal", "spent", "standard_error", "advantage"),
+    "equivalence": ("margin", "p_value", "shown"),
+    "coin_flips": (
+        "n_draws",
+        "n_shown",
+        "n_double",
+        "n_exposure",
+        "permutation_p",
+        "permutation_p_within_labels",
+        "exposure_p",
+        "exposure_p_within_labels",
+    ),
+}
+"""Fields of records that not every row has, so that all frames have the same columns."""
+
+
+def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
+    """Nested fields under joined names, intervals as two numbers, lists of names as text."""
+    for key, value in fields.items():
+        name = f"{prefix}{key}"
+        if value is None and key in OPTIONAL:
+            value = dict.fromkeys(OPTIONAL[key])
+        if isinstance(value, dict):
+            yield from _flat(f"{name}_", value)
+        elif key.endswith(("interval", "ci")):
+            low, high = value or (None, None)
+            yield from ((f"{name}_low", low), (f"{name}_high", high))
+        else:
+            yield name, ", ".join(value) if isinstance(value, list) else value
+
+
+def _backend(named: str | None) -> Any:
+    """The library, named or the first that is installed."""
+    if named is not None and named not in BACKENDS:
+        raise InputError(f"backend must be one of {', '.join(BACKENDS)}, and not {named!r}.")
+    found = [one for one in BACKENDS if importlib.util.find_spec(one) is not None]
+    wanted = named or next(iter(found), None)
+    if wanted not in found:
+        raise InputError(
+            f"to_frame needs {named or 'pandas, polars or pyarrow'}, which is not installed; "
+            "install it, or read the same numbers with to_tree()."
+        )
+    return wanted

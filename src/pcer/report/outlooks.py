@@ -1,72 +1,43 @@
-"""What could be shown, for people: sentences, tables and a picture of both curves."""
+"""What an audit could show, before anything is trained: sentences, tables and the curve."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pcer.auditing import NOTHING, Outlook, OutlookPoint, listed, rounded
 from pcer.files import as_shown
-from pcer.report.figures import WIDTH as PANEL
-from pcer.report.figures import complete
-from pcer.report.marks import Spec, legend, series, unchecked
-from pcer.report.rows import Datum, isolated
-from pcer.report.table import Table, table_body, wrapped
-from pcer.report.terminal import Part
-
-if TYPE_CHECKING:
-    import altair as alt
+from pcer.report.figures import WIDTH, Spec, complete, legend, require_altair, series, to_spec
+from pcer.report.table import Table, isolated, wrapped
+from pcer.report.terminal import Part, table_part
 
 OUTLOOK = "outlook"
 """What the picture is called in files."""
 EVERY, ANY = "exposure, in every group", "difference, between any two"
 MOST_LINES = 6
 """More groups would not be told apart: then one line stands for all."""
-HUNDREDTHS = "format(100 * datum.value, '~g')"
 
 
 def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
     """What a terminal shows: the answer in words, then the numbers."""
     outlook = as_shown(outlook)
     told = "\n".join(wrapped(line, width) for line in outlook.sentences)
-    tables = outlook_tables(outlook)
-    return [
-        Part(wrapped(outlook.title, width), told),
-        *(Part(wrapped(table.title, width), table_body(table, width)) for table in tables),
-    ]
+    parts = [table_part(table, width) for table in outlook_tables(outlook)]
+    return [Part(wrapped(outlook.title, width), told), *parts]
 
 
 def outlook_tables(outlook: Outlook) -> list[Table]:
     """Who could be shown how much; and both curves."""
-    return [_amounts(outlook), *_curves(outlook)]
-
-
-def outlook_spec(outlook: Outlook) -> Spec:
-    """Both curves side by side: a specification with its rows in it."""
-    import altair as alt
-
-    outlook = as_shown(outlook)
-    rows = _rows(outlook)
-    names = list(dict.fromkeys(row["line"] for row in rows))
-    with unchecked():
-        panels = [
-            _panel(names, "splits", "splits", outlook.n_splits, with_legend=True),
-            _panel(names, "people", "times as many people", 1.0, with_legend=False),
-        ]
-        chart = alt.hconcat(*panels, spacing=30).resolve_scale(color="shared", y="shared")
-        spec: Spec = chart.to_dict(validate=False)
-    spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
-    spec["description"] = f"{outlook.title}. {' '.join(outlook.sentences)}"
-    return complete(spec, {OUTLOOK: rows})
-
-
-def outlook_chart(outlook: Outlook) -> Any:
-    """The same as an Altair chart."""
-    import altair as alt
-
-    spec = outlook_spec(outlook)
-    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
-    return alt.Chart.from_dict(spec)
+    columns = ("an exposure,\nin every group", "a difference,\nbetween any two")
+    over_splits = tuple((f"{one.n_splits:,}", *_hardest(one)) for one in outlook.over_splits)
+    over_people = tuple((f"{one.growth:g}", *_hardest(one)) for one in outlook.over_people)
+    return [
+        _amounts(outlook),
+        Table("With other numbers of splits, in 100", ("splits", *columns), over_splits),
+        Table(
+            "With other numbers of people, in 100", ("times as\nmany people", *columns), over_people
+        ),
+    ]
 
 
 def in_100(amount: float | None) -> str:
@@ -82,81 +53,60 @@ def in_100(amount: float | None) -> str:
 
 
 def _amounts(outlook: Outlook) -> Table:
-    target = outlook.target
-    more = (
-        ()
-        if target is None
-        else (f"splits to\nshow {in_100(target)}", f"people to\nshow {in_100(target)}")
-    )
+    target = in_100(outlook.target)
+    asked = outlook.target is not None
+    more = (f"splits to\nshow {target}", f"people to\nshow {target}") if asked else ()
     now = f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}"
+    rows = [row if asked else row[:-2] for row in _amount_rows(outlook)]
     return Table(
         "Smallest that would be shown 4 times in 5, in 100",
         ("", "people", now, "with any\nnumber", *more),
-        (*_group_rows(outlook), *_pair_rows(outlook)),
+        tuple(rows),
         note=_note(outlook),
     )
 
 
-def _group_rows(outlook: Outlook) -> Iterator[tuple[str, ...]]:
-    for one in outlook.groups:
-        row = (f"exposure in {one.group}", f"{one.n_people:,.0f}")
-        found = (in_100(one.smallest), in_100(one.limit))
-        people = NOTHING if one.people_for_target is None else _people([one.people_for_target])
-        yield *row, *found, *_asked(outlook, one.splits_for_target, people)
-
-
-def _pair_rows(outlook: Outlook) -> Iterator[tuple[str, ...]]:
+def _amount_rows(outlook: Outlook) -> Iterator[tuple[str, ...]]:
+    """Groups, then pairs; the last two cells answer what the target takes."""
     sizes = {one.group: one.n_people for one in outlook.groups}
-    for one in outlook.pairs:
-        first, second = one.groups
-        row = (f"difference of {first} and {second}", _people(sizes[name] for name in one.groups))
-        found = (in_100(one.smallest), in_100(one.limit))
-        people = NOTHING if one.people_for_target is None else _people(one.people_for_target)
-        yield *row, *found, *_asked(outlook, one.splits_for_target, people)
+    for group in outlook.groups:
+        wanted = group.people_for_target
+        people = NOTHING if wanted is None else _people([wanted])
+        row = (f"exposure in {group.group}", f"{group.n_people:,.0f}")
+        found = (in_100(group.smallest), in_100(group.limit))
+        yield *row, *found, _splits(group.splits_for_target), people
+    for pair in outlook.pairs:
+        both = pair.people_for_target
+        first, second = pair.groups
+        row = (f"difference of {first} and {second}", _people(sizes[name] for name in pair.groups))
+        found = (in_100(pair.smallest), in_100(pair.limit))
+        people = NOTHING if both is None else _people(both)
+        yield *row, *found, _splits(pair.splits_for_target), people
 
 
 def _people(counts: Iterable[float]) -> str:
     return "\n".join(f"{n:,.0f}" for n in counts)
 
 
-def _asked(outlook: Outlook, n_splits: int | None, people: str) -> tuple[str, ...]:
-    if outlook.target is None:
-        return ()
-    return (NOTHING if n_splits is None else f"{n_splits:,}", people)
+def _splits(n_splits: int | None) -> str:
+    return NOTHING if n_splits is None else f"{n_splits:,}"
 
 
 def _note(outlook: Outlook) -> str:
-    of_cost = f"Exposure: {outlook.proxy.label}, {outlook.proxy.scale.unit}."
+    cost = f"Exposure: {outlook.proxy.label}, {outlook.proxy.scale.unit}."
     at = "" if outlook.setting is None else f" Setting: {outlook.setting}."
     family = outlook.n_settings
     tests = f" {family} settings are audited together." if family > 1 else ""
     base = max((one.base for one in outlook.pairs), default=0.0)
     lower = f" The less exposed group has {in_100(base)} in 100." if base > 0 else ""
-    dash = "A dash: not even the largest there can be; or no number is enough."
-    return f"{of_cost}{at}{tests}{lower} {_about(outlook)} {dash}"
-
-
-def _about(outlook: Outlook) -> str:
-    if outlook.proxy.is_from_counts:
-        return "An exposure is asked about these records, a difference about people like these."
-    return (
-        "Both are asked about people like these. For other numbers of splits these are upper "
+    about = (
+        "An exposure is asked about these records, a difference about people like these."
+        if outlook.proxy.is_from_counts
+        else "Both are asked about people like these. For other numbers of splits these are upper "
         "limits: a release does not say which part of its error splits cause."
     )
-
-
-def _curves(outlook: Outlook) -> Iterator[Table]:
-    columns = ("an exposure,\nin every group", "a difference,\nbetween any two")
-    yield Table(
-        "With other numbers of splits, in 100",
-        ("splits", *columns),
-        tuple((f"{one.n_splits:,}", *_hardest(one)) for one in outlook.over_splits),
-    )
-    yield Table(
-        "With other numbers of people, in 100",
-        ("times as\nmany people", *columns),
-        tuple((f"{one.growth:g}", *_hardest(one)) for one in outlook.over_people),
-    )
+    dash = "A dash: not even the largest there can be; or no number is enough."
+    return f"{cost}{at}{tests}{lower} {about} {dash}"
 
 
 def _hardest(point: OutlookPoint) -> tuple[str, str]:
@@ -170,71 +120,48 @@ def _largest(amounts: Iterable[float | None]) -> float | None:
     return max(found) if found and len(found) == len(known) else None
 
 
-def _rows(outlook: Outlook) -> list[Datum]:
-    """One row for each line and place of a curve."""
-    curves = (("splits", outlook.over_splits), ("people", outlook.over_people))
-    return [
-        rounded({"curve": curve, "at": _place(curve, point), "line": line, "amount": amount})
-        for curve, points in curves
-        for point in points
-        for line, amount in _lines(outlook, point)
-        if amount is not None
-    ]
-
-
-def _place(curve: str, point: OutlookPoint) -> float:
-    return float(point.n_splits) if curve == "splits" else point.growth
-
-
-def _lines(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, float | None]]:
-    if len(outlook.groups) + len(outlook.pairs) > MOST_LINES:
-        return [(EVERY, _largest(point.exposure.values())), (ANY, _largest(point.difference))]
-    pairs = zip(outlook.pairs, point.difference, strict=True)
-    return [
-        *((f"exposure, {isolated(name)}", amount) for name, amount in point.exposure.items()),
-        *((f"difference, {_both(pair.groups)}", amount) for pair, amount in pairs),
-    ]
-
-
-def _both(groups: Sequence[str]) -> str:
-    return listed([isolated(name) for name in groups])
-
-
-def _panel(
-    names: Sequence[str], curve: str, title: str, own: float, *, with_legend: bool
-) -> alt.LayerChart | alt.FacetChart:
+def outlook_spec(outlook: Outlook) -> Spec:
+    """The curve over splits: a specification with its rows in it."""
+    require_altair()
     import altair as alt
 
-    log = alt.Scale(type="log", nice=False)
-    x = alt.X("at:Q", title=title, scale=log, axis=alt.Axis(format="~g", tickCount=5))
+    outlook = as_shown(outlook)
+    rows = [
+        rounded({"splits": point.n_splits, "line": line, "amount": amount})
+        for point in outlook.over_splits
+        for line, amount in _curves(outlook, point)
+        if amount is not None
+    ]
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    x = alt.X("splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g"))
     y = alt.Y(
         "amount:Q",
         title="smallest that would be shown, in 100",
         scale=alt.Scale(type="log"),
-        axis=alt.Axis(labelExpr=HUNDREDTHS, tickCount=5),
+        axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5),
     )
-    shown = legend() if with_legend else None
-    colour = alt.Color("line:N", title=None, scale=series(names), legend=shown)
-    dash = alt.StrokeDash("line:N", title=None, scale=_dashes(names), legend=shown)
-    told = "datum.line + ': ' + format(100 * datum.amount, '.2~g') + ' in 100'"
-    base = alt.Chart(alt.NamedData(OUTLOOK)).transform_filter(f"datum.curve == '{curve}'")
-    return alt.layer(
+    colour = alt.Color("line:N", title=None, scale=series(names), legend=legend())
+    # Exposures are whole lines and differences broken ones, so that no colour is needed.
+    dashes = [[5, 3] if name.startswith("difference") else [1, 0] for name in names]
+    dash = alt.StrokeDash(
+        "line:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend()
+    )
+    base = alt.Chart(alt.NamedData(OUTLOOK))
+    own = base.transform_filter(f"datum.splits == {outlook.n_splits:g}")
+    chart = alt.layer(
         base.mark_line(style="path").encode(x=x, y=y, color=colour, strokeDash=dash),
-        base.transform_calculate(told=told)
-        .mark_point(style="point")
-        .encode(x=x, y=y, color=colour, tooltip=alt.Tooltip("told:N", title="would be shown")),
-        base.transform_filter(f"datum.at == {own:g}")
-        .transform_aggregate(at="max(at)")
-        .mark_rule(style="chosen")
-        .encode(x=alt.X("at:Q", scale=log)),
-    ).properties(width=PANEL * 3 // 4, height=PANEL * 3 // 5)
+        base.mark_point(style="point").encode(x=x, y=y, color=colour),
+        own.transform_aggregate(splits="max(splits)").mark_rule(style="chosen").encode(x=x),
+    ).properties(width=WIDTH, height=WIDTH * 3 // 5)
+    spec = to_spec(chart, f"{outlook.title}. {' '.join(outlook.sentences)}")
+    return complete(spec, {OUTLOOK: rows})
 
 
-def _dashes(names: Sequence[str]) -> alt.Scale:
-    """Exposures as whole lines and differences as broken ones, so that no colour is needed."""
-    import altair as alt
-
-    return alt.Scale(
-        domain=list(names),
-        range=[[5, 3] if name.startswith("difference") else [1, 0] for name in names],
-    )
+def _curves(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, Any]]:
+    if len(outlook.groups) + len(outlook.pairs) > MOST_LINES:
+        return [(EVERY, _largest(point.exposure.values())), (ANY, _largest(point.difference))]
+    both = [listed([isolated(name) for name in pair.groups]) for pair in outlook.pairs]
+    return [
+        *((f"exposure, {isolated(name)}", amount) for name, amount in point.exposure.items()),
+        *((f"difference, {b}", x) for b, x in zip(both, point.difference, strict=True)),
+    ]

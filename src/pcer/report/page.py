@@ -1,266 +1,239 @@
-"""A report as an immutable description: what each part of the page says, before rendering."""
+"""One self-contained HTML page from audits and their releases, and back.
+
+Same input, same bytes. The page needs no network: script, style, pictures and the releases are in
+it, and its content security policy lets nothing else run. Every sentence is the audit's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import Any, Final, NamedTuple
 
+from pcer._version import __version__
 from pcer.auditing import (
+    BUDGET_VERDICTS,
     NOTHING,
     Audit,
-    BudgetResult,
-    both_p,
-    bounds,
+    Plan,
+    listed,
+    number_range,
+    parse_plan,
+    setting_name,
     short_setting,
 )
-from pcer.release import PROXIES, Release, carried_costs, panels, proxies
-from pcer.report import tables as summary
-from pcer.report.card import Fact, card
-from pcer.report.charts import Chart, charts
-from pcer.report.published import published_tables, verdict_header
-from pcer.report.rows import Datum, budget_labels, chart_data, isolated, pair_name, shown_pairs
-from pcer.report.story import Screen, screens
-from pcer.report.table import Table
+from pcer.errors import InputError, shown, spelt
+from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
+from pcer.release import Release, carried_costs, panels, parse_release
+from pcer.report.glossary import explained, glossary
+from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
+from pcer.report.table import Table, isolate_names, isolated, to_html
+from pcer.report.tables import (
+    advice,
+    estimates_table,
+    facts,
+    numbers_table,
+    setting_labels,
+    subject_name,
+    table_groups,
+)
 
-FLOOR_CHARTS = ("disparity", "floors")
-"""Charts that follow the floor, in its section."""
-SCALES = {isolated(proxy.label): proxy.scale for proxy in PROXIES.values()}
-"""By the name that rows of charts have for a cost."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveRow:
-    """One line of the table that follows the floor slider."""
-
-    budget: str
-    pair: str
-    key: int
-    mean: float | None
-    interval: str
-    floored: str
-    verdict: str
-    label: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Appendix:
-    """What a specialist looks up, folded."""
-
-    facts: list[str]
-    advice: list[str]
-    signal: list[Table]
-    costs: list[Table]
-    charts: list[Chart]
-    floor_charts: list[Chart]
-    live: list[LiveRow]
-    floors: Table
-    published: list[Table]
-    comparison: list[Table]
+FORMAT: Final = "pcer-report"
+VERSION: Final = 3
+GENERATOR = f"pcer {__version__}"
+PAYLOAD = {"format", "version", "plan", "releases", "family"}
+"""What a page carries, by name."""
+MOST_GROUPS = 6
+"""Of the card; the tables have all."""
+MECHANISMS = {
+    "none": "trained without differential privacy",
+    "unknown": "how it was trained is not said",
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """One release in the page: two screens, and a folded appendix."""
+def to_report(
+    audits: Sequence[Audit], releases: Sequence[Release], family: Sequence[Release] = ()
+) -> str:
+    """Render the page: the same text for the same audits and releases.
 
-    id: str
-    audit: Audit
-    title: str
-    screens: list[Screen]
-    card: list[Fact]
-    appendix: Appendix
-    rows: dict[str, list[Datum]]
-
-    @property
-    def screen(self) -> Screen:
-        """Of the audit's own cost."""
-        return self.screens[0]
-
-
-def section(
-    audit: Audit, release: Release, number: int, family: Sequence[Release] | None
-) -> Section:
-    """Describe one release; with a family, by every cost that it carries."""
-    rows = chart_data(audit, release)
-    return Section(
-        id=f"release-{number}",
-        audit=audit,
-        title=summary.subject_name(audit),
-        screens=screens(audit, release, family),
-        card=card(audit, release),
-        appendix=_appendix(audit, release, rows),
-        rows=rows,
+    Args:
+        audits: of one plan, in the order of the page.
+        releases: what each of them audited.
+        family: further releases that were judged together with them.
+    """
+    if len({one.plan_sha256 for one in audits}) != 1:
+        raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
+    payload = _payload(audits[0].plan, releases, family)
+    audits, releases = as_shown([*audits]), as_shown([*releases])
+    pairs = enumerate(zip(audits, releases, strict=True), start=1)
+    several = len(audits) > 1
+    script = _resource("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = (
+        environment()
+        .get_template("report.html")
+        .render(
+            title=f"Privacy cost and benefit: {len(audits)} releases"
+            if several
+            else audits[0].title,
+            overall=_overall(audits),
+            matrix=_matrix(audits),
+            sections=[_section(audit, release, k) for k, (audit, release) in pairs],
+            level=2 if several else 1,
+            plan=_table(_plan_table(audits[0].plan), "plan"),
+            plan_digest=audits[0].plan_sha256,
+            provenance=_table(_provenance_table(audits, releases), "digests"),
+            glossary=glossary(),
+            generator=GENERATOR,
+            palette=PALETTE,
+            css=_safe(_resource("report.css")),
+            script=_safe(script),
+            script_hash=_safe(f"'sha256-{digest}'"),
+            payload=_safe(script_json(payload)),
+        )
     )
+    return f"{page}\n"
 
 
-def _appendix(audit: Audit, release: Release, rows: dict[str, list[Datum]]) -> Appendix:
-    drawn = charts(audit, rows)
-    return Appendix(
-        facts=summary.facts(audit),
-        advice=summary.advice(audit),
-        signal=[
-            summary.resolution_table(audit),
-            _with_verdicts(summary.pairs_table(audit), audit),
-            double_table(audit),
-        ],
-        costs=_cost_tables(audit, release, rows),
-        charts=[chart for chart in drawn if chart.name not in FLOOR_CHARTS],
-        floor_charts=[chart for chart in drawn if chart.name in FLOOR_CHARTS],
-        live=live_rows(audit, rows),
-        floors=replace(
-            _with_verdicts(summary.floors_table(audit), audit),
-            title="Disparity at every floor of the grid",
-        ),
-        published=[*published_tables(audit), *summary.algorithm_tables(audit)],
-        comparison=[*summary.rankings_tables(audit), *summary.norms_tables(audit)],
-    )
+def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
+    """Everything that the page shows of one release: two screens, and a folded appendix."""
+    id, marked = f"release-{number}", set[str]()  # terms are explained where they first stand
+
+    def plain(lines: Sequence[str]) -> list[str]:
+        return [_isolated(line, audit) for line in lines]
+
+    def marking(lines: Sequence[str]) -> list[str]:
+        return [_safe(explained(line, marked)) for line in plain(lines)]
+
+    tables = table_groups(audit)
+    if carried_costs(panels(release)):
+        tables["Every cost"].insert(1, estimates_table(audit, release))
+    return {
+        "id": id,
+        "title": _isolated(subject_name(audit), audit),
+        "verdict": audit.verdict,
+        "policy": plain(audit.policy_lines),
+        "headline": marking([audit.headline])[0],
+        "words": {
+            "In plain words": ("account", marking(audit.account)),
+            "Can it be trusted?": ("trust", marking(audit.trust)),
+            "What can be done": ("next", marking(audit.next_steps)),
+        },
+        "settings": [_setting(audit, k) for k in range(len(audit.budgets))],
+        "exposures": _safe(exposures_svg(audit)),
+        "floors": _safe(floors_svg(audit)),
+        "numbers": _table(numbers_table(audit), f"{id}-numbers"),
+        "card": [(name, _isolated(text, audit), code) for name, text, code in card(audit, release)],
+        "facts": plain(facts(audit)),
+        "advice": plain(advice(audit)),
+        "tables": {
+            heading: [_table(table, f"{id}-{_key(heading)}-{k}") for k, table in enumerate(found)]
+            for heading, found in tables.items()
+            if found
+        },
+    }
 
 
-def _cost_tables(audit: Audit, release: Release, rows: dict[str, list[Datum]]) -> list[Table]:
-    """What the other carried costs say, where there are any."""
-    found = [summary.costs_table(audit)] if len(audit.costs) > 1 else []
-    found += [proxies_table(audit, rows)] if carried_costs(panels(release)) else []
-    return [*found, *([summary.agreement_table(audit.agreement)] if audit.agreement else [])]
+def _setting(audit: Audit, k: int) -> dict[str, Any]:
+    """One setting: its name, in tables too, its verdict, its advice, its picture."""
+    one = audit.budgets[k]
+    reason = f" Reason: {one.reason}." if one.reason else ""
+    words = "" if k == audit.telling else f"{one.advice}{reason}"
+    return {
+        "name": isolated(setting_name(one.model, one.epsilon)),
+        "label": short_setting(one.model, one.epsilon),
+        "verdict": one.verdict,
+        "advice": _safe(explained(_isolated(words, audit), set())),
+        "picture": _safe(finding_svg(audit, setting=k)),
+        "is_first": k == audit.telling,
+    }
 
 
-def live_rows(audit: Audit, rows: dict[str, list[Datum]]) -> list[LiveRow]:
-    """The disparities at the plan's floor, as the slider table starts."""
+def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
+    """What a reader needs to ask further and to check: name, text, and what must be copied."""
+    subject, told = audit.subject, audit.told
+    seeds = number_range(sorted({one.n_seeds for one in audit.budgets}))
+    n = len(audit.budgets)
+    mechanism = release.training.mechanism
+    model = [
+        ", ".join(name for name in audit.models if name is not None),
+        MECHANISMS.get(mechanism, f"trained with {mechanism}"),
+        f"{n} setting{'s' if n > 1 else ''} of {seeds} models",
+    ]
+    people = f", {subject.n_records:,} records" if subject.n_records else ""
+    missing = f", {subject.n_missing_group:,} without a group" if subject.n_missing_group else ""
+    positive = release.subject.positive_label
+    means = "" if positive is None else f" A positive prediction: {positive}."
+    groups = []
+    for name in subject.groups[:MOST_GROUPS]:
+        train, test = told.groups[name].n_train, told.groups[name].n_test
+        known = train is not None and test is not None
+        groups.append(f"{name} ({f'{train + test:,.0f}' if known else 'size not said'})")  # type: ignore[operator]
+    more = len(subject.groups) - len(groups)
+    rest = f" and {more} more" if more else ""
+    not_said = "who trained the model, when the plan was declared, whom to ask."
     return [
-        LiveRow(
-            budget=label,
-            pair=pair_name(pair.groups),
-            key=k,
-            mean=pair.pcer_disparity.mean,
-            interval=bounds(pair.pcer_disparity.ci),
-            floored=_floored(audit, rows["runs"], label, k),
-            verdict=budget.verdict.value,
-            label=budget.verdict.words,
+        ("Model", "; ".join(part for part in model if part) + ".", ""),
+        ("Data", f"{subject.dataset}{people}{missing}.{means}", ""),
+        ("Compared", f"{subject.attribute}: {', '.join(groups)}{rest}.", ""),
+        ("Cost", audit.choice, ""),
+        ("Not said", not_said, ""),
+        ("Release", "SHA-256", audit.release_sha256),
+        ("Plan", "SHA-256", audit.plan_sha256),
+        ("Check it", "recomputes every number and compares every byte:", "pcer verify FILE"),
+    ]
+
+
+def _overall(audits: Sequence[Audit]) -> str:
+    """How many releases have each verdict, strongest first."""
+    verdicts = [one.verdict for one in audits]
+    counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
+    told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
+    return f"Of {len(audits)} releases: {told}."
+
+
+def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
+    """Releases by settings, each with its verdict."""
+    named: dict[tuple[str, float], str] = {}
+    for audit in audits:
+        for one, label in zip(audit.budgets, setting_labels(audit), strict=True):
+            is_bare = one.model is None and one.epsilon is not None
+            named[one.model or "", one.budget] = f"ε = {label}" if is_bare else label
+    rows = []
+    for number, audit in enumerate(audits, start=1):
+        found = {(one.model or "", one.budget): one.verdict for one in audit.budgets}
+        rows.append(
+            {
+                "id": f"release-{number}",
+                "dataset": audit.subject.dataset,
+                "attribute": audit.subject.attribute,
+                "verdict": audit.verdict,
+                "worse_off": ", ".join(audit.worse_off),
+                "cells": [found.get(setting) for setting in sorted(named)],
+            }
         )
-        for label, budget in zip(budget_labels(audit), audit.budgets, strict=True)
-        for k, pair in enumerate(budget.pairs[: len(shown_pairs(audit))])
-    ]
+    return {"settings": [named[setting] for setting in sorted(named)], "rows": rows}
 
 
-def double_table(audit: Audit) -> Table:
-    """Who has both the higher cost and the worse predictions, and the test of it."""
-    rows = [
-        (
-            short_setting(budget.model, budget.epsilon),
-            pair_name(pair.groups),
-            _cost(audit, budget, pair.groups[0]),
-            _cost(audit, budget, pair.groups[1]),
-            _benefit(budget, pair.groups[0]),
-            _benefit(budget, pair.groups[1]),
-            both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone),
-            pair.double_disadvantage or "not shown",
-        )
-        for budget, pair in summary.budget_pairs(audit)
-    ]
-    worse = "lower" if audit.subject.outcome == "benefit" else "higher"
-    return Table(
-        "Cost and rate of both groups of a pair",
-        (
-            "ε",
-            "groups",
-            "cost ± error\nfirst",
-            "cost ± error\nsecond",
-            "rate\nfirst",
-            "rate\nsecond",
-            "p",
-            "doubly dis-\nadvantaged",
-        ),
-        tuple(rows),
-        2,
-        f"A group with a higher cost and a {worse} rate, both beyond chance, its cost resolved. "
-        "p: the larger of the two tests, Holm-adjusted. n.r.: cost not resolved. Rates of 100 "
-        "people; costs in hundredths or their own unit.",
-    )
-
-
-def proxies_table(audit: Audit, rows: dict[str, list[Datum]]) -> Table:
-    """What each attack finds in every group, at every budget."""
-    found: dict[tuple[str, str], list[Datum]] = {}
-    for row in rows["proxies"]:
-        found.setdefault((row["budget"], row["proxy"]), []).append(row)
-    lines = [
-        (budget, proxy, "\n".join(_proxy_cost(row) for row in group))
-        for (budget, proxy), group in found.items()
-    ]
-    return Table(
-        "Cost by every proxy",
-        ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]"),
-        tuple(lines),
-        3,
-        "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
-        "epsilon as it is. Intervals do not tell who is more exposed: the tests above do.",
-    )
-
-
-def plan_table(audit: Audit) -> Table:
-    """What was fixed before looking."""
-    values: dict[str, Any] = audit.plan.model_dump()
-    rows = tuple((name.replace("_", " "), _plain(value)) for name, value in values.items())
+def _plan_table(plan: Plan) -> Table:
+    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
     return Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
 
 
-def provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
+def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
     """Digests, and where each release says it comes from."""
-    rows = [
-        (
-            summary.subject_name(audit),
-            audit.release_sha256,
-            release.training.mechanism,
-            _plain(release.provenance.pcer_version),
-            _commit(release),
-            _plain(release.provenance.data_digest),
-        )
-        for audit, release in zip(audits, releases, strict=True)
-    ]
+    rows = []
+    for audit, release in zip(audits, releases, strict=True):
+        origin = release.provenance
+        commit = _plain(origin.source_commit) + " (with changes)" * bool(origin.source_dirty)
+        name, mechanism = subject_name(audit), release.training.mechanism
+        found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
+        rows.append((name, audit.release_sha256, mechanism, *found))
     columns = ("release", "SHA-256", "mechanism", "pcer", "source commit", "data digest")
     return Table("Releases", columns, tuple(rows), 6)
-
-
-def _with_verdicts(table: Table, audit: Audit) -> Table:
-    """Put each budget's verdict before its numbers: no disparity without its label."""
-    n = table.n_labels
-    rows = zip(table.rows, summary.budget_pairs(audit), strict=True)
-    labelled = tuple((*row[:n], budget.verdict.words, *row[n:]) for row, (budget, _) in rows)
-    columns = (*table.columns[:n], verdict_header(audit), *table.columns[n:])
-    return replace(table, columns=columns, rows=labelled, n_labels=n + 1)
-
-
-def _floored(audit: Audit, runs: list[Datum], label: str, k: int) -> str:
-    """Share of a budget's seeds in which both costs of a pair are below the plan's floor."""
-    costs = [
-        [row[f"c{g}"] for g in shown_pairs(audit)[k]] for row in runs if row["budget"] == label
-    ]
-    if any(cost is None for pair in costs for cost in pair):
-        return NOTHING
-    share = sum(max(pair) < audit.plan.floor for pair in costs) / len(costs)
-    return f"{100 * share:.0f} %"
-
-
-def _cost(audit: Audit, budget: BudgetResult, name: str) -> str:
-    group = budget.groups[name]
-    label = "" if group.resolved or group.cost.value is None else " (n.r.)"
-    return summary.with_error(audit.proxy.scale, group) + label
-
-
-def _benefit(budget: BudgetResult, name: str) -> str:
-    found = budget.groups[name].benefit
-    people = proxies.ACCURACY
-    return f"{summary.amount(people, found.mean)}\n{summary.amounts(people, found.ci)}"
-
-
-def _proxy_cost(row: Datum) -> str:
-    scale = SCALES.get(row["proxy"], proxies.UNKNOWN)
-    ends = summary.amounts(scale, (row["low"], row["high"])) if row["low"] is not None else ""
-    return f"{row['group']}: {summary.amount(scale, row['mean'])} {ends}"
-
-
-def _commit(release: Release) -> str:
-    dirty = " (with changes)" if release.provenance.source_dirty else ""
-    return _plain(release.provenance.source_commit) + dirty
 
 
 def _plain(value: Any) -> str:
@@ -272,3 +245,157 @@ def _plain(value: Any) -> str:
         told = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
         return "; ".join(told)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _isolated(text: str, audit: Audit) -> str:
+    subject = audit.subject
+    return isolate_names(text, [*subject.groups, subject.dataset, subject.attribute])
+
+
+def _key(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
+
+
+def _table(table: Table, id: str) -> str:
+    marks = {verdict.words: f"badge {verdict.value}" for verdict in BUDGET_VERDICTS}
+    return _safe(to_html(table, id=id, marks=marks))
+
+
+def _safe(text: str) -> str:
+    """Mark text as HTML that needs no escaping: our own, or escaped already."""
+    import markupsafe
+
+    return markupsafe.Markup(text)
+
+
+def _resource(name: str) -> str:
+    return resources.files("pcer.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+class Payload(NamedTuple):
+    """What a page carries, and is made from."""
+
+    plan: Plan
+    releases: list[Release]
+    family: list[Release]
+
+
+def _payload(plan: Plan, releases: Sequence[Release], family: Sequence[Release]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "plan": plan.model_dump(),
+        "releases": [pack(release.to_tree()) for release in releases],
+        "family": [pack(release.to_tree()) for release in family],
+    }
+
+
+def read_payload(text: str, *, file: str) -> Payload:
+    """The plan and the releases that a page carries."""
+    start, end = '<script type="application/json" id="pcer-report">', "</script>"
+    if text.count(start) != 1:
+        raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
+    place = f"{file}: pcer-report"
+    data = parse_json(text.partition(start)[2].partition(end)[0], file=place)
+    require_format(data, file=place, name=FORMAT, version=VERSION)
+    if unknown := sorted(set(data) - PAYLOAD):
+        raise InputError(
+            f"{place} holds {unknown[0]!r}, which {GENERATOR} does not write; verify the page with "
+            "the version that wrote it, or write it again."
+        )
+    plan = parse_plan(data.get("plan"), file=f"{file}: plan")
+    try:
+        found, family = (unpack(data.get(key)) for key in ("releases", "family"))
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InputError(f"{file}: a release in it is damaged; write the page again.") from None
+    if not isinstance(found, list) or not found or not isinstance(family, list):
+        raise InputError(f"{place} must hold lists of releases; write it again.")
+    return Payload(
+        plan,
+        [parse_release(one, file=f"{file}: releases[{k}]") for k, one in enumerate(found)],
+        [parse_release(one, file=f"{file}: family[{k}]") for k, one in enumerate(family)],
+    )
+
+
+def script_json(tree: Any) -> str:
+    r"""JSON that is safe inside a script element: no character of it can end the element.
+
+    >>> script_json({"a": "</script>"})
+    '{"a":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, spelt(character))
+    return shown(text)
+
+
+FORMS, ROWS, OURS = "pcer:forms", "pcer:rows", "pcer:"
+"""Names of our own, and how they begin; a name of the tree that begins so gets it once more."""
+
+
+def pack(tree: Any) -> Any:
+    """Write the form of objects in a list once, then rows of their leaves, as plain JSON.
+
+    A release says the same names for every model; packed it takes a third of the room.
+
+    >>> pack([{"a": 1}, {"a": 2}])
+    {'pcer:forms': [{'a': 0}], 'pcer:rows': [[0, 1], [0, 2]]}
+    """
+    if isinstance(tree, dict):
+        return {OURS + key if key.startswith(OURS) else key: pack(v) for key, v in tree.items()}
+    if not isinstance(tree, list):
+        return tree
+    if len(tree) < 2 or not all(isinstance(one, dict) for one in tree):
+        return [pack(one) for one in tree]
+    forms: dict[str, int] = {}
+    rows = []
+    for one in tree:
+        leaves: list[Any] = []
+        form = json.dumps(_form(one, leaves))
+        rows.append([forms.setdefault(form, len(forms)), *leaves])
+    return {FORMS: [json.loads(form) for form in forms], ROWS: rows}
+
+
+def _form(tree: Any, leaves: list[Any]) -> Any:
+    """The form of a tree, 0 for every leaf; the leaves go to the list, and lists are leaves."""
+    if isinstance(tree, dict) and tree:
+        return {key: _form(value, leaves) for key, value in tree.items()}
+    leaves.append(tree)
+    return 0
+
+
+def unpack(tree: Any) -> Any:
+    """The tree that was packed.
+
+    Raises:
+        ValueError: a row does not fit its form.
+    """
+    if isinstance(tree, list):
+        return [unpack(one) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if set(tree) != {FORMS, ROWS}:
+        names = {key: key.removeprefix(OURS) if key.startswith(OURS * 2) else key for key in tree}
+        return {names[key]: unpack(value) for key, value in tree.items()}
+    sizes = [_n_values(form) for form in tree[FORMS]]
+    if sum(sizes[row[0]] for row in tree[ROWS]) > MAX_VALUES:
+        raise ValueError("unpacked it would hold more values than are read")
+    found = []
+    for number, *leaves in tree[ROWS]:
+        left = iter(leaves)
+        found.append(_filled(tree[FORMS][number], left))
+        if list(left):
+            raise ValueError("a row has more leaves than its form")
+    return found
+
+
+def _n_values(form: Any) -> int:
+    return 1 + sum(map(_n_values, form.values())) if isinstance(form, dict) else 1
+
+
+def _filled(form: Any, leaves: Iterator[Any]) -> Any:
+    if isinstance(form, dict):
+        return {key: _filled(value, leaves) for key, value in form.items()}
+    for leaf in leaves:
+        return leaf
+    raise ValueError("a row has fewer leaves than its form")

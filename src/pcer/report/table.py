@@ -1,4 +1,4 @@
-"""An immutable table, and one function per format that renders it.
+"""An immutable table, and one function per format that renders it: text, Markdown, LaTeX, HTML.
 
 Cells are plain text; a line break in a cell is kept where the format can show it, and a soft
 hyphen or a zero-width space marks where only a narrow terminal may break. Names in cells come
@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TextIO
@@ -49,6 +50,36 @@ UNBROKEN_SPACE = "\ue000"
 """Stands for a space where a line must not break; of no script, so in nobody's text."""
 
 
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
+def isolated(name: str) -> str:
+    """A name that cannot turn the direction of the text around it, nor break its line.
+
+    >>> isolated("women")
+    'women'
+    """
+    name = name.replace("\u2028", " ").replace("\u2029", " ")
+    turns = any(
+        character in BIDI_CONTROLS or unicodedata.bidirectional(character) in ("R", "AL", "AN")
+        for character in name
+    )
+    return f"{ISOLATES[0]}{name}{ISOLATES[1]}" if turns else name
+
+
+def isolate_names(text: str, names: Sequence[str]) -> str:
+    """A sentence that names which run from right to left do not turn around."""
+    for name in sorted(set(names), key=len):
+        if isolated(name) != name:
+            text = text.replace(name, isolated(name))
+    return text
+
+
+def pair_name(groups: Sequence[str]) -> str:
+    """A pair as its signed numbers read: first minus second."""
+    return " − ".join(isolated(name) for name in groups)
+
+
 def to_text(table: Table, width: int) -> str:
     """The table for a terminal: readable without colour, no line wider than ``width``.
 
@@ -59,9 +90,8 @@ def to_text(table: Table, width: int) -> str:
 
 
 def table_body(table: Table, width: int) -> str:
-    """The same without its title."""
-    parts = list(_parts(table, width))
-    body = [_grid(part, width) if part else _stack(table, width) for part in parts]
+    """A table for a terminal, without its title."""
+    body = [_grid(part, width) if part else _stack(table, width) for part in _parts(table, width)]
     note = [wrapped(_unbroken(table.note), width)] if table.note else []
     return "\n".join(["\n\n".join(body), *note])
 
@@ -119,24 +149,27 @@ def to_latex(table: Table) -> str:
     )
 
 
-def to_html(table: Table, *, id: str, marks: Mapping[str, str] | None = None) -> str:
-    """The table as HTML: a caption, column and row headers, a region that scrolls by keyboard.
+def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = None) -> str:
+    """The table as HTML: a caption, column and row headers, every cell escaped.
 
     Args:
-        table: what to show; every cell is escaped.
-        id: of the caption, unique in the page.
+        table: what to show.
+        id: of the caption, unique in our own page, where the table is a region that scrolls by
+            keyboard. Without one every style is an attribute: for notebooks, which are not ours.
         marks: by a cell's text, the class that it gets.
     """
-    head = "".join(
-        f'<th scope="col"{_html_side(index, table.n_labels)}>{_html_lines(name)}</th>'
-        for index, name in enumerate(table.columns)
-    )
-    body = "\n".join(_html_row(row, table.n_labels, marks or {}) for row in table.rows)
-    note = f'\n<p class="note">{html.escape(_visible(table.note))}</p>' if table.note else ""
+    head = _html_row(table.columns, table.n_labels, "col", inline=not id)
+    rows = [_html_row(row, table.n_labels, "row", marks or {}, inline=not id) for row in table.rows]
+    body = f"<thead>{head}</thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody></table>"
+    caption, note = (_html_lines(text) for text in (table.title, table.note))
+    if not id:
+        note = f'\n<p style="margin:.3em 0"><small>{note}</small></p>' if note else ""
+        style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
+        return f'<table {style}><caption style="text-align:left">{caption}</caption>\n{body}{note}'
     return (
         f'<div class="table" role="region" tabindex="0" aria-labelledby="{html.escape(id)}">\n'
-        f'<table><caption id="{html.escape(id)}">{html.escape(_visible(table.title))}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n</div>{note}"
+        f'<table><caption id="{html.escape(id)}">{caption}</caption>\n{body}\n</div>'
+        + (f'\n<p class="note">{note}</p>' if note else "")
     )
 
 
@@ -286,25 +319,30 @@ def _visible(text: str) -> str:
     return shown(text, keep=LAYOUT)
 
 
-def _html_row(row: Sequence[str], n_labels: int, marks: Mapping[str, str]) -> str:
+def _html_row(
+    row: Sequence[str],
+    n_labels: int,
+    scope: str,
+    marks: Mapping[str, str] | None = None,
+    *,
+    inline: bool,
+) -> str:
+    """Headers for every column, or one row whose first cell is its header."""
     cells = []
     for index, cell in enumerate(row):
+        side = "left" if index < n_labels else "right"
+        style = f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'
+        label = ' class="label"' if index < n_labels and (index or scope == "col") else ""
         text = _html_lines(cell)
-        if cell in marks:
+        if marks and cell in marks:
             text = f'<span class="{marks[cell]}">{text}</span>'
-        if index == 0:
-            cells.append(f'<th scope="row">{text}</th>')
-        else:
-            cells.append(f"<td{_html_side(index, n_labels)}>{text}</td>")
+        tag, scoped = ("th", f' scope="{scope}"') if scope == "col" or not index else ("td", "")
+        cells.append(f"<{tag}{scoped}{style if inline else label}>{text}</{tag}>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _html_side(index: int, n_labels: int) -> str:
-    return ' class="label"' if index < n_labels else ""
-
-
 def _html_lines(text: str) -> str:
-    return html.escape(_visible(text)).replace("\n", "<br>")
+    return html.escape(isolated(_visible(text))).replace("\n", "<br>")
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -328,4 +366,5 @@ _LATEX = {
     "·": r"$\cdot$",
     "—": "---",
     "–": "--",
+    **dict.fromkeys(ISOLATES, ""),
 }

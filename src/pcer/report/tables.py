@@ -1,18 +1,21 @@
-"""What every output format shows: an audit as a headline, paragraphs and tables.
+"""Every table of an audit, once for all formats, and the lines that stand beside them.
 
-The floor table, the intervals and the account are always part of it.
+The floor table and the intervals are always among them. Names in cells are other people's words;
+the renderers escape them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from pcer.auditing import (
     NOTHING,
     Agreement,
     AsPublished,
     Audit,
-    BoundCheck,
     BudgetResult,
     Comparison,
     FloorRow,
@@ -20,13 +23,17 @@ from pcer.auditing import (
     GroupResult,
     PairResult,
     PublishedPair,
+    Summary,
+    Verdict,
     both_p,
     bounds,
     budget_list,
     decimals,
+    measure_costs,
     number_range,
     p_value,
     plus_minus,
+    rate_bounds,
     rate_plus_minus,
     setting_name,
     short_budget,
@@ -34,27 +41,31 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
-from pcer.release import GAP, proxies, proxy_named
-from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table
+from pcer.release import GAP, Proxy, Release, panels, proxies, proxy_named
+from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
+from pcer.statistics import interval_quantile
 
+MOST_ROWS = 24
+"""In a table that is read without asking for everything."""
 MOST_GAP_COLUMNS = 2
+MOST_PAIRS = 5
+"""Pairs that charts show; more would not be told apart, and the tables have all."""
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
-
+DIFFERENCES = "By how much do the groups differ?"
+UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
+"""Where nothing is said about anyone's exposure."""
 P_BOTH = "p\n(alone)"
 """Heads a column of adjusted p-values with those of single tests in brackets."""
-
-
-def headline(audit: Audit) -> str:
-    """The verdict in one line, naming the data."""
-    return audit.title
+RECEIVED = {
+    "positive_rate": "predicted\npositive,\nof 100",
+    "true_positive_rate": "predicted\npositive, of 100\nwho qualify",
+    "precision": "qualify, of 100\npredicted\npositive",
+}
 
 
 def subject_name(audit: Audit) -> str:
-    """Dataset and attribute.
-
-    They are other people's words: escape them in the target format.
-    """
+    """Dataset and attribute."""
     return f"{audit.subject.dataset} ({audit.subject.attribute})"
 
 
@@ -89,74 +100,142 @@ def advice(audit: Audit) -> list[str]:
     return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
 
 
+def table_groups(audit: Audit) -> dict[str, list[Table]]:
+    """All tables of an audit in reading order, by the heading that they stand under."""
+    return {
+        "Every test": [resolution_table(audit), pairs_table(audit), differences_table(audit)],
+        "Every cost": [
+            *([costs_table(audit)] if len(audit.costs) > 1 else []),
+            *([agreement_table(audit.agreement)] if audit.agreement else []),
+        ],
+        "The floor": [floors_table(audit)],
+        "As published": [
+            published_table(audit),
+            *([] if audit.cost == GAP.name else [published_floors_table(audit)]),
+            *(_algorithm_table(audit, one) for one in audit.published),
+            *(_rankings_table(audit, one) for one in audit.comparisons),
+        ],
+    }
+
+
 def tables(audit: Audit) -> list[Table]:
     """All tables of an audit, in reading order."""
-    return [
-        resolution_table(audit),
-        pairs_table(audit),
-        differences_table(audit),
-        *([costs_table(audit)] if len(audit.costs) > 1 else []),
-        published_table(audit),
-        floors_table(audit),
-        *published_floors_tables(audit),
-        *algorithm_tables(audit),
-        *norms_tables(audit),
-        *rankings_tables(audit),
-        *([agreement_table(audit.agreement)] if audit.agreement else []),
-    ]
+    return [table for group in table_groups(audit).values() for table in group]
 
 
-def published_table(audit: Audit) -> Table:
-    """The paper's columns for every budget and pair, the gap being the cost; the verdict beside."""
-    names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
-    gaps = tuple(f"gap\n{_broken(name)}" for name in names)
+def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
+    """Per setting and group what it receives and how exposed it is, in people out of 100.
+
+    Args:
+        audit: whose numbers are shown.
+        most_rows: where there would be more, only the setting that the headline is about, and of
+            its groups first those that are worse off or most exposed.
+    """
+    names = audit.subject.groups
+    n_all = len(audit.budgets) * len(names)
+    settings = audit.budgets if most_rows is None or n_all <= most_rows else [audit.told]
+    several = len(settings) > 1
     rows = [
-        (
-            *_row_label(audit, budget, pair),
-            rate_plus_minus(budget.accuracy, 3),
-            rate_plus_minus(budget.demographic_parity_gap, 3),
-            rate_plus_minus(budget.equalized_odds_gap, 3),
-            *(rate_plus_minus(budget.groups[name].overfitting_gap, 4) for name in names),
-            f"{plus_minus(found.pcer_disparity)}\n{bounds(found.pcer_disparity.ci)}",
-            budget.verdict.words,
-        )
-        for (budget, pair), found in zip(budget_pairs(audit), published_pairs(audit), strict=True)
+        ((_setting(one),) if several else ()) + _finding_row(audit, one, name)
+        for one in settings
+        for name in names
+        if name in sorted(names, key=_importance(one))[:most_rows]
     ]
     level = f"{100 * audit.plan.confidence_level:g}"
+    weight = "a benefit" if audit.subject.outcome == "benefit" else "a harm"
+    chance = "; guessing gives 50" if audit.proxy.scale.is_advantage else ""
+    left_out = n_all - len(rows)
     return Table(
-        "As published",
+        "Who receives what, and who is exposed" + ("" if several else f": {_setting(settings[0])}"),
         (
-            *_label_columns(audit),
-            "accuracy",
-            "DP gap",
-            "EO gap",
-            *gaps,
-            f"PCER disparity\n[{level} % interval]",
-            "verdict",
+            *(("setting",) if several else ()),
+            "group",
+            RECEIVED[audit.plan.benefit],
+            f"{audit.proxy.scale.column}\n[{level} % interval]",
+            "at\nmost",
+            "shown?",
         ),
         tuple(rows),
-        n_labels=len(_label_columns(audit)),
+        n_labels=1 + several,
         note=(
-            f"Mean ± standard deviation over seeds; floor {audit.plan.floor:g}; the cost is the "
-            "overfitting gap. DP gap: demographic parity; EO gap: equalized odds. Read a disparity "
-            "only with its verdict."
+            f"A positive prediction is {weight}. Exposure: {audit.proxy.label}{chance}. Shown: "
+            "beyond chance. At most: with 95 % confidence, each alone."
+            + (f" {left_out} further rows are in the full table." if left_out else "")
         ),
     )
 
 
+def _importance(budget: BudgetResult) -> Callable[[str], tuple[bool, float]]:
+    """Sorts groups that are worse off first, then the most exposed."""
+    return lambda name: (name not in budget.worse_off, -(budget.groups[name].cost.value or 0.0))
+
+
+def _finding_row(audit: Audit, budget: BudgetResult, name: str) -> tuple[str, ...]:
+    group = budget.groups[name]
+    received, cost = group.benefit.mean, group.cost
+    ends = ", ".join(_exposure(audit, end) for end in cost.interval or ())
+    return (
+        name,
+        NOTHING if received is None else f"{round(100 * received)}",
+        _exposure(audit, cost.value) + (f" [{ends}]" if ends else ""),
+        _exposure(audit, cost.upper_limit),
+        _shown_word(budget, name),
+    )
+
+
+def _exposure(audit: Audit, cost: float | None) -> str:
+    """A cost in people out of 100 or its own unit, all of one audit with the same decimals."""
+    if cost is None:
+        return NOTHING
+    scale = audit.proxy.scale
+    costs = [group.cost.value or 0.0 for one in audit.budgets for group in one.groups.values()]
+    is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
+    return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
+
+
+def _shown_word(budget: BudgetResult, name: str) -> str:
+    """Whether a group's exposure is shown, and whether the setting's verdict names the group."""
+    group = budget.groups[name]
+    if group.too_few:
+        return "too few"
+    if not group.resolved or budget.verdict in UNSURE:
+        return "no"
+    if name not in budget.worse_off:
+        return "yes"
+    is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
+    return "yes, doubly disadvantaged" if is_double else "yes, worse off"
+
+
+def numbers_table(audit: Audit) -> Table:
+    """The numbers behind the pictures, in people of 100, with more digits than they print."""
+    scale = audit.proxy.scale
+    base = 50 if scale.is_advantage else 0
+    rows = []
+    for one in audit.budgets:
+        for name, group in one.groups.items():
+            low, high = group.cost.interval or (None, None)
+            costs = (group.cost.value, low, high, group.cost.upper_limit_together)
+            numbers = [_of_100(group.benefit.mean)]
+            numbers += [None if cost is None else base + scale.per_unit * cost for cost in costs]
+            shown = ["" if number is None else f"{number:z.4f}" for number in numbers]
+            rows.append((_setting(one), name, *shown, yes_no(group.resolved)))
+    columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
+    return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
+
+
 def resolution_table(audit: Audit) -> Table:
-    """Per budget and group: is the cost signal, or chance? People of 100, costs in hundredths."""
+    """Per setting and group: is the cost signal, or chance? People of 100, costs in hundredths."""
     scale = audit.proxy.scale
     rows = [
         (
-            _budget(budget),
+            _short(budget),
             name,
             decimals(_of_100(group.benefit.mean), 1),
-            amount(proxies.ACCURACY, group.overfitting_gap.mean),
-            f"{with_error(scale, group)}\n{amounts(scale, group.cost.interval)}",
-            amount(scale, group.noise_level),
-            amount(scale, group.cost.upper_limit),
-            amount(scale, group.detectable_cost),
+            _amount(proxies.ACCURACY, group.overfitting_gap.mean),
+            f"{_with_error(scale, group)}\n{_amounts(scale, group.cost.interval)}",
+            _amount(scale, group.noise_level),
+            _amount(scale, group.cost.upper_limit),
+            _amount(scale, group.detectable_cost),
             both_p(group.p_value, group.p_value_alone),
             "yes" if group.resolved else "no",
         )
@@ -188,117 +267,188 @@ def resolution_table(audit: Audit) -> Table:
     )
 
 
-def pairs_table(audit: Audit) -> Table:
-    """Per budget and pair: is a disparity shown, who is worse off, the pooled estimate."""
+PairCells = Callable[[BudgetResult, PairResult, PublishedPair], tuple[str, ...]]
+
+
+def _pair_rows_table(
+    audit: Audit, title: str, columns: Sequence[str], cells: PairCells, note: str
+) -> Table:
+    """A row for every setting and pair; beside disparities stands the setting's verdict."""
+    several, judged = len(audit.subject.groups) > 2, title != DIFFERENCES
     rows = [
         (
-            *_row_label(audit, budget, pair),
-            signed(pair.cross_product.value),
-            both_p(pair.cross_product.p_value, pair.cross_product.p_value_alone),
+            _short(budget),
+            *((pair_name(pair.groups),) if several else ()),
+            *((budget.verdict.words,) if judged else ()),
+            *cells(budget, pair, published),
+        )
+        for budget, pair, published in setting_pairs(audit)
+    ]
+    verdict = "verdict of\nthe setting" if several else "verdict"
+    labels = ("ε", *(("groups",) if several else ()), *((verdict,) if judged else ()))
+    return Table(title, (*labels, *columns), tuple(rows), len(labels), note)
+
+
+def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
+    """Every setting with each of its pairs, and the paper's numbers of that pair."""
+    published = {
+        (one.model, budget.epsilon): budget.pairs
+        for one in audit.published
+        for budget in one.budgets
+    }
+    for budget in audit.budgets:
+        found = published[budget.model, budget.epsilon]
+        yield from ((budget, *pairs) for pairs in zip(budget.pairs, found, strict=True))
+
+
+def pairs_table(audit: Audit) -> Table:
+    """Per setting and pair: is a disparity shown, who is worse off, the pooled estimate."""
+
+    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
+        cross = pair.cross_product
+        double = both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
+        return (
+            signed(cross.value),
+            both_p(cross.p_value, cross.p_value_alone),
             pair.lower_ratio or NOTHING,
-            pair.double_disadvantage or NOTHING,
+            f"{pair.double_disadvantage or NOTHING}\n{double}",
             _pooled(pair),
             bounds(pair.pcer_disparity.null_interval),
             decimals(pair.sign_holds_below_floor, 4),
         )
-        for budget, pair in budget_pairs(audit)
-    ]
-    return Table(
-        "Is there a disparity?",
-        (
-            *_label_columns(audit),
-            "cross\nproduct",
-            P_BOTH,
-            "lower\nratio",
-            f"doubly dis{SOFT_HYPHEN}advantaged",
-            "pooled\ndisparity",
-            "disparity if\nnothing memorised",
-            "sign holds\nbelow floor",
-        ),
-        tuple(rows),
-        n_labels=len(_label_columns(audit)),
-        note=(
-            "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
-            "without memorisation. n.r.: costs not resolved, the pooled number means nothing. "
-            "p: Holm-adjusted, in brackets of this test alone."
-        ),
+
+    columns = (
+        "cross\nproduct",
+        P_BOTH,
+        "lower\nratio",
+        f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}",
+        "pooled\ndisparity",
+        "disparity if\nnothing memorised",
+        "sign holds\nbelow floor",
     )
+    note = (
+        "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
+        "without memorisation. n.r.: costs not resolved, the pooled number means nothing. "
+        "p: Holm-adjusted, in brackets of this test alone; of double disadvantage the larger of "
+        "its two tests."
+    )
+    return _pair_rows_table(audit, "Is there a disparity?", columns, cells, note)
 
 
 def differences_table(audit: Audit) -> Table:
-    """Per budget and pair: by how much exposures and benefits differ, for people like these."""
+    """Per setting and pair: by how much exposures and benefits differ, for people like these."""
     scale = audit.proxy.scale
-    rows = [
-        (
-            *_row_label(audit, budget, pair),
+
+    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
+        return (
             _difference(scale, pair.exposure),
-            amount(scale, pair.exposure.upper_limit),
+            _amount(scale, pair.exposure.upper_limit),
             both_p(pair.exposure.p_value, pair.exposure.p_value_alone),
             _difference(proxies.ACCURACY, pair.benefit),
             both_p(pair.benefit.p_value, pair.benefit.p_value_alone),
             pair.driven_by or NOTHING,
         )
-        for budget, pair in budget_pairs(audit)
-    ]
-    return Table(
-        "By how much do the groups differ?",
-        (
-            *_label_columns(audit),
-            "cost, first\nminus second",
-            "at most,\neither way",
-            P_BOTH,
-            f"{audit.plan.benefit.replace('_', ' ')},\nfirst minus second",
-            P_BOTH,
-            "driven by",
-        ),
-        tuple(rows),
-        n_labels=len(_label_columns(audit)),
-        note=(
-            f"{_only_pair(audit)}Costs in {_unit(scale)}, rates of 100 people. For people like "
-            f"these, with {100 * audit.plan.confidence_level:g} % intervals; p adjusted over "
-            "settings and pairs, in brackets of this test alone; at most: with 95 % confidence, "
-            "each alone."
-        ),
+
+    columns = (
+        "cost, first\nminus second",
+        "at most,\neither way",
+        P_BOTH,
+        f"{audit.plan.benefit.replace('_', ' ')},\nfirst minus second",
+        P_BOTH,
+        "driven by",
     )
+    pairs = audit.budgets[0].pairs
+    only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
+    note = (
+        f"{only}Costs in {_unit(scale)}, rates of 100 people. For people like "
+        f"these, with {100 * audit.plan.confidence_level:g} % intervals; p adjusted over "
+        "settings and pairs, in brackets of this test alone; at most: with 95 % confidence, "
+        "each alone."
+    )
+    return _pair_rows_table(audit, DIFFERENCES, columns, cells, note)
 
 
 def floors_table(audit: Audit) -> Table:
-    """The disparity at every floor of the grid: part of every output."""
-    rows = [(one.floors, one.floor_slope) for _, one in budget_pairs(audit)]
-    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", rows)
+    """The disparity at every floor of the grid and at the plan's: part of every output."""
+
+    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
+        return _floor_cells(audit, budget, pair)
+
+    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", cells)
 
 
-def published_floors_tables(audit: Audit) -> list[Table]:
-    """The same for the paper's number, where the audit's cost is another than the gap."""
-    rows = [(one.floors, one.floor_slope) for one in published_pairs(audit)]
-    title = f"Floor sensitivity as published, by {GAP.label}"
-    return [] if audit.cost == GAP.name else [_floors_table(audit, title, rows)]
+def published_floors_table(audit: Audit) -> Table:
+    """The paper's number at every floor, for audits by another cost than the gap."""
+
+    def cells(budget: BudgetResult, _: PairResult, pair: PublishedPair) -> tuple[str, ...]:
+        return _floor_cells(audit, budget, pair)
+
+    return _floors_table(audit, f"Floor sensitivity as published, by {GAP.label}", cells)
 
 
-def _floors_table(
-    audit: Audit, title: str, found: Sequence[tuple[Sequence[FloorRow], float | None]]
-) -> Table:
-    pooled = any(row.mean is not None and row.n_positive_seeds is None for row in found[0][0])
-    rows = [
-        (
-            *_row_label(audit, budget, pair),
-            *(_floor_cell(row, budget) for row in floors),
-            decimals(slope, 2),
-        )
-        for (budget, pair), (floors, slope) in zip(budget_pairs(audit), found, strict=True)
-    ]
-    return Table(
-        title,
-        (*_label_columns(audit), *(f"floor {floor:g}" for floor in audit.plan.floors), "slope"),
-        tuple(rows),
-        n_labels=len(_label_columns(audit)),
-        note=(
-            "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
-            "every cost is below the floor, so that the disparity is only the rate difference "
-            "divided by the floor. A slope of −1 is all floor."
-            + (" This attack is one number for all seeds: it has no spread over them." * pooled)
-        ),
+def _floors_table(audit: Audit, title: str, cells: PairCells) -> Table:
+    floors = audit_floors(audit)
+    pooled = title.endswith(audit.proxy.label) and any(
+        row.mean is not None and row.n_positive_seeds is None
+        for row in audit.budgets[0].pairs[0].floors
     )
+    note = (
+        "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
+        "every cost is below the floor, so that the disparity is only the rate difference "
+        "divided by the floor. A slope of −1 is all floor."
+        + (" This attack is one number for all seeds: it has no spread over them." * pooled)
+    )
+    columns = (*(f"floor {floor:g}" for floor in floors), "slope")
+    return _pair_rows_table(audit, title, columns, cells, note)
+
+
+def audit_floors(audit: Audit) -> list[float]:
+    """The floors at which an audit has intervals, ascending."""
+    return sorted({*audit.plan.floors, audit.plan.floor})
+
+
+def floor_rows(audit: Audit, pair: PairResult | PublishedPair) -> list[tuple[float, Summary]]:
+    """A pair's disparity at every floor of the grid, and at the plan's where that is another."""
+    rows: dict[float, Summary] = {row.floor: row for row in pair.floors}
+    rows.setdefault(audit.plan.floor, pair.pcer_disparity)
+    return sorted(rows.items())
+
+
+def _floor_cells(
+    audit: Audit, budget: BudgetResult, pair: PairResult | PublishedPair
+) -> tuple[str, ...]:
+    cells = []
+    for _, row in floor_rows(audit, pair):
+        above = share = None
+        if isinstance(row, FloorRow):
+            above, share = row.n_positive_seeds, row.floor_dominated_share
+        counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
+        floored = NOTHING if share is None else f"{100 * share:.0f} %"
+        cells.append(f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}")
+    return (*cells, decimals(pair.floor_slope, 2))
+
+
+def published_table(audit: Audit) -> Table:
+    """The paper's columns for every setting and pair, the gap being the cost."""
+    names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
+
+    def cells(budget: BudgetResult, _: PairResult, pair: PublishedPair) -> tuple[str, ...]:
+        gaps = [budget.groups[name].overfitting_gap for name in names]
+        rates = (budget.accuracy, budget.demographic_parity_gap, budget.equalized_odds_gap)
+        return (
+            *(_rate(found, 3) for found in rates),
+            *(_rate(found, 4) for found in gaps),
+            f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
+        )
+
+    gaps = (f"gap\n{_broken(name)}" for name in names)
+    columns = ("accuracy", "DP gap", "EO gap", *gaps, "PCER\ndisparity")
+    note = (
+        f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
+        f"interval of the mean; floor {audit.plan.floor:g}; the cost is the {GAP.label}. DP gap: "
+        "demographic parity; EO gap: equalized odds. Read a disparity only with its verdict."
+    )
+    return _pair_rows_table(audit, "As published", columns, cells, note)
 
 
 def costs_table(audit: Audit) -> Table:
@@ -315,51 +465,116 @@ def costs_table(audit: Audit) -> Table:
         )
         for one in audit.costs
     ]
+    double = f"doubly dis{SOFT_HYPHEN}advantaged"
     return Table(
         "What every cost says",
-        (
-            "cost",
-            "resolved",
-            "more\nexposed",
-            "lower\nratio",
-            f"doubly dis{SOFT_HYPHEN}advantaged",
-            "p",
-            "p over\ncosts",
-        ),
+        ("cost", "resolved", "more\nexposed", "lower\nratio", double, "p", "p over\ncosts"),
         tuple(rows),
-        n_labels=1,
         note="Each cost put to the same tests. The first is the one that the verdict rests on.",
     )
 
 
-def algorithm_tables(audit: Audit) -> list[Table]:
-    """Algorithm 1 for each model."""
-    return [_algorithm_table(one, _of_model(audit, one.model)) for one in audit.published]
+class CostEstimate(NamedTuple):
+    """What one attack finds in one group at one setting, with a normal interval."""
+
+    setting: str
+    proxy: Proxy
+    group: str
+    value: float | None
+    interval: tuple[float, float] | None
 
 
-def _of_model(audit: Audit, model: str | None) -> str:
-    """What tells the tables of several models apart."""
-    return f", {model}" if len(audit.models) > 1 else ""
+def cost_estimates(audit: Audit, release: Release) -> Iterator[CostEstimate]:
+    """Estimates of every cost that the release carries, of the groups that charts show."""
+    measured = measure_costs(panels(release), audit.plan)
+    reach = interval_quantile(audit.plan.confidence_level)
+    for k, label in enumerate(setting_labels(audit)):
+        for proxy, by_setting in measured.items():
+            if (exposed := by_setting[k].exposed) is None:
+                continue
+            for g in shown_groups(audit):
+                value, error = float(exposed.value[g]), float(np.sqrt(exposed.alone[g]))
+                ends = (value - reach * error, value + reach * error)
+                yield CostEstimate(
+                    label,
+                    proxy_named(proxy),
+                    audit.subject.groups[g],
+                    value if np.isfinite(value) else None,
+                    ends if np.isfinite(ends[0]) else None,
+                )
 
 
-def _algorithm_table(published: AsPublished, of_model: str) -> Table:
-    """Algorithm 1: which budget has the smallest disparity at each floor."""
-    found = published.algorithm1
-    rows = [
-        (
-            f"{row.floor:g}",
-            budget_list(row.budgets),
-            _informative(row.floor in found.informative_floors, row.repeats_demographic_parity),
+def estimates_table(audit: Audit, release: Release) -> Table:
+    """What each attack finds in every group, at every setting."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in cost_estimates(audit, release):
+        scale = one.proxy.scale
+        ends = _amounts(scale, one.interval) if one.interval else ""
+        line = f"{isolated(one.group)}: {_amount(scale, one.value)} {ends}"
+        found.setdefault((one.setting, one.proxy.label), []).append(line)
+    return Table(
+        "Cost by every proxy",
+        ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]"),
+        tuple((*key, "\n".join(lines)) for key, lines in found.items()),
+        3,
+        "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
+        "epsilon as it is. Intervals do not tell who is more exposed: the tests above do.",
+    )
+
+
+def agreement_table(found: Agreement) -> Table:
+    """Each attack beside the gap."""
+    rows = []
+    for row in found.proxies:
+        bound, n = row.bound, row.n_settings
+        rows.append(
+            (
+                proxy_named(row.proxy).label,
+                decimals(row.correlation, 2),
+                f"{row.n_same_sign}/{n}" if n else NOTHING,
+                f"{row.n_larger_disparity}/{n}" if n else NOTHING,
+                decimals(row.disparity_correlation, 2),
+                NOTHING
+                if bound is None
+                else f"{bound.n_cells_exceeding}/{bound.n_cells} ({bound.n_cells_refuting})",
+            )
         )
-        for row in found.equitable_budget
-    ]
+    return Table(
+        f"Do the attacks agree? Each beside {proxy_named(found.baseline).phrase}",
+        (
+            "attack",
+            "r of\ncosts",
+            "same sign of\ndisparity",
+            "larger\ndisparity",
+            "r of dis-\nparities",
+            "exceeds gap\n(beyond error)",
+        ),
+        tuple(rows),
+        note=(
+            "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
+            "they share records. An attack that is one number for all seeds has no disparities "
+            "over them. Last column: cells (budget, group) whose advantage is above the "
+            "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
+        ),
+    )
+
+
+def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
+    """Algorithm 1 of one model: which budget has the smallest disparity at each floor."""
+    found = published.algorithm1
+    rows = []
+    for row in found.equitable_budget:
+        word = "yes" if row.floor in found.informative_floors else "no: not below a resolved cost"
+        if row.repeats_demographic_parity:
+            word = "no: above every cost, so it repeats demographic parity"
+        rows.append((f"{row.floor:g}", budget_list(row.budgets), word))
     informative = (
         f"over the informative floors: {found.informative_verdict.words}"
         if found.informative_verdict
         else "no floor is informative, since no cost is resolved"
     )
     return Table(
-        f"Algorithm 1: budget of smallest disparity{of_model}",
+        f"Algorithm 1: budget of smallest disparity{_of_model(audit, published.model)}",
         ("floor", "budget", "informative?"),
         tuple(rows),
         n_labels=3,
@@ -367,33 +582,8 @@ def _algorithm_table(published: AsPublished, of_model: str) -> Table:
     )
 
 
-def norms_tables(audit: Audit) -> list[Table]:
-    """Which budget each norm would pick, for each model."""
-    return [_norms_table(one, _of_model(audit, one.model)) for one in audit.comparisons]
-
-
-def _norms_table(compared: Comparison, of_model: str) -> Table:
-    """Which budget each norm would pick; the norm is the reader's choice."""
-    rows = [
-        (row.norm, row.rule, budget_list(row.budgets), yes_no(row.costs_resolved))
-        for row in compared.norms
-    ]
-    return Table(
-        f"Which budget would each norm pick?{of_model}",
-        ("norm", "rule", "budget", "costs resolved"),
-        tuple(rows),
-        n_labels=4,
-        note="The norm is the reader's choice; a choice by unresolved costs is a choice by chance.",
-    )
-
-
-def rankings_tables(audit: Audit) -> list[Table]:
-    """PCER beside the outcome-only measures, for each model."""
-    return [_rankings_table(one, _of_model(audit, one.model)) for one in audit.comparisons]
-
-
-def _rankings_table(compared: Comparison, of_model: str) -> Table:
-    """Budgets ordered by each measure, and where PCER and the others part ways."""
+def _rankings_table(audit: Audit, compared: Comparison) -> Table:
+    """Budgets of one model by each measure, and where PCER and the others part ways."""
     rows = [
         (
             row.measure.replace("_", " "),
@@ -404,66 +594,74 @@ def _rankings_table(compared: Comparison, of_model: str) -> Table:
     ]
     turned = [short_budget(row.epsilon) for row in compared.direction_disagreement]
     refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
+    correlations = ", ".join(
+        f"{row.r:+z.2f} ({pair_name(row.groups)})"
+        for row in compared.correlations
+        if row.r is not None
+    )
+    descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
     return Table(
-        f"Comparison with outcome-only measures{of_model}",
+        f"Comparison with outcome-only measures{_of_model(audit, compared.model)}",
         ("measure", "budgets, smallest first", "other best budget\nthan PCER"),
         tuple(rows),
         n_labels=3,
         note=(
             f"Opposite direction to the rate difference at: {', '.join(turned) or 'no budget'}. "
             "Passing both audits would claim equal costs (Proposition 3), which is refuted at: "
-            f"{', '.join(refuted) or 'no budget'}. {_correlations(compared)}"
+            f"{', '.join(refuted) or 'no budget'}. "
+            + (f"{descriptive} {correlations}." if correlations else "")
         ),
     )
 
 
 def summary_table(audits: Sequence[Audit]) -> Table:
     """One line per release: for several at once."""
-    rows = [
-        (
-            audit.subject.dataset,
-            audit.subject.attribute,
-            audit.verdict.words,
-            ", ".join(audit.worse_off) or NOTHING,
-            _other_settings(audit) or NOTHING,
-        )
-        for audit in audits
-    ]
+    rows = []
+    for audit in audits:
+        others: dict[str, list[str]] = {}
+        for one in audit.budgets:
+            if one.verdict is not audit.verdict:
+                others.setdefault(one.verdict.words, []).append(_short(one))
+        told = "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
+        worse = ", ".join(audit.worse_off)
+        subject = audit.subject
+        row = (subject.dataset, subject.attribute, audit.verdict.words, worse, told)
+        rows.append(tuple(cell or NOTHING for cell in row))
     heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
     return Table("All releases", heads, tuple(rows), n_labels=len(heads))
 
 
-def _other_settings(audit: Audit) -> str:
-    """The settings whose verdict is another than the strongest, by their verdict."""
-    others: dict[str, list[str]] = {}
-    for one in audit.budgets:
-        if one.verdict is not audit.verdict:
-            others.setdefault(one.verdict.words, []).append(_budget(one))
-    return "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
+def shown_pairs(audit: Audit) -> list[tuple[int, int]]:
+    """The pairs of groups that charts show, as positions in the subject's list of groups."""
+    groups = audit.subject.groups
+    pairs = audit.budgets[0].pairs[:MOST_PAIRS]
+    return [(groups.index(pair.groups[0]), groups.index(pair.groups[1])) for pair in pairs]
 
 
-def budget_pairs(audit: Audit) -> list[tuple[BudgetResult, PairResult]]:
-    """Every budget with each of its pairs, in the order of the tables."""
-    return [(budget, pair) for budget in audit.budgets for pair in budget.pairs]
+def shown_groups(audit: Audit) -> list[int]:
+    """The groups that charts show, in the subject's order."""
+    return sorted({group for pair in shown_pairs(audit) for group in pair})
 
 
-def published_pairs(audit: Audit) -> list[PublishedPair]:
-    """The paper's numbers in the order of ``budget_pairs``."""
-    by_setting = {
-        (one.model, budget.epsilon): budget.pairs
-        for one in audit.published
-        for budget in one.budgets
-    }
-    return [pair for one in audit.budgets for pair in by_setting[one.model, one.epsilon]]
+def setting_labels(audit: Audit) -> list[str]:
+    """What settings are called on an axis: short, and distinct even where they nearly agree."""
+    short = [_short(one) for one in audit.budgets]
+    if len(set(short)) == len(short):
+        return [isolated(label) for label in short]
+    return ["no-DP" if budget.epsilon is None else repr(budget.epsilon) for budget in audit.budgets]
 
 
-def _label_columns(audit: Audit) -> tuple[str, ...]:
-    return ("ε",) if len(audit.subject.groups) == 2 else ("ε", "groups")
+def _of_model(audit: Audit, model: str | None) -> str:
+    """What tells the tables of several models apart."""
+    return f", {model}" if len(audit.models) > 1 else ""
 
 
-def _row_label(audit: Audit, budget: BudgetResult, pair: PairResult) -> tuple[str, ...]:
-    label = (_budget(budget), " − ".join(pair.groups))
-    return label[: len(_label_columns(audit))]
+def _setting(budget: BudgetResult) -> str:
+    return setting_name(budget.model, budget.epsilon)
+
+
+def _short(budget: BudgetResult) -> str:
+    return short_setting(budget.model, budget.epsilon)
 
 
 def _broken(name: str) -> str:
@@ -478,121 +676,40 @@ def _pooled(pair: PairResult) -> str:
     return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
 
 
-def _floor_cell(row: FloorRow, budget: BudgetResult) -> str:
-    share = row.floor_dominated_share
-    floored = NOTHING if share is None else f"{100 * share:.0f} %"
-    n_above = row.n_positive_seeds
-    above = NOTHING if n_above is None else f"{n_above}/{budget.n_seeds}"
-    counts = f"{above}; {floored}"
-    return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}"
+def _rate(found: Summary, digits: int) -> str:
+    return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
 
-def amount(scale: proxies.Scale, cost: float | None) -> str:
-    """A cost or a difference of two in hundredths, or in its own unit.
+def _amount(scale: proxies.Scale, cost: float | None) -> str:
+    """A cost or a difference of two in hundredths, or in its own unit."""
+    is_share = scale.per_unit == HUNDREDTHS
+    return decimals(_of_100(cost), 2) if is_share else decimals(cost, 4)
 
-    >>> amount(proxies.AUC, -0.01234), amount(proxies.EPSILON, 0.01234)
-    ('−1.23', '0.0123')
-    """
-    if scale.per_unit == HUNDREDTHS:
-        return decimals(_of_100(cost), 2)
-    return decimals(cost, 4)
+
+def _amounts(scale: proxies.Scale, ci: tuple[float, float] | None) -> str:
+    return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
 
 
 def _of_100(share: float | None) -> float | None:
-    """A share as so many of 100."""
     return None if share is None else HUNDREDTHS * share
 
 
-def with_error(scale: proxies.Scale, group: GroupResult) -> str:
-    """A group's cost estimate and its standard error."""
+def _with_error(scale: proxies.Scale, group: GroupResult) -> str:
     if group.cost.value is None:
         return NOTHING
-    return f"{amount(scale, group.cost.value)} ± {amount(scale, group.cost.standard_error)}"
+    return f"{_amount(scale, group.cost.value)} ± {_amount(scale, group.cost.standard_error)}"
 
 
 def _unit(scale: proxies.Scale) -> str:
     return "hundredths" if scale.per_unit == HUNDREDTHS else f"units of {scale.unit}"
 
 
-def _only_pair(audit: Audit) -> str:
-    """What is subtracted, where the rows do not say it."""
-    pairs = audit.budgets[0].pairs
-    return f"{' − '.join(pairs[0].groups)}. " if len(pairs) == 1 else ""
-
-
 def _difference(scale: proxies.Scale, found: GroupDifference) -> str:
     sign = "+" if found.value is not None and found.value > 0 else ""
-    return f"{sign}{amount(scale, found.value)}\n{amounts(scale, found.interval)}"
-
-
-def amounts(scale: proxies.Scale, ci: tuple[float, float] | None) -> str:
-    """Both ends of an interval."""
-    return f"[{amount(scale, ci[0])}, {amount(scale, ci[1])}]" if ci else "[no interval]"
-
-
-def _informative(informative: bool, repeats: bool) -> str:
-    if repeats:
-        return "no: above every cost, so it repeats demographic parity"
-    return "yes" if informative else "no: not below a resolved cost"
-
-
-def _correlations(compared: Comparison) -> str:
-    known = [row for row in compared.correlations if row.r is not None]
-    if not known:
-        return ""
-    told = ", ".join(f"{row.r:+z.2f} ({' − '.join(row.groups)})" for row in known)
-    return f"Correlation of disparity and rate difference over budgets, descriptive only: {told}."
+    return f"{sign}{_amount(scale, found.value)}\n{_amounts(scale, found.interval)}"
 
 
 def _size(group: GroupResult) -> str:
     if group.n_train is None or group.n_test is None:
         return "not said"
     return f"{group.n_train:,.0f} + {group.n_test:,.0f}"
-
-
-def _budget(budget: BudgetResult) -> str:
-    return short_setting(budget.model, budget.epsilon)
-
-
-def agreement_table(found: Agreement) -> Table:
-    """Each attack beside the gap."""
-    rows = [
-        (
-            proxy_named(row.proxy).label,
-            decimals(row.correlation, 2),
-            _share(row.n_same_sign, row.n_settings),
-            _share(row.n_larger_disparity, row.n_settings),
-            decimals(row.disparity_correlation, 2),
-            _bound(row.bound),
-        )
-        for row in found.proxies
-    ]
-    return Table(
-        f"Do the attacks agree? Each beside {proxy_named(found.baseline).phrase}",
-        (
-            "attack",
-            "r of\ncosts",
-            "same sign of\ndisparity",
-            "larger\ndisparity",
-            "r of dis-\nparities",
-            "exceeds gap\n(beyond error)",
-        ),
-        tuple(rows),
-        n_labels=1,
-        note=(
-            "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
-            "they share records. An attack that is one number for all seeds has no disparities "
-            "over them. Last column: cells (budget, group) whose advantage is above the "
-            "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
-        ),
-    )
-
-
-def _share(n: int, total: int) -> str:
-    return f"{n}/{total}" if total else NOTHING
-
-
-def _bound(bound: BoundCheck | None) -> str:
-    if bound is None:
-        return NOTHING
-    return f"{bound.n_cells_exceeding}/{bound.n_cells} ({bound.n_cells_refuting})"

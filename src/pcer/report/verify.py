@@ -14,7 +14,7 @@ from pcer.auditing import SIGNIFICANT_DIGITS, Plan, audit, parse_plan, rounded
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
 from pcer.release import Release
-from pcer.report.html import GENERATOR, Payload, read_payload, to_report
+from pcer.report.page import GENERATOR, Payload, read_payload, to_report
 
 HALF_A_DIGIT = 0.51
 """Of the last digit: rounding may fall either way on another machine, but a changed digit is

@@ -1,4 +1,4 @@
-"""The picture of a finding: the audit's numbers in words and places, escaped, the same bytes."""
+"""The three pictures: the audit's numbers in words and places, escaped, the same bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ import pytest
 
 import pcer
 from pcer.release.format import parse_release
-from pcer.report import hero_svg
-from pcer.report.hero import MOST_GROUPS, benefit_claim, exposure_claim
-from tests.pages import HOSTILE, QUICK, many_groups, mixed_release
+from pcer.report.pictures import (
+    MOST_GROUPS,
+    MOST_SETTINGS,
+    benefit_claim,
+    drawn_settings,
+    exposure_claim,
+    exposures_svg,
+    finding_svg,
+    floor_claim,
+    floors_svg,
+    spread_claim,
+)
+from pcer.report.tables import floors_table
+from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks, with_models
 
 STUDY = Path(__file__).parents[2] / "studies" / "paper"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,7 +47,7 @@ def audit():
 
 
 def test_the_title_is_the_headline_and_every_mark_has_its_value(audit):
-    text = hero_svg(audit)
+    text = finding_svg(audit)
     root = parsed(text)
     assert root.get("role") == "figure"
     assert root.findtext(f"{SVG}title") == audit.headline
@@ -58,7 +69,7 @@ def test_the_title_is_the_headline_and_every_mark_has_its_value(audit):
 
 def test_marks_lie_where_their_numbers_are(audit):
     """Bars are shares of the width; exposures are placed on one straight axis."""
-    root = parsed(hero_svg(audit, width=500))
+    root = parsed(finding_svg(audit, width=500))
     told = audit.told.groups
     bars = [r for r in root.iter(f"{SVG}rect") if r.get("fill")]
     assert [float(bar.get("width")) for bar in bars] == pytest.approx(
@@ -89,29 +100,30 @@ def test_claims_are_the_audits(audit):
 
 
 def test_another_setting_is_drawn_with_its_own_words(audit):
-    text = hero_svg(audit, setting=0)
+    text = finding_svg(audit, setting=0)
     assert "ε = 0.1: not resolved" in parsed(text).findtext(f"{SVG}title")
     assert text.count("not shown; at most") >= 2
     assert "Open point: not shown." in text
 
 
 def test_same_audit_same_bytes(audit):
-    assert hero_svg(audit) == hero_svg(audit.model_copy(deep=True))
+    assert finding_svg(audit) == finding_svg(audit.model_copy(deep=True))
 
 
-def test_hostile_names_are_text():
-    audit = pcer.audit(many_groups(HOSTILE), QUICK)
-    text = hero_svg(audit)
+@pytest.mark.parametrize("draw", [finding_svg, exposures_svg, floors_svg])
+def test_hostile_names_are_text(draw):
+    text = draw(pcer.audit(many_groups(HOSTILE), QUICK))
     allowed = {"svg", "title", "desc", "style", "text", "g", "path", "rect", "circle"}
     assert {element.tag.removeprefix(SVG) for element in parsed(text).iter()} <= allowed
     assert not re.search(r"\son\w+=", re.sub(r">[^<]*<", "><", text))
-    assert "1 further groups are in the tables" in text
+    if draw is not floors_svg:
+        assert "1 further groups" in text
 
 
 def test_of_many_groups_those_worse_off_are_drawn():
     names = [f"group {k}" for k in range(MOST_GROUPS + 4)]
     audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
-    said = marks(hero_svg(audit))
+    said = marks(finding_svg(audit))
     assert len(said) == 2 * MOST_GROUPS
     assert audit.worse_off
     for name in audit.worse_off[:MOST_GROUPS]:
@@ -124,7 +136,7 @@ def test_what_is_not_known_is_said(plain_release):
             tables["train"] = {"accuracy": 0.8}
             tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
     audit = pcer.audit(parse_release(plain_release, file="rates"), QUICK)
-    said = [line.partition(": ")[2] for line in marks(hero_svg(audit))]
+    said = [line.partition(": ")[2] for line in marks(finding_svg(audit))]
     assert said == ["30 of 100 who receive a positive prediction"] * 2 + ["not known"] * 2
     assert exposure_claim(audit.told) == "Nobody is shown to be recognised"
 
@@ -137,14 +149,91 @@ def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
     tree["version"] = 2
     audit = pcer.audit(parse_release(tree, file="bounded"), QUICK)
     told = next(k for k, one in enumerate(audit.budgets) if one.epsilon is None)
-    text = hero_svg(audit, setting=told)
+    text = finding_svg(audit, setting=told)
     assert marks(text)[2].endswith("; the training allows about 70.0")
     assert "allows" not in marks(text)[3]
     assert "Bracket: what the training" in text
-    assert "Bracket" not in hero_svg(audit, setting=0)
+    assert "Bracket" not in finding_svg(audit, setting=0)
     gap = pcer.audit(parse_release(tree, file="bounded"), QUICK, cost="overfitting_gap")
-    assert "Bracket" not in hero_svg(gap, setting=told)
+    assert "Bracket" not in finding_svg(gap, setting=told)
 
 
 def test_it_is_small(audit):
-    assert len(hero_svg(audit).encode()) < 5_000
+    assert len(finding_svg(audit).encode()) < 5_000
+
+
+def test_the_second_picture_has_every_setting():
+    audit = pcer.audit(with_attacks(mixed_release()), QUICK)
+    root = ElementTree.fromstring(exposures_svg(audit))
+    told = [g.findtext(f"{SVG}title") for g in root.iter(f"{SVG}g")]
+    assert len(told) == 6 * 2
+    for budget, first in zip(audit.budgets, told[::2], strict=True):
+        name = "no-DP" if budget.epsilon is None else f"ε = {budget.epsilon:g}"
+        assert first.startswith(f"{name}, men: ")
+    costs = [max(g.cost.value for g in b.groups.values()) for b in audit.budgets]
+    scale = audit.proxy.scale
+    assert scale.hundredths(max(costs)) in spread_claim(audit)
+    assert scale.hundredths(max(min(costs), 0)) in spread_claim(audit)
+
+
+def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
+    names = [f"a model with a name, {k}" for k in range(6)]
+    audit = pcer.audit(with_models(mixed_release(n_seeds=2), names), QUICK)
+    assert len(audit.budgets) == 36
+    drawn = drawn_settings(audit)
+    assert len(drawn) == 6
+    assert {one.model for one in drawn} == {audit.told.model}
+    assert "30 further" in exposures_svg(audit)
+    settings = [audit.told.model_copy(update={"epsilon": 1.0 + k}) for k in range(30)]
+    long = audit.model_copy(update={"budgets": settings, "telling": 29})
+    assert drawn_settings(long) == settings[-MOST_SETTINGS:]
+
+
+def test_one_setting_has_no_second_picture():
+    audit = pcer.audit(mixed_release(), QUICK)
+    assert exposures_svg(audit.model_copy(update={"budgets": audit.budgets[:1]})) == ""
+
+
+def test_the_third_picture_says_who_is_ahead_at_every_floor(audit):
+    said = iter(marks(floors_svg(audit)))
+    triangles = re.findall(
+        r'd="M0 ?(-?6)L[^"]*" transform="[^"]*" fill="([^"]*)"', floors_svg(audit)
+    )
+    drawn = iter(triangles)
+    for budget in audit.budgets:
+        for row in budget.pairs[0].floors:
+            line, (top, fill) = next(said), next(drawn)
+            assert f"floor {row.floor:g}, men − women: " in line
+            assert ("+" in line.partition(": ")[2][:1]) == (row.mean > 0) == (top == "-6")
+            is_open = budget.verdict.voids or row.ci[0] <= 0 <= row.ci[1]
+            assert (fill == "none") == is_open
+    assert next(said, None) is None
+    turned = sum(
+        len({row.mean > 0 for row in one.pairs[0].floors if row.mean}) == 2 for one in audit.budgets
+    )
+    assert floor_claim(audit) == f"The floor decides who is ahead in {turned} of 6 settings"
+
+
+def test_a_floor_of_the_plan_that_is_not_in_the_grid_is_drawn_and_in_the_table():
+    plan = QUICK.model_copy(update={"floor": 0.02})
+    audit = pcer.audit(mixed_release(n_seeds=2), plan)
+    assert ">0.02<" in floors_svg(audit)
+    table = floors_table(audit)
+    assert table.columns[2:-1] == tuple(f"floor {x:g}" for x in (1e-4, 1e-3, 0.01, 0.02, 0.1))
+
+
+def test_of_many_groups_the_third_picture_has_the_pairs_of_the_told_setting():
+    audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
+    text = floors_svg(audit)
+    assert len(marks(text)) == 5 * 4
+    assert "2 further pairs are in the tables" in text
+
+
+def test_a_disparity_that_is_not_known_has_no_mark_and_no_seeds_above_0(plain_release):
+    plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
+    plain_release["runs"][0]["split"] = "its own"
+    release = parse_release(plain_release, file="undefined precision")
+    audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
+    text = floors_svg(audit)
+    assert len(re.findall("<path", text)) == len(marks(text)) - 4
+    assert floors_table(audit).rows[-1][2] == "–\n[no interval]\n–; 0 %"

@@ -1,0 +1,547 @@
+"""The page's three pictures: the finding, exposure over settings, the floors. SVG, no script.
+
+They are the same in the page, in a notebook and beside Markdown: same audit, same bytes. They can
+be read without colour, as every mark has its name and its value in words. Ink is ``currentColor``
+and group colours are CSS variables with a fallback, so they follow light and dark.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pcer.auditing import (
+    Audit,
+    BudgetResult,
+    FloorRow,
+    GroupResult,
+    PairResult,
+    Verdict,
+    bounds,
+    listed,
+    setting_name,
+    signed,
+)
+from pcer.release import Proxy
+from pcer.report.table import isolated, pair_name
+from pcer.report.tables import MOST_PAIRS, UNSURE, audit_floors, floor_rows
+
+if TYPE_CHECKING:
+    import jinja2
+
+WIDTH = 440
+"""In pixels that text is laid out for: a telephone's, enlarged elsewhere."""
+CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
+LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
+"""Average width of a letter in a wide font, and height of a line, as shares of the font's size."""
+LETTER_WIDTH, LONGEST_NAME = 7, 26
+MARK_MARGIN = 7
+"""Room for half a point at both ends of an axis."""
+MOST_GROUPS, MOST_SETTINGS = 5, 12
+ROW, TEXT_TO_MARK = 36, 13
+"""Of the finding: from group to group, and from a group's name to its mark."""
+MARK_ROW, SETTING_GAP, FLOOR_ROW = 14, 9, 30
+NARROWEST, WIDEST = 62, 170
+"""Room for the names of settings."""
+PALETTE = {
+    "ink": ("#1f2933", "#e6e9ec"),
+    "muted": ("#52606d", "#a9b4c0"),
+    "line": ("#c9d1d9", "#3e4c59"),
+    "shade": ("#eceff2", "#232d37"),
+    "band": ("#c3ccd5", "#46545f"),
+    "series-0": ("#0072b2", "#56b4e9"),
+    "series-1": ("#c14f00", "#f0a860"),
+    "series-2": ("#00805d", "#3fcf9f"),
+    "series-3": ("#a8497e", "#eda3cb"),
+    "series-4": ("#6f6100", "#e3d34a"),
+    "series-5": ("#5d4fb3", "#b3a8f5"),
+}
+"""Colours by role, for light and for dark; told apart with any colour vision."""
+N_SERIES = 6
+CIRCLE, UP, DOWN = (
+    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
+    "M0-6L5.5 4.5h-11z",
+    "M0 6L5.5-4.5h-11z",
+)
+SHAPES = (CIRCLE, "M-4.5-4.5h9v9h-9z", UP, "M0-6L6 0L0 6L-6 0z", DOWN)
+"""Of the groups in their order, drawn around 0, so that colour is not needed."""
+RECEIVED = {
+    "positive_rate": "who receive a positive prediction",
+    "true_positive_rate": "who qualify and are predicted positive",
+    "precision": "who are predicted positive and qualify",
+}
+UNEQUAL = {
+    "positive_rate": "positive predictions",
+    "true_positive_rate": "positive predictions for those who qualify",
+    "precision": "right ones among positive predictions",
+}
+
+Ends = tuple[float, float]
+Drawn = dict[str, Any]
+"""What a template places: words, coordinates, looks."""
+
+
+class Line(NamedTuple):
+    """A line of text at its height."""
+
+    y: float
+    text: str
+
+
+def finding_svg(audit: Audit, *, setting: int | None = None, width: int = WIDTH) -> str:
+    """Draw what each group receives in one setting, and how exposed it is.
+
+    Args:
+        audit: whose words and numbers are drawn, and what its training allows where it knows.
+        setting: position in ``audit.budgets``; the one that the headline is about if None.
+        width: in pixels that text is laid out for; the picture may be shown at any size.
+    """
+    told = audit.told if setting is None else audit.budgets[setting]
+    first = _received_panel(audit, told, width)
+    second = _exposed_panel(audit, told, first["bottom"] + 22, width)
+    notes = _lines(_finding_notes(audit, told), second["axis_y"] + 18, NOTE_SIZE, width)
+    name = setting_name(told.model, told.epsilon)
+    other = f"{name}: {told.verdict.words}. {exposure_claim(told)}"
+    return _template("finding.svg").render(
+        width=width,
+        height=round(notes[-1].y + 6),
+        title=audit.headline if told is audit.told else other,
+        told=" ".join(row["told"] + "." for panel in (first, second) for row in panel["rows"]),
+        panels=[first, second],
+        notes=notes,
+    )
+
+
+def benefit_claim(audit: Audit, told: BudgetResult) -> str:
+    """Who receives less, or is harmed more, beyond chance."""
+    helps = audit.subject.outcome == "benefit"
+    what = UNEQUAL[audit.plan.benefit]
+    less = f"fewer {what}" if helps else f"more {what}"
+    worse = [
+        next(name for name in pair.groups if name != pair.better_off)
+        for pair in told.pairs
+        if pair.better_off is not None
+    ]
+    return f"{_few(worse)}: {less}" if worse else f"No group is shown to get {less}"
+
+
+def exposure_claim(told: BudgetResult) -> str:
+    """Who is more exposed beyond chance, after every downgrade."""
+    if told.verdict is Verdict.INSUFFICIENT_DATA or not any(
+        group.resolved for group in told.groups.values()
+    ):
+        return "Nobody is shown to be recognised"
+    if told.verdict is Verdict.NOT_RESOLVED:
+        return "Nothing can be concluded about who is more exposed"
+    higher = [pair.more_exposed for pair in told.pairs if pair.more_exposed]
+    if not higher:
+        return "No group is shown to be easier to recognise"
+    return f"{_few(higher)}: easier to recognise"
+
+
+def _received_panel(audit: Audit, told: BudgetResult, width: int) -> Drawn:
+    claim = _lines(benefit_claim(audit, told), CLAIM_SIZE, CLAIM_SIZE, width)
+    received = RECEIVED[audit.plan.benefit]
+    words = f"People of 100 {received} (a {audit.subject.outcome})"
+    measured = _lines(words, claim[-1].y + 18, TEXT_SIZE, width)
+    top = measured[-1].y + 8
+    rows: list[Drawn] = []
+    for name in _drawn_groups(audit, told):
+        mean = told.groups[name].benefit.mean
+        value = "not known" if mean is None else f"{round(100 * mean)} of 100"
+        row = _group_row(audit, told, name, top + ROW * len(rows))
+        row |= {"value": value, "told": f"{_short_name(name)}: {value} {received}"}
+        rows.append(row | {"bar": None if mean is None else round(mean * width, 1)})
+    bottom = top + ROW * len(rows)
+    return {"claim": claim, "words": measured, "ticks": [], "rows": rows} | {
+        "bottom": bottom,
+        "axis_y": bottom,
+    }
+
+
+def _exposed_panel(audit: Audit, told: BudgetResult, top: float, width: int) -> Drawn:
+    proxy, names, allowed = audit.proxy, _drawn_groups(audit, told), _allowed(audit, told)
+    claim = _lines(exposure_claim(told), top + CLAIM_SIZE, CLAIM_SIZE, width)
+    counted = proxy.scale.counted.format(label=proxy.label)
+    words = _lines(counted, claim[-1].y + 18, TEXT_SIZE, width)
+    costs = [told.groups[name].cost for name in names]
+    limits = [cost.upper_limit_together for cost in costs]
+    marks = [mark for cost in costs for mark in (cost.value, *(cost.interval or ()))]
+    ends = _ends([*allowed.values(), *limits, *marks])
+    place = _placing(ends, 0, width)
+    top = words[-1].y + 8
+    rows: list[Drawn] = []
+    for name in names:
+        group, most = told.groups[name], allowed.get(name)
+        is_shown = group.resolved and told.verdict not in UNSURE
+        value = exposure_words(proxy, group, is_shown=is_shown)
+        more = "" if most is None else f"; the training allows about {_amount(proxy, most)}"
+        rows.append(
+            _group_row(audit, told, name, top + ROW * len(rows))
+            | {"value": value, "told": f"{_short_name(name)}: {value}{more}", "is_shown": is_shown}
+            | {"point": place(group.cost.value), "span": _span(group, place)}
+            | {"limit": None if is_shown else place(group.cost.upper_limit_together)}
+            | {"allowed": place(most)}
+        )
+    bottom = top + ROW * len(rows)
+    ticks = _exposure_ticks(proxy, ends, 0, width)
+    return {"claim": claim, "words": words, "ticks": ticks, "rows": rows} | {
+        "bottom": bottom,
+        "axis_y": bottom + 14,
+    }
+
+
+def _group_row(audit: Audit, told: BudgetResult, name: str, top: float) -> Drawn:
+    """A group's name and place, without marks yet."""
+    is_worse = name in told.worse_off
+    doubled = told.verdict is Verdict.DOUBLE_DISADVANTAGE
+    # A lower ratio of harms is no disadvantage by itself.
+    worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
+    return {
+        "name": _short_name(name) + (f" ({worse})" if is_worse else ""),
+        "text_y": top + 12,
+        "y": top + 12 + TEXT_TO_MARK,
+        "colour": _colour(audit.subject.groups.index(name)),
+        "is_worse": is_worse,
+        "is_shown": True,
+        **dict.fromkeys(("bar", "point", "span", "limit", "allowed")),
+    }
+
+
+def exposure_words(proxy: Proxy, group: GroupResult, *, is_shown: bool) -> str:
+    """A group's exposure in few words: its value and interval, or the most it can be."""
+    cost = group.cost
+    if group.too_few:
+        return "too few people to tell"
+    if cost.value is None:
+        return "not known"
+    if not is_shown:
+        limit = cost.upper_limit_together
+        return "not shown" + ("" if limit is None else f"; at most {_amount(proxy, limit)}")
+    if cost.interval is None:
+        return _amount(proxy, cost.value)
+    low, high = (_amount(proxy, end) for end in cost.interval)
+    return f"{_amount(proxy, cost.value)} ({low} to {high})"
+
+
+def _allowed(audit: Audit, told: BudgetResult) -> dict[str, float]:
+    """By group, the exposure that the training itself allows, where the audit knows it.
+
+    It stands on the scale of an attacker who compares two people; on others there is none.
+    """
+    if not audit.proxy.scale.unit.startswith("AUC"):
+        return {}
+    known = {name: group.allowed for name, group in told.groups.items()}
+    return {
+        name: bound.advantage
+        for name, bound in known.items()
+        if bound is not None and bound.advantage is not None
+    }
+
+
+def _finding_notes(audit: Audit, told: BudgetResult) -> str:
+    names = _drawn_groups(audit, told)
+    parts = [f"Line: {100 * audit.plan.confidence_level:g} % interval, for people like these."]
+    if not all(told.groups[name].resolved for name in names):
+        parts.append("Open point: not shown. Tick: the most it can be.")
+    if _allowed(audit, told):
+        parts.append("Bracket: what the training allows, an estimate.")
+    if hidden := len(audit.subject.groups) - len(names):
+        parts.append(f"{hidden} further groups are in the tables.")
+    return " ".join(parts)
+
+
+def exposures_svg(audit: Audit, *, width: int = WIDTH) -> str:
+    """Draw every group's exposure in every setting; empty where there is one setting only."""
+    if len(audit.budgets) < 2:
+        return ""
+    names, settings = _drawn_groups(audit, audit.told), drawn_settings(audit)
+    called = _row_names(settings)
+    left = _room(called)
+    claim = _lines(spread_claim(audit), CLAIM_SIZE, CLAIM_SIZE, width)
+    keys = _keys(audit, names, claim[-1].y + 20, width)
+    costs = [one.groups[name].cost for one in settings for name in names]
+    ends = _ends([mark for cost in costs for mark in (cost.value, *(cost.interval or ()))])
+    place = _placing(ends, left, width)
+    top, places = keys[-1]["y"] + 12, []
+    for one, row_name in zip(settings, called, strict=True):
+        ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
+        marks = [
+            _mark(audit, one, name, place) | {"y": y} for name, y in zip(names, ys, strict=True)
+        ]
+        places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
+        top += MARK_ROW * len(names) + SETTING_GAP
+    bottom = ys[-1] + 10
+    notes = _lines(_exposures_notes(audit, len(names)), bottom + 32, NOTE_SIZE, width)
+    return _template("exposures.svg").render(
+        width=width,
+        height=round(notes[-1].y + 6),
+        left=left,
+        claim=claim,
+        keys=keys,
+        places=places,
+        ticks=_exposure_ticks(audit.proxy, ends, left, width),
+        axis_y=round(bottom + 14, 1),
+        notes=notes,
+    )
+
+
+def drawn_settings(audit: Audit) -> list[BudgetResult]:
+    """All settings; of too many those of the model that the headline is about, and not too many."""
+    if len(audit.budgets) <= MOST_SETTINGS:
+        return list(audit.budgets)
+    same = [one for one in audit.budgets if one.model == audit.told.model]
+    at = same.index(audit.told)
+    start = max(0, min(at - MOST_SETTINGS // 2, len(same) - MOST_SETTINGS))
+    return same[start : start + MOST_SETTINGS]
+
+
+def spread_claim(audit: Audit) -> str:
+    """From the smallest to the largest exposure that a setting has, where any is shown."""
+    settings = drawn_settings(audit)
+    if not any(group.resolved for one in settings for group in one.groups.values()):
+        return "No exposure is shown in any setting"
+    largest = []
+    for one in settings:
+        costs = [group.cost.value for group in one.groups.values() if group.cost.value is not None]
+        if costs:
+            largest.append((max(costs), isolated(setting_name(one.model, one.epsilon))))
+    (low, least), (high, most) = (pick(largest, key=lambda x: x[0]) for pick in (min, max))
+    return (
+        f"Largest exposure: {_amount(audit.proxy, max(low, 0.0))} at {least}, "
+        f"{_amount(audit.proxy, high)} at {most}"
+    )
+
+
+def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
+    """Names as rows have room for them; a single model is named by the claim alone."""
+    if len({one.model for one in settings}) == 1:
+        return [setting_name(None, one.epsilon) for one in settings]
+    names = [setting_name(one.model, one.epsilon) for one in settings]
+    return [isolated(n if len(n) <= LONGEST_NAME else "…" + n[-LONGEST_NAME:]) for n in names]
+
+
+def _room(names: Sequence[str]) -> int:
+    return min(WIDEST, max(NARROWEST, LETTER_WIDTH * max(map(len, names)) + 8))
+
+
+def _keys(audit: Audit, names: Sequence[str], y: float, width: int) -> list[Drawn]:
+    """Names beside their shapes, in as many lines as they need."""
+    keys: list[Drawn] = []
+    x = float(MARK_MARGIN)
+    for name in names:
+        k, text = audit.subject.groups.index(name), _short_name(name)
+        room = 24.0 + LETTER_WIDTH * len(text)
+        if x + room > width and x > MARK_MARGIN:
+            x, y = float(MARK_MARGIN), y + 18
+        look = {"colour": _colour(k), "shape": SHAPES[k % len(SHAPES)]}
+        keys.append({"x": x, "y": y, "text": text, **look})
+        x += room
+    return keys
+
+
+def _mark(audit: Audit, one: BudgetResult, name: str, place: Callable[..., Any]) -> Drawn:
+    group, k = one.groups[name], audit.subject.groups.index(name)
+    words = exposure_words(audit.proxy, group, is_shown=group.resolved)
+    setting = isolated(setting_name(one.model, one.epsilon))
+    return {
+        "x": place(group.cost.value),
+        "span": _span(group, place),
+        "told": f"{setting}, {_short_name(name)}: {words}",
+        "colour": _colour(k),
+        "shape": SHAPES[k % len(SHAPES)],
+        "is_shown": group.resolved,
+    }
+
+
+def _exposures_notes(audit: Audit, n_names: int) -> str:
+    text = f"{100 * audit.plan.confidence_level:g} % intervals, for people like these. "
+    text += "Open: not shown."
+    if hidden := len(audit.subject.groups) - n_names:
+        text += f" {hidden} further groups are in the tables."
+    if left_out := len(audit.budgets) - len(drawn_settings(audit)):
+        text += f" {left_out} further settings are in the tables."
+    return text
+
+
+def floors_svg(audit: Audit, *, width: int = WIDTH) -> str:
+    """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
+    several = len(audit.budgets[0].pairs) > 1
+    settings = [audit.told] if several else drawn_settings(audit)
+    found = [(one, pair) for one in settings for pair in one.pairs[:MOST_PAIRS]]
+    pairs = [f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found]
+    names = pairs if several else _row_names(settings)
+    left, floors = _room(names), audit_floors(audit)
+    claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE, width)
+    at = f" ({setting_name(audit.told.model, audit.told.epsilon)})" if several else ""
+    words = _lines(
+        f"Triangle up: the first group of {'the pair' if several else pairs[0]} has the higher "
+        f"ratio{at}; down: the second",
+        claim[-1].y + 18,
+        TEXT_SIZE,
+        width,
+    )
+    step = (width - left) / len(floors)
+    xs = [round(left + step * (k + 0.5), 1) for k in range(len(floors))]
+    top = words[-1].y + 42
+    rows = [
+        {"name": name, "y": round(top + FLOOR_ROW * k, 1), "marks": _floor_marks(audit, *found[k])}
+        for k, name in enumerate(names)
+    ]
+    notes = _lines(
+        _floors_notes(audit, len(rows)), top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE, width
+    )
+    return _template("floors.svg").render(
+        width=width,
+        height=round(notes[-1].y + 6),
+        step=round(step - 4, 1),
+        xs=xs,
+        floors=[f"{floor:g}" for floor in floors],
+        head_y=round(top - 20, 1),
+        claim=claim,
+        words=words,
+        rows=rows,
+        notes=notes,
+    )
+
+
+def floor_claim(audit: Audit) -> str:
+    """In how many settings the choice of the floor decides who is ahead."""
+
+    def turns(pair: PairResult) -> bool:
+        means = [row.mean for row in pair.floors if row.mean]
+        return bool(means) and min(means) < 0 < max(means)
+
+    turned = sum(any(map(turns, one.pairs)) for one in audit.budgets)
+    return f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
+
+
+def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Drawn]:
+    """Open where the interval holds 0, or the setting's verdict forbids reading a disparity."""
+    marks = []
+    for floor, row in floor_rows(audit, pair):
+        ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
+        holds_zero = row.ci is not None and row.ci[0] <= 0 <= row.ci[1]
+        setting = isolated(setting_name(one.model, one.epsilon))
+        numbers = f"{signed(row.mean)} {bounds(row.ci)}"
+        share = row.floor_dominated_share if isinstance(row, FloorRow) else None
+        marks.append(
+            {
+                "text": signed(row.mean),
+                "told": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
+                "colour": _colour(audit.subject.groups.index(ahead)),
+                "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
+                "is_shown": not holds_zero and not one.verdict.voids,
+                "is_floored": share == 1,
+            }
+        )
+    return marks
+
+
+def _floors_notes(audit: Audit, n_rows: int) -> str:
+    text = "Open: the interval holds 0, or the verdict forbids reading a disparity. "
+    text += "Shaded: every cost is below the floor, only the rate difference is left."
+    pairs = len(audit.budgets[0].pairs)
+    left_out = pairs - n_rows if pairs > 1 else len(audit.budgets) - n_rows
+    what = "pairs" if pairs > 1 else "settings"
+    return text + (f" {left_out} further {what} are in the tables." if left_out else "")
+
+
+def _drawn_groups(audit: Audit, told: BudgetResult) -> list[str]:
+    """Groups in the subject's order; of too many those that the verdict names, then the first."""
+    names = audit.subject.groups
+    first = sorted(names, key=lambda name: name not in told.worse_off)[:MOST_GROUPS]
+    return [name for name in names if name in first]
+
+
+def _lines(text: str, y: float, size: int, width: float) -> list[Line]:
+    """A text broken into lines, the first at ``y``."""
+    letters = int(width / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
+    parts: Sequence[str] = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
+    return [Line(round(y + k * LINE * size, 1), part) for k, part in enumerate(parts)]
+
+
+def _ends(marks: Iterable[float | None]) -> Ends:
+    """Both ends of an axis: 0, and every mark."""
+    known = [0.0, *(mark for mark in marks if mark is not None)]
+    low, high = min(known), max(known)
+    return (low, high) if high > low else (low, low + 0.01)
+
+
+def _placing(ends: Ends, left: float, right: float) -> Callable[[float | None], float | None]:
+    """Where a value lies on an axis between two places."""
+    (low, high), start = ends, left + MARK_MARGIN
+    room = right - left - 2 * MARK_MARGIN
+    return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
+
+
+def _span(group: GroupResult, place: Callable[[float | None], float | None]) -> Any:
+    return None if group.cost.interval is None else [place(end) for end in group.cost.interval]
+
+
+def _exposure_ticks(proxy: Proxy, ends: Ends, left: float, right: float) -> list[Drawn]:
+    """About four round numbers, of people in 100 or of the cost's own unit, and the base's name."""
+    unit, is_advantage = proxy.scale.per_unit, proxy.scale.is_advantage
+    low, high = (unit * end for end in ends)
+    step, place, ticks = round_step((high - low) / 4), _placing(ends, left, right), []
+    for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
+        x = place(k * step / unit) or 0.0
+        text = f"{k * step + (50 if is_advantage else 0):g}".replace("-", "−")
+        text += (" = guessing" if is_advantage else " = nothing") if k == 0 else ""
+        anchor = "start" if x < left + 20 else "end" if x > right - 20 else "middle"
+        ticks.append({"x": x, "text": text, "anchor": anchor, "is_base": k == 0})
+    return ticks
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is not below ``least``.
+
+    >>> round_step(0.3), round_step(2.0), round_step(7)
+    (0.5, 2.0, 10.0)
+    """
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
+
+
+def _amount(proxy: Proxy, cost: float) -> str:
+    """A cost in people of 100, as the audit's sentences have it."""
+    return proxy.scale.hundredths(cost).replace("-", "−")
+
+
+def _colour(position: int) -> str:
+    name = f"series-{position % N_SERIES}"
+    return f"var(--{name}, {PALETTE[name][0]})"
+
+
+def _short_name(name: str) -> str:
+    """A name as a picture has room for it."""
+    return isolated(name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…")
+
+
+def _few(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    known = list(dict.fromkeys(_short_name(name) for name in names))
+    more = [f"{len(known) - 2} more"] if len(known) > 3 else []
+    return listed([*(known[:2] if more else known), *more])
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    return environment().get_template(name)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The templates of the room; what they are filled with is escaped."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("pcer.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
