@@ -18,9 +18,10 @@ from pcer.attacks import BudgetScores, run_exposures
 from pcer.attacks import groups as attacks
 from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
-from pcer.data import DataFile, DatasetTask, Number, benchmarks, load
+from pcer.data import benchmarks, load
+from pcer.data.fetch import DataFile
 from pcer.data.readers import read_csv
-from pcer.data.task import GroupRule
+from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import (
     PROXIES,
     DisclosureRule,
@@ -67,7 +68,7 @@ def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
     (tmp_path / "loans.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
 
     def read(paths):
-        return read_csv(paths[0], ("age", "sex", "approved"))
+        return read_csv(paths[0], LOANS.columns)
 
     monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, (LOANS, read)))
     dataset = load("loans", folder=tmp_path)

@@ -41,7 +41,7 @@ ROOMS = [
     "sweep",
     "cli",
 ]
-"""A room imports only the fronts of rooms above it, and the modules that stand before all rooms."""
+"""A room imports only rooms above it, and the modules that stand before all rooms."""
 MODULES = ["_version", "errors", "metrics", "files", "statistics"]
 """The same for these; ``__init__`` is the front of the whole, ``__main__`` runs the last room."""
 AUDITORS = ROOMS[: ROOMS.index("attacks")]
@@ -89,11 +89,17 @@ def test_the_folder_shows_the_rooms():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_fronts_of_rooms_above_it(room):
-    above = {f"pcer.{name}" for name in (*MODULES, *ROOMS[: ROOMS.index(room)])}
+def test_a_room_imports_only_rooms_above_it(room):
+    above = {*MODULES, *ROOMS[: ROOMS.index(room)]}
     for path in (SOURCE / room).rglob("*.py"):
         outside = {n for n in imported(path) if not f"{n}.".startswith(f"pcer.{room}.")}
-        assert outside <= above, path
+        assert rooms_of(outside) <= above, path
+
+
+def rooms_of(modules: set[str]) -> set[str]:
+    """Rooms of modules by their names, or modules before all rooms; nothing private."""
+    assert not [n for n in modules if "._" in n and n != "pcer._version"]
+    return {name.split(".")[1] for name in modules}
 
 
 def files_imported(path: Path) -> set[str]:
@@ -141,11 +147,10 @@ def _isort_order(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
-def test_the_study_imports_fronts_only():
-    fronts = {"pcer", *(f"pcer.{name}" for name in (*MODULES, *ROOMS))}
+def test_the_study_imports_nothing_private():
     for path in STUDIES.rglob("*.py"):
-        outside = {n for n in imported(path) if n.split(".")[0] == "pcer"}
-        assert outside <= fronts, path
+        outside = {n for n in imported(path) if n.startswith("pcer.")}
+        assert rooms_of(outside) <= {*MODULES, *ROOMS}, path
 
 
 def test_ray_is_imported_in_one_file_and_only_when_asked_for():

@@ -231,7 +231,7 @@ def test_options_of_train_that_cannot_be(tmp_path, options, sentence):
 
 
 def test_a_table_of_too_many_records_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("pcer.data.table_file.MOST_RECORDS", 50)
+    monkeypatch.setattr("pcer.data.readers.MOST_RECORDS", 50)
     with pytest.raises(InputError, match="more than the 50 records that a sweep holds in memory"):
         read_table(own_table(tmp_path), PLAN)
 

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from pcer.data import load
+from pcer.data.dataset import column_widths
 from pcer.data.own_table import TablePlan, read_table
 from pcer.errors import InputError
 
@@ -256,9 +257,9 @@ def test_a_column_that_names_people_is_refused_unless_it_is_insisted_on(tmp_path
     ) as told:
         read_table(path, plan())
     assert not any(name in str(told.value) for name in names)
-    assert len(read_table(path, plan(drop=("name",))).dataset.column_widths) == 2
+    assert len(read_table(path, plan(drop=("name",))).dataset.feature_names) == 5
     insisted = read_table(path, plan(identifiers=("name",))).dataset
-    assert insisted.column_widths == {"age": 2, "job": 3, "name": 48}
+    assert column_widths(insisted.feature_names) == {"age": 2, "job": 3, "name": 48}
 
 
 @pytest.mark.parametrize("column", ["race", "approved"])

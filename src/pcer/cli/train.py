@@ -297,13 +297,14 @@ def _tell(sentence: str) -> None:
 
 def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:
     """One of the benchmarks by name, or a person's own table, whose columns are accounted for."""
-    from pcer.data import TASKS, TablePlan, load, read_table
+    from pcer.data import TablePlan, load, read_table
+    from pcer.data.benchmarks import names
 
-    if source in TASKS:
+    if source in names():
         return load(source)
     if not Path(source).exists():
         raise InputError(
-            f"{source} is neither a dataset ({', '.join(TASKS)}) nor a file; check the name."
+            f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
         )
     for option in ("label", "positive"):
         if said[option] is None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pcer.data.fetch import DataFile
 from pcer.data.readers import concatenated, read_csv
-from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number
+from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number, holds
 from pcer.errors import InputError
 
 RACES = (
@@ -68,22 +68,6 @@ BIRTHPLACES = (
     ("Oceania", 500, 599),
 )
 
-PUMS_COLUMNS = (
-    "AGEP",
-    "COW",
-    "SCHL",
-    "MAR",
-    "OCCP",
-    "POBP",
-    "RELP",
-    "WKHP",
-    "SEX",
-    "RAC1P",
-    "PINCP",
-    "PWGTP",
-)
-COPY_COLUMNS = (*PUMS_COLUMNS[:-2], "PINCP_GT_50K")
-
 # The ACSIncome filter, and how many of each state's people it keeps as published.
 ADULT_FILTER = (
     ("AGEP", operator.gt, 16),
@@ -101,7 +85,7 @@ def read_state(path: Path) -> Columns:
         with zipfile.ZipFile(path) as archive:
             (name,) = [name for name in archive.namelist() if name.startswith("psam_p")]
             with archive.open(name) as stream:
-                return read_csv(stream, PUMS_COLUMNS)
+                return read_csv(stream, ACS_INCOME.columns)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise InputError(
             f"{path} is not a zipped PUMS person file; remove it and fetch it again."
@@ -111,7 +95,7 @@ def read_state(path: Path) -> Columns:
 def check_state(path: Path, *, n_kept: int) -> None:
     """Raise InputError unless the filter keeps as many people as published for the state."""
     columns = read_state(path)
-    kept = np.logical_and.reduce([test(columns[name], value) for name, test, value in ADULT_FILTER])
+    kept = np.logical_and.reduce([holds(columns, condition) for condition in ADULT_FILTER])
     if kept.sum() != n_kept:
         raise InputError(
             f"{path}: the ACSIncome filter keeps {kept.sum():,} people, but {n_kept:,} are "
@@ -190,4 +174,4 @@ def read(paths: Sequence[Path]) -> Columns:
 
 def read_copy(paths: Sequence[Path]) -> Columns:
     """All 199,877 records of the sampled copy."""
-    return read_csv(paths[0], COPY_COLUMNS)
+    return read_csv(paths[0], ACS_INCOME_COPY.columns)

@@ -26,6 +26,7 @@ OCCUPATIONS = (
     "Tech-support",
     "Transport-moving",
 )
+RACES = ("White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other")
 
 ADULT = DatasetTask(
     name="adult",
@@ -49,16 +50,7 @@ ADULT = DatasetTask(
     attributes={
         "sex": GroupRule("sex", (("Male", ("Male",)), ("Female", ("Female",)))),
         "race": GroupRule("race", (("White", ("White",)), ("Non-White", REST))),
-        "race_original": GroupRule(
-            "race",
-            (
-                ("White", ("White",)),
-                ("Black", ("Black",)),
-                ("Asian-Pac-Islander", ("Asian-Pac-Islander",)),
-                ("Amer-Indian-Eskimo", ("Amer-Indian-Eskimo",)),
-                ("Other", ("Other",)),
-            ),
-        ),
+        "race_original": GroupRule("race", tuple((race, (race,)) for race in RACES)),
     },
     keep=(("occupation", operator.ne, "?"),),
     n_records=46_033,
@@ -73,19 +65,7 @@ ADULT = DatasetTask(
     ),
 )
 
-COLUMNS = (
-    "age",
-    "education_num",
-    "occupation",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "income",
-)
-
 
 def read(paths: Sequence[Path]) -> Columns:
     """The bundled extract: all 48,842 records, only the columns the task needs."""
-    return read_csv(paths[0], COLUMNS)
+    return read_csv(paths[0], ADULT.columns)

@@ -57,21 +57,7 @@ COMPAS = DatasetTask(
     ),
 )
 
-COLUMNS = (
-    "age",
-    "race",
-    "juv_fel_count",
-    "juv_misd_count",
-    "juv_other_count",
-    "priors_count",
-    "days_b_screening_arrest",
-    "c_charge_degree",
-    "is_recid",
-    "score_text",
-    "two_year_recid",
-)
-
 
 def read(paths: Sequence[Path]) -> Columns:
     """The bundled extract: all 7,214 records, only the columns the task needs."""
-    return read_csv(paths[0], COLUMNS)
+    return read_csv(paths[0], COMPAS.columns)

@@ -20,9 +20,7 @@ from pcer.release import Outcome
 Features = npt.NDArray[np.float32]
 
 UNKNOWN_GROUP = -1
-SPLIT_KEY = (
-    0x70636572_73706C74  # "pcersplt": keeps split draws apart from every other use of a seed
-)
+SPLIT_KEY = 0x70636572_73706C74  # "pcersplt": keeps split draws apart from other uses of a seed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,11 +114,6 @@ class GroupedDataset:
         if not secret:
             return f"sha256:{self.digest}"
         return f"hmac-sha256:{_keyed(secret, 'data', self.digest.encode())}"
-
-    @property
-    def column_widths(self) -> dict[str, int]:
-        """How many features each column became; no value of a category is among the names."""
-        return column_widths(self.feature_names)
 
     def attribute(self, name: str) -> ProtectedAttribute:
         """The protected attribute of that name."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any
 
 from pcer.errors import FetchError, InputError
 from pcer.files import cache_folder
 
 FOLDER_VARIABLE = "PCER_DATA"
+BUNDLED = Path(str(package_files("pcer.data") / "files"))
 TIMEOUT_SECONDS = 60
+BLOCK_BYTES = 2**16
 _WEB_PAGE_STARTS = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 
@@ -44,7 +44,8 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
 
     Returns None where it is in none of them. A file with a known digest is verified.
     """
-    for place in _places(folder, cache):
+    named = folder or os.environ.get(FOLDER_VARIABLE)
+    for place in (BUNDLED, *([Path(named)] if named else []), cache or cache_folder()):
         path = place / file.name
         if path.is_file():
             require_digest(file, path)
@@ -70,38 +71,40 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
 
 def require_digest(file: DataFile, path: Path) -> None:
     """Raise InputError unless the file has its digest, where one is known."""
-    if file.sha256 is not None and _sha256(path) != file.sha256:
+    if file.sha256 is None:
+        return
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != file.sha256:
         raise InputError(
             f"{path} is not the file that pcer knows: its SHA-256 digest should be {file.sha256}; "
             "replace it by an unaltered copy, or remove it."
         )
 
 
-def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:
-    yield Path(str(package_files("pcer.data") / "files"))
-    named = os.environ.get(FOLDER_VARIABLE)
-    if folder is not None or named:
-        yield folder or Path(str(named))
-    yield cache or cache_folder()
-
-
 def _transfer(file: DataFile, path: Path, *, show_progress: bool) -> None:
-    import pooch
-    from requests import RequestException
+    import requests
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     if file.url is None:
         raise FetchError(
             f"{file.name} cannot be downloaded; name the folder that holds it in {FOLDER_VARIABLE}."
         )
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    progress = Progress(*columns, console=Console(stderr=True), disable=not show_progress)
     try:
-        with _progress(file.name, show_progress) as progress, ExitStack() as opened:
-            downloader = pooch.HTTPDownloader(
-                progressbar=progress,
-                timeout=TIMEOUT_SECONDS,
-                hooks={"response": lambda response, **_: opened.enter_context(closing(response))},
-            )
-            downloader(file.url, str(path), None)
-    except (RequestException, OSError) as error:
+        with (
+            requests.get(file.url, stream=True, timeout=TIMEOUT_SECONDS) as answer,
+            path.open("wb") as stream,
+            progress,
+        ):
+            answer.raise_for_status()
+            n_bytes = int(answer.headers.get("Content-Length", 0))
+            bar = progress.add_task(file.name, total=n_bytes or None)
+            for block in answer.iter_content(BLOCK_BYTES):
+                progress.advance(bar, stream.write(block))
+    except (requests.RequestException, OSError) as error:
         raise _failure(file, f"the download broke off ({type(error).__name__})") from error
 
 
@@ -127,38 +130,3 @@ def _failure(file: DataFile, reason: str) -> FetchError:
         f"{file.name} could not be fetched from {file.url}: {reason}, and nothing was kept; try "
         f"again later, or download it yourself into a folder and name that in {FOLDER_VARIABLE}."
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-class _Bar:
-    """The little that pooch asks of a progress bar, drawn by rich on standard error."""
-
-    def __init__(self, progress: Any, task: Any) -> None:
-        self._progress, self._task = progress, task
-        self.total = 0
-
-    def update(self, n: int) -> None:
-        self._progress.update(self._task, total=self.total or None, advance=n)
-
-    def reset(self) -> None:
-        self._progress.reset(self._task)
-
-    def close(self) -> None:
-        self._progress.stop()
-
-
-@contextmanager
-def _progress(name: str, show: bool) -> Iterator[Any]:
-    if not show:
-        yield False
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        yield _Bar(progress, progress.add_task(name, total=None))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute
-from pcer.data.infer import MISSING_MARKS, typed
-from pcer.data.table_file import open_table, require_columns
+from pcer.data.readers import arrow_columns, open_table, require_columns
 from pcer.data.task import (
     Category,
     Column,
@@ -24,13 +22,23 @@ from pcer.data.task import (
     is_missing,
 )
 from pcer.errors import InputError, alike, confusable, require_at_least
+from pcer.metrics import IntArray
 from pcer.release import Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Role = Literal["number", "category", "label", "protected attribute", "left out"]
 
-DEFAULT_MAX_CATEGORIES = 50
+MISSING_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"
 NEAR_UNIQUE = 0.5
 """Different texts per record above which a column is taken for a name or an identifier."""
+MISSING_REMARKS = {
+    "number": "missing values become the training mean, with an indicator column",
+    "category": "missing values are a category of their own",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +64,7 @@ class TablePlan:
     outcome: Outcome
     categories: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
-    max_categories: int = DEFAULT_MAX_CATEGORIES
+    max_categories: int = 50
     missing: tuple[str, ...] = MISSING_MARKS
     identifiers: tuple[str, ...] = ()
     public: bool = False
@@ -76,11 +84,6 @@ class TablePlan:
         """Every column that is text, even where it holds numbers."""
         return (self.label, *self.attributes, *self.categories)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column that the plan names."""
-        return (*self.texts, *self.drop, *self.identifiers)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnAccount:
@@ -91,6 +94,11 @@ class ColumnAccount:
     n_values: int
     n_missing: int
     remark: str = ""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the model never sees the column, for the reason in ``remark``."""
+        return self.role == "left out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,42 +125,95 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         InputError: one sentence with the file, the column and the remedy.
     """
     content, file = open_table(table)
-    require_columns(plan.columns, content.column_names, file=file)
-    _require_telling_names(content.column_names, file)
-    if content.num_rows == 0:
-        raise InputError(f"{file} has no records; a table needs at least a few per group.")
-    columns = {
-        column: typed(
-            content.column(column),
-            as_text=column in plan.texts,
-            missing=plan.missing,
-            where=f"{file}: column {column!r}",
-        )
-        for column in content.column_names
-        if column not in plan.drop
-    }
-    return _assemble(columns, plan, file=file, name=name or _short_name(file))
-
-
-def _require_telling_names(columns: Sequence[str], file: str) -> None:
-    """Raise InputError unless a reader can see every column's name, and tell it from the others."""
-    if not all(map(alike, columns)):
+    names = content.column_names
+    require_columns((*plan.texts, *plan.drop, *plan.identifiers), names, file=file)
+    if not all(map(alike, names)):
         raise InputError(f"{file} has a column whose name shows nothing; name it in the header.")
-    if two := confusable(columns):
+    if two := confusable(names):
         raise InputError(
             f"{file} has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them."
         )
+    if content.num_rows == 0:
+        raise InputError(f"{file} has no records; a table needs at least a few per group.")
+    columns = {
+        column: _typed(content.column(column), column, plan, f"{file}: column {column!r}")
+        for column in names
+        if column not in plan.drop
+    }
+    short_name = file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
+    return _assemble(columns, plan, file=file, name=name or short_name)
+
+
+def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, where: str) -> Column:
+    """Numbers (NaN: missing) where every value is one, else text (None: missing)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    as_text = name in plan.texts
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind) and as_text:
+        return _texts(column.cast(pa.string()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        numbers = _finite(column.cast(kind), where)
+        return _as_written(numbers) if as_text else numbers
+    if str(kind) not in ("string", "large_string", "string_view"):
+        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (drop).")
+    text = column.cast(pa.string())
+    marks = pa.array(plan.missing, pa.string())
+    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
+    text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
+    return _texts(text) if as_text else _numbers_or_text(text, where)
+
+
+def _numbers_or_text(text: pa.ChunkedArray, where: str) -> Column:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = text.drop_null()
+    n_numbers = pc.sum(pc.match_substring_regex(known, _NUMBER)).as_py() or 0
+    if n_numbers == len(known) > 0:
+        return _finite(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()), where)
+    if len(known) and pc.all(pc.match_substring_regex(known, _COMMA_NUMBER)).as_py():
+        raise InputError(f"{where} holds numbers with decimal commas; write them with points.")
+    if n_numbers:
+        raise InputError(
+            f"{where} mixes {n_numbers:,} numbers and {len(known) - n_numbers:,} other values; "
+            "name what stands for a missing value (missing), take all of them as categories "
+            "(categories), or leave the column out (drop)."
+        )
+    return _texts(text)
+
+
+def _finite(column: pa.ChunkedArray, where: str) -> Column:
+    import pyarrow as pa
+
+    values = arrow_columns(pa.table({"values": column}))["values"]
+    if np.isinf(values).any():
+        raise InputError(f"{where} holds infinite numbers; make them missing.")
+    return values
+
+
+def _texts(text: pa.ChunkedArray) -> Column:
+    return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
+
+
+def _as_written(numbers: Column) -> Column:
+    """Numbers as a person writes them: 1 for 1.0, None for NaN."""
+    texts = [None if value != value else f"{value:.15g}" for value in numbers.tolist()]
+    return np.array(texts, dtype=object)
 
 
 def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> OwnTable:
     labelled = np.flatnonzero(~is_missing(columns[plan.label]))
     kept = {column: values[labelled] for column, values in columns.items()}
     labels = _labels(kept[plan.label], plan, file)
-    attributes = tuple(_attribute(kept[one], one, plan, file) for one in plan.attributes)
+    attributes = tuple(_attribute(kept[column], column, plan, file) for column in plan.attributes)
     account = tuple(_describe(kept, plan, labels, file))
     rules = tuple(_rule(line, kept) for line in account if line.role in ("number", "category"))
     if not rules:
-        raise InputError(f"{file} has no column left to learn from; {_left_out(account)}.")
+        left_out = [f"{line.column!r} is {line.remark}" for line in account if line.is_left_out]
+        reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
+        raise InputError(f"{file} has no column left to learn from; {reason}.")
     feature_names, features = encode(rules, kept)
     dataset = GroupedDataset(
         name=name,
@@ -169,75 +230,65 @@ def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> Own
     return OwnTable(dataset=dataset, account=account)
 
 
-def _labels(values: Column, plan: TablePlan, file: str) -> npt.NDArray[np.int64]:
-    found = sorted(set(values))
-    if len(found) != 2:
+def _labels(values: Column, plan: TablePlan, file: str) -> IntArray:
+    present = sorted(set(values))
+    if len(present) != 2:
         raise InputError(
-            f"{file}: label {plan.label!r} must have two values, but has {len(found):,}; keep the "
-            "records of two of them, or join values."
+            f"{file}: label {plan.label!r} must have two values, but has {len(present):,}; keep "
+            "the records of two of them, or join values."
         )
-    if plan.positive not in found:
+    if plan.positive not in present:
         raise InputError(
             f"{file}: label {plan.label!r} never has the value {plan.positive!r}; positive must "
-            f"be {found[0]!r} or {found[1]!r}."
+            f"be {present[0]!r} or {present[1]!r}."
         )
     return np.asarray(values == plan.positive, dtype=np.int64)
 
 
 def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> ProtectedAttribute:
-    found = sorted(set(values[~is_missing(values)]))
-    if len(found) < 2:
+    groups = sorted(set(values[~is_missing(values)]))
+    if len(groups) < 2:
         raise InputError(
             f"{file}: attribute {name!r} has one group only; an audit compares at least two."
         )
-    if len(found) > plan.max_categories:
+    if len(groups) > plan.max_categories:
         raise InputError(
-            f"{file}: attribute {name!r} has {len(found):,} different values, more than "
+            f"{file}: attribute {name!r} has {len(groups):,} different values, more than "
             f"{plan.max_categories}; join them into groups first, or raise max_categories."
         )
-    return divide(
-        name, GroupRule(name, tuple((value, (value,)) for value in found)), {name: values}
-    )
+    rule = GroupRule(name, tuple((group, (group,)) for group in groups))
+    return divide(name, rule, {name: values})
 
 
 def _describe(
-    columns: Columns, plan: TablePlan, labels: npt.NDArray[np.int64], file: str
+    columns: Columns, plan: TablePlan, labels: IntArray, file: str
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
-    tell_tales = {plan.label: labels, **{one: _codes(columns[one]) for one in plan.attributes}}
+    protected = {name: _codes(columns[name]) for name in plan.attributes}
     for name, values in columns.items():
         codes = _codes(values)
-        role, remark = _role(name, values, codes, tell_tales, plan)
-        n_values = len(set(codes[codes >= 0]))
-        if role == "category" and name not in plan.identifiers:
-            _require_shared_values(name, n_values, int((codes >= 0).sum()), file)
-        if role == "category" and n_values > plan.max_categories:
-            raise InputError(
-                f"{file}: column {name!r} has {n_values:,} categories, more than "
-                f"{plan.max_categories}; leave it out (drop), join values, or raise "
-                "max_categories."
-            )
-        n_missing = int((codes < 0).sum())
-        remark = remark or _missing_remark(role, n_missing)
+        role, remark = _role(name, values, codes, {plan.label: labels, **protected}, plan)
+        n_values, n_missing = len(set(codes[codes >= 0])), int((codes < 0).sum())
+        if role == "category":
+            _require_categories(name, n_values, codes.size - n_missing, plan, file)
+        if n_missing and not remark:
+            remark = MISSING_REMARKS.get(role, "")
         yield ColumnAccount(
             column=name, role=role, n_values=n_values, n_missing=n_missing, remark=remark
         )
 
 
 def _role(
-    name: str,
-    values: Column,
-    codes: npt.NDArray[np.int64],
-    tell_tales: dict[str, npt.NDArray[np.int64]],
-    plan: TablePlan,
+    name: str, values: Column, codes: IntArray, leaks: dict[str, IntArray], plan: TablePlan
 ) -> tuple[Role, str]:
+    """What a column is used as, and why; ``leaks`` are codes that no feature may repeat."""
     if name == plan.label:
         return "label", f"positive is {plan.positive}"
     if name in plan.attributes:
         return "protected attribute", "not used as a feature"
     if len(set(codes)) == 1:
         return "left out", "constant"
-    for other, other_codes in tell_tales.items():
+    for other, other_codes in leaks.items():
         if _one_to_one(codes, other_codes):
             kind = "the label" if other == plan.label else "the protected attribute"
             return "left out", f"tells {kind} {other!r} one to one"
@@ -247,13 +298,19 @@ def _role(
     return "number", "every value is different: drop it if it is an identifier" * all_differ
 
 
-def _missing_remark(role: Role, n_missing: int) -> str:
-    if n_missing == 0:
-        return ""
-    return {
-        "number": "missing values become the training mean, with an indicator column",
-        "category": "missing values are a category of their own",
-    }.get(role, "")
+def _require_categories(name: str, n_values: int, n_known: int, plan: TablePlan, file: str) -> None:
+    """Refuse a text column that names people rather than describes them, or has too many values."""
+    if name not in plan.identifiers and n_values > NEAR_UNIQUE * n_known:
+        raise InputError(
+            f"{file}: column {name!r} has {n_values:,} different texts in {n_known:,} records, so "
+            f"it names people rather than describes them; leave it out (drop), or insist on it by "
+            "name (identifiers)."
+        )
+    if n_values > plan.max_categories:
+        raise InputError(
+            f"{file}: column {name!r} has {n_values:,} categories, more than "
+            f"{plan.max_categories}; leave it out (drop), join values, or raise max_categories."
+        )
 
 
 def _rule(line: ColumnAccount, columns: Columns) -> FeatureRule:
@@ -277,18 +334,13 @@ def _notes(
                 "but belong to no group."
             )
     for line in account:
-        if line.role == "left out":
+        if line.is_left_out:
             yield f"Column {line.column!r} is left out: {line.remark}."
         elif line.n_missing and line.role in ("number", "category"):
             yield f"Column {line.column!r}: {line.n_missing:,} {line.remark}."
 
 
-def _left_out(account: tuple[ColumnAccount, ...]) -> str:
-    lines = [f"{line.column!r} is {line.remark}" for line in account if line.role == "left out"]
-    return ", ".join(lines[:5]) or "the label and the attributes are not features"
-
-
-def _codes(values: Column) -> npt.NDArray[np.int64]:
+def _codes(values: Column) -> IntArray:
     """Number of each distinct value; -1 where missing."""
     missing = is_missing(values)
     codes = np.full(values.size, -1, dtype=np.int64)
@@ -296,20 +348,6 @@ def _codes(values: Column) -> npt.NDArray[np.int64]:
     return codes
 
 
-def _one_to_one(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> bool:
+def _one_to_one(a: IntArray, b: IntArray) -> bool:
     pairs = len(np.unique(a * (b.max() + 2) + b))
     return pairs == len(np.unique(a)) == len(np.unique(b))
-
-
-def _require_shared_values(name: str, n_values: int, n_known: int, file: str) -> None:
-    """Refuse a text column that names people rather than describes them."""
-    if n_values > NEAR_UNIQUE * n_known:
-        raise InputError(
-            f"{file}: column {name!r} has {n_values:,} different texts in {n_known:,} records, so "
-            f"it names people rather than describes them; leave it out (drop), or insist on it by "
-            "name (identifiers)."
-        )
-
-
-def _short_name(file: str) -> str:
-    return file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]

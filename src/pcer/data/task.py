@@ -32,7 +32,11 @@ REST = None  # in a GroupRule: every value that no other group names
 
 
 class FeatureRule(Protocol):
-    """How one or several columns of a table become columns of features."""
+    """How one column of a table becomes columns of features."""
+
+    @property
+    def column(self) -> str:
+        """Name of the column in the table."""
 
     def encode(self, columns: Columns) -> Encoded:
         """Names and values, shape (records, names)."""
@@ -71,9 +75,8 @@ class Category:
         """Columns named ``column=value``."""
         values = columns[self.column]
         missing = is_missing(values)
-        hits = [~missing & (values == value) for value in self.values]
-        _require_covered(self.column, np.logical_or.reduce([missing, *hits]))
-        return _indicators(self.column, tuple(map(str, self.values)), hits, missing)
+        hits = {str(value): ~missing & (values == value) for value in self.values}
+        return _indicators(self.column, hits, missing)
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,8 @@ class Bands:
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
         codes = columns[self.column].astype(np.float64)
-        missing = np.isnan(codes)
-        hits = [(codes >= low) & (codes <= high) for _, low, high in self.bands]
-        _require_covered(self.column, np.logical_or.reduce([missing, *hits]))
-        return _indicators(self.column, tuple(band[0] for band in self.bands), hits, missing)
+        hits = {name: (codes >= low) & (codes <= high) for name, low, high in self.bands}
+        return _indicators(self.column, hits, np.isnan(codes))
 
 
 @dataclass(frozen=True)
@@ -140,14 +141,25 @@ class DatasetTask:
     caution: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the files that the task needs."""
+        rules = (*self.features, *self.attributes.values())
+        conditions = (self.label, *self.keep)
+        names = [*(rule.column for rule in rules), *(condition[0] for condition in conditions)]
+        return tuple(dict.fromkeys(names))
+
 
 def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
     """Filter, sample, encode: the task's literal applied to the columns of its table.
 
     A record's id is its position in the table before anything was filtered.
     """
-    positive = _holds(columns, task.label)
-    chosen = _sampled(task, _kept(columns, task.keep), positive)
+    positive = holds(columns, task.label)
+    kept = np.logical_and.reduce(
+        [np.ones_like(positive), *(holds(columns, condition) for condition in task.keep)]
+    )
+    chosen = _sampled(task, np.flatnonzero(kept), positive)
     part = {name: values[chosen] for name, values in columns.items()}
     names, features = encode(task.features, part)
     dataset = GroupedDataset(
@@ -162,7 +174,11 @@ def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
         notes=task.notes,
         public=True,
     )
-    _require_size(task, dataset)
+    if task.n_records is not None and dataset.n_records != task.n_records:
+        raise InputError(
+            f"dataset {task.name!r} must have {task.n_records:,} records, but the files give "
+            f"{dataset.n_records:,}; remove them and fetch them again."
+        )
     return dataset
 
 
@@ -194,17 +210,10 @@ def is_missing(values: Column) -> npt.NDArray[np.bool_]:
     return np.isnan(values)
 
 
-def _holds(columns: Columns, condition: Condition) -> npt.NDArray[np.bool_]:
+def holds(columns: Columns, condition: Condition) -> npt.NDArray[np.bool_]:
+    """Where a condition is met."""
     column, compare, constant = condition
     return np.asarray(compare(columns[column], constant), dtype=bool)
-
-
-def _kept(columns: Columns, conditions: tuple[Condition, ...]) -> IntArray:
-    n_rows = len(next(iter(columns.values())))
-    everything = np.ones(n_rows, dtype=bool)
-    return np.flatnonzero(
-        np.logical_and.reduce([everything, *(_holds(columns, one) for one in conditions)])
-    )
 
 
 def _sampled(task: DatasetTask, kept: IntArray, positive: npt.NDArray[np.bool_]) -> IntArray:
@@ -218,28 +227,16 @@ def _sampled(task: DatasetTask, kept: IntArray, positive: npt.NDArray[np.bool_])
     return kept
 
 
-def _indicators(
-    column: str, values: tuple[str, ...], hits: list[Column], missing: Column
-) -> Encoded:
-    if missing.any():
-        values, hits = (*values, MISSING), [*hits, missing]
-    if len(values) == 2:
-        values, hits = values[:1], hits[:1]
-    names = tuple(f"{column}={value}" for value in values)
-    return names, np.column_stack(hits).astype(np.float32)
-
-
-def _require_covered(column: str, covered: npt.NDArray[np.bool_]) -> None:
-    if not covered.all():
+def _indicators(column: str, hits: dict[str, Column], missing: Column) -> Encoded:
+    """One column for each value, or for the first of two."""
+    unknown = ~np.logical_or.reduce([missing, *hits.values()])
+    if unknown.any():
         raise InputError(
-            f"column {column!r} holds {(~covered).sum()} values that the task does not know; "
+            f"column {column!r} holds {unknown.sum()} values that the task does not know; "
             "use the file that the task names."
         )
-
-
-def _require_size(task: DatasetTask, dataset: GroupedDataset) -> None:
-    if task.n_records is not None and dataset.n_records != task.n_records:
-        raise InputError(
-            f"dataset {task.name!r} must have {task.n_records:,} records, but the files give "
-            f"{dataset.n_records:,}; remove them and fetch them again."
-        )
+    if missing.any():
+        hits = {**hits, MISSING: missing}
+    values = list(hits)[:1] if len(hits) == 2 else list(hits)
+    names = tuple(f"{column}={value}" for value in values)
+    return names, np.column_stack([hits[value] for value in values]).astype(np.float32)

@@ -30,7 +30,7 @@ from pcer.attacks import (
     weaker_notes,
     weigh,
 )
-from pcer.data import GroupedDataset, ProtectedAttribute, Split
+from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, column_widths
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import (
     CELLS,
@@ -442,7 +442,7 @@ def release_config(sweep: Trained) -> dict[str, Any]:
     return {
         **sweep.module_settings,
         **config_of(sweep),
-        "columns": sweep.dataset.column_widths,
+        "columns": column_widths(sweep.dataset.feature_names),
         "noise_from_secret": bool(sweep.secret),
         "split_from_secret": bool(sweep.secret),
         **({"secret_name": secret_name(sweep.secret)} if sweep.secret else {}),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.data import GroupedDataset, Split, column_widths, split
+from pcer.data.dataset import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
 from pcer.release import DisclosureRule, read_release

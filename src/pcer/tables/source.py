@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pcer.data import as_pattern, is_csv, require_columns, require_readable, unreadable
+from pcer.data.readers import as_pattern, is_csv, require_columns, require_readable, unreadable
 from pcer.errors import InputError, confusable
 
 if TYPE_CHECKING:

@@ -16,19 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.data import (
-    Category,
-    Columns,
-    DataFile,
-    Encoded,
-    FeatureRule,
-    GroupedDataset,
-    Number,
-    adult,
-    build,
-    locate,
-    standardise,
-)
+from pcer.data import GroupedDataset, adult, standardise
+from pcer.data.fetch import DataFile, locate
+from pcer.data.task import Category, Columns, Encoded, FeatureRule, Number, build
 from pcer.errors import InputError
 
 WHOLE = (

@@ -14,7 +14,8 @@ from typing import Any
 
 from pcer._version import __version__
 from pcer.cli import processor
-from pcer.data import GroupedDataset, load, task_at_hand
+from pcer.data import GroupedDataset, load
+from pcer.data.benchmarks import task_at_hand
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
