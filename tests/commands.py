@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pcer.cli import main
-from pcer.cli.stop import SIGNALS
+from pcer.cli.process import SIGNALS
 
 Done = subprocess.CompletedProcess[str]
+_run_files = tempfile.TemporaryDirectory(prefix="pcer-run-files-")
+
+
+def config(**tables: dict[str, Any]) -> tuple[str, str]:
+    """Options that name a run file with these tables."""
+    lines = []
+    for table, keys in tables.items():
+        plain = {key: value for key, value in keys.items() if not isinstance(value, dict)}
+        lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in plain.items())]
+        for name in keys.keys() - plain.keys():
+            settings = keys[name].items()
+            lines += [f"[{table}.{name}]", *(f"{k} = {json.dumps(v)}" for k, v in settings)]
+    text = "\n".join(lines) + "\n"
+    path = Path(_run_files.name, f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml")
+    path.write_text(text, encoding="utf-8")
+    return "--config", str(path)
 
 
 def start(*arguments: object, **env: str) -> Done:

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 import pcer
 from pcer.cli.app import app
+from tests.commands import config
 
 SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
-QUICK = ("--budgets", "none", "--seeds", "2", "--epochs", "1", "--batch", "64", "--jobs", "1")
+QUICK = ("--budgets", "none", "--seeds", "2", "--epochs", "1", "--batch", "64")
 NAMES = [f"Alexandra Q{i:03}" for i in range(400)]
 JOBS = ("falconer", "lamplighter", "cooper")
 
@@ -35,6 +36,10 @@ def write_people(path: Path, n: int = 400, *, small: int = 0) -> Path:
     return path
 
 
+def own(disclosure: dict[str, object] | None = None, **table: object) -> tuple[str, str]:
+    return config(engine={"jobs": 1}, table=table, disclosure=disclosure or {})
+
+
 def run(*arguments: object):
     return CliRunner().invoke(app, [str(one) for one in arguments])
 
@@ -50,7 +55,7 @@ def trained(tmp_path_factory) -> tuple[Path, str]:
     """A sweep that learns from a column of names, against all advice, and its report."""
     folder = tmp_path_factory.mktemp("own")
     table = write_people(folder / "people.csv")
-    insist = ("--identifier", "name", "--max-categories", "500")
+    insist = own(identifiers=["name"], max_categories=500)
     out = folder / "out"
     done = run("train", table, *SAID, *QUICK, *insist, "-o", out)
     assert done.exit_code == 0, done.output
@@ -73,17 +78,17 @@ def test_the_release_names_columns_and_widths_only(trained):
 
 def test_a_column_of_names_and_a_small_group_are_one_sentence_each(tmp_path):
     table = write_people(tmp_path / "people.csv")
-    told = run("train", table, *SAID, *QUICK, "-o", tmp_path / "out")
+    told = run("train", table, *SAID, *QUICK, *own(), "-o", tmp_path / "out")
     assert "column 'name' has 400 different texts in 400 records" in str(told.exception)
     table = write_people(tmp_path / "few.csv", n=100)
-    told = run("train", table, *SAID, *QUICK, "--drop", "name", "-o", tmp_path / "few")
+    told = run("train", table, *SAID, *QUICK, *own(drop=["name"]), "-o", tmp_path / "few")
     assert "fewer than 10 people with a" in str(told.exception)
     assert not list((tmp_path / "few").glob("*.release.json"))
 
 
 def test_a_group_of_three_people_is_joined_and_told(tmp_path):
     table = write_people(tmp_path / "people.csv", small=3)
-    train = ("train", table, *SAID, *QUICK, "--drop", "name")
+    train = ("train", table, *SAID, *QUICK, *own(drop=["name"]))
     done = run(*train, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.exception
     release = pcer.read_release(tmp_path / "out" / "people.sex.release.json")
@@ -94,7 +99,7 @@ def test_a_group_of_three_people_is_joined_and_told(tmp_path):
 
 def test_public_records_are_released_as_they_are_and_say_so(tmp_path):
     table = write_people(tmp_path / "people.csv", small=16)
-    train = ("train", table, *SAID, *QUICK, "--drop", "name", "--public-data")
+    train = ("train", table, *SAID, *QUICK, *own(disclosure={"public_data": True}, drop=["name"]))
     done = run(*train, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.exception
     release = pcer.read_release(tmp_path / "out" / "people.sex.release.json")
@@ -186,7 +191,7 @@ def test_a_place_without_room_for_the_secret_is_one_sentence(tmp_path, monkeypat
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     table = write_people(tmp_path / "people.csv")
-    told = run("train", table, *SAID, *QUICK, "--drop", "name", "-o", tmp_path / "out")
+    told = run("train", table, *SAID, *QUICK, *own(drop=["name"]), "-o", tmp_path / "out")
     assert isinstance(told.exception, pcer.OutputError)
     assert "a secret cannot be kept in" in str(told.exception)
     assert not (tmp_path / "out").exists()
@@ -195,7 +200,7 @@ def test_a_place_without_room_for_the_secret_is_one_sentence(tmp_path, monkeypat
 def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     table, out = write_people(tmp_path / "people.csv"), tmp_path / "out"
-    train = ("train", table, *SAID, *QUICK, "--drop", "name", "-o", out)
+    train = ("train", table, *SAID, *QUICK, *own(drop=["name"]), "-o", out)
     assert run(*train).exit_code == 0
     before = (out / "people.sex.release.json").read_bytes()
     assert run(*train).exit_code == 0

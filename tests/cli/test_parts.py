@@ -48,14 +48,14 @@ def test_a_sweep_finds_training_and_attacking_apart():
     text = io.StringIO()
     console = Console(file=text, width=140, force_terminal=True)
     with display("models", console=console, clock=ticks(0, 1, 11, 12)) as shown:
-        tell = shown.sweep("my [red]loans", 300)
+        tell = shown.counter("my [red]loans", total=300)
         for done in (100, 200):  # 100 were found trained
             tell(done, 300)
     assert "training my [red]loans" in plain(text)
     assert "200/300 models, 10.0 a second" in plain(text)
     assert "0:10 left" in plain(text)
     with display("models", console=console, clock=ticks(0, 1, 11, 31, 36)) as shown:
-        tell = shown.sweep("loans", 300)
+        tell = shown.counter("loans", total=300)
         for done in (100, 200, 300):
             tell(done, 300)
     assert shown.seconds == {"calibrating": 1, "training": 30, "attacking and counting": 5}
@@ -66,7 +66,7 @@ def test_what_comes_after_the_attacks_is_a_step_of_its_own():
     text = io.StringIO()
     console = Console(file=text, width=140, force_terminal=True)
     with display("models", console=console, clock=ticks(0, 1, 11, 14, 19)) as shown:
-        tell = shown.sweep("loans", 3)
+        tell = shown.counter("loans", total=3)
         tell(0, 3)
         tell(3, 3)
         shown.step("loans")("checking with coin flips")
@@ -143,7 +143,7 @@ def test_a_verb_is_under_15_lines_besides_its_signature(verb):
 
 def test_help_shows_the_defaults_that_are_stated_elsewhere():
     shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"}).output
-    for default in ("25", "256", "0.05", "64, 32", "1e-05", "pld", "local", "cpu", "50"):
+    for default in ("25", "256", "0.05", "64, 32", "dp-sgd", "cpu"):
         assert f"[default: {default}]" in shown
     shown = CliRunner().invoke(app, ["release", "--help"], env={"COLUMNS": "200"}).output
     for default in ("y_true", "y_pred", "split", "0.5", "unknown"):

@@ -22,6 +22,7 @@ from pcer.sweep import person_receipts
 from pcer.sweep.receipts import ARRAY, INDEX, read_receipts
 from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import RenyiAccounts, Terms, calibrate
+from tests import commands
 from tests.sweep.test_run import CONFIG, FLAGS, KILLER, N, tiny
 from tests.train_cases import CountSteps
 
@@ -152,6 +153,9 @@ def test_without_private_models_there_is_nothing_to_account(tmp_path):
     assert list(rows) == []
 
 
+ONE_JOB = commands.config(engine={"jobs": 1})
+
+
 def test_the_whole_way_on_the_command_line(tmp_path):
     rng, table = np.random.default_rng(0), tmp_path / "loans.csv"
     lines = [
@@ -160,9 +164,9 @@ def test_the_whole_way_on_the_command_line(tmp_path):
     ]
     table.write_text("\n".join(["income,sex,paid", *lines]) + "\n")
     train = f"train {table} --attribute sex --label paid --positive yes --outcome benefit"
-    train += f" --budgets 2 --seeds 2 --epochs 1 --batch 20 --receipts held --jobs 1 -o {tmp_path}"
+    train += f" --budgets 2 --seeds 2 --epochs 1 --batch 20 --receipts held -o {tmp_path}"
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    done = CliRunner().invoke(app, [*train.split(), "--hidden", "4"], env=environment)
+    done = CliRunner().invoke(app, [*train.split(), "--hidden", "4", *ONE_JOB], env=environment)
     assert done.exit_code == 0, done.exception
     assert f"pcer receipt {tmp_path} --record ID" in done.output
     index, _ = read_receipts(tmp_path / "loans.receipts")

@@ -18,14 +18,22 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import commands
 from tests.processes import alive, descendants, marked, require_gone, until
 
 TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
 COMMAND = [
-    *(sys.executable, "-m", "pcer", "train", "compas", "--attribute", "race", "--jobs", "2"),
-    *("--block-size", "1", "--accountant", "rdp", "--hidden", "8", "--batch", "512"),
+    *(sys.executable, "-m", "pcer", "train", "compas", "--attribute", "race"),
+    *("--hidden", "8", "--batch", "512"),
 ]
+
+
+def run_file(engine: str) -> tuple[str, str]:
+    flags = {"jobs": 2, "block_size": 1, "engine": engine}
+    return commands.config(train={"accountant": "rdp"}, engine=flags)
+
+
 STARTS = 3
 PATIENCE = 90
 """Seconds until nothing may be left, on a machine however busy; the fifty kills print theirs."""
@@ -54,7 +62,7 @@ class Sweeper:
     def start(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, in a group of its own."""
         return subprocess.Popen(
-            [*COMMAND, *self.size, "--engine", engine, "-o", str(self.folder)],
+            [*COMMAND, *self.size, *run_file(engine), "-o", str(self.folder)],
             env=self.place,
             text=True,
             start_new_session=True,

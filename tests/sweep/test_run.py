@@ -431,18 +431,8 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     out = tmp_path / "out"
     said = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
     quick = (
-        "--budgets",
-        "none,2",
-        "--seeds",
-        2,
-        "--epochs",
-        1,
-        "--batch",
-        64,
-        "--accountant",
-        "rdp",
-        "--jobs",
-        1,
+        *("--budgets", "none,2", "--seeds", 2, "--epochs", 1, "--batch", 64),
+        *commands.config(train={"accountant": "rdp"}, engine={"jobs": 1}),
     )
     done = commands.start("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
     assert done.returncode == 0, done.stderr
@@ -474,7 +464,7 @@ def invoke(*arguments: object) -> Result:
 def test_a_sweep_is_not_lost_for_its_log(tmp_path):
     """The release is written and named, the exit code is that of the training."""
     (tmp_path / "run.log").mkdir()
-    quick = ("--budgets", "none", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", tmp_path)
+    quick = ("--budgets", "none", "--seeds", 1, "--epochs", 1, "-o", tmp_path)
     done = invoke("train", "compas", "--attribute", "race", *quick)
     assert done.exit_code == 0, done.exception
     assert "run.log cannot be written (Is a directory)" in done.stderr.splitlines()[-1]
@@ -483,7 +473,7 @@ def test_a_sweep_is_not_lost_for_its_log(tmp_path):
 
 
 def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path):
-    """Each refusal names an argument; the option that is called like it takes the refusal away."""
+    """Each refusal names an argument; the key that is called like it takes the refusal away."""
     path, rng = tmp_path / "own.csv", np.random.default_rng(2)
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)
@@ -495,18 +485,20 @@ def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path)
                 [age, f"{row % 7}" if row % 5 else "x", f"j{row % 60}", "fm"[row % 2], ok]
             )
     said = ("--label", "ok", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
-    quick = ("--budgets", "none", "--seeds", 2, "--epochs", 1, "--batch", 64, "--jobs", 1)
+    quick = ("--budgets", "none", "--seeds", 2, "--epochs", 1, "--batch", 64)
     remedies = {
-        "column 'age' mixes .*(missing)": ("--missing", "unknown"),
-        "column 'code' mixes .*(categories)": ("--category", "code"),
-        "'job' has 60 categories, more than 50; .*max_categories": ("--max-categories", 60),
+        "column 'age' mixes .*(missing)": {"missing": ["unknown"]},
+        "column 'code' mixes .*(categories)": {"categories": ["code"]},
+        "'job' has 60 categories, more than 50; .*max_categories": {"max_categories": 60},
     }
-    options: tuple[object, ...] = ()
+    table: dict[str, object] = {}
     for sentence, remedy in remedies.items():
+        options = commands.config(engine={"jobs": 1}, table=table)
         refused = invoke("train", path, *said, *quick, *options, "-o", tmp_path / "out")
         assert isinstance(refused.exception, InputError)
         assert re.search(sentence, str(refused.exception)), refused.exception
-        options += remedy
+        table |= remedy
+    options = commands.config(engine={"jobs": 1}, table=table)
     done = invoke("train", path, *said, *quick, *options, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.exception
     assert re.search(r"age\s+number\s+\d+\s+27 ", done.stderr)

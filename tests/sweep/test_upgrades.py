@@ -22,7 +22,7 @@ from pcer.train import (
     installed_versions,
     train_seeds,
 )
-from tests.commands import run
+from tests.commands import config, run
 from tests.sweep.test_run import CONFIG, FLAGS, tiny, tiny_dataset
 
 OLD_SETTINGS = {
@@ -205,8 +205,8 @@ def test_every_block_notes_what_trained_it(tmp_path):
 
 def test_the_command_says_so_on_stderr(tmp_path):
     arguments = ["train", "compas", "--attribute", "race", "--budgets", "none", "--seeds", "2"]
-    quick = ["--epochs", "1", "--hidden", "4", "--batch", "1000", "-o", tmp_path, "--keep-scores"]
-    more = ["--block-size", "1", "--jobs", "1"]
+    quick = ["--epochs", "1", "--hidden", "4", "--batch", "1000", "-o", tmp_path]
+    more = config(engine={"block_size": 1, "jobs": 1, "keep_scores": True})
     done = run(*arguments, *quick, *more)
     assert done.returncode == 0, done.stderr
     assert "Not all models" not in done.stderr

@@ -20,14 +20,18 @@ from pcer.errors import InputError
 from pcer.store import owned
 from pcer.train import EngineFlags
 from pcer.train import ray as ray_path
+from tests.commands import config
 from tests.processes import alive, descendants, require_gone, title, until
 
 ROOT = Path(__file__).parents[2]
 SWEEP = [
     *("compas", "--attribute", "race", "--budgets", "none,1", "--seeds", "4"),
-    *("--epochs", "40", "--accountant", "rdp"),
+    *("--epochs", "40"),
 ]
-BLOCKS = ["--block-size", "2", "--jobs", "2"]
+
+
+def run_file(**flags: object) -> tuple[str, str]:
+    return config(train={"accountant": "rdp"}, engine=flags)
 
 
 @pytest.fixture
@@ -44,8 +48,9 @@ def place(tmp_path) -> Iterator[dict[str, str]]:
         }
 
 
-def start(place: dict[str, str], out: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pcer", "train", *SWEEP, *BLOCKS, "-o", str(out), *more]
+def start(place: dict[str, str], out: Path, *more: str, **flags: str) -> subprocess.Popen[str]:
+    settings = run_file(block_size=2, jobs=2, **flags)
+    command = [sys.executable, "-m", "pcer", "train", *SWEEP, *settings, "-o", str(out), *more]
     return subprocess.Popen(
         command, env=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -93,7 +98,7 @@ def stop_a_training_worker(driver: int) -> int | None:
 @pytest.mark.slow
 def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
     out = tmp_path / "out"
-    running = start(place, out, "--engine", "ray")
+    running = start(place, out, engine="ray")
     until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
     worker = until(lambda: stop_a_training_worker(running.pid), running)
     company = descendants(running.pid)
@@ -268,27 +273,32 @@ def test_a_worker_without_pcer_is_told_apart():
     assert "no module 'torch'" in str(error)
 
 
-def cli(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+def cli(*arguments: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
     code = f"import sys; {before}; from pcer.cli import main; sys.argv[0] = 'pcer'; main()"
     command = [sys.executable, "-c", code, "train", *SWEEP, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "before", "sentence"),
+    ("flags", "before", "sentence"),
     [
-        (["--engine", "ray"], "sys.modules['ray'] = None", 'pip install ".[ray]"'),
-        (["--engine", "ray", "--address", "127.0.0.1:1"], "", "No Ray cluster can be reached"),
-        (["--address", "auto"], "", "address is for engine 'ray' only, but 'auto' was given"),
-        (["--engine", "ray", "--device", "cuda:1"], "", "device must be 'cuda', but 'cuda:1'"),
-        (["--engine", "dask"], "", "'dask' is not one of"),
-        (["--block-size", "0"], "", "block_size must be a whole number of at least 1, but 0 was"),
-        (["--block-size", "few"], "", "Invalid value for '--block-size'"),
-        (["--jobs", "-1"], "", "jobs must be a whole number of at least 1, but -1 was given"),
+        ({"engine": "ray"}, "sys.modules['ray'] = None", 'pip install ".[ray]"'),
+        ({"engine": "ray", "address": "127.0.0.1:1"}, "", "No Ray cluster can be reached"),
+        ({"address": "auto"}, "", "address is for engine 'ray' only, but 'auto' was given"),
+        ({"engine": "dask"}, "", "engine must be one of ['local', 'ray'], but 'dask'"),
+        ({"block_size": 0}, "", "block_size must be a whole number of at least 1, but 0 was"),
+        ({"block_size": "few"}, "", "block_size must be a whole number, but 'few' was given"),
+        ({"jobs": -1}, "", "jobs must be a whole number of at least 1, but -1 was given"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(tmp_path, arguments, before, sentence):
-    done = cli(*arguments, "-o", str(tmp_path / "out"), before=before or "pass")
+def test_what_cannot_be_is_one_sentence(tmp_path, flags, before, sentence):
+    done = cli(*run_file(**flags), "-o", str(tmp_path / "out"), before=before or "pass")
     assert done.returncode == 2
     assert sentence in " ".join(done.stderr.replace("│", " ").split())
     assert not (tmp_path / "out").exists()
+
+
+def test_ray_gives_out_the_gpus_itself(tmp_path):
+    done = cli(*run_file(engine="ray"), "--device", "cuda:1", "-o", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "device must be 'cuda', but 'cuda:1'" in done.stderr

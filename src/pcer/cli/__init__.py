@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pcer.cli.app import main
-from pcer.cli.machine import peak_memory, processor
 from pcer.cli.parts import (
     TRAINING,
     Display,
@@ -14,6 +13,7 @@ from pcer.cli.parts import (
     say,
     working,
 )
+from pcer.cli.process import peak_memory, processor
 
 __all__ = [
     "TRAINING",

@@ -1,18 +1,91 @@
-"""The command line: each verb parses, calls one function and prints."""
+"""The command line: its verbs, those that other distributions bring, and how it ends.
+
+A distribution names a function ``register(app: typer.Typer)`` under the entry points' group
+``pcer.verbs``; the entry point's name is the verb. One that cannot be loaded costs its own verb
+only, and none can take the place of a verb of ours.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from importlib.metadata import EntryPoint, distributions
+from typing import Any, NoReturn
 
 import typer
+from rich.markup import escape
+from typer.core import TyperGroup
 
-from pcer.cli import audit, compare, plan, receipt, tables, train
-from pcer.cli.machine import what_lacks
+from pcer.cli import audit, compare, receipt, release, train
 from pcer.cli.parts import UNUSABLE, say
-from pcer.cli.plugins import VerbGroup
-from pcer.cli.stop import Stopped, listen
-from pcer.cli.streams import require_width, steady
-from pcer.errors import PcerError
+from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
+from pcer.errors import InputError, PcerError
+
+GROUP = "pcer.verbs"
+ELSEWHERE = {
+    "reproduce": (
+        "pcer reproduce comes with the study, which is not installed; in a clone of pcer run: "
+        'pip install ".[train]" ./studies'
+    )
+}
+"""Verbs of our own distributions, and what to do where they are missing."""
+
+
+class VerbGroup(TyperGroup):
+    """The command line's own verbs, and below them those of other distributions."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the help page."""
+        own = list(super().list_commands(ctx))
+        return own + [name for name in sorted({*_brought(), *ELSEWHERE}) if name not in own]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A verb by name; None where nobody brings it."""
+        if own := super().get_command(ctx, cmd_name):
+            return own
+        if point := _brought().get(cmd_name):
+            return _loaded(point)
+        return _refusing(cmd_name, ELSEWHERE[cmd_name]) if cmd_name in ELSEWHERE else None
+
+
+def _brought() -> dict[str, EntryPoint]:
+    """Entry points by verb; of two the first on the path, and none of unreadable metadata."""
+    points: dict[str, EntryPoint] = {}
+    for distribution in distributions():
+        with suppress(Exception):
+            for point in distribution.entry_points.select(group=GROUP):
+                points.setdefault(point.name, point)
+    return points
+
+
+def _loaded(point: EntryPoint) -> Any:
+    """The verb of an entry point; one that only says why, where it cannot be loaded."""
+    try:
+        register = point.load()
+        verbs = typer.Typer(add_completion=False)
+        register(verbs)
+        return typer.main.get_command(verbs)
+    except (Exception, SystemExit) as error:
+        brought_by = point.dist.name if point.dist else point.value
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return _refusing(
+            point.name,
+            f"pcer {point.name} cannot be loaded from {brought_by} ({reason}); install it again, "
+            "or uninstall it.",
+        )
+
+
+def _refusing(verb: str, sentence: str) -> Any:
+    """A verb that only says why it is not there."""
+    verbs = typer.Typer(add_completion=False)
+    takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @verbs.command(verb, help=escape(sentence), context_settings=takes_anything)
+    def refuse() -> NoReturn:
+        raise InputError(sentence)
+
+    return typer.main.get_command(verbs)
+
 
 app = typer.Typer(
     name="pcer",
@@ -24,11 +97,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for add in (
-    plan.register,
+    compare.register_plan,
     audit.register,
     compare.register,
     audit.register_checks,
-    tables.register,
+    release.register,
     train.register,
     receipt.register,
 ):

@@ -29,20 +29,20 @@ from pcer.auditing import (
     run_tests,
 )
 from pcer.cli.parts import (
-    DRAWING,
     MET,
     STDOUT,
     columns,
     display,
     folder_for,
     give,
+    note,
     parse_list,
     require_packages,
     say,
     show,
     working,
 )
-from pcer.cli.streams import require_stdout
+from pcer.cli.process import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release import LIMITS, Release, read_release, release_schema
@@ -195,37 +195,29 @@ def verify(
     allow_large: AllowLarge = None,
 ) -> None:
     """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
-    is_page = _is_page(audit_file, releases or [])
+    is_page = audit_file.suffix in (".html", ".htm")
+    if not is_page and not releases:
+        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
     known = read_releases(_release_files(releases or []), allow_large or [])
     beside = read_releases(_release_files(family or []), allow_large or [])
-    wanted = {"family": beside, "plan_sha256": _digest(plan_sha256)}
+    if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
+        raise InputError(
+            f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {plan_sha256!r}."
+        )
     _print_digests(audit_file, known + beside, is_page=is_page)
-    with many_objects(), working("Recomputing"):
-        check = _page_difference if is_page else _difference
-        found = check(audit_file, known, **wanted)
-    if found:
+    if found := _difference(audit_file, known, is_page, family=beside, plan_sha256=plan_sha256):
         say(f"{audit_file} differs {found}.")
         raise typer.Exit(MET)
     say(f"{audit_file}: every {PAGE_AGREES if is_page else AUDIT_AGREES}.")
 
 
-def _is_page(audit_file: Path, releases: Sequence[Path]) -> bool:
-    """Whether it is a report; an audit file needs its releases beside it."""
-    is_page = audit_file.suffix in (".html", ".htm")
-    if not is_page and not releases:
-        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
-    return is_page
-
-
-def _page_difference(page: Path, known: list[Release], **wanted: Any) -> str:
-    found = verify_report(page, known, **wanted)
-    return "" if found is None else str(found)
-
-
-def _digest(given: str | None) -> str | None:
-    if given is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", given):
-        raise InputError(f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {given!r}.")
-    return given
+def _difference(file: Path, known: list[Release], is_page: bool, **wanted: Any) -> str:
+    """What differs first from a fresh computation; nothing where all agrees."""
+    with many_objects(), working("Recomputing"):
+        if is_page:
+            return str(verify_report(file, known, **wanted) or "")
+        found = verify_audits(read_audit(file), known, **wanted)
+    return f"at {found}" if isinstance(found, Difference) else str(found or "")
 
 
 def _print_digests(file: Path, named: Sequence[Release], *, is_page: bool) -> None:
@@ -236,7 +228,7 @@ def _print_digests(file: Path, named: Sequence[Release], *, is_page: bool) -> No
         plans, releases = [plan.sha256], [*carried, *family]
     else:
         audits = read_audit(file)
-        plans = [parse_plan(one.get("plan"), file=f"{file}: plan").sha256 for one in audits]
+        plans = [parse_plan(tree.get("plan"), file=f"{file}: plan").sha256 for tree in audits]
         releases = list(named)
     for release in releases:
         say(f"SHA-256 {release.sha256}  {release.title}")
@@ -316,7 +308,7 @@ class Outputs:
         if self.uses_stdout:
             require_stdout()
         if FIGURES in self.paths:
-            require_packages(DRAWING, extra=FIGURES, needed_by="--figures")
+            require_packages(("vl_convert",), extra=FIGURES, needed_by="--figures")
         given = self.paths.values()
         targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
         for name, target in zip(self.paths, targets, strict=True):
@@ -362,29 +354,16 @@ def print_briefly(audits: Sequence[Audit]) -> None:
         show(brief_parts(one, columns()))
 
 
-def _plan(said: Mapping[str, Any]) -> Plan:
+def _plan(options: Mapping[str, Any]) -> Plan:
     """The plan of the options that are called like its fields."""
-    grid = parse_list(said["floors"], float, option="--floors", what="numbers with commas between")
-    options = {name: said[name] for name in Plan.model_fields if name in said}
-    policy = _policy(said["policy_file"], strict=said["strict"])
-    plan = parse_plan({**options, "floors": grid}, file="the options")
+    numbers = "numbers with commas between"
+    grid = parse_list(options["floors"], float, option="--floors", what=numbers)
+    policy = None if options["policy_file"] is None else read_policy(options["policy_file"])
+    if options["strict"]:
+        policy = (policy or Policy()).model_copy(update={"strict": True})
+    fields = {name: options[name] for name in Plan.model_fields if name in options}
+    plan = parse_plan({**fields, "floors": grid}, file="the options")
     return plan.model_copy(update={"policy": policy})
-
-
-def _policy(path: Path | None, *, strict: bool) -> Policy | None:
-    """The policy of the file, made strict where that is asked for; None where nothing is."""
-    policy = Policy() if path is None else read_policy(path)
-    if strict:
-        return policy.model_copy(update={"strict": True})
-    return None if path is None else policy
-
-
-def _difference(audit_file: Path, known: list[Release], **wanted: Any) -> str:
-    """Where the first audit that differs does; nothing where all agree."""
-    found = verify_audits(read_audit(audit_file), known, **wanted)
-    if found is None:
-        return ""
-    return f"at {found}" if isinstance(found, Difference) else str(found)
 
 
 def _release_files(paths: Sequence[Path]) -> list[Path]:
@@ -425,9 +404,9 @@ def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
         if name in one.outcomes()
     ]
     if met:
-        say("pcer: --fail-on is met: " + "; ".join(met) + ".", err=True)
+        note("pcer: --fail-on is met: " + "; ".join(met) + ".")
     for one in audits:
         for rule in one.broken_rules:
-            say(f"pcer: policy, {summary.subject_name(one)}: {rule.sentence}", err=True)
+            note(f"pcer: policy, {summary.subject_name(one)}: {rule.sentence}")
     if met or any(one.broken_rules for one in audits):
         raise typer.Exit(MET)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -27,12 +27,10 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from pcer._version import __version__
-from pcer.cli.machine import peak_memory, processor
-from pcer.cli.stop import keeping
-from pcer.cli.streams import require_stdout
+from pcer.cli.process import keeping, peak_memory, processor, require_stdout
 from pcer.errors import InputError, not_installed, shown
 from pcer.files import make_folder, write_files
-from pcer.release import DisclosureRule, SmallGroups
+from pcer.release import LIMITS, DisclosureRule, SmallGroups
 from pcer.report import NARROWEST, WIDTH, Part, Table, to_text
 
 if TYPE_CHECKING:
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 STDOUT = "-"
-LOG = "run.log"
-
-DRAWING = ("altair", "vl_convert")
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 
@@ -61,15 +56,16 @@ def require_packages(
             raise not_installed(name, extra=extra, needed_by=needed_by)
 
 
-def from_options(kind: type[Settings], said: Mapping[str, Any], **named: Any) -> Settings:
+def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
     """Settings made of the options called like their fields; an option not given leaves a default.
 
     Args:
         kind: a dataclass that checks itself.
-        said: options by name, None where not given.
+        options: values by name, None where not given.
         named: fields that need another form than their option's.
     """
-    given = {one.name: said[one.name] for one in fields(kind) if said.get(one.name) is not None}
+    names = [field.name for field in fields(kind) if options.get(field.name) is not None]
+    given = {name: options[name] for name in names}
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     try:
         return kind(**{**plain, **named})
@@ -77,34 +73,11 @@ def from_options(kind: type[Settings], said: Mapping[str, Any], **named: Any) ->
         raise InputError(str(error)) from None
 
 
-def disclosure_rule(said: Mapping[str, Any]) -> DisclosureRule:
+def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
     """What the options let out about few people, or about one."""
-    return DisclosureRule(
-        public=said["public_data"],
-        least_people=said["least_people"],
-        small_groups=SmallGroups(said["small_groups"]),
-        certain_cells=said["certain_cells"],
-    )
-
-
-PublicData = Annotated[
-    bool,
-    typer.Option(
-        "--public-data", help="Anybody may have the records: exact tables of groups of any size."
-    ),
-]
-LeastPeople = Annotated[
-    int,
-    typer.Option(min=1, help="Of one group, label and part; smaller groups are not released."),
-]
-SmallGroupsRule = Annotated[
-    Literal["join", "withhold"], typer.Option(help="What becomes of groups with fewer people.")
-]
-CertainCells = Annotated[
-    bool,
-    typer.Option(help="Release cells that tell someone's membership with certainty, or coarsen."),
-]
-"""Options of every verb that writes releases."""
+    small_groups = SmallGroups(options.get("small_groups") or SmallGroups.JOIN)
+    public = bool(options.get("public_data"))
+    return from_options(DisclosureRule, options, public=public, small_groups=small_groups)
 
 
 def with_defaults(load: Callable[[], Iterable[type[DataclassInstance]]]) -> type[TyperCommand]:
@@ -116,9 +89,9 @@ def with_defaults(load: Callable[[], Iterable[type[DataclassInstance]]]) -> type
 
     class Verb(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:
-            known = {one.name: one.default for kind in load() for one in fields(kind)}
+            defaults = {field.name: field.default for kind in load() for field in fields(kind)}
             for option in self.params:
-                default = known.get(str(option.name), MISSING)
+                default = defaults.get(str(option.name), MISSING)
                 option.default = option.default if default is MISSING else default
             super().format_help(ctx, formatter)
 
@@ -138,6 +111,29 @@ def say(sentence: str, *, err: bool = False) -> None:
     typer.echo(shown(sentence), err=err)
 
 
+def note(sentence: str) -> None:
+    """Print one line on stderr."""
+    say(sentence, err=True)
+
+
+def note_if_large(*, n_runs: int, n_settings: int, n_groups: int) -> None:
+    """Say on stderr, before or after the work, that auditors must allow such a release by name."""
+    sizes = {
+        "models": (n_runs, LIMITS.n_runs),
+        "settings": (n_settings, LIMITS.n_settings),
+        "groups": (n_groups, LIMITS.n_groups),
+        "tables (models times groups)": (n_runs * n_groups, LIMITS.n_tables),
+        "rows (settings times groups)": (n_settings * n_groups, LIMITS.n_rows),
+    }
+    for what, (size, limit) in sizes.items():
+        if size > limit:
+            note(
+                f"pcer: a release of {size:,} {what} is more than the {limit:,} that are read by "
+                "default; whoever audits it will need --allow-large."
+            )
+            return
+
+
 def give(contents: Mapping[str, str | bytes]) -> None:
     """Write all files or none, by path; what goes to stdout stands there alone, as UTF-8."""
     if STDOUT in contents:
@@ -150,22 +146,14 @@ def give(contents: Mapping[str, str | bytes]) -> None:
 
 @contextmanager
 def folder_for(path: str | None, *, parents: bool = False) -> Iterator[str]:
-    """A folder to write into; a new one does not outlive a failure.
-
-    Args:
-        path: the folder; None where none is wanted.
-        parents: whether to make the folders above it, too.
-    """
-    if path is None:
-        yield ""
-        return
-    new = make_folder(path, parents=parents)
+    """A folder to write into, or "" where none is wanted; a new one does not outlive a failure."""
+    new = path is not None and make_folder(path, parents=parents)
     try:
-        yield path
+        yield path or ""
     except BaseException:
         if new:
             with suppress(OSError):
-                Path(path).rmdir()
+                Path(str(path)).rmdir()
         raise
 
 
@@ -206,13 +194,13 @@ def display(
 
     Args:
         unit: what is counted.
-        kept_in: folder that keeps what is done, for who stops us.
+        kept_in: folder that keeps what is done, for whoever stops us.
         lasting: whether its last state stays to be read.
         console: where; stderr.
         clock: seconds since some fixed moment.
     """
     console = console or Console(stderr=True)
-    columns = (
+    progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -220,15 +208,16 @@ def display(
         TextColumn(unit + "{task.fields[rate]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]} left"),
+        console=console,
+        transient=not lasting,
+        redirect_stdout=False,
+        disable=not lasting and not console.is_terminal,
     )
-    hidden = not lasting and not console.is_terminal
-    with Progress(
-        *columns, console=console, transient=not lasting, redirect_stdout=False, disable=hidden
-    ) as progress:
-        shown = Display(progress, clock)
-        with keeping(lambda: shown.kept(kept_in)):
-            yield shown
-        shown.end()
+    with progress:
+        state = Display(progress, clock)
+        with keeping(lambda: state.kept(kept_in)):
+            yield state
+        state.begin("", clock())
 
 
 class Display:
@@ -250,7 +239,7 @@ class Display:
         self._progress, self._clock = progress, clock
         self._task = progress.add_task("starting", total=None, rate="", left="?")
         self._what, self._since = "", 0.0
-        self._first: float | None = None
+        self._first: float | None = None  # when this run's own work began
 
     def tell(
         self,
@@ -273,48 +262,56 @@ class Display:
             work: share of this run's own work that is done; None at first.
         """
         now = self._clock()
-        self._look(what, now)
+        self.begin(what, now)
         self.done, self.found, self.total = done, found, total
-        rate, left = self._speed(work, now)
+        rate, left = "", "?"
+        if work is not None:
+            self._first = now if self._first is None else self._first
+            spent = now - self._first
+            if done > found and work and spent:
+                seconds = int(spent * (1 / work - 1))
+                rate = f", {(done - found) / spent:.1f} a second"
+                left = f"{seconds // 60}:{seconds % 60:02d}"
+        doing = shown(f"{what} {of}".strip())
         self._progress.update(
-            self._task,
-            description=shown(f"{what} {of}".strip()),
-            completed=done,
-            total=total,
-            rate=rate,
-            left=left,
+            self._task, description=doing, completed=done, total=total, rate=rate, left=left
         )
 
-    def sweep(self, name: str, total: int) -> Callable[[int, int], None]:
+    def counter(
+        self, name: str, *, doing: str = "training", total: int | None = None
+    ) -> Callable[[int, int], None]:
         """What a sweep calls with (models done, models in all); its first call says what it found.
 
         Args:
             name: of the data.
-            total: models that the sweep is to have.
+            doing: what is done until all models are there.
+            total: models that the sweep is to have, to be shown while noise is calibrated.
         """
-        self.tell("calibrating", name, done=0, total=total)
+        if total is not None:
+            self.tell("calibrating", name, done=0, total=total)
         found: int | None = None
 
-        def tell(done: int, total: int) -> None:
+        def count(done: int, total: int) -> None:
             nonlocal found
             found = done if found is None else found
-            doing = "training" if done < total else "attacking and counting"
             work = (done - found) / (total - found) if total > found else 1.0
-            self.tell(doing, name, done=done, total=total, found=found, work=work)
+            what = doing if done < total else "attacking and counting"
+            self.tell(what, name, done=done, total=total, found=found, work=work)
 
-        return tell
+        return count
 
     def step(self, name: str) -> Callable[[str], None]:
-        """What a sweep calls with what it does after its models are trained and attacked.
+        """What a sweep calls with what it does after its models are trained and attacked."""
+        return lambda doing: self.tell(
+            doing, name, done=self.done, total=self.total, found=self.found, work=1.0
+        )
 
-        Args:
-            name: of the data.
-        """
-
-        def tell(doing: str) -> None:
-            self.tell(doing, name, done=self.done, total=self.total, found=self.found, work=1.0)
-
-        return tell
+    def begin(self, what: str, now: float) -> None:
+        """Note that from now on this is done, and close what was done before."""
+        if self._what:
+            self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
+        self._what, self._since = what, now
+        self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
 
     def kept(self, folder: Path | None) -> str:
         """What a folder keeps of it; nothing where there is no folder."""
@@ -324,78 +321,36 @@ class Display:
         which = f"{self.done} of {self.total} models" if is_counted else "finished models"
         return f"{which} are kept in {folder}"
 
-    def end(self) -> None:
-        """Close the last kind of work."""
-        self._look("", self._clock())
-
     def __str__(self) -> str:
         parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
         return f"{sum(self.seconds.values()):.1f} s ({parts})"
 
-    def _look(self, what: str, now: float) -> None:
-        """Note that from now on this is done."""
-        if self._what:
-            self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
-        self._what, self._since = what, now
-        self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
 
-    def _speed(self, work: float | None, now: float) -> tuple[str, str]:
-        """Rate and time left, from what this run did itself; a question mark until it did some."""
-        if work is None:
-            return "", "?"
-        self._first = now if self._first is None else self._first
-        spent, own = now - self._first, self.done - self.found
-        if not own or not work or not spent:
-            return "", "?"
-        return f", {own / spent:.1f} a second", _minutes(spent * (1 / work - 1))
-
-
-def _minutes(seconds: float) -> str:
-    """Whole minutes and seconds.
-
-    >>> _minutes(125.2)
-    '2:05'
-    """
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-def log_run(folder: Path, what: str, shown: Display, flags: EngineFlags) -> None:
+def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None:
     """Add a line to ``run.log``: time, memory and machine go there, never into a result.
 
     Where it cannot be written a sentence says so; what was trained is there all the same.
     """
-    try:
-        with (folder / LOG).open("a", encoding="utf-8") as stream:
-            stream.write(f"{_when(shown.began)} {what}: {_work(shown)}; {_machine(flags)}\n")
-    except OSError as error:
-        say(
-            f"pcer: {folder / LOG} cannot be written ({error.strerror}), so time and machine are "
-            "not noted; the results are complete.",
-            err=True,
-        )
-
-
-def _when(seconds: float) -> str:
-    """A moment in UTC.
-
-    >>> _when(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def _work(shown: Display) -> str:
-    done = f"{shown.total} models, {shown.found} of them found trained, in {shown}"
-    if shown.memory is None:
-        return done
-    return f"{done}; memory at most {shown.memory:,.0f} MiB over all processes"
-
-
-def _machine(flags: EngineFlags) -> str:
     import torch
 
-    return (
-        f"{flags.engine}, {flags.device}, {flags.n_processes} processes, {processor()}, "
-        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
-        f"torch {torch.__version__}, pcer {__version__}"
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.began))
+    memory = (
+        ""
+        if state.memory is None
+        else f"; memory at most {state.memory:,.0f} MiB over all processes"
     )
+    line = (
+        f"{when} {what}: {state.total} models, {state.found} of them found trained, in {state}"
+        f"{memory}; {flags.engine}, {flags.device}, {flags.n_processes} processes, {processor()}, "
+        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
+        f"torch {torch.__version__}, pcer {__version__}\n"
+    )
+    path = folder / "run.log"
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(line)
+    except OSError as error:
+        note(
+            f"pcer: {path} cannot be written ({error.strerror}), so time and machine are "
+            "not noted; the results are complete."
+        )

@@ -1,27 +1,30 @@
-"""The trainer's verbs: ``pcer train`` and ``pcer demo``."""
+"""The trainer's verbs: ``pcer train`` (networks, torch modules, estimators) and ``pcer demo``."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
+import shutil
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from pcer.auditing import Plan
 from pcer.cli.audit import Outputs, audit_all, print_briefly
-from pcer.cli.estimator import train_estimator
-from pcer.cli.module import module_named
+from pcer.cli.config import file_named, read_config, spelling
 from pcer.cli.parts import (
     TRAINING,
-    CertainCells,
-    LeastPeople,
-    PublicData,
-    SmallGroupsRule,
     disclosure_rule,
     display,
     from_options,
     log_run,
+    note,
+    note_if_large,
     parse_list,
     require_packages,
     say,
@@ -29,19 +32,55 @@ from pcer.cli.parts import (
     with_defaults,
     working,
 )
+from pcer.cli.release import file_name, own_secret
 from pcer.errors import InputError
+from pcer.files import make_folder, write_files
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
-from pcer.release import LEAST_PEOPLE, LIMITS, Outcome
+from pcer.models import object_named
+from pcer.models.estimator import N_SPLITS
+from pcer.release import Outcome
 from pcer.report import Table
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable
+    from pcer.release import Release
     from pcer.sweep import Sweep
-    from pcer.train import EngineFlags
+    from pcer.train import EngineFlags, NamedModule
 
 BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS)
-"""The cost that the demo shows beside the gap: free in every sweep."""
+MOST_MODELS = 100_000
+"""Of one sweep: all of them are listed in memory."""
+FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
+OF_NETWORKS = (
+    *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
+    *("device", "dp_delta", "accountant", "adjacency", "sample_rate", "n_steps", "divisor"),
+    *("refresh_every", "budget_per_person", "block_size", "engine", "address"),
+)
+"""Settings that an estimator has no use for."""
+NORMS = (
+    "the norms of all training records, and Opacus, which trains what --module makes, sees those "
+    "of a batch only; leave it out"
+)
+LOCAL = "--module is imported from the folder you are in and trained on this machine's cores"
+NOT_FOR_MODULES = {
+    "hidden": "is about pcer's own network; --module makes its layers itself.",
+    "receipts": f"needs {NORMS}.",
+    "refresh_every": f"is about {NORMS}.",
+    "budget_per_person": f"needs {NORMS}.",
+    "device": f"is not for modules: {LOCAL}; leave it out.",
+    "block_size": "is not for modules: those of --module train one after another; leave it out.",
+    "engine": f"is not for modules: {LOCAL}; leave it out.",
+    "address": f"is not for modules: {LOCAL}; leave it out.",
+    "estimator": "and --module both say what to train; give one of them.",
+}
+"""Settings that a module has no use for, each with its reason."""
+HARMLESS = {"device": "cpu", "engine": "local"}
+
+_model, _training, _run, _table = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ("What is trained", "How networks are trained", "The run", "Your own table")
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -53,135 +92,52 @@ def register(app: typer.Typer) -> None:
 
 def train(
     source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Dataset, or your table.")],
-    attributes: Annotated[
-        list[str], typer.Option("--attribute", help="Protected attribute; repeatable.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the releases.")],
-    budgets: Annotated[str, typer.Option(help="Epsilons; none is no privacy.")] = BUDGETS,
+    attributes: Annotated[list[str], _run("--attribute", help="Protected attribute; repeatable.")],
+    out: Annotated[Path, _run("--out", "-o", help="Folder for the releases.")],
+    budgets: Annotated[str, _model(help="Epsilons; none is no privacy.")] = BUDGETS,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Splits, and models per budget.")
-    ] = DEFAULT_SEEDS,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
-    expected_batch: Annotated[
-        int | None, typer.Option("--batch", help="Expected batch size.")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of SGD.")] = None,
-    clip_norm: Annotated[float | None, typer.Option(help="Largest norm of one gradient.")] = None,
-    hidden: Annotated[str | None, typer.Option(help="Units of the hidden layers.")] = None,
-    dp_delta: Annotated[float | None, typer.Option(help="Delta of (epsilon, delta)-DP.")] = None,
-    accountant: Annotated[
-        Literal["pld", "prv", "rdp"] | None, typer.Option(help="Who calibrates the noise.")
-    ] = None,
-    adjacency: Annotated[
-        Literal["zero-out", "add-or-remove"] | None,
-        typer.Option(help="What epsilon compares; the second keeps the number of records secret."),
-    ] = None,
-    sample_rate: Annotated[
-        float | None, typer.Option(help="Chance to join a step; default: from the batch.")
-    ] = None,
-    n_steps: Annotated[
-        int | None, typer.Option(help="Steps of training; default: from the epochs.")
-    ] = None,
-    divisor: Annotated[
-        int | None, typer.Option(help="What sums are divided by; default: the batch.")
-    ] = None,
-    receipts: Annotated[
-        Literal["exact", "refreshed", "held"] | None,
-        typer.Option(help="Account what each person spends; held is a rule of training too."),
-    ] = None,
-    refresh_every: Annotated[
         int | None,
-        typer.Option(help="Steps between norms for receipts; default: an epoch or less."),
+        _model(
+            min=1,
+            help=f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator "
+            f"{N_SPLITS}.",
+        ),
     ] = None,
-    budget_per_person: Annotated[
-        float | None, typer.Option(help="Epsilon after which a person is left out; with held.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes; default: cores. Changes only the speed.")
-    ] = None,
-    block_size: Annotated[
-        int | None, typer.Option(help="Models that step together. Changes only the speed.")
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"] | None, typer.Option(help="This machine, or a Ray cluster.")
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Ray head, HOST:PORT or auto; default: a Ray node on this machine."),
-    ] = None,
-    keep_scores: Annotated[
-        bool, typer.Option(help="Keep every model's score of every record, for attacks.")
-    ] = False,
     estimator: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:NAME", help="A scikit-learn estimator instead of networks."),
+        str | None, _model(metavar="MODULE:NAME", help="A scikit-learn estimator.")
     ] = None,
     module: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODULE:NAME", help="What makes a torch module, to be trained through Opacus."
-        ),
+        _model(metavar="MODULE:NAME", help="What makes a torch module, trained through Opacus."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Of estimator or module; repeatable."),
+    epochs: Annotated[int | None, _training(help="Passes over the data.")] = None,
+    expected_batch: Annotated[int | None, _training("--batch", help="Expected batch size.")] = None,
+    learning_rate: Annotated[float | None, _training(help="Of SGD.")] = None,
+    clip_norm: Annotated[float | None, _training(help="Largest norm of one gradient.")] = None,
+    hidden: Annotated[str | None, _training(help="Units of the hidden layers.")] = None,
+    rule: Annotated[str | None, _training(help="What a step clips and samples.")] = None,
+    receipts: Annotated[
+        Literal["exact", "refreshed", "held"] | None,
+        _training(help="Account what each person spends; held is a rule of training too."),
     ] = None,
+    device: Annotated[str | None, _training(help="cpu, cuda or cuda:N.")] = None,
     secret_file: Annotated[
-        Path | None, typer.Option(help="Secret behind the noise; own tables get a new one.")
+        Path | None, _run(help="Secret behind the noise; own tables get a new one.")
     ] = None,
-    label: Annotated[str | None, typer.Option(help="Own table: column to predict.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Own table: its positive value.")] = None,
-    outcome: Annotated[
-        Outcome | None, typer.Option(help="Own table: what a positive is for the person.")
+    config: Annotated[
+        Path | None, _run(metavar="FILE", help="Everything else, as TOML: docs/training.md.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Own table: column to leave out; repeatable.")
-    ] = None,
-    categories: Annotated[
-        list[str] | None,
-        typer.Option("--category", help="Own table: column of numbers that are names; repeatable."),
-    ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(help="Own table: one more text for a missing value; repeatable."),
-    ] = None,
-    max_categories: Annotated[
-        int | None, typer.Option(help="Own table: most values of a column of names.")
-    ] = None,
-    identifiers: Annotated[
-        list[str] | None,
-        typer.Option("--identifier", help="Own table: learn from a column that names people."),
-    ] = None,
-    public_data: PublicData = False,
-    least_people: LeastPeople = LEAST_PEOPLE,
-    small_groups: SmallGroupsRule = "join",
-    certain_cells: CertainCells = True,
+    label: Annotated[str | None, _table(help="Column to predict.")] = None,
+    positive: Annotated[str | None, _table(help="Its positive value.")] = None,
+    outcome: Annotated[Outcome | None, _table(help="What a positive is for the person.")] = None,
 ) -> None:
-    """Train budgets x seeds and write one release per attribute; killed, it resumes."""
-    for path in _trained(locals()):
+    """Train one model per privacy budget and seed. Interrupted runs resume."""
+    given = locals()
+    for path in _trained({**read_config(config), **given}):
         say(f"wrote {path}")
     if receipts:
         say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
     say(f"next: pcer audit {out}")
-
-
-def _trained(said: Mapping[str, Any]) -> list[Path]:
-    """Releases of networks, or of the estimator or module that is named."""
-    if said["estimator"] is not None and said["module"] is None:
-        if said["budgets"] != BUDGETS:
-            raise InputError("--budgets is about pcer's own networks; leave it out.")
-        return train_estimator(said, _load)
-    if said["settings"] and said["module"] is None:
-        raise InputError(
-            "--set gives settings of an estimator or a module; name one with --estimator or "
-            "--module."
-        )
-    require_packages(TRAINING)
-    from pcer.train import EngineFlags
-
-    flags = from_options(EngineFlags, said)
-    return _run("train", _sweep(said), said["out"], flags, said["keep_scores"])
 
 
 def demo(
@@ -194,16 +150,147 @@ def demo(
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     require_packages(TRAINING)
-    _require_few_models(len(DEFAULT_BUDGETS) * seeds)
     from pcer.train import EngineFlags
 
-    paths = _run("demo", _demo_sweep(seeds), out, EngineFlags())
+    paths = _swept("demo", _demo_sweep(seeds), out, EngineFlags())
     done = audit_all(paths, Plan())
     outputs = Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(done, [])
     print_briefly(done.audits)
     say(f"Release: {paths[0]}")
     outputs.print_places()
+
+
+def _settings() -> Iterable[type[Any]]:
+    from pcer.train import EngineFlags, TrainConfig
+
+    return TrainConfig, EngineFlags
+
+
+def _trained(options: Mapping[str, Any]) -> list[Path]:
+    """Releases of networks, or of the estimator or module that is named."""
+    if options["estimator"] is not None and options["module"] is None:
+        return _fitted(options)
+    if options["settings"] and options["module"] is None:
+        raise InputError(
+            f"{spelling('settings', options)} are of an estimator or a module; name one with "
+            "--estimator or --module."
+        )
+    require_packages(TRAINING)
+    from pcer.train import EngineFlags
+
+    with file_named(options):
+        flags = from_options(EngineFlags, options)
+    keep_scores = bool(options["keep_scores"])
+    return _swept("train", _sweep(options), options["out"], flags, keep_scores=keep_scores)
+
+
+def _sweep(options: Mapping[str, Any]) -> Sweep:
+    """The sweep that the options of ``pcer train`` ask for."""
+    from pcer.sweep import Sweep
+    from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
+
+    module = _module(options)
+    budgets, n_seeds = parse_budgets(options["budgets"]), options["seeds"] or DEFAULT_SEEDS
+    _require_few_models(len(budgets) * n_seeds)
+    dataset = _load(options["source"], options)
+    hidden = options["hidden"]
+    if hidden is not None:
+        hidden = parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
+    with file_named(options):
+        config = from_options(TrainConfig, {**options, "hidden": hidden})
+        disclosure = disclosure_rule(options)
+    return from_options(
+        Sweep,
+        {"attributes": options["attributes"]},
+        dataset=dataset,
+        budgets=budgets,
+        seeds=tuple(range(n_seeds)),
+        config=config,
+        secret=_secret(options, dataset),
+        disclosure=disclosure,
+        accounts=RenyiAccounts() if options["receipts"] else None,
+        module=module,
+    )
+
+
+def _demo_sweep(n_seeds: int) -> Sweep:
+    from pcer.data import load
+    from pcer.sweep import Sweep
+    from pcer.train import TrainConfig
+
+    _require_few_models(len(DEFAULT_BUDGETS) * n_seeds)
+    return Sweep(
+        dataset=load("compas"),
+        attributes=("race",),
+        budgets=DEFAULT_BUDGETS,
+        seeds=tuple(range(n_seeds)),
+        config=TrainConfig(),
+    )
+
+
+def _require_few_models(n_models: int) -> None:
+    if n_models > MOST_MODELS:
+        raise InputError(
+            f"--budgets times --seeds make {n_models:,} models, more than the {MOST_MODELS:,} "
+            "that one sweep holds; ask for fewer."
+        )
+
+
+def _swept(
+    verb: str, sweep: Sweep, out: Path, flags: EngineFlags, *, keep_scores: bool = False
+) -> list[Path]:
+    """Train what is missing, show how far it is, note it in the run log; gives the releases."""
+    from pcer.sweep import run_sweep
+
+    name, n_settings = sweep.dataset.name, len(sweep.budgets)
+    n_models = n_settings * len(sweep.seeds)
+    _note_if_large(sweep.dataset, sweep.attributes, n_models, n_settings)
+    with display("models", kept_in=out) as state:
+        paths = run_sweep(
+            sweep,
+            out,
+            flags=flags,
+            keep_scores=keep_scores,
+            on_progress=state.counter(name, total=n_models),
+            on_step=state.step(name),
+            on_note=note,
+        )
+    log_run(out, f"{verb} {name}", state, flags)
+    return list(paths.values())
+
+
+def _note_if_large(
+    dataset: GroupedDataset, attributes: Iterable[str], n_models: int, n_settings: int = 1
+) -> None:
+    n_groups = max(len(dataset.attribute(name).group_names) for name in attributes)
+    note_if_large(n_runs=n_models, n_settings=n_settings, n_groups=n_groups)
+
+
+def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
+    """One of the benchmarks by name, or a person's own table, whose columns are accounted for."""
+    from pcer.data import TablePlan, load, read_table
+    from pcer.data.benchmarks import names
+
+    if source in names():
+        return load(source)
+    if not Path(source).exists():
+        raise InputError(
+            f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
+        )
+    for option in ("label", "positive"):
+        if options[option] is None:
+            raise InputError(f"{source}: say with --{option} what the model is to predict.")
+    if options["outcome"] is None:
+        raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
+    marks = (*TablePlan.missing, *(options["missing"] or ()))
+    with file_named(options):
+        public = bool(options["public_data"])
+        plan = from_options(TablePlan, options, missing=marks, public=public)
+    with working("Reading"):
+        own = read_table(source, plan)
+    show_table(account_table(own), stderr=True)
+    return own.dataset
 
 
 def account_table(own: OwnTable) -> Table:
@@ -216,124 +303,21 @@ def account_table(own: OwnTable) -> Table:
     return Table(f"Columns of {own.dataset.name}", heads, rows, n_labels=2)
 
 
-def _settings() -> Iterable[type[Any]]:
-    from pcer.data import TablePlan
-    from pcer.train import EngineFlags, TrainConfig
-
-    return TrainConfig, EngineFlags, TablePlan
-
-
-def _sweep(said: Mapping[str, Any]) -> Sweep:
-    """What the options of ``pcer train`` ask for."""
-    from pcer.sweep import Sweep
-    from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
-
-    module = module_named(said)
-    budgets = parse_budgets(said["budgets"])
-    _require_few_models(len(budgets) * said["seeds"])
-    dataset = _load(said["source"], said)
-    layers = {} if said["hidden"] is None else {"hidden": _layers(said["hidden"])}
-    return from_options(
-        Sweep,
-        said,
-        config=from_options(TrainConfig, said, **layers),
-        dataset=dataset,
-        budgets=budgets,
-        seeds=tuple(range(said["seeds"])),
-        secret=_secret(said, dataset),
-        disclosure=disclosure_rule(said),
-        accounts=RenyiAccounts() if said["receipts"] else None,
-        module=module,
-    )
-
-
-def _require_few_models(n_models: int) -> None:
-    if n_models > LIMITS.n_runs:
-        raise InputError(
-            f"--budgets times --seeds make {n_models:,} models, more than the {LIMITS.n_runs:,} "
-            "that a release holds; ask for fewer."
-        )
-
-
-def _demo_sweep(n_seeds: int) -> Sweep:
-    from pcer.data import load
-    from pcer.sweep import Sweep
-    from pcer.train import TrainConfig
-
-    return Sweep(
-        dataset=load("compas"),
-        attributes=("race",),
-        budgets=DEFAULT_BUDGETS,
-        seeds=tuple(range(n_seeds)),
-        config=TrainConfig(),
-    )
-
-
-def _run(
-    verb: str, sweep: Sweep, out: Path, flags: EngineFlags, keep_scores: bool = False
-) -> list[Path]:
-    """Train what is missing, show how far it is, note it in the run log; gives the releases."""
-    from pcer.sweep import run_sweep
-
-    name, total = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
-    with display("models", kept_in=out) as shown:
-        tell = shown.sweep(name, total)
-        paths = run_sweep(
-            sweep,
-            out,
-            flags=flags,
-            keep_scores=keep_scores,
-            on_progress=tell,
-            on_step=shown.step(name),
-            on_note=_tell,
-        )
-    log_run(out, f"{verb} {name}", shown, flags)
-    return list(paths.values())
-
-
-def _tell(sentence: str) -> None:
-    say(sentence, err=True)
-
-
-def _load(source: str, said: Mapping[str, Any]) -> GroupedDataset:
-    """One of the benchmarks by name, or a person's own table, whose columns are accounted for."""
-    from pcer.data import TablePlan, load, read_table
-    from pcer.data.benchmarks import names
-
-    if source in names():
-        return load(source)
-    if not Path(source).exists():
-        raise InputError(
-            f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
-        )
-    for option in ("label", "positive"):
-        if said[option] is None:
-            raise InputError(f"{source}: say with --{option} what the model is to predict.")
-    if said["outcome"] is None:
-        raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
-    marks = (*TablePlan.missing, *(said["missing"] or ()))
-    plan = from_options(TablePlan, said, missing=marks, public=said["public_data"])
-    with working("Reading"):
-        own = read_table(source, plan)
-    show_table(account_table(own), stderr=True)
-    return own.dataset
-
-
-def _secret(said: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
+def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
     """The secret behind noise, splits and digests: as given, or one that is made and kept.
 
     A folder that was begun finds its secret again by the name that it keeps of it.
     """
     from pcer.sweep import begun_with
 
-    if said["secret_file"] is not None:
-        return read_secret(said["secret_file"])
+    if options["secret_file"] is not None:
+        return read_secret(options["secret_file"])
     if dataset.public:
         return b""
-    name = begun_with(said["out"], dataset, said["attributes"])
+    name = begun_with(options["out"], dataset, options["attributes"])
     if name is None:
         secret = new_secret()
-        _tell(
+        note(
             f"{secret_path(secret_name(secret))}: made a secret for noise, splits and digests. "
             "Keep it from others: who has it can take the noise out. It is needed to resume; "
             "destroy it when done."
@@ -341,11 +325,128 @@ def _secret(said: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
         return secret
     if not secret_path(name).exists():
         raise InputError(
-            f"{said['out']} was begun with a secret that is not in {state_folder()}; name it with "
-            "--secret-file, or choose another folder."
+            f"{options['out']} was begun with a secret that is not in {state_folder()}; name it "
+            "with --secret-file, or choose another folder."
         )
     return read_secret(secret_path(name))
 
 
-def _layers(text: str) -> tuple[int, ...]:
-    return tuple(parse_list(text, int, option="--hidden", what="whole numbers with commas"))
+def _module(options: Mapping[str, Any]) -> NamedModule | None:
+    """What makes the torch modules of ``--module``; None for pcer's own network."""
+    if options["module"] is None:
+        return None
+    for name, reason in NOT_FOR_MODULES.items():
+        if options[name] not in (None, HARMLESS.get(name)):
+            raise InputError(f"{spelling(name, options)} {reason}")
+    from pcer.train import NamedModule
+
+    return NamedModule(name=options["module"], folder=Path.cwd(), settings=_model_settings(options))
+
+
+def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an estimator or a module; TOML has no None, so the text stands for it."""
+    given = options["settings"] or {}
+    return {name: None if value == "None" else value for name, value in given.items()}
+
+
+def _fitted(options: Mapping[str, Any]) -> list[Path]:
+    """Fit an estimator where it is not fitted yet, and write one release per attribute."""
+    if options["budgets"] != BUDGETS:
+        raise InputError("--budgets is about pcer's own networks; leave it out.")
+    require_packages(FOR_ESTIMATORS)
+    for name in OF_NETWORKS:
+        if options[name] is not None:
+            raise InputError(
+                f"{spelling(name, options)} is about pcer's own networks; with --estimator give "
+                "its settings in [train.settings] of --config, and leave this out."
+            )
+    estimator = _estimator(options)
+    dataset, out = _load(options["source"], options), options["out"]
+    for name in options["attributes"]:
+        dataset.attribute(name)
+    paths = {name: out / file_name(dataset.name, name) for name in options["attributes"]}
+    work = out / file_name(dataset.name, "scores").removesuffix(".release.json")
+    if not work.exists():
+        for path in filter(Path.exists, paths.values()):
+            raise InputError(f"{path} is there already; remove it, or choose another folder.")
+    make_folder(out, parents=True)
+    made = _fitted_releases(options, dataset, estimator, work)
+    write_files({paths[name]: release.to_json() for name, release in made.items()})
+    if not options["keep_scores"]:
+        shutil.rmtree(work)
+    return list(paths.values())
+
+
+def _estimator(options: Mapping[str, Any]) -> Any:
+    """The estimator that ``--estimator package.module:Name`` makes of its settings."""
+    name = options["estimator"]
+    try:
+        make = object_named(
+            name, folder=Path.cwd(), example="sklearn.ensemble:RandomForestClassifier"
+        )
+    except InputError as error:
+        raise InputError(f"--estimator: {error}") from error
+    try:
+        return make(**_model_settings(options))
+    except (TypeError, ValueError) as error:
+        what = name.partition(":")[2]
+        raise InputError(f"--estimator: {what} does not take this: {error}.") from None
+
+
+def _fitted_releases(
+    options: Mapping[str, Any], dataset: GroupedDataset, estimator: Any, work: Path
+) -> dict[str, Release]:
+    """Fits are made once, for the first attribute; the others find them."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from pcer.models import release_from_estimator
+
+    if options["secret_file"] is not None:
+        secret = read_secret(options["secret_file"])
+    else:
+        secret = b"" if dataset.public else own_secret()
+    n_splits = options["seeds"] or N_SPLITS
+    _note_if_large(dataset, options["attributes"], n_splits)
+    with file_named(options):
+        disclosure = disclosure_rule(options)
+    model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
+    with display("models", kept_in=options["out"]) as state:
+        return {
+            name: release_from_estimator(
+                model,
+                np.array(dataset.features),
+                np.array(dataset.labels),
+                sensitive_features={name: _group_names(dataset, name)},
+                groups=dataset.attribute(name).group_names,
+                n_splits=n_splits,
+                outcome=dataset.outcome,
+                positive_label=1,
+                random_state=_random_state(secret),
+                n_jobs=options["jobs"] or os.cpu_count(),
+                store=work,
+                progress=state.counter(dataset.name, doing="fitting"),
+                dataset=dataset.name,
+                notes=dataset.notes,
+                public_data=dataset.public,
+                least_people=disclosure.least_people,
+                small_groups=options["small_groups"] or "join",
+                certain_cells=disclosure.certain_cells,
+                secret=secret,
+            )
+            for name in options["attributes"]
+        }
+
+
+def _group_names(dataset: GroupedDataset, name: str) -> Any:
+    """The name of each record's group; None where it is not known."""
+    attribute = dataset.attribute(name)
+    return np.array([*attribute.group_names, None], dtype=object)[attribute.codes]
+
+
+def _random_state(secret: bytes) -> int:
+    """0 without a secret; else a number that nobody can guess who does not have it."""
+    if not secret:
+        return 0
+    return int.from_bytes(hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8], "little")

@@ -144,7 +144,7 @@ class DatasetTask:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the files that the task needs."""
-        rules = (*self.features, *self.attributes.values())
+        rules: tuple[FeatureRule | GroupRule, ...] = (*self.features, *self.attributes.values())
         conditions = (self.label, *self.keep)
         names = [*(rule.column for rule in rules), *(condition[0] for condition in conditions)]
         return tuple(dict.fromkeys(names))

@@ -289,7 +289,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "disclosure": _disclosure(facts.disclosure, counted, detail),
         "provenance": _provenance(facts),
     }
-    return parse_release(tree, file=file)
+    return parse_release(tree, file=file, limits=None)  # those are the reader's
 
 
 def split_digest(trained: Iterable[str], *, secret: bytes = b"") -> str:

@@ -270,7 +270,9 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     for attribute in attributes:
         path = folder / _file_name(dataset.name, attribute)
         if path.exists():
-            return str((read_release(path).training.config or {}).get("secret_name", ""))
+            return str(
+                (read_release(path, limits=None).training.config or {}).get("secret_name", "")
+            )
     return None
 
 
@@ -444,7 +446,7 @@ def _read_old(path: Path) -> _OldRelease:
 @lru_cache(maxsize=64)
 def _read_state(path: Path, state: tuple[int, ...]) -> _OldRelease:
     """A release is large and asked for before, at and after the start: read it once as it is."""
-    release = read_release(path)
+    release = read_release(path, limits=None)
     config: dict[str, Any] = dict(release.training.config or {})
     if isinstance(names := config.pop("features", None), list):  # version 1 named every feature
         config["columns"] = column_widths(map(str, names))

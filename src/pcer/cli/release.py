@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.status import Status
 
 from pcer.cli.parts import (
     STDOUT,
     TABLES,
-    CertainCells,
-    LeastPeople,
-    PublicData,
-    SmallGroupsRule,
     columns,
     disclosure_rule,
     folder_for,
     from_options,
     give,
+    note,
+    note_if_large,
     require_packages,
-    say,
     show,
     show_table,
     with_defaults,
     working,
 )
 from pcer.errors import InputError
+from pcer.metrics import NO_DP
 from pcer.release import LEAST_PEOPLE
 from pcer.report import Part, Table, wrapped
 from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
@@ -107,10 +104,27 @@ def release(
         list[str] | None,
         typer.Option("--note", help="Sentence that travels with the release; repeatable."),
     ] = None,
-    public_data: PublicData = False,
-    least_people: LeastPeople = LEAST_PEOPLE,
-    small_groups: SmallGroupsRule = "join",
-    certain_cells: CertainCells = True,
+    public_data: Annotated[
+        bool,
+        typer.Option(
+            "--public-data",
+            help="Anybody may have the records: exact tables of groups of any size.",
+        ),
+    ] = False,
+    least_people: Annotated[
+        int,
+        typer.Option(min=1, help="Of one group, label and part; smaller groups are not released."),
+    ] = LEAST_PEOPLE,
+    small_groups: Annotated[
+        Literal["join", "withhold"],
+        typer.Option(help="What becomes of groups with fewer people."),
+    ] = "join",
+    certain_cells: Annotated[
+        bool,
+        typer.Option(
+            help="Release cells that tell someone's membership with certainty, or coarsen."
+        ),
+    ] = True,
     secret_file: Annotated[
         Path | None, typer.Option(help="Secret that keys splits' names, with --record-id.")
     ] = None,
@@ -120,21 +134,19 @@ def release(
     out: Annotated[str, typer.Option(help="Folder, or a .json file; - is stdout.")] = ".",
 ) -> None:
     """Count a table of predictions, of any size, into a release per protected attribute."""
-    said = _complete(locals())
+    options = _complete(locals())
     require_packages(TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
     labels = {} if y_score is None else {"y_pred": None}
-    columns = from_options(PredictionColumns, said, **labels)
-    facts = from_options(ReleaseFacts, said, disclosure=disclosure_rule(said), secret=_secret(said))
-    with working("Counting") as shown:
-        made = releases_from_table(table, columns, facts, backend=backend, on_step=_teller(shown))
+    columns = from_options(PredictionColumns, options, **labels)
+    rule, secret = disclosure_rule(options), _secret(options)
+    facts = from_options(ReleaseFacts, options, disclosure=rule, secret=secret)
+    with working("Counting") as status:
+        made = releases_from_table(
+            table, columns, facts, backend=backend, on_step=lambda s: status.update(s.capitalize())
+        )
     _write(made, out)
-
-
-def _teller(shown: Status) -> Callable[[str], None]:
-    """What the counting calls with what it does next."""
-    return lambda doing: shown.update(doing.capitalize())
 
 
 def datasets(
@@ -159,24 +171,27 @@ def _release_settings() -> Iterable[type[Any]]:
     return PredictionColumns, ReleaseFacts
 
 
-def _complete(said: dict[str, Any]) -> dict[str, Any]:
+def _complete(options: dict[str, Any]) -> dict[str, Any]:
     """The options with what they leave to the table's name, and nothing left unsaid."""
-    _require_said(said["outcome"], "--outcome", "benefit", "harm", "what a positive prediction is")
-    kind, how = said["split_kind"], "how train and test were divided"
-    _require_said(kind, "--split-kind", "random", "other", how)
-    if not said["attributes"]:
+    for name, choices, what in (
+        ("outcome", ("benefit", "harm"), "what a positive prediction is"),
+        ("split_kind", ("random", "other"), "how train and test were divided"),
+    ):
+        if (value := options[name]) not in choices:
+            given = "was not said" if value is None else f"cannot be {value!r}"
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{what} {given}; add {flag} {choices[0]} or {flag} {choices[1]}.")
+    if not options["attributes"]:
         raise InputError("name at least one column with --attribute.")
-    groups = said["groups"] and said["groups"].split(",")
-    return {**said, "dataset": said["dataset"] or _stem(said["table"]), "groups": groups}
+    groups = options["groups"] and options["groups"].split(",")
+    return {**options, "dataset": options["dataset"] or _stem(options["table"]), "groups": groups}
 
 
-def _secret(said: Mapping[str, Any]) -> bytes:
+def _secret(options: Mapping[str, Any]) -> bytes:
     """What keys the names of splits: as given, or the user's own for tables, made once."""
-    if said["secret_file"] is not None:
-        return read_secret(said["secret_file"])
-    if said["record_id"] is None or said["public_data"]:
-        return b""
-    return own_secret()
+    if options["secret_file"] is not None:
+        return read_secret(options["secret_file"])
+    return b"" if options["record_id"] is None or options["public_data"] else own_secret()
 
 
 def own_secret() -> bytes:
@@ -185,12 +200,6 @@ def own_secret() -> bytes:
     if not path.exists():
         keep_secret(token_bytes(SECRET_BYTES), path)
     return read_secret(path)
-
-
-def _require_said(value: str | None, option: str, first: str, second: str, what: str) -> None:
-    if value not in (first, second):
-        given = "was not said" if value is None else f"cannot be {value!r}"
-        raise InputError(f"{what} {given}; add {option} {first} or {option} {second}.")
 
 
 def _stem(table: str) -> str:
@@ -206,18 +215,18 @@ def _write(made: Mapping[str, Release], out: str) -> None:
     is_file = out == STDOUT or out.endswith(".json")
     if is_file and len(made) > 1:
         raise InputError("several attributes make several releases; give --out a folder.")
-    paths = {
-        name: out if is_file else str(Path(out, _release_name(one))) for name, one in made.items()
+    releases = {
+        out if is_file else str(Path(out, file_name(r.subject.dataset, r.subject.attribute))): r
+        for r in made.values()
     }
     with folder_for(None if is_file else out, parents=True):
-        give({paths[name]: one.to_json() for name, one in made.items()})
-    for name, path in paths.items():
+        give({path: release.to_json() for path, release in releases.items()})
+    for path, release in releases.items():
+        settings = {(run.model, run.epsilon) for run in release.runs}
+        n_groups = len(release.subject.groups)
+        note_if_large(n_runs=len(release.runs), n_settings=len(settings), n_groups=n_groups)
         if path != STDOUT:
-            say(f"{path}: {_summary(made[name])}.", err=True)
-
-
-def _release_name(one: Release) -> str:
-    return file_name(one.subject.dataset, one.subject.attribute)
+            note(f"{path}: {_summary(release)}.")
 
 
 def file_name(dataset: str, attribute: str) -> str:
@@ -230,17 +239,13 @@ def file_name(dataset: str, attribute: str) -> str:
     return ".".join([*plain, "release", "json"])
 
 
-def _summary(one: Release) -> str:
-    budgets = {run.epsilon for run in one.runs}
-    named = ", ".join("no-DP" if value is None else f"{value:g}" for value in _ordered(budgets))
+def _summary(release: Release) -> str:
+    budgets = sorted({NO_DP if run.epsilon is None else run.epsilon for run in release.runs})
+    named = ", ".join("no-DP" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in budgets)
     return (
-        f"{len(one.runs)} models (epsilon {named}), up to {one.subject.n_records:,} records each, "
-        f"groups {', '.join(one.subject.groups)}"
+        f"{len(release.runs)} models (epsilon {named}), up to {release.subject.n_records:,} "
+        f"records each, groups {', '.join(release.subject.groups)}"
     )
-
-
-def _ordered(budgets: set[float | None]) -> list[float | None]:
-    return sorted(budgets, key=lambda value: float("inf") if value is None else value)
 
 
 def _print_datasets(rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,223 @@
+"""A command's process: signals that stop it, its streams, and what its machine gives it.
+
+SIGTERM or SIGHUP becomes an exception in the main thread, so that workers are ended, locks given
+back and staged files removed on the way out. Should that take long, the process ends without it:
+nothing depends on it, as workers die with their parent and files are written whole or not at all.
+
+Whoever reads standard output may leave early, as ``head`` does: the rest then goes nowhere, and
+the exit code still says what was found. What the system's encoding lacks is written plainly.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import os
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from pcer.errors import OutputError, shown
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+GRACE_SECONDS = 3.0
+"""How long the way out may take."""
+SIGNALLED = 128
+"""Exit codes of what a signal ended begin here, as shells count them."""
+PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
+NARROWEST, WIDEST = 20, 100_000
+"""Columns of a terminal."""
+PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
+"""Signs of our tables for encodings that lack them."""
+LACKS = {
+    "memory": (
+        *("allocate memory", "out of memory", "failed to map segment"),
+        *("bad allocation", "bad_alloc"),
+    ),
+    "processes or threads": ("can't start new thread", "resource temporarily unavailable"),
+    "open files": ("too many open files",),
+    "room on the disk": ("no space left on device",),
+}
+"""Words of system errors, by what the machine lacks."""
+
+_kept: list[Callable[[], str]] = []  # what running commands keep, the innermost last
+
+
+class Stopped(BaseException):
+    """A signal asks us to stop; only ``main`` catches it.
+
+    Attributes:
+        signal_number: which.
+        kept: what is not lost.
+        is_told: whether the reader knows.
+    """
+
+    def __init__(self, signal_number: int, kept: str = "") -> None:
+        super().__init__(signal_number, kept)
+        self.signal_number, self.kept = signal_number, kept
+        self.is_told = False
+
+    @property
+    def exit_code(self) -> int:
+        """143 for SIGTERM, 129 for SIGHUP."""
+        return SIGNALLED + self.signal_number
+
+    def tell(self) -> None:
+        """Say so on stderr, once."""
+        if not self.is_told:
+            self.is_told = True
+            kept = f"; {self.kept}; run the same command again to go on" if self.kept else ""
+            print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def keeping(words: Callable[[], str]) -> Iterator[None]:
+    """While something runs, what to tell whoever stops it: ``words`` says what would be kept."""
+    _kept.append(words)
+    try:
+        yield
+    finally:
+        _kept.pop()
+
+
+def listen() -> None:
+    """From now on the signals stop us; one that we were started to ignore (nohup) stays ignored."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in SIGNALS:  # often it comes twice: to us, and to our group
+        signal.signal(each, signal.SIG_IGN)
+    stopped = Stopped(number, _kept[-1]() if _kept else "")
+    backstop = threading.Timer(GRACE_SECONDS, _leave, [stopped])
+    backstop.daemon = True
+    backstop.start()
+    raise stopped
+
+
+def _leave(stopped: Stopped) -> None:
+    """End at once, wherever the main thread is."""
+    stopped.tell()
+    os._exit(stopped.exit_code)
+
+
+class _Pipe(io.FileIO):
+    """A file or a pipe that stops taking part once it could not be written to."""
+
+    is_gone = False
+
+    def write(self, data: Any) -> int:
+        """Write, or drop what nobody can receive."""
+        if not self.is_gone:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.is_gone = True
+                if error.errno not in PIPE_CLOSED:
+                    raise OutputError(
+                        f"standard output cannot be written ({error.strerror}); name a file on a "
+                        "disk with room."
+                    ) from None
+        return memoryview(data).nbytes
+
+
+def steady(stream: TextIO | None) -> TextIO:
+    """One of the interpreter's own streams, made steady; a stream that is closed goes nowhere."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    if not isinstance(stream, io.TextIOWrapper) or stream not in (sys.__stdout__, sys.__stderr__):
+        return stream
+    codecs.register_error("plainly", _plainly)
+    if stream.isatty():
+        stream.reconfigure(errors="plainly")
+        return stream
+    buffer = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(
+        buffer, stream.encoding, "plainly", line_buffering=stream.line_buffering
+    )
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    """What to write for characters that an encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in lacking), error.end
+
+
+def require_width() -> None:
+    """Forget a width that no terminal has, which would leave pages empty."""
+    width = os.environ.get("COLUMNS", str(NARROWEST))
+    if not (width.isdecimal() and NARROWEST <= int(width) < WIDEST):
+        del os.environ["COLUMNS"]
+
+
+def require_stdout() -> None:
+    """Raise OutputError where standard output was closed before we began."""
+    if sys.__stdout__ is None:
+        raise OutputError("standard output is closed; name a file instead of -.")
+
+
+def what_lacks(error: BaseException) -> str | None:
+    """What the machine ran out of, if that is what an error says; every library says it otherwise.
+
+    >>> what_lacks(OSError(24, "Too many open files"))
+    'open files'
+    """
+    if isinstance(error, MemoryError):
+        return "memory"
+    text = f"{type(error).__name__} {error} {error.__cause__}".lower()
+    return next((what for what, words in LACKS.items() if any(w in text for w in words)), None)
+
+
+def processor() -> str:
+    """The kind of processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def peak_memory() -> float | None:
+    """MiB: the sum of the peaks of this process and of its children, alive or gone.
+
+    An upper bound, since peaks need not coincide. Where the system lists no children, those
+    that have ended count with the largest of them. None where the system does not tell (Windows).
+    """
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1024 if sys.platform != "darwin" else 1
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return float(own + max(_peak_below(os.getpid()), gone)) / 2**20
+
+
+def _peak_below(pid: int) -> int:
+    """Sum of the peaks of all processes below one, in bytes (Linux); one that is gone counts 0."""
+    total = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in path.read_text("ascii").split()]
+        except OSError:
+            continue
+        for child in children:
+            try:
+                lines = Path(f"/proc/{child}/status").read_text("utf-8").splitlines()
+            except OSError:
+                lines = []
+            peaks = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+            total += 1024 * sum(peaks) + _peak_below(child)
+    return total
