@@ -20,6 +20,7 @@ import typer
 import pcer
 from pcer.auditing import read_policy
 from pcer.cli import app as cli
+from pcer.cli.config import TABLES, read_config
 from tests import page_stages
 
 ROOT = Path(__file__).parents[1]
@@ -66,10 +67,14 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("page", pages_with("toml", PAGES))
-def test_the_policy_of_a_page_is_one(page, tmp_path):
+def test_the_policies_and_run_files_of_a_page_can_be_read(page, tmp_path):
+    path = tmp_path / "pcer.toml"
     for text in blocks(page, "toml"):
-        (tmp_path / "pcer.toml").write_text(text, encoding="utf-8")
-        assert read_policy(tmp_path / "pcer.toml").fail_on
+        path.write_text(text, encoding="utf-8")
+        if tomllib.loads(text).keys() <= TABLES.keys():
+            assert any(value is not None for value in read_config(path).values())
+        else:
+            assert read_policy(path).fail_on
 
 
 def referenced(names: dict[str, Any], told: str) -> bool:
