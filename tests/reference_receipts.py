@@ -46,11 +46,6 @@ def renyi(steps: np.ndarray, noise: float, rate: float) -> RdpAccountant:
     return composed(RdpAccountant(), steps, noise, rate)
 
 
-def pld_epsilon(steps: np.ndarray, noise: float, rate: float, delta: float) -> float:
-    accountant = PLDAccountant(value_discretization_interval=1e-4)
-    return composed(accountant, steps, noise, rate).get_epsilon(delta)
-
-
 def receipt(steps: np.ndarray, costs: np.ndarray, orders: np.ndarray, levels, nominal: float):
     """The lowest level that a record has kept, looking at one level after the other."""
     if all(count == 0 for count in steps[1:]):

@@ -14,7 +14,6 @@ from pcer.train.receipts import (
     divergences,
     fold,
 )
-from pcer.train.record_pld import estimate_by_pld
 from pcer.train.renyi import ORDERS, epsilon_of
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
@@ -217,25 +216,6 @@ def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
 def test_a_filter_cannot_hold_what_no_order_can():
     with pytest.raises(InputError, match="budget_per_person must be above"):
         allowance(1e-3, **COMPAS_AT_1)
-
-
-@pytest.mark.parametrize(("noise", "per_epoch"), [(37.377, 17), (4.654, 17)])
-def test_twenty_estimates_are_never_below_dp_accountings_and_within_a_thousandth(noise, per_epoch):
-    steps = some_records(20, per_epoch, seed=3)
-    found = estimate_by_pld(
-        steps, noise_multiplier=noise, sampling_rate=1 / per_epoch, dp_delta=DELTA
-    )
-    theirs = [reference.pld_epsilon(row, noise, 1 / per_epoch, DELTA) for row in steps]
-    assert (found >= theirs).all()
-    assert found == pytest.approx(theirs, rel=1e-3)
-    assert found[1] == 0
-
-
-def test_an_estimate_is_for_a_sample_only():
-    with pytest.raises(ValueError, match="at most 1000 records"):
-        estimate_by_pld(
-            np.zeros((1001, 201), np.uint16), noise_multiplier=1, sampling_rate=0.1, dp_delta=DELTA
-        )
 
 
 def test_mu_is_that_of_the_gaussian_mechanism_with_the_same_accounted_epsilon():

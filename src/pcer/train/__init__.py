@@ -30,7 +30,6 @@ from pcer.train.fleet import (
 from pcer.train.gaussian_dp import allowed_advantage, mu_of
 from pcer.train.named import NamedModule
 from pcer.train.receipts import Terms, fold, realised_of, receipt_of
-from pcer.train.record_pld import estimate_by_pld
 from pcer.train.rules import N_BINS, RULES, TrainingRule
 from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
 from pcer.train.versions import installed_versions
@@ -63,7 +62,6 @@ __all__ = [
     "calibrate",
     "cut_blocks",
     "epsilon_spent",
-    "estimate_by_pld",
     "fold",
     "gather_predictions",
     "installed_versions",
