@@ -29,7 +29,7 @@ import torch
 from benchmarks.engine import SHAPES, make_data
 from pcer.train import Allowance, Model, RenyiAccounts, StepCounts, TrainConfig
 from pcer.train import engine as fleets
-from pcer.train.device import choose_device
+from pcer.train.run import choose_device
 
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
 NOISE = {

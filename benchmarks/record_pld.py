@@ -7,8 +7,8 @@ dp-accounting gives the distribution of one step for every bin, rounded against 
 of all steps of a record is a product of powers of their characteristic functions: a row of a matrix
 product, and one inverse Fourier transform.
 
-Printed for made-up records of one norm each: the Renyi epsilon, this estimate, and what dp-accounting
-composes from the same steps, which the estimate must not be below.
+Printed for made-up records of one norm each: the Renyi epsilon, this estimate, and what
+dp-accounting composes from the same steps, which the estimate must not be below.
 
     .venv/bin/python benchmarks/record_pld.py
 """

@@ -7,7 +7,6 @@ import math
 
 import dp_accounting as dpa
 import numpy as np
-from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy.integrate import quad
 

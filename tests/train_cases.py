@@ -9,7 +9,7 @@ import torch
 from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.device import choose_device
+from pcer.train.run import choose_device
 from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream

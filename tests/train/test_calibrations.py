@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pcer.train.calibrations import Calibration, keep_answer, kept_answer
 
 from pcer.errors import InputError
 from pcer.files import cache_folder
 from pcer.train import accounting, calibrate
 from pcer.train.accounting import Budget
-from pcer.train.calibrations import Calibration, keep_answer, kept_answer
 from pcer.train.config import Accountant, TrainConfig
 
 N_TRAIN = 2_000

@@ -11,9 +11,9 @@ from pcer.errors import InputError
 from pcer.train import EngineFlags, Model, RenyiAccounts, Terms, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.device import choose_device
 from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
 from pcer.train.rules import RULES, DpSgd
+from pcer.train.run import choose_device
 from pcer.train.schedule import sampled_positions
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream

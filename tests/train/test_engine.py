@@ -436,7 +436,7 @@ def test_a_gpu_where_there_is_none_is_refused():
 
 
 def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
-    monkeypatch.setattr("pcer.train.device.find_spec", lambda name: None)
+    monkeypatch.setattr("pcer.train.run.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 
@@ -472,9 +472,9 @@ def test_no_room_for_compiled_code_is_told(tmp_path):
 def test_after_preparing_nothing_is_left_to_compile():
     code = (
         "from pcer.train import EngineFlags, NO_DP, prepare, train_seeds\n"
-        "from pcer.train import cpu_data, cpu_kernels\n"
+        "from pcer.train import cpu_kernels\n"
         "from tests.train_cases import CONFIG, make_data\n"
-        "every = {**vars(cpu_data), **vars(cpu_kernels)}.values()\n"
+        "every = vars(cpu_kernels).values()\n"
         "kernels = [k for k in every if hasattr(k, 'signatures')]\n"
         "prepare(EngineFlags())\n"
         "before = [list(k.signatures) for k in kernels]\n"

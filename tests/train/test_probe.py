@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from pcer.errors import InputError
-from pcer.train.probe import constant_tensors, require_private
+from pcer.train.modules import constant_tensors, require_private
 
 N = 5
 

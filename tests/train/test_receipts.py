@@ -4,8 +4,6 @@ import torch
 from scipy.optimize import brentq
 
 from pcer.errors import InputError
-from pcer.train.device_receipts import fold_there
-from pcer.train.gaussian_dp import allowed_advantage, mu_of
 from pcer.train.receipts import (
     LEVEL_RATIO,
     N_LEVELS,
@@ -13,8 +11,9 @@ from pcer.train.receipts import (
     allowance,
     divergences,
     fold,
+    fold_there,
 )
-from pcer.train.renyi import ORDERS, epsilon_of
+from pcer.train.renyi import ORDERS, allowed_advantage, epsilon_of, mu_of
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 
@@ -247,7 +246,7 @@ def test_what_is_allowed_is_the_mean_over_all_pairs():
 def test_many_records_are_condensed_without_loss_that_matters(monkeypatch):
     mu = np.random.default_rng(1).gamma(0.5, 0.5, 1_500)
     condensed = allowed_advantage(mu)
-    monkeypatch.setattr("pcer.train.gaussian_dp.MOST_QUANTILES", 1_500)
+    monkeypatch.setattr("pcer.train.renyi.MOST_QUANTILES", 1_500)
     assert condensed == pytest.approx(allowed_advantage(mu), abs=1e-4)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pcer.train.accounting import NOISE_STEPS, Budget, calibrate, epsilon_spent, joint_epsilon
-from pcer.train.accounts import RenyiAccounts
 from pcer.train.config import (
     ADDED_SETTINGS,
     NO_DP,
@@ -27,12 +26,11 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.gaussian_dp import allowed_advantage, mu_of
-from pcer.train.named import NamedModule
-from pcer.train.receipts import Terms, fold, realised_of, receipt_of
+from pcer.train.modules import NamedModule
+from pcer.train.receipts import RenyiAccounts, Terms, fold, realised_of, receipt_of
+from pcer.train.renyi import allowed_advantage, mu_of
 from pcer.train.rules import N_BINS, RULES, TrainingRule
-from pcer.train.run import prepare, require_engine, run_blocks, train_seeds
-from pcer.train.versions import installed_versions
+from pcer.train.run import installed_versions, prepare, require_engine, run_blocks, train_seeds
 
 __all__ = [
     "ADDED_SETTINGS",

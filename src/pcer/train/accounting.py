@@ -5,6 +5,10 @@ differ as ``TrainConfig.adjacency`` says: one record joins with a gradient of ze
 their number is public; or one is added or removed, and rate, steps and divisor are fixed. Both are
 the same pair of mechanisms. Every epsilon given here is an upper bound, and every noise multiplier
 is rounded up, so that the budget holds.
+
+A calibration takes seconds, so its answer is kept: one small file per question in the cache folder.
+A file counts only if it is whole, of our format, for exactly this question and unaltered, and its
+noise is checked once more; any other is passed over and written anew.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -25,8 +29,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from pcer.errors import InputError
-from pcer.train.calibrations import Calibration, keep_answer, kept_answer
+from pcer.errors import InputError, OutputError
+from pcer.files import cache_folder, canonical_json, read_json, write_files
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 PLD_INTERVAL = 1e-4
@@ -49,6 +53,10 @@ NOISE_STEPS = 1000
 
 NOISE_RANGE = (0.05, 1e5)
 """Noise multipliers that are searched."""
+
+CACHE_FORMAT = {"format": "pcer-calibration", "version": 1}
+CACHE_FOLDER = "calibrations"
+MAX_CACHE_BYTES = 10_000
 
 _SECOND = {
     Accountant.PLD: Accountant.RDP,
@@ -82,12 +90,9 @@ def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
     mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
-    answer = _calibrated(mechanism, float(epsilon), config.accountant)
-    return Budget(
-        epsilon=epsilon,
-        noise_multiplier=answer.noise_multiplier,
-        epsilon_by_accountant=dict(answer.epsilon_by_accountant),
-    )
+    found = _calibrated(mechanism, float(epsilon), config.accountant)
+    spent = dict(found.epsilon_by_accountant)
+    return replace(found, epsilon=epsilon, epsilon_by_accountant=spent)
 
 
 def epsilon_spent(
@@ -126,15 +131,16 @@ class _Mechanism:
 
 
 @lru_cache(maxsize=1024)
-def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Calibration:
+def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Budget:
     question = _question(mechanism, epsilon, accountant)
-    kept = kept_answer(question)
-    if kept is not None and _keeps_budget(kept, mechanism, epsilon, accountant):
+    kept = _kept_answer(question)
+    if kept is not None and _keeps_budget(kept, mechanism, accountant):
         return kept
     noise = _least_noise(mechanism, epsilon, accountant)
     both = (accountant, _SECOND[accountant])
-    answer = Calibration(noise, {str(who): _spent(mechanism, noise, epsilon, who) for who in both})
-    keep_answer(question, answer)
+    spent = {str(who): _spent(mechanism, noise, epsilon, who) for who in both}
+    answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
+    _keep_answer(question, answer)
     return answer
 
 
@@ -150,9 +156,48 @@ def _question(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> 
     }
 
 
-def _keeps_budget(
-    kept: Calibration, mechanism: _Mechanism, epsilon: float, accountant: Accountant
-) -> bool:
+def _kept_answer(question: Mapping[str, Any]) -> Budget | None:
+    """The answer on disk; None unless it is whole and of exactly this question."""
+    try:
+        found = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
+        answer = Budget(
+            epsilon=question["epsilon"],
+            noise_multiplier=found["answer"]["noise_multiplier"],
+            epsilon_by_accountant=found["answer"]["epsilon"],
+        )
+        numbers = [answer.noise_multiplier, *answer.epsilon_by_accountant.values()]
+    except (InputError, KeyError, TypeError, AttributeError):
+        return None
+    is_sound = all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
+    return answer if is_sound and found == _record(question, answer) else None
+
+
+def _keep_answer(question: Mapping[str, Any], answer: Budget) -> None:
+    """Write the answer whole; a folder that cannot be written to only costs time."""
+    path = _cache_path(question)
+    with suppress(OSError, OutputError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_files({path: canonical_json(_record(question, answer))})
+
+
+def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
+    found = {
+        "noise_multiplier": answer.noise_multiplier,
+        "epsilon": dict(answer.epsilon_by_accountant),
+    }
+    content = {"question": dict(question), "answer": found}
+    return {**CACHE_FORMAT, **content, "digest": _digest(content)}
+
+
+def _cache_path(question: Mapping[str, Any]) -> Path:
+    return cache_folder() / CACHE_FOLDER / f"{_digest(question)[:32]}.json"
+
+
+def _digest(tree: Any) -> str:
+    return hashlib.sha256(canonical_json(tree).encode()).hexdigest()
+
+
+def _keeps_budget(kept: Budget, mechanism: _Mechanism, accountant: Accountant) -> bool:
     """Compute once more that the noise of a kept answer keeps the budget.
 
     A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
@@ -160,9 +205,10 @@ def _keeps_budget(
     """
     if list(kept.epsilon_by_accountant) != [str(accountant), str(_SECOND[accountant])]:
         return False
-    if kept.epsilon_by_accountant[str(accountant)] > epsilon:
+    if kept.epsilon_by_accountant[str(accountant)] > kept.epsilon:
         return False
-    return _pld(mechanism, kept.noise_multiplier, epsilon, COARSE) <= epsilon * (1 + COARSE_ERROR)
+    spent = _pld(mechanism, kept.noise_multiplier, kept.epsilon, COARSE)
+    return spent <= kept.epsilon * (1 + COARSE_ERROR)
 
 
 def _least_noise(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> float:

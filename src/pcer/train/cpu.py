@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from pcer.errors import OutputError
-from pcer.train import cpu_data
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, Sampling, TrainConfig
 from pcer.train.engine import Fleet, train_block
@@ -37,8 +36,8 @@ class CpuDevice:
         n, given = features.shape[1], features.numpy()
         mean, spread = np.zeros(n), np.ones(n)
         if train is not None:
-            mean, spread = cpu_data.scale_of(given, train.numpy())
-        cpu_data.fill_table(given, mean, spread, labels.numpy(), part.numpy())
+            mean, spread = kernels.scale_of(given, train.numpy())
+        kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
 
     def drawer(self, sampling: Sampling) -> Draw:
         """What draws one model's samples."""
@@ -102,7 +101,7 @@ def draw_on_cpu(
     while True:
         bits.state = start
         words = bits.random_raw(n_draws(sampling, spare))
-        found, is_enough = cpu_data.fill_batches(
+        found, is_enough = kernels.fill_batches(
             words, gaps.threshold, gaps.alias, gaps.bits, records.numpy(), batches.numpy()
         )
         if is_enough:

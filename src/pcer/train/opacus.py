@@ -30,7 +30,7 @@ from pcer.train.fleet import (
     plan_models,
     require_sound,
 )
-from pcer.train.probe import (
+from pcer.train.modules import (
     ModuleFactory,
     failing_as,
     logits_of,

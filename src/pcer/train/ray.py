@@ -35,7 +35,7 @@ from pcer.store import LOCK, owned
 from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.fleet import Accounts, BlockResult, Model, TrainingData
-from pcer.train.versions import ARITHMETIC, installed_versions
+from pcer.train.run import ARITHMETIC, choose_device, installed_versions
 
 MAX_RETRIES = 3
 """How often a block is started again after its process or node died."""
@@ -123,7 +123,6 @@ def train_task(work: Work, block: Block) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
-    from pcer.train.device import choose_device
     from pcer.train.engine import train_block
 
     _require_alike(work.versions)

@@ -22,9 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray
 from pcer.train.fleet import Float32Array, StepCounts
 from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
 from pcer.train.rules import N_BINS
@@ -36,14 +38,19 @@ levels round less but share delta among more; receipts are lowest, on average, a
 folded by one ladder means nothing by another: these two stay as they are."""
 
 RUNG_BITS = 6
+RUNG_MASK = 2**RUNG_BITS - 1
 """Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less
 than one part in 100,000."""
 
 LOT = 8192
 """Records that are folded at a time, for memory."""
 
+SLACK = 1e-12
+"""Share by which divergences are raised on a device, where sums are taken in another order: a sum
+of 201 products rounds by less than 1e-13, so that no number is below the CPU's."""
 
-class Spending(NamedTuple):
+
+class Level(NamedTuple):
     """A budget of divergence at one order, fixed before training.
 
     Attributes:
@@ -57,18 +64,16 @@ class Spending(NamedTuple):
     divergence: float
 
 
-class RenyiAllowance(NamedTuple):
+class Allowance(NamedTuple):
     """What keeps a person within a budget: a step is joined while spent + cost <= budget.
 
     Attributes:
         cost: (bin,) divergence of one step; 0 in bin 0.
         budget: divergence that a record may spend in all.
-        order: of the divergence.
     """
 
     cost: FloatArray
     budget: float
-    order: float
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Terms:
         return _nominal(self)
 
     @property
-    def levels(self) -> tuple[Spending, ...]:
+    def levels(self) -> tuple[Level, ...]:
         """The levels, lowest first; those too low for any order are left out."""
         return _levels(self)
 
@@ -112,11 +117,11 @@ class Terms:
         return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
 
     def realised(self, kept: Float32Array) -> FloatArray:
-        """As ``realised_of``, with the ladder of these terms."""
+        """``realised_of`` with the ladder of these terms."""
         return realised_of(kept, self.ladder)
 
     def receipt(self, kept: Float32Array) -> FloatArray:
-        """As ``receipt_of``, with the ladder of these terms."""
+        """``receipt_of`` with the ladder of these terms."""
         return receipt_of(kept, self.ladder)
 
 
@@ -127,7 +132,7 @@ def realised_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
         kept: any shape.
         ladder: of the terms that it was folded by; the promise stands last.
     """
-    value = (_bits(kept) & ~_rung_mask()).view(np.float32)
+    value = (_bits(kept) & ~np.uint32(RUNG_MASK)).view(np.float32)
     return np.asarray(np.minimum(value.astype(np.float64), ladder[-1]))
 
 
@@ -138,8 +143,12 @@ def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
         kept: any shape.
         ladder: of the terms that it was folded by.
     """
-    rung = np.minimum(_bits(kept) & _rung_mask(), len(ladder) - 1)
+    rung = np.minimum(_bits(kept) & np.uint32(RUNG_MASK), len(ladder) - 1)
     return np.where(np.isnan(kept), np.nan, ladder[rung])
+
+
+def _bits(values: Float32Array) -> npt.NDArray[np.uint32]:
+    return np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
 
 
 def fold(
@@ -154,29 +163,85 @@ def fold(
         sampling_rate: chance of a record to join a step.
         dp_delta: the delta of promise and receipts.
     """
-    n_steps = _checked_steps(steps_per_bin)
-    terms = Terms(noise_multiplier, sampling_rate, n_steps, dp_delta)
-    lots = [steps_per_bin[at : at + LOT] for at in range(0, len(steps_per_bin), LOT)]
-    return np.concatenate([_fold_lot(lot, terms) for lot in lots])
+    terms = Terms(noise_multiplier, sampling_rate, _n_steps(steps_per_bin), dp_delta)
+    costs = terms.costs[:, _wanted_orders(terms)]
+    kept = []
+    for at in range(0, len(steps_per_bin), LOT):
+        lot = steps_per_bin[at : at + LOT]
+        spent = torch.from_numpy(lot.astype(np.float64) @ costs)
+        kept.append(_packed(spent, torch.from_numpy(lot[:, 0] == terms.n_steps), terms))
+    folded: Float32Array = torch.cat(kept).numpy()
+    return folded
 
 
-def divergences(
-    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float
-) -> FloatArray:
-    """(record, order) divergence that the steps of each record add up to."""
-    return np.asarray(
-        steps_per_bin.astype(np.float64) @ step_costs(noise_multiplier, sampling_rate)
-    )
+def fold_there(
+    steps_per_bin: Tensor, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+) -> Tensor:
+    """``fold`` on the device where the counts lie, (record, bin) float64.
+
+    A GPU would otherwise hand 201 counts per record to the host, which takes longer than to train.
+    """
+    terms = Terms(noise_multiplier, sampling_rate, _n_steps(steps_per_bin), dp_delta)
+    costs = torch.tensor(terms.costs[:, _wanted_orders(terms)], device=steps_per_bin.device)
+    spent = (steps_per_bin @ costs).mul_(1 + SLACK)
+    return _packed(spent, steps_per_bin[:, 0] == terms.n_steps, terms)
+
+
+def _n_steps(steps_per_bin: StepCounts | Tensor) -> int:
+    """Steps of the training; every record must have them all."""
+    shape = tuple(steps_per_bin.shape)
+    if len(shape) != 2 or shape[1] != 1 + N_BINS or not shape[0]:
+        raise ValueError(f"steps_per_bin must have shape (record, {1 + N_BINS}), but has {shape}.")
+    totals = steps_per_bin.sum(1)
+    least, most = int(totals.min()), int(totals.max())
+    if least != most:
+        raise ValueError(
+            f"steps_per_bin must count every step of every record, but rows add up to {least} to "
+            f"{most}."
+        )
+    return most
+
+
+def _wanted_orders(terms: Terms) -> BoolArray:
+    """(order,) which can give less than the promise, by what each adds, and those of the levels."""
+    levels = np.isin(ORDERS, [level.order for level in terms.levels])
+    return np.asarray((conversion(terms.dp_delta) <= terms.nominal) | levels)
+
+
+def _packed(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
+    """Realised epsilons rounded up to floats whose last bits are free, and the rungs in those.
+
+    Args:
+        spent: (record, wanted order) divergences; overwritten.
+        untouched: (record,) whether the gradient was zero at every step.
+        terms: of the training.
+    """
+    rungs = _rungs(spent, untouched, terms)
+    hidden = spent.amin(dim=1) < float(-np.log1p(-(terms.dp_delta**2)))  # see ``epsilon_of``
+    added = torch.tensor(conversion(terms.dp_delta)[_wanted_orders(terms)], device=spent.device)
+    realised = spent.add_(added).amin(dim=1).clamp_(0, terms.nominal).masked_fill_(hidden, 0)
+    value = realised.float()
+    value = torch.where(value < realised, value.nextafter(value.new_tensor(torch.inf)), value)
+    raised = (value.view(torch.int32) + RUNG_MASK) & ~RUNG_MASK
+    packed: Tensor = (raised | rungs.int()).view(torch.float32)
+    return packed
+
+
+def _rungs(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
+    """(record,) the lowest rung that holds; the last one always does."""
+    orders = ORDERS[_wanted_orders(terms)]
+    columns = orders.searchsorted([level.order for level in terms.levels])
+    budgets = spent.new_tensor([level.divergence for level in terms.levels])
+    last = 1 + len(terms.levels)
+    holds = spent[:, columns.tolist()] <= budgets
+    rung = torch.arange(1, last, device=spent.device).where(holds, last)
+    lowest = torch.cat([rung, rung.new_full((len(rung), 1), last)], dim=1).amin(dim=1)
+    return lowest.masked_fill_(untouched, 0)
 
 
 def allowance(
-    epsilon: float,
-    *,
-    noise_multiplier: float,
-    sampling_rate: float,
-    n_steps: int,
-    dp_delta: float,
-) -> RenyiAllowance:
+    epsilon: float, *, noise_multiplier: float, sampling_rate: float, n_steps: int, dp_delta: float
+) -> Allowance:
     """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
 
     Its one order is settled beforehand, like that of a level.
@@ -186,7 +251,7 @@ def allowance(
     """
     require_positive(budget_per_person=epsilon)
     terms = Terms(noise_multiplier, sampling_rate, n_steps, dp_delta)
-    best = _spending(epsilon, terms, dp_delta)
+    best = _level(epsilon, terms, dp_delta)
     if best is None:
         least = float(conversion(dp_delta).min())
         raise InputError(
@@ -194,53 +259,7 @@ def allowance(
             "was given."
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
-    return RenyiAllowance(terms.costs[:, column].copy(), best.divergence, best.order)
-
-
-def _checked_steps(steps_per_bin: StepCounts) -> int:
-    """Steps of the training; every record must have them all."""
-    if steps_per_bin.ndim != 2 or steps_per_bin.shape[1] != 1 + N_BINS or not len(steps_per_bin):
-        raise ValueError(
-            f"steps_per_bin must have shape (record, {1 + N_BINS}), but has {steps_per_bin.shape}."
-        )
-    totals = np.unique(steps_per_bin.sum(axis=1, dtype=np.int64))
-    if len(totals) > 1:
-        raise ValueError(
-            f"steps_per_bin must count every step of every record, but rows add up to {totals[0]} "
-            f"to {totals[-1]}."
-        )
-    return int(totals[0])
-
-
-def wanted_orders(terms: Terms) -> BoolArray:
-    """(order,) which can give less than the promise, by what each adds, and those of the levels."""
-    levels = np.isin(ORDERS, [level.order for level in terms.levels])
-    return np.asarray((conversion(terms.dp_delta) <= terms.nominal) | levels)
-
-
-def _fold_lot(steps_per_bin: StepCounts, terms: Terms) -> Float32Array:
-    """Only some orders count; the others would give more than the promise."""
-    added, wanted = conversion(terms.dp_delta), wanted_orders(terms)
-    spent = steps_per_bin.astype(np.float64) @ terms.costs[:, wanted]
-    realised = np.minimum(_least(spent, added[wanted], terms.dp_delta), terms.nominal)
-    untouched = steps_per_bin[:, 0] == terms.n_steps
-    return _packed(realised, _rungs(spent, untouched, ORDERS[wanted], terms))
-
-
-def _least(spent: FloatArray, added: FloatArray, dp_delta: float) -> FloatArray:
-    """As ``epsilon_of``, over some orders."""
-    hidden = spent.min(axis=1) < -np.log1p(-(dp_delta**2))
-    return np.where(hidden, 0.0, np.maximum((spent + added).min(axis=1), 0.0))
-
-
-def _rungs(spent: FloatArray, untouched: BoolArray, orders: FloatArray, terms: Terms) -> IntArray:
-    """(record,) the lowest rung that holds; the last one always does."""
-    columns = np.searchsorted(orders, [level.order for level in terms.levels])
-    budgets = np.array([level.divergence for level in terms.levels])
-    holds = np.ones((len(spent), len(terms.ladder)), dtype=np.bool_)
-    holds[:, 0] = untouched
-    holds[:, 1:-1] = spent[:, columns] <= budgets
-    return np.asarray(holds.argmax(axis=1))
+    return Allowance(terms.costs[:, column].copy(), best.divergence)
 
 
 @lru_cache(maxsize=1024)
@@ -249,13 +268,13 @@ def _nominal(terms: Terms) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _levels(terms: Terms) -> tuple[Spending, ...]:
+def _levels(terms: Terms) -> tuple[Level, ...]:
     wanted = [terms.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
-    found = (_spending(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
+    found = (_level(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
     return tuple(level for level in found if level is not None)
 
 
-def _spending(epsilon: float, terms: Terms, dp_delta: float) -> Spending | None:
+def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
     """The order at which a record of one norm at all steps may have the largest norm.
 
     None where every order adds more than epsilon by itself.
@@ -268,20 +287,12 @@ def _spending(epsilon: float, terms: Terms, dp_delta: float) -> Spending | None:
     best = int(np.where(allowed > 0, reach, -1).argmax())
     if allowed[best] <= 0:
         return None
-    return Spending(epsilon, float(ORDERS[best]), float(allowed[best]))
+    return Level(epsilon, float(ORDERS[best]), float(allowed[best]))
 
 
-def _packed(realised: FloatArray, rung: IntArray) -> Float32Array:
-    """Epsilons rounded up to floats whose last bits are free, and the rungs in those bits."""
-    value = realised.astype(np.float32)
-    value = np.where(value < realised, np.nextafter(value, np.float32(np.inf)), value)
-    raised = (_bits(value) + _rung_mask()) & ~_rung_mask()
-    return (raised | rung.astype(np.uint32)).view(np.float32)
+class RenyiAccounts:
+    """The accounting of receipts as training takes it: it travels to where models are trained."""
 
-
-def _bits(values: Float32Array) -> npt.NDArray[np.uint32]:
-    return np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-
-
-def _rung_mask() -> np.uint32:
-    return np.uint32(2**RUNG_BITS - 1)
+    fold = staticmethod(fold)
+    fold_there = staticmethod(fold_there)
+    allowance = staticmethod(allowance)

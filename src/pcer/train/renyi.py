@@ -11,6 +11,10 @@ the larger at every order (Mironov, Talwar and Zhang 2019, Theorem 5), so it is 
 
 dp-accounting computes the same row by row, in some seconds for a table; it is the witness in the
 tests.
+
+Many steps of DP-SGD together look like one Gaussian mechanism of parameter mu (Dong, Roth and Su
+2022): with everything in sight, "was trained on" and "was not" are two normal laws of one deviation
+and a distance of mu deviations. That turns an epsilon into what attacks are measured in.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, xlog1py
+from scipy.special import gammaln, logsumexp, ndtr, xlog1py
 
 from pcer.errors import require_positive
 from pcer.metrics import FloatArray
@@ -35,6 +39,12 @@ REACH = 12.0
 
 DENSITY = 8.0
 """Points of an integral per standard deviation; the error is below 1e-16 then."""
+
+LEAST_MU, LARGEST_MU, N_MU = 1e-6, 100.0, 20_000
+"""Grid on which the accountant is turned around; it is even in log mu."""
+
+MOST_QUANTILES = 512
+"""Above so many records, neighbours in mu are compared by their means: an error below 1e-4."""
 
 
 @lru_cache(maxsize=256)
@@ -80,6 +90,52 @@ def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
     return np.where(hidden, 0.0, np.maximum(best, 0.0))
 
 
+def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
+    """Parameter of the Gaussian mechanism that the Renyi accountant gives this epsilon at delta.
+
+    An epsilon of 0 gives 0; NaN stays NaN.
+    """
+    grid, accounted = _accounted(dp_delta)
+    square = np.interp(epsilon, accounted, grid**2)  # epsilon is linear in mu^2 between orders
+    return np.where(
+        np.asarray(epsilon) > 0, np.sqrt(square), np.where(np.isnan(epsilon), np.nan, 0)
+    )
+
+
+def allowed_advantage(mu: FloatArray) -> float:
+    """AUC minus 1/2 that the likelihood ratios of these people, pooled, would give an attacker.
+
+    LiRA's AUC compares different people: the score of one who was trained on, normal with mean
+    mu_i^2/2 and variance mu_i^2, and that of another who was not, with mean -mu_j^2/2. The first is
+    larger with chance Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs. An estimate:
+    for an attacker who sees every step.
+
+    >>> round(allowed_advantage(np.array([1.0])), 4)  # Phi(sqrt(2)/2) - 1/2
+    0.2602
+    """
+    if not len(mu):
+        raise ValueError("mu must hold at least one record.")
+    square, weight = _condensed(np.sort(np.asarray(mu, dtype=np.float64) ** 2))
+    chance = ndtr(np.sqrt(square[:, None] + square) / 2)
+    return float(weight @ chance @ weight) - 0.5
+
+
+def _condensed(ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means of neighbours in so many parts of about equal size, and their shares."""
+    n_parts = min(len(ordered), MOST_QUANTILES)
+    starts = np.arange(n_parts) * len(ordered) // n_parts
+    sizes = np.diff(np.append(starts, len(ordered)))
+    return np.add.reduceat(ordered, starts) / sizes, sizes / len(ordered)
+
+
+@lru_cache(maxsize=16)
+def _accounted(dp_delta: float) -> tuple[FloatArray, FloatArray]:
+    """Parameters, and the epsilon that the accountant gives each; both grow."""
+    mu = np.geomspace(LEAST_MU, LARGEST_MU, N_MU)
+    epsilon = epsilon_of(mu[:, None] ** 2 * ORDERS / 2, dp_delta=dp_delta)
+    return mu, epsilon
+
+
 def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
     """Log moment E_Q[(P/Q)^order] by the binomial formula, for every noise."""
     k = np.arange(order + 1)
@@ -89,11 +145,9 @@ def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
 
 
 def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
-    """The same at orders between whole ones, as an integral over the noise, in its deviations.
-
-    The sum over an even grid is as good as exact, since the integrand is smooth up to a distance
-    of pi x noise from the line.
-    """
+    """Log moments at orders between whole ones, as an integral over the noise."""
+    # The sum over an even grid is as good as exact: the integrand is smooth up to a distance of
+    # pi x noise from the line.
     step = min(1.0, 4 * noise) / DENSITY
     x = np.arange(-REACH, REACH + orders.max() / noise, step)
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
