@@ -31,7 +31,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import mannwhitneyu
 
 from pcer.metrics import FloatArray
-from pcer.train import Model, RenyiAccounts, Terms, TrainConfig, TrainingData, fold, mu_of
+from pcer.train import Model, Terms, TrainConfig, TrainingData, fold, mu_of
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.engine import assemble, one_thread
 from pcer.train.rules import N_BINS
@@ -113,9 +113,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
     )
     models = [Model(seed, 1.0, NOISE) for seed in seeds]
     with torch.no_grad(), one_thread():
-        fleet = assemble(
-            data, models, config, device=CpuDevice(), secret=b"", accounts=RenyiAccounts()
-        )
+        fleet = assemble(data, models, config, device=CpuDevice(), secret=b"")
         fleet.start.weights.zero_()
         seen = noisy_sums(fleet, sum(CANARIES.values()), config.learning_rate)
         sampling = config.sampling(data.n_train)

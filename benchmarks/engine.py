@@ -34,7 +34,6 @@ from pcer.train import (
     Budget,
     EngineFlags,
     ReceiptMode,
-    RenyiAccounts,
     TrainConfig,
     TrainingData,
     cut_blocks,
@@ -176,8 +175,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
     config, budgets = TrainConfig(receipts=receipts), BUDGETS
-    accounts = RenyiAccounts() if receipts != "none" else None
-    if accounts:
+    if receipts != "none":
         from benchmarks.receipts_cost import NOISE
 
         budgets = [
@@ -188,7 +186,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
-    results = run_blocks(data, chosen, config=config, flags=flags, accounts=accounts)
+    results = run_blocks(data, chosen, config=config, flags=flags)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
     total = n_seeds * len(budgets)

@@ -26,7 +26,7 @@ import pcer
 from pcer.auditing import Audit, BudgetResult
 from pcer.data import load
 from pcer.sweep import Sweep, run_sweep
-from pcer.train import EngineFlags, RenyiAccounts, TrainConfig
+from pcer.train import EngineFlags, TrainConfig
 
 ATTRIBUTES = {"compas": ("race",), "adult": ("sex", "race")}
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
@@ -43,7 +43,6 @@ def releases(name: str, options: argparse.Namespace, folder: Path) -> dict[str, 
         budgets=BUDGETS,
         seeds=tuple(range(options.seeds)),
         config=TrainConfig(receipts=options.receipts),
-        accounts=RenyiAccounts(),
     )
     flags = EngineFlags(device=options.device, jobs=options.jobs)
     return run_sweep(sweep, folder / name, flags=flags)

@@ -31,7 +31,7 @@ from pcer.attacks.single import loss_of, true_label_logit
 from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep.bounds import settings_spent
-from pcer.train import EngineFlags, RenyiAccounts, TrainConfig, TrainingData, train_seeds
+from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
 DATASETS = ("compas", "adult")
 Pair = tuple[float, float]
@@ -106,7 +106,6 @@ def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Ro
         budgets=tuple(budgets),
         config=config,
         flags=EngineFlags(jobs=1),
-        accounts=RenyiAccounts(),
     )
     spent = settings_spent(found.receipts, found.member, found.budgets, config)
     return [

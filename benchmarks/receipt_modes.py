@@ -21,7 +21,7 @@ import numpy as np
 
 from pcer.data import load, split
 from pcer.sweep.bounds import terms_of
-from pcer.train import EngineFlags, RenyiAccounts, TrainConfig, TrainingData, train_seeds
+from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
 LEAST_R, MOST_ERROR = 0.999, 0.02
@@ -44,9 +44,7 @@ def main() -> None:
     flags, found = EngineFlags(jobs=1), {}
     for mode, steps in (("exact", None), ("refreshed", options.every)):
         config = replace(TrainConfig(), receipts=mode, refresh_every=steps)
-        found[mode] = train_seeds(
-            data, budgets=options.budgets, config=config, flags=flags, accounts=RenyiAccounts()
-        )
+        found[mode] = train_seeds(data, budgets=options.budgets, config=config, flags=flags)
     assert np.array_equal(found["exact"].logits, found["refreshed"].logits)
     results = {}
     print(f"{options.dataset}, {options.seeds} models a budget")

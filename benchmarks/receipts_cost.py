@@ -19,15 +19,14 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from benchmarks.engine import SHAPES, make_data
-from pcer.train import Allowance, Model, RenyiAccounts, StepCounts, TrainConfig
+from pcer.train import Model, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.run import choose_device
 
@@ -43,43 +42,11 @@ MODES = ("refreshed", "held")
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Handed:
-    """Accounts that take the counts and keep nothing of them."""
-
-    def fold(
-        self,
-        steps_per_bin: StepCounts,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> Any:
-        """A number per record, at no cost."""
-        return np.zeros(len(steps_per_bin), dtype=np.float32)
-
-    def fold_there(
-        self,
-        steps_per_bin: torch.Tensor,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> torch.Tensor:
-        """Likewise on a GPU."""
-        return steps_per_bin.new_zeros(len(steps_per_bin), dtype=torch.float32)
-
-    def allowance(self, epsilon: float, **terms: Any) -> Allowance:
-        """No filter is timed."""
-        raise NotImplementedError
-
-
 def make_turn(
     name: str, mode: str, epochs: int, options: argparse.Namespace
 ) -> Callable[[], tuple[float, float]]:
     """Seconds per model-step, and how many of them were spent after the last step."""
     device, n_models = choose_device(options.device), options.models
-    accounts = RenyiAccounts() if options.accountant else Handed()
     data = make_data(name, range(-(-n_models // len(BUDGETS))))
     budgets = list(zip(BUDGETS, NOISE[name], strict=True))
     models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
@@ -89,11 +56,15 @@ def make_turn(
 
     @torch.no_grad()
     def turn() -> tuple[float, float]:
-        fleet = fleets.assemble(data, models, config, device=device, secret=b"", accounts=accounts)
+        fleet = fleets.assemble(data, models, config, device=device, secret=b"")
         start = clock()
         device.fit(fleet)
         trained = clock()
-        fleets.folded(fleet.watch, models, config, accounts)
+        if options.accountant:
+            fleets.folded(fleet.watch, models, config, on_host=options.device == "cpu")
+        elif fleet.watch.has_book:  # the counts alone
+            for index in range(n_models):
+                fleet.watch.steps_per_bin(index)
         end = clock()
         return (end - start) / (n_steps * n_models), (end - trained) / (n_steps * n_models)
 

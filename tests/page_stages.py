@@ -201,7 +201,7 @@ def sweep(folder: Path) -> None:
     """A small sweep of COMPAS with receipts."""
     from pcer.data import load
     from pcer.sweep import Sweep, run_sweep
-    from pcer.train import EngineFlags, RenyiAccounts, TrainConfig
+    from pcer.train import EngineFlags, TrainConfig
 
     settings = {"epochs": 1, "expected_batch": 512, "hidden": (4,), "accountant": "rdp"}
     small = Sweep(
@@ -210,6 +210,5 @@ def sweep(folder: Path) -> None:
         budgets=(1.0,),
         seeds=(0, 1, 2),
         config=TrainConfig(**settings, receipts="held"),
-        accounts=RenyiAccounts(),
     )
     run_sweep(small, folder, flags=EngineFlags(jobs=1))

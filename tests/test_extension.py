@@ -41,7 +41,6 @@ from pcer.train.rules import RULES, DpSgd, RuleState
 from pcer.train.run import choose_device
 from tests.train_cases import (
     CONFIG,
-    CountSteps,
     PlainDevice,
     make_data,
     make_models,
@@ -151,9 +150,7 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
     company = sorted(models, key=lambda model: not model.is_private)
     device = choose_device("cpu")
     with torch.no_grad():
-        fleet = fleets.assemble(
-            data, company, config, device=device, secret=b"", accounts=CountSteps()
-        )
+        fleet = fleets.assemble(data, company, config, device=device, secret=b"")
         device.fit(fleet)
     schedule = fleet.schedule
     for model in range(8):  # the private ones
@@ -167,8 +164,7 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
         assert counts[~odd, 26:].sum() > 0
     found, plain = (
-        train_block(data, models, config, device=where, accounts=CountSteps())
-        for where in (device, PlainDevice(company))
+        train_block(data, models, config, device=where) for where in (device, PlainDevice(company))
     )
     np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
     with pytest.raises(pcer.errors.InputError, match="rule 'gentle' cannot be trained through Op"):

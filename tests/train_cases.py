@@ -9,6 +9,7 @@ import torch
 from pcer.train import Model, TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.receipts import Allowance
 from pcer.train.run import choose_device
 from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
@@ -30,35 +31,13 @@ def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
     return [Model(s, e, n) for s in seeds for e, n in budgets]
 
 
-@dataclasses.dataclass(frozen=True)
-class Purse:
-    """What steps cost, and what may be spent."""
-
-    cost: np.ndarray
-    budget: float
+COSTS = np.arange(201) ** 2 / 1024.0  # sums of them are exact
 
 
-@dataclasses.dataclass(frozen=True)
-class CountSteps:
-    """Simple accounts: the mean bin of a record in shares of the clip, times the sampling rate."""
-
-    given: Purse | None = None
-
-    def fold(self, steps_per_bin, *, noise_multiplier, sampling_rate, dp_delta):
-        """One number that depends on every count."""
-        mean = steps_per_bin @ np.arange(201) / steps_per_bin.sum(axis=1) / 200
-        return (mean * sampling_rate + noise_multiplier + dp_delta).astype(np.float32)
-
-    def fold_there(self, steps_per_bin, *, noise_multiplier, sampling_rate, dp_delta):
-        """The same on a device."""
-        assert steps_per_bin.dtype == torch.float64
-        bins = torch.arange(201, dtype=torch.float64, device=steps_per_bin.device)
-        mean = steps_per_bin @ bins / steps_per_bin.sum(dim=1) / 200
-        return (mean * sampling_rate + noise_multiplier + dp_delta).float()
-
-    def allowance(self, epsilon, *, noise_multiplier, sampling_rate, n_steps, dp_delta):
-        """The same for all."""
-        return self.given
+def allow(monkeypatch, budget):
+    """Let every person spend a budget, at costs whose sums are exact."""
+    allowance = Allowance(COSTS, budget)
+    monkeypatch.setattr("pcer.train.watch.allowance", lambda *given, **terms: allowance)
 
 
 class PlainDevice:
@@ -86,13 +65,10 @@ class PlainDevice:
         return last
 
 
-def train_block(data, models, config=CONFIG, *, device=None, secret=b"", accounts=None):
+def train_block(data, models, config=CONFIG, *, device=None, secret=b""):
     """Logits (model, record) of a block, on the CPU unless a device is given."""
     device = device or choose_device("cpu")
-    found = fleets.train_block(
-        data, models, config, device=device, secret=secret, accounts=accounts
-    )
-    return found.logits
+    return fleets.train_block(data, models, config, device=device, secret=secret).logits
 
 
 def moved(fleet, **to):

@@ -21,15 +21,14 @@ from pcer.data import split
 from pcer.sweep import person_receipts
 from pcer.sweep.receipts import ARRAY, INDEX, read_receipts
 from pcer.sweep.run import Sweep, is_finished, run_sweep
-from pcer.train import RenyiAccounts, Terms, calibrate
+from pcer.train import Terms, calibrate
 from tests import commands
 from tests.sweep.test_run import CONFIG, FLAGS, KILLER, N, tiny
-from tests.train_cases import CountSteps
 
 
 def accounted(mode: str = "held", **changes) -> Sweep:
     config = dataclasses.replace(CONFIG, epochs=2, receipts=mode)
-    return tiny(**{"config": config, "accounts": RenyiAccounts(), **changes})
+    return tiny(**{"config": config, **changes})
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -129,7 +128,7 @@ def test_a_person_reads_what_their_record_spent(whole):
 def test_exact_and_held_counts_never_exceed_the_promise(tmp_path):
     """``exact`` changes no model: the tables are those of a sweep without receipts."""
     run_sweep(accounted("exact"), tmp_path / "exact", flags=FLAGS)
-    plain = accounted("none", accounts=None)
+    plain = accounted("none")
     run_sweep(plain, tmp_path / "plain", flags=FLAGS)
     ours, theirs = (
         pcer.read_release(tmp_path / name / "tiny.sex.release.json") for name in ("exact", "plain")
@@ -137,12 +136,6 @@ def test_exact_and_held_counts_never_exceed_the_promise(tmp_path):
     assert [run.groups for run in ours.runs] == [run.groups for run in theirs.runs]
     assert not theirs.bounds
     assert all(b.mean <= b.nominal for b in ours.bounds)
-
-
-def test_other_accounts_are_not_taken_for_receipts(tmp_path):
-    run_sweep(accounted(accounts=CountSteps()), tmp_path, flags=FLAGS)
-    assert not (tmp_path / "tiny.receipts").exists()
-    assert not pcer.read_release(tmp_path / "tiny.sex.release.json").bounds
 
 
 def test_without_private_models_there_is_nothing_to_account(tmp_path):

@@ -16,14 +16,13 @@ from pcer.errors import InputError
 from pcer.sweep.run import Sweep, run_sweep
 from pcer.train import Predictions
 from tests.sweep.test_run import CONFIG, FLAGS, KILLER, tiny
-from tests.train_cases import CountSteps
 
 N_TRAIN = 211
 
 
 def counted(mode: str = "held") -> Sweep:
     config = dataclasses.replace(CONFIG, epochs=2, receipts=mode)
-    return tiny(config=config, accounts=CountSteps())
+    return tiny(config=config)
 
 
 def run(sweep: Sweep, folder: Path, told: list[str] | None = None) -> tuple[dict, bytes]:
@@ -87,8 +86,3 @@ def test_a_sweep_that_counts_otherwise_is_another_sweep(tmp_path):
     run_sweep(counted(), tmp_path, flags=FLAGS, keep_scores=True)
     with pytest.raises(InputError, match="was made with rule 'held', but 'dp-sgd' is asked"):
         run_sweep(counted("refreshed"), tmp_path, flags=FLAGS)
-
-
-def test_receipts_without_accounts_are_refused_before_anything_is_trained():
-    with pytest.raises(InputError, match="receipts 'held' need something that accounts for them"):
-        dataclasses.replace(counted(), accounts=None)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pcer.train.calibrations import Calibration, keep_answer, kept_answer
 
 from pcer.errors import InputError
 from pcer.files import cache_folder
@@ -86,8 +85,8 @@ def test_noise_that_breaks_the_budget_is_not_used_whatever_the_file_says(account
     kept = {accountant: 0.2, str(accounting._SECOND[Accountant(accountant)]): 0.2}
 
     def is_used(noise):
-        answer = Calibration(noise, kept)
-        return accounting._keeps_budget(answer, mechanism, 0.2, Accountant(accountant))
+        answer = Budget(epsilon=0.2, noise_multiplier=noise, epsilon_by_accountant=kept)
+        return accounting._keeps_budget(answer, mechanism, Accountant(accountant))
 
     assert is_used(1.927)  # PLD, to the nearest thousandth
     assert is_used(2.5)
@@ -169,19 +168,20 @@ def test_the_answer_to_another_question_is_not_used(cache, searches):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    "wrong",
+    ("noise", "spent"),
     [
-        Calibration(1.0, {"rdp": 2.0, "pld": 2.0}),
-        Calibration(1.5, {"rdp": 2.5, "pld": 2.0}),
-        Calibration(1.5, {"pld": 2.0, "rdp": 2.0}),
-        Calibration(1.5, {"rdp": 2.0}),
+        (1.0, {"rdp": 2.0, "pld": 2.0}),
+        (1.5, {"rdp": 2.5, "pld": 2.0}),
+        (1.5, {"pld": 2.0, "rdp": 2.0}),
+        (1.5, {"rdp": 2.0}),
     ],
 )
-def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, wrong):
+def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, noise, spent):
+    wrong = Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
     mechanism = accounting._Mechanism(CONFIG.sampling(N_TRAIN), CONFIG.dp_delta)
     question = accounting._question(mechanism, 2.0, CONFIG.accountant)
-    keep_answer(question, wrong)
-    assert kept_answer(question) == wrong
+    accounting._keep_answer(question, wrong)
+    assert accounting._kept_answer(question) == wrong
     assert answer().noise_multiplier == 1.5
     assert searches == [2.0]
 

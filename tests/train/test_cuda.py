@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, Model, RenyiAccounts, Terms, TrainConfig
+from pcer.train import EngineFlags, Model, Terms, TrainConfig, fold
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
@@ -19,8 +19,8 @@ from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
 from tests.train_cases import (
     CONFIG,
-    CountSteps,
-    Purse,
+    COSTS,
+    allow,
     make_data,
     make_models,
     moved,
@@ -43,11 +43,9 @@ def test_noise_bits_on_the_device_are_those_of_the_cpu():
         assert np.array_equal(found.cpu().numpy().view(np.uint64), expected)
 
 
-def assemble(data, models, config, device="cuda", accounts=None):
+def assemble(data, models, config, device="cuda"):
     with torch.no_grad():
-        return fleets.assemble(
-            data, models, config, device=choose_device(device), secret=b"", accounts=accounts
-        )
+        return fleets.assemble(data, models, config, device=choose_device(device), secret=b"")
 
 
 def on_the_cpu(data, models, config):
@@ -165,13 +163,13 @@ def test_a_network_of_another_shape_takes_the_plain_path():
 
 PAPER = TrainConfig(epochs=3, expected_batch=64)  # the fused step
 OTHER = TrainConfig(epochs=3, expected_batch=64, hidden=(24,))  # the plain one
-PURSE = Purse(np.arange(201) ** 2 / 1024.0, budget=300.0)
+MOST = 300.0  # what a person may spend
 
 
 def fitted(config, device):
     """A block after training, with its book."""
     company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = assemble(make_data(), company, config, device, CountSteps(PURSE))
+    fleet = assemble(make_data(), company, config, device)
     with torch.no_grad():
         state = choose_device(device).fit(fleet)
     return fleet, state
@@ -206,7 +204,7 @@ def test_counting_changes_no_bit_on_the_device(config, mode):
     data, models, device = make_data(), make_models(), choose_device("cuda")
     plain = train_block(data, models, config, device=device)
     counted = dataclasses.replace(config, receipts=mode)
-    found = train_block(data, models, counted, device=device, accounts=CountSteps())
+    found = train_block(data, models, counted, device=device)
     assert np.array_equal(found, plain)
 
 
@@ -215,7 +213,8 @@ def test_counting_changes_no_bit_on_the_device(config, mode):
     "how",
     [{"receipts": "exact"}, {"receipts": "held"}, {"receipts": "held", "budget_per_person": 1.0}],
 )
-def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(config, how):
+def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(monkeypatch, config, how):
+    allow(monkeypatch, MOST)
     settings = dataclasses.replace(config, **how)
     (ours, state), (theirs, _) = fitted(settings, "cuda"), fitted(settings, "cpu")
     again, same = fitted(settings, "cuda")
@@ -228,7 +227,7 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(config, how):
         mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
         assert np.abs(mean[0] - mean[1]).mean() < 0.5  # of a bin
         if "budget_per_person" in how:
-            assert (found @ PURSE.cost).max() <= PURSE.budget
+            assert (found @ COSTS).max() <= MOST
     if "budget_per_person" in how:
         assert ours.watch.filter.is_open.logical_not().sum() > 50
 
@@ -242,12 +241,14 @@ def test_held_models_on_the_device_agree_with_the_cpu(config):
     assert np.abs(ours - train_block(data, models, config)).max() > 5e-3  # it is another rule
 
 
-def test_fused_step_with_bounds_of_single_records_is_the_plain_step_to_rounding():
+def test_fused_step_with_bounds_of_single_records_is_the_plain_step_to_rounding(monkeypatch):
     from pcer.train import cuda
+
+    allow(monkeypatch, MOST)
 
     settings = dataclasses.replace(PAPER, receipts="held", budget_per_person=1.0)
     company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = assemble(make_data(), company, settings, accounts=CountSteps(PURSE))
+    fleet = assemble(make_data(), company, settings)
     generator = torch.Generator(device="cuda").manual_seed(5)
     bounds, until = fleet.watch.bounds, fleet.watch.until
     bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
@@ -286,17 +287,17 @@ def test_a_book_on_the_device_counts_as_on_the_cpu():
 def test_receipts_folded_on_the_device_are_those_of_the_cpu_and_never_less(mode):
     config = dataclasses.replace(PAPER, receipts=mode)
     company = sorted(make_models(), key=lambda model: not model.is_private)
-    accounts, sampling = RenyiAccounts(), config.sampling(210)
-    fleet = assemble(make_data(), company, config, accounts=accounts)
+    sampling = config.sampling(210)
+    fleet = assemble(make_data(), company, config)
     with torch.no_grad():
         choose_device("cuda").fit(fleet)
-        theirs = fleets.folded(fleet.watch, company, config, accounts)
+        theirs = fleets.folded(fleet.watch, company, config, on_host=False)
     assert np.isinf(theirs[8:]).all()
     for index, model in enumerate(company[:8]):
         terms = Terms(
             model.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta
         )
-        ours = accounts.fold(
+        ours = fold(
             fleet.watch.steps_per_bin(index),
             noise_multiplier=model.noise_multiplier,
             sampling_rate=sampling.sample_rate,

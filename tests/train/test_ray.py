@@ -224,19 +224,16 @@ def left_behind(temporary: Path, name: str) -> Path:
     return folder
 
 
-def test_what_a_killed_sweep_and_its_guard_left_goes_with_the_next(temporary):
-    stale, living = left_behind(temporary, "stale"), left_behind(temporary, "living")
-    fresh, foreign = left_behind(temporary, "fresh"), temporary / "pcer-ray-foreign"
+def test_what_a_killed_sweep_left_goes_with_the_next(temporary):
+    left_behind(temporary, "stale")
+    living, fresh = left_behind(temporary, "living"), left_behind(temporary, "fresh")
+    foreign = temporary / "pcer-ray-foreign"
     foreign.mkdir()
     os.utime(fresh / ".lock")
-    with (
-        (stale / "log").open("w") as log,
-        subprocess.Popen(["sleep", "600"], stdout=log) as helper,
-        owned(living),
-    ):
+    with owned(living):
         os.utime(living / ".lock", (0, 0))
-        ray_path._clear_stale_folders()
-        assert helper.wait() == -signal.SIGKILL
+        with ray_path._node_folder():
+            pass
     assert sorted(temporary.iterdir()) == sorted([fresh, foreign, living])
 
 

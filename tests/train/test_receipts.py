@@ -9,11 +9,10 @@ from pcer.train.receipts import (
     N_LEVELS,
     Terms,
     allowance,
-    divergences,
     fold,
-    fold_there,
+    fold_on_device,
 )
-from pcer.train.renyi import ORDERS, allowed_advantage, epsilon_of, mu_of
+from pcer.train.renyi import ORDERS, allowed_advantage, epsilon_of, mu_of, step_costs
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 
@@ -55,7 +54,7 @@ def folded(steps: np.ndarray, noise: float, rate: float) -> tuple[Terms, np.ndar
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS[1:3])
 def test_twenty_records_are_composed_as_dp_accounting_composes_them(noise, per_epoch):
     steps = some_records(20, per_epoch)
-    found = divergences(steps, noise_multiplier=noise, sampling_rate=1 / per_epoch)
+    found = steps @ step_costs(noise, 1 / per_epoch)
     for own, row in zip(found, steps, strict=True):
         theirs = reference.renyi(row, noise, 1 / per_epoch).rdp
         assert own[WHOLE] == pytest.approx(theirs[WHOLE], rel=1e-9, abs=1e-9)
@@ -68,7 +67,7 @@ def test_realised_is_the_least_epsilon_over_orders_and_rounded_up_in_the_sixth_d
 ):
     steps = some_records(60, per_epoch)
     terms, realised, _ = folded(steps, noise, 1 / per_epoch)
-    spent = divergences(steps, noise_multiplier=noise, sampling_rate=1 / per_epoch)
+    spent = steps @ step_costs(noise, 1 / per_epoch)
     exact = epsilon_of(spent, dp_delta=DELTA)
     assert (realised >= exact * (1 - 1e-14)).all()
     assert realised == pytest.approx(exact, rel=1e-5)
@@ -84,7 +83,9 @@ def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(n
     steps[2, [0, 1]] = EPOCHS * per_epoch - 1, 1  # hidden by delta alone, where noise is large
     terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
     counts = torch.from_numpy(steps.astype(np.float64))
-    kept = fold_there(counts, noise_multiplier=noise, sampling_rate=1 / per_epoch, dp_delta=DELTA)
+    kept = fold_on_device(
+        counts, noise_multiplier=noise, sampling_rate=1 / per_epoch, dp_delta=DELTA
+    )
     assert kept.dtype == torch.float32
     ours = terms.realised(kept.numpy()), terms.receipt(kept.numpy())
     for found, expected in zip(ours, (realised, receipt), strict=True):
@@ -101,9 +102,9 @@ def test_on_a_device_too_every_step_of_every_record_must_be_counted():
     counts = torch.zeros(3, N_BINS + 1, dtype=torch.float64)
     counts[:, 5] = torch.tensor([4.0, 4.0, 3.0])
     with pytest.raises(ValueError, match="rows add up to 3 to 4"):
-        fold_there(counts, **terms)
+        fold_on_device(counts, **terms)
     with pytest.raises(ValueError, match="must have shape"):
-        fold_there(counts[:, 1:], **terms)
+        fold_on_device(counts[:, 1:], **terms)
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, Model, RenyiAccounts, TrainConfig, train_seeds
+from pcer.train import EngineFlags, Model, TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP, ReceiptMode
 from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.receipts import Allowance
 from pcer.train.rules import N_BINS, RULES, DpSgd, Held, Refresh, RuleState
 from pcer.train.schedule import sampled_positions, thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
@@ -19,9 +20,9 @@ from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch, due_
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
-    CountSteps,
+    COSTS,
     PlainDevice,
-    Purse,
+    allow,
     make_data,
     make_models,
     moved,
@@ -31,17 +32,15 @@ from tests.train_cases import (
 
 CPU = CpuDevice()
 SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
-COSTS = np.arange(N_BINS + 1) ** 2 / 1024.0  # sums of them are exact
-ACCOUNTS = CountSteps(Purse(COSTS, budget=400.0))
 
 
 def small_data():
     return make_data(n=60, n_features=4, seeds=range(2))
 
 
-def assemble(data, models, config, accounts=ACCOUNTS):
+def assemble(data, models, config):
     with torch.no_grad():
-        return fleets.assemble(data, models, config, device=CPU, secret=b"", accounts=accounts)
+        return fleets.assemble(data, models, config, device=CPU, secret=b"")
 
 
 def in_double(data, models, config):
@@ -100,7 +99,8 @@ def test_counts_are_those_of_a_twin_that_stores_every_gradient(mode):
     require_same_weights(fleet, state, module)
 
 
-def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step():
+def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step(monkeypatch):
+    allow(monkeypatch, 400.0)
     data, model = small_data(), Model(0, 0.5, 0.0)
     config = dataclasses.replace(SMALL, receipts="held", refresh_every=4, budget_per_person=1.0)
     fleet, state = in_double(data.only([0]), [model], config)
@@ -117,20 +117,17 @@ def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step():
     np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
 
 
-def test_a_filter_that_nobody_reaches_changes_no_bit():
+def test_a_filter_that_nobody_reaches_changes_no_bit(monkeypatch):
+    allow(monkeypatch, 1e9)
     config = dataclasses.replace(CONFIG, receipts="held")
-    free = train(config, CountSteps(Purse(COSTS, budget=1e9)))
-    rich = train(
-        dataclasses.replace(config, budget_per_person=3.0),
-        CountSteps(Purse(COSTS, budget=1e9)),
-    )
+    free, rich = train(config), train(dataclasses.replace(config, budget_per_person=3.0))
     assert np.array_equal(free.logits, rich.logits)
     assert np.array_equal(free.receipts, rich.receipts)
 
 
-def train(config, accounts=ACCOUNTS, data=None, models=None):
+def train(config, data=None, models=None):
     data, models = data or make_data(), models or make_models()
-    return fleets.train_block(data, models, config, device=CPU, accounts=accounts)
+    return fleets.train_block(data, models, config, device=CPU)
 
 
 @pytest.mark.parametrize("mode", ["exact", "refreshed"])
@@ -185,7 +182,8 @@ def test_compiled_bins_bounds_and_steps_are_the_plain_ones(settings):
         torch.testing.assert_close(mine.matrix, other.matrix, atol=1e-10, rtol=1e-10)
 
 
-def test_compiled_filter_is_the_plain_one():
+def test_compiled_filter_is_the_plain_one(monkeypatch):
+    allow(monkeypatch, 400.0)
     config = dataclasses.replace(
         CONFIG, clip_norm=0.4, refresh_every=5, receipts="held", budget_per_person=1.0
     )
@@ -313,7 +311,7 @@ def test_a_filter_admits_as_if_it_were_asked_before_every_step():
     rng = np.random.default_rng(3)
     costs = np.concatenate([[0.0], rng.random(N_BINS)])
     budget = 30.0
-    person = PersonFilter([Purse(costs, budget)], 400, torch.device("cpu"))
+    person = PersonFilter([Allowance(costs, budget)], 400, torch.device("cpu"))
     spent, is_out = np.zeros(400), np.zeros(400, dtype=bool)
     for n_steps in (7, 1, 25, 60, 3):
         bins = rng.integers(0, 201, 400)
@@ -328,7 +326,7 @@ def test_a_filter_admits_as_if_it_were_asked_before_every_step():
     assert person.spent.max() <= budget
 
 
-def test_bounds_never_exceed_the_largest():
+def test_bounds_never_exceed_the_largest(monkeypatch):
     @dataclasses.dataclass(frozen=True)
     class Greedy(DpSgd):
         name: str = "greedy"
@@ -337,16 +335,16 @@ def test_bounds_never_exceed_the_largest():
         def refresh(self, state, seen):
             return RuleState(torch.full(seen.bins.shape, 9.0))
 
+    monkeypatch.setitem(RULES, "greedy", Greedy())
     watch = Watch(
-        Greedy(),
+        TrainConfig(
+            rule="greedy", receipts="refreshed", refresh_every=2, expected_batch=1, epochs=2
+        ),
+        [Model(0, 1.0, 1.0)],
         clip=torch.ones(1, 1, 1),
-        largest_clip=1.0,
         records=torch.tensor([[0, 2]]),
         firsts=torch.tensor([0]),
         n_records=3,
-        n_steps=4,
-        every=[2],
-        has_book=True,
     )
     watch.refresh(watch.due(0)[0], 0, torch.tensor([[7, 200]], dtype=torch.uint8))
     assert watch.bounds.max() == 1
@@ -429,28 +427,17 @@ def test_receipts_of_a_noisy_model_are_the_same_bytes_in_any_block():
 @pytest.mark.parametrize("most", [1, 500, 2**20])
 def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, settings, most):
     config, models = noisy_and_calm()
-    config, accounts = dataclasses.replace(config, **settings), RenyiAccounts()
-    fleet = assemble(make_data(), models, config, accounts)
+    config = dataclasses.replace(config, **settings)
+    fleet = assemble(make_data(), models, config)
     monkeypatch.setattr(fleets, "MOST_FOLDED", most)
     with torch.no_grad():
         CPU.fit(fleet)
         here, there = (
-            {
-                place: row
-                for places, kept in fold(fleet.watch, models, accounts, 1 / 5, 1e-5)
-                for place, row in zip(places, kept, strict=True)
-            }
-            for fold in (fleets.fold_here, fleets.fold_there)
+            fleets.folded(fleet.watch, models, config, on_host=on_host) for on_host in (True, False)
         )
-    assert sorted(here) == sorted(there) == list(range(8))
-    for place, kept in here.items():
-        assert (there[place] >= kept).all()
-        assert (there[place] == kept).mean() > 0.98
-
-
-def test_receipts_without_accounts_are_refused():
-    with pytest.raises(InputError, match="receipts 'refreshed' need something that accounts"):
-        train(dataclasses.replace(CONFIG, receipts="refreshed"), accounts=None)
+    assert np.isfinite(here).all()
+    assert (there >= here).all()
+    assert (there == here).mean() > 0.98
 
 
 def test_models_without_privacy_need_no_norms():
@@ -463,9 +450,7 @@ def test_models_without_privacy_need_no_norms():
 def test_receipts_travel_through_the_whole_path(jobs):
     config = TrainConfig(hidden=(8,), epochs=2, expected_batch=70, receipts="held")
     flags = EngineFlags(jobs=jobs, block_size=3)
-    found = train_seeds(
-        make_data(), budgets=(NO_DP, 2.0), config=config, flags=flags, accounts=ACCOUNTS
-    )
+    found = train_seeds(make_data(), budgets=(NO_DP, 2.0), config=config, flags=flags)
     assert found.receipts.shape == (2, 4, 210)
     assert np.isinf(found.receipts[0]).all()
     alone = train(
@@ -474,7 +459,8 @@ def test_receipts_travel_through_the_whole_path(jobs):
     assert np.array_equal(found.receipts[1, 2], alone.receipts[0])
 
 
-def test_limits_are_the_same_where_the_device_counts_the_steps():
+def test_limits_are_the_same_where_the_device_counts_the_steps(monkeypatch):
+    allow(monkeypatch, 400.0)
     config = dataclasses.replace(SMALL, receipts="held", budget_per_person=1.0)
     fleet = assemble(small_data(), [Model(0, 0.5, 1.0), Model(1, NO_DP, 0.0)], config)
     watch, rows = fleet.watch, fleet.schedule.rows[2]

@@ -188,7 +188,7 @@ def _trained(options: Mapping[str, Any]) -> list[Path]:
 def _sweep(options: Mapping[str, Any]) -> Sweep:
     """The sweep that the options of ``pcer train`` ask for."""
     from pcer.sweep import Sweep
-    from pcer.train import RenyiAccounts, TrainConfig, parse_budgets
+    from pcer.train import TrainConfig, parse_budgets
 
     module = _module(options)
     budgets, n_seeds = parse_budgets(options["budgets"]), options["seeds"] or DEFAULT_SEEDS
@@ -209,7 +209,6 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
         config=config,
         secret=_secret(options, dataset),
         disclosure=disclosure,
-        accounts=RenyiAccounts() if options["receipts"] else None,
         module=module,
     )
 

@@ -52,11 +52,9 @@ from pcer.release import (
 from pcer.store import Task, run_tasks, secret_name
 from pcer.sweep.bounds import EXACT_NOTE, SpentPrivacy, bounds_of, settings_spent
 from pcer.train import (
-    Accounts,
     Adjacency,
     Budget,
     Predictions,
-    RenyiAccounts,
     TrainConfig,
     joint_epsilon,
 )
@@ -84,10 +82,6 @@ class Trained(Protocol):
     @property
     def disclosure(self) -> DisclosureRule:
         """What may be let out about few people, or about one."""
-
-    @property
-    def accounts(self) -> Accounts | None:
-        """What became of the steps that each person's gradient spent in each norm bin."""
 
     @property
     def module_settings(self) -> Mapping[str, Any]:
@@ -171,7 +165,7 @@ def _bounds_by_attribute(
 ) -> list[list[Bound]]:
     """What the groups of every attribute spent, where that was counted."""
     spent: list[SpentPrivacy] = []
-    if scores.receipts is not None and isinstance(sweep.accounts, RenyiAccounts):
+    if scores.receipts is not None:
         spent = settings_spent(scores.receipts, scores.member, scores.budgets, sweep.config)
     labels = sweep.dataset.labels
     return [[row for one in spent for row in bounds_of(one, a, labels)] for a in attributes]

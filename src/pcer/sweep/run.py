@@ -49,7 +49,6 @@ from pcer.sweep.releases import build_releases, config_of, release_config
 from pcer.train import (
     ADDED_SETTINGS,
     NO_DP,
-    Accounts,
     BlockResult,
     Budget,
     EngineFlags,
@@ -57,7 +56,6 @@ from pcer.train import (
     NamedModule,
     Predictions,
     ReceiptMode,
-    RenyiAccounts,
     TrainConfig,
     TrainingData,
     calibrate,
@@ -94,8 +92,6 @@ class Sweep:
         secret: mixed into every random stream, the splits and the digests; see
             ``pcer.train.train_seeds``. Records that are not public need one.
         disclosure: what a release may let out about few people, or about one.
-        accounts: what becomes of the steps that each person's gradient spent in each norm bin;
-            ``config.receipts`` needs it.
         module: what makes the models, which Opacus then trains; None for pcer's own network.
         keep_people: keep what each person spent, in a file for its owner; if not, the bounds of
             groups in the releases are all that is left of it.
@@ -108,7 +104,6 @@ class Sweep:
     config: TrainConfig
     secret: bytes = b""
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
-    accounts: Accounts | None = None
     module: NamedModule | None = None
     keep_people: bool = True
 
@@ -117,11 +112,6 @@ class Sweep:
             raise InputError(
                 f"dataset {self.dataset.name!r} is not public, so its noise, splits and digests "
                 "need a secret of 16 to 64 bytes; give one, or say that the records are public."
-            )
-        if self.has_receipts and self.accounts is None:
-            raise InputError(
-                f"receipts {str(self.config.receipts)!r} need something that accounts for them; "
-                "give accounts, or set receipts to 'none'."
             )
         for name in self.attributes:
             self.dataset.attribute(name)
@@ -147,8 +137,8 @@ class Sweep:
 
     @property
     def keeps_receipts(self) -> bool:
-        """Whether they are pcer's own, and so become receipts beside the bounds, and are kept."""
-        return self.keep_people and self.has_receipts and isinstance(self.accounts, RenyiAccounts)
+        """Whether each person's are kept, beside the bounds."""
+        return self.keep_people and self.has_receipts
 
     @cached_property
     def module_settings(self) -> dict[str, Any]:
@@ -365,7 +355,6 @@ def _train_missing(
         config=sweep.config,
         flags=flags,
         secret=sweep.secret,
-        accounts=sweep.accounts,
         module=sweep.module,
     )
     with closing(trained):

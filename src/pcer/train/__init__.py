@@ -15,8 +15,6 @@ from pcer.train.config import (
     parse_budgets,
 )
 from pcer.train.fleet import (
-    Accounts,
-    Allowance,
     BlockResult,
     Model,
     Predictions,
@@ -27,7 +25,7 @@ from pcer.train.fleet import (
     plan_models,
 )
 from pcer.train.modules import NamedModule
-from pcer.train.receipts import RenyiAccounts, Terms, fold, realised_of, receipt_of
+from pcer.train.receipts import Terms, fold, realised_of, receipt_of
 from pcer.train.renyi import allowed_advantage, mu_of
 from pcer.train.rules import N_BINS, RULES, TrainingRule
 from pcer.train.run import installed_versions, prepare, require_engine, run_blocks, train_seeds
@@ -39,9 +37,7 @@ __all__ = [
     "N_BINS",
     "RULES",
     "Accountant",
-    "Accounts",
     "Adjacency",
-    "Allowance",
     "BlockResult",
     "Budget",
     "Engine",
@@ -50,7 +46,6 @@ __all__ = [
     "NamedModule",
     "Predictions",
     "ReceiptMode",
-    "RenyiAccounts",
     "StepCounts",
     "Terms",
     "TrainConfig",

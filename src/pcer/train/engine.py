@@ -18,16 +18,9 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.config import ReceiptMode, Sampling, TrainConfig
-from pcer.train.fleet import (
-    Accounts,
-    Allowance,
-    BlockResult,
-    Float32Array,
-    Model,
-    TrainingData,
-    require_sound,
-)
+from pcer.train.config import Sampling, TrainConfig
+from pcer.train.fleet import BlockResult, Float32Array, Model, TrainingData, require_sound
+from pcer.train.receipts import fold, fold_on_device
 from pcer.train.schedule import Draw, Schedule, Widths, thin_rows
 from pcer.train.step import (
     LANES,
@@ -128,17 +121,8 @@ def train_block(
     *,
     device: Device,
     secret: bytes = b"",
-    accounts: Accounts | None = None,
 ) -> BlockResult:
     """Train a block of models together: logits (model, record) on all records, and receipts.
-
-    Args:
-        data: records, labels and splits.
-        models: the block.
-        config: how to train; ``config.receipts`` needs ``accounts``.
-        device: where.
-        secret: mixed into every stream.
-        accounts: what becomes of the steps that each record spent in each norm bin.
 
     Raises:
         InputError: features are too large, or the training of a model diverged.
@@ -146,12 +130,13 @@ def train_block(
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
     with torch.no_grad(), one_thread():
-        fleet = assemble(data, company, config, device=device, secret=secret, accounts=accounts)
+        fleet = assemble(data, company, config, device=device, secret=secret)
         state = device.fit(fleet)
         logits = device.predict(fleet, state)
         sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
         require_sound(company, sound, config)
-        receipts = folded(fleet.watch, company, config, accounts)
+        on_host = device.place.type == "cpu"
+        receipts = folded(fleet.watch, company, config, on_host=on_host)
     back = np.argsort(order)
     return BlockResult(tuple(models), logits[back], None if receipts is None else receipts[back])
 
@@ -163,146 +148,72 @@ def assemble(
     *,
     device: Device,
     secret: bytes,
-    accounts: Accounts | None = None,
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
-    layout = Layout((data.features.shape[1], *config.hidden, 1))
+    layout, place = Layout((data.features.shape[1], *config.hidden, 1)), device.place
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.largest_clip] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
     slots = [seeds.index(model.seed) for model in models]
-    sampling = config.sampling(data.n_train)
-    rule = step_rule(models, config, sampling.expected_batch, device.place)
+    rule = step_rule(models, config, config.sampling(data.n_train).expected_batch, place)
+    records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
     return Fleet(
         layout=layout,
-        start=initial_state(layout, models, device.place, secret),
+        start=initial_state(layout, models, place, secret),
         rule=rule,
-        std=torch.tensor(std, device=device.place).view(-1, 1),
+        std=torch.tensor(std, device=place).view(-1, 1),
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
-        slots=torch.tensor(slots, device=device.place),
+        slots=torch.tensor(slots, device=place),
         noise=[_stream(model, Purpose.NOISE, secret) for model in private],
-        watch=watch_of(data, models, slots, config, rule.clip, accounts),
+        watch=Watch(
+            config,
+            private,
+            clip=rule.clip,
+            records=torch.from_numpy(records).view(-1, data.n_train).to(place),
+            firsts=torch.tensor(slots, device=place) * data.n_records,
+            n_records=data.n_records,
+        ),
     )
-
-
-def watch_of(
-    data: TrainingData,
-    models: Sequence[Model],
-    slots: Sequence[int],
-    config: TrainConfig,
-    clip: Tensor,
-    accounts: Accounts | None,
-) -> Watch:
-    """The rule of a block, before the first step."""
-    private = [model for model in models if model.is_private]
-    records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
-    firsts = torch.tensor(slots, device=clip.device) * data.n_records
-    return Watch(
-        config.training_rule,
-        clip=clip,
-        largest_clip=config.largest_clip,
-        records=torch.from_numpy(records).view(-1, data.n_train).to(clip.device),
-        firsts=firsts,
-        n_records=data.n_records,
-        n_steps=config.sampling(data.n_train).n_steps,
-        every=_intervals(private, config, data.n_train),
-        has_book=config.receipts is not ReceiptMode.NONE,
-        allowances=_allowances(private, config, data.n_train, accounts),
-    )
-
-
-def _intervals(private: Sequence[Model], config: TrainConfig, n_train: int) -> list[int] | None:
-    found = [config.refresh_steps(n_train, model.noise_multiplier) for model in private]
-    return [steps for steps in found if steps is not None] or None
-
-
-def _allowances(
-    private: Sequence[Model], config: TrainConfig, n_train: int, accounts: Accounts | None
-) -> list[Allowance] | None:
-    epsilon, sampling = config.budget_per_person, config.sampling(n_train)
-    if config.receipts is ReceiptMode.NONE:
-        return None
-    if accounts is None:
-        raise InputError(
-            f"receipts {str(config.receipts)!r} need something that accounts for them; give "
-            "accounts, or set receipts to 'none'."
-        )
-    if epsilon is None:
-        return None
-    return [
-        accounts.allowance(
-            epsilon,
-            noise_multiplier=model.noise_multiplier,
-            sampling_rate=sampling.sample_rate,
-            n_steps=sampling.n_steps,
-            dp_delta=config.dp_delta,
-        )
-        for model in private
-    ]
 
 
 def folded(
-    watch: Watch, models: Sequence[Model], config: TrainConfig, accounts: Accounts | None
+    watch: Watch, models: Sequence[Model], config: TrainConfig, *, on_host: bool
 ) -> Float32Array | None:
     """What is kept of every record's steps, (model, training record); few models at a time.
 
     On a GPU the steps are folded where they were counted, and only what is kept comes back.
     Without privacy there is no bound: infinity.
     """
-    if not watch.has_book or accounts is None:
+    if not watch.has_book:
         return None
-    n_train = watch.records.shape[1]
+    n_private, n_train = watch.records.shape
     found = np.full((len(models), n_train), np.inf, dtype=np.float32)
-    fold = fold_here if watch.clip.device.type == "cpu" else fold_there
-    sampling = config.sampling(n_train)
-    for places, kept in fold(watch, models, accounts, sampling.sample_rate, config.dp_delta):
-        found[places] = kept
+    rate, delta = config.sampling(n_train).sample_rate, config.dp_delta
+    for index, model in enumerate(models[:n_private] if on_host else ()):
+        counts, noise = watch.steps_per_bin(index), model.noise_multiplier
+        found[index] = fold(counts, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
+    for book, lot in () if on_host else _lots(watch, models):
+        places = [place for place, _ in lot]
+        noise = models[places[0]].noise_multiplier
+        steps = book.counts(torch.tensor([row for _, row in lot], device=book.place)).flatten(0, 1)
+        kept = fold_on_device(steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
+        found[places] = kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
     return found
-
-
-def fold_here(
-    watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
-) -> Iterator[tuple[list[int], Float32Array]]:
-    """Places of models in the block, and what is kept of their records: on the CPU, one by one."""
-    for index in range(len(watch.records)):
-        kept = accounts.fold(
-            watch.steps_per_bin(index),
-            noise_multiplier=models[index].noise_multiplier,
-            sampling_rate=rate,
-            dp_delta=dp_delta,
-        )
-        yield [index], kept[None]
-
-
-def fold_there(
-    watch: Watch, models: Sequence[Model], accounts: Accounts, rate: float, dp_delta: float
-) -> Iterator[tuple[list[int], Float32Array]]:
-    """The same where the norms lie, models of the same noise at a time."""
-    for book, lot in _lots(watch, models):
-        places = [int(place) for place, _ in lot]
-        counts = book.counts(torch.tensor([row for _, row in lot], device=book.place))
-        kept = accounts.fold_there(
-            counts.flatten(0, 1),
-            noise_multiplier=models[places[0]].noise_multiplier,
-            sampling_rate=rate,
-            dp_delta=dp_delta,
-        )
-        yield places, kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
 
 
 def _lots(
     watch: Watch, models: Sequence[Model]
 ) -> Iterator[tuple[StepBook, list[tuple[int, int]]]]:
-    """Models (place in the block, row of the book) that are folded together."""
+    """Models of one noise (place in the block, row of the book), which are folded together."""
     size = max(1, MOST_FOLDED // watch.records.shape[1])
-    for one in watch.rounds:
+    for due in watch.rounds:
         alike: dict[float, list[tuple[int, int]]] = {}
-        for row, place in enumerate(one.models.tolist()):
+        for row, place in enumerate(due.models.tolist()):
             alike.setdefault(models[place].noise_multiplier, []).append((place, row))
         for mine in alike.values():
-            assert one.book is not None
-            yield from ((one.book, mine[at : at + size]) for at in range(0, len(mine), size))
+            assert due.book is not None
+            yield from ((due.book, mine[at : at + size]) for at in range(0, len(mine), size))
 
 
 def record_table(

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP, TrainConfig
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Float32Array = NDArray[np.float32]
 
@@ -107,53 +104,6 @@ class Model:
 
 StepCounts = NDArray[np.unsignedinteger[Any]]
 """(training record, norm bin) how many steps a record spent in each bin."""
-
-
-class Allowance(Protocol):
-    """What a person may spend, and what steps cost."""
-
-    @property
-    def cost(self) -> FloatArray:
-        """(norm bin,) what one step costs a record of each bin; 0 in bin 0."""
-
-    @property
-    def budget(self) -> float:
-        """The most that all steps of a person may cost together."""
-
-
-class Accounts(Protocol):
-    """The accounting of receipts, which training is given: it knows bins, and no epsilon."""
-
-    def fold(
-        self,
-        steps_per_bin: StepCounts,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> Float32Array:
-        """From the steps of every record in every bin to what is kept of it, (record,)."""
-
-    def fold_there(
-        self,
-        steps_per_bin: Tensor,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> Tensor:
-        """The same on the device where the counts (record, bin) lie, as float64 there."""
-
-    def allowance(
-        self,
-        epsilon: float,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        n_steps: int,
-        dp_delta: float,
-    ) -> Allowance:
-        """The budget of a person, in the terms of the filter."""
 
 
 @dataclass(frozen=True)

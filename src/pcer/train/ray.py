@@ -1,4 +1,4 @@
-"""The same blocks as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
+"""Blocks of models as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
 
 Records, secret and settings go to the cluster once; a task is one block. A task whose process or
 node dies is started again, and as a model depends on its streams only, it gives the same bytes.
@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,9 +33,8 @@ import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.store import LOCK, owned
-from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
-from pcer.train.fleet import Accounts, BlockResult, Model, TrainingData
+from pcer.train.fleet import BlockResult, Model, TrainingData
 from pcer.train.run import ARITHMETIC, choose_device, installed_versions
 
 MAX_RETRIES = 3
@@ -59,7 +59,10 @@ FOLDERS = "pcer-ray-"
 """How the folders of our own nodes begin; sockets in them need short names."""
 
 LEAST_AGE_SECONDS = 60
-"""Of a folder that nobody owns, before it counts as left behind: one may be about to own it."""
+"""Age of a folder that nobody owns before it counts as left behind: it may just have been made."""
+
+LINGER_SECONDS = 30
+"""How long the helpers of a node that was ended may go on writing to its folder."""
 
 _TRIAL = """
 import logging, sys
@@ -85,7 +88,6 @@ class Work:
     config: TrainConfig
     device: str
     versions: tuple[tuple[str, str], ...]
-    accounts: Accounts | None = None
 
 
 def train_on_ray(
@@ -95,20 +97,23 @@ def train_on_ray(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes,
-    accounts: Accounts | None = None,
 ) -> Iterator[BlockResult]:
     """Train blocks as Ray tasks and give each one's result as soon as it is there.
 
     A connection that the caller has made with ``ray.init`` is used and left open.
     """
-    work = Work(data, secret, config, flags.device, _versions(), accounts)
+    work = Work(data, secret, config, flags.device, _versions())
+    running: list[Any] = []
     with _connected(flags, _store_bytes(data, blocks)) as is_ours:
-        running: list[Any] = []
+        import ray
+
         try:
             yield from _results(work, [tuple(block) for block in blocks], flags, running)
         finally:
-            if not is_ours:
-                _cancel(running)
+            # A connection of ours is closed, which ends its tasks; and to cancel one in the moment
+            # in which it finishes can end this process (ray-project/ray#54798 is one form of it).
+            for reference in [] if is_ours else running:
+                ray.cancel(reference, force=True)
 
 
 def require_ray(flags: EngineFlags) -> None:
@@ -128,9 +133,7 @@ def train_task(work: Work, block: Block) -> BlockResult:
     _require_alike(work.versions)
     device = choose_device(work.device)
     data = _writable(work.data, {model.seed for model in block})
-    result = train_block(
-        data, block, work.config, device=device, secret=work.secret, accounts=work.accounts
-    )
+    result = train_block(data, block, work.config, device=device, secret=work.secret)
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return result
@@ -142,30 +145,31 @@ def _results(
     """Each block's result; ``running`` holds the tasks that have none yet."""
     import ray
 
-    _require_slots(flags)
-    n_gpus = 0 if flags.device == "cpu" else 1
+    processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
+    if not _slots(processor):  # Ray would wait for ever
+        raise InputError(
+            f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
+            f"{processor}; start one that does, or choose another device."
+        )
     # Without max_calls=0 a process on a GPU ends after one block, and the next starts from nothing.
     task = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)(train_task)
     shared, waiting = ray.put(work), iter(blocks)
     while True:
-        room = max(0, _most_in_flight(flags) - len(running))
-        running += [task.remote(shared, block) for block in islice(waiting, room)]
+        most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker waits for us
+        running += [
+            task.remote(shared, block) for block in islice(waiting, max(0, most - len(running)))
+        ]
         if not running:
             return
         (done,), running[:] = ray.wait(running, num_returns=1)
         yield _fetched(done)
 
 
-def _cancel(running: Sequence[Any]) -> None:
-    """End tasks on a connection that stays open.
-
-    Not on one of ours: closing it ends them too, and cancelling a task in the moment in which it
-    finishes can end this process (ray-project/ray#54798 is one form of it).
-    """
+def _slots(processor: str) -> int:
+    """How many tasks the cluster can run now."""
     import ray
 
-    for reference in running:
-        ray.cancel(reference, force=True)
+    return int(ray.cluster_resources().get(processor, 0))
 
 
 def _fetched(reference: Any) -> BlockResult:
@@ -198,27 +202,6 @@ def _failure(error: Exception) -> Exception:
         f"({type(cause).__name__}: its process or its node died, or ran out of memory); finished "
         "blocks are kept, so run the same command again, perhaps with a smaller block_size."
     )
-
-
-def _most_in_flight(flags: EngineFlags) -> int:
-    """Twice what the cluster can run now, so that no worker waits for us; or as asked for."""
-    return flags.jobs or max(1, 2 * _slots(flags))
-
-
-def _slots(flags: EngineFlags) -> int:
-    import ray
-
-    return int(ray.cluster_resources().get("CPU" if flags.device == "cpu" else "GPU", 0))
-
-
-def _require_slots(flags: EngineFlags) -> None:
-    """Ray would wait for ever for a processor that no node has."""
-    if not _slots(flags):
-        what = "CPU" if flags.device == "cpu" else "GPU"
-        raise InputError(
-            f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
-            f"{what}; start one that does, or choose another device."
-        )
 
 
 @contextmanager
@@ -271,31 +254,21 @@ def _our_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGTERM)
-    is_stopped = False
+    handler, is_stopped = signal.getsignal(signal.SIGTERM), False
+    has_mask = hasattr(signal, "pthread_sigmask")  # Windows has none
+    if has_mask:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
     try:
-        with _blocked("SIGTERM", "SIGHUP"):
-            yield
+        yield
     except SystemExit:  # Ray's answer, while it starts
         is_stopped = True
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
+        if has_mask:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if is_stopped:
             signal.raise_signal(signal.SIGTERM)
-
-
-@contextmanager
-def _blocked(*names: str) -> Iterator[None]:
-    """Signals wait for this thread, and are never delivered to processes that begin here."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in names])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -317,46 +290,33 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
 
 @contextmanager
 def _node_folder() -> Iterator[Path]:
-    """A folder for our own node, which goes when this process is done with it, or is gone.
-
-    Its guard sees either; a guard that was killed too leaves the folder to the next sweep.
-    """
-    _clear_stale_folders()
-    folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
-    with owned(folder), _guarded(folder):
-        yield folder
-
-
-@contextmanager
-def _guarded(folder: Path) -> Iterator[None]:
-    command = [sys.executable, "-I", "-S", ray_guard.__file__, str(folder), str(os.getpid())]
-    silent = subprocess.DEVNULL
-    guard = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
-    )
-    try:
-        yield
-    finally:
-        guard.communicate()
-
-
-def _clear_stale_folders() -> None:
-    """Remove what killed sweeps left whose guards were killed, too."""
+    """A folder for our own node, which goes with it; that of a killed sweep goes with the next."""
     for lock in Path(gettempdir()).glob(f"{FOLDERS}*/{LOCK}"):
         with suppress(PcerError, OSError):  # a living sweep's, or gone meanwhile
-            if time.time() - lock.stat().st_mtime < LEAST_AGE_SECONDS:
-                continue
-            with owned(lock.parent):
-                pass
-            ray_guard.clear(str(lock.parent), spare=os.getpid())
+            if time.time() - lock.stat().st_mtime > LEAST_AGE_SECONDS:
+                with owned(lock.parent):
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+    folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
+    try:
+        with owned(folder):
+            yield folder
+    finally:
+        deadline = time.monotonic() + LINGER_SECONDS
+        while folder.exists() and time.monotonic() < deadline:  # Ray's helpers may still write
+            shutil.rmtree(folder, ignore_errors=True)
+            time.sleep(0.05)
 
 
 def _protection(folder: Path) -> dict[str, str]:
-    """Token authentication, no usage statistics, and no port that another machine can reach.
-
-    Ray has no plain option for the last: without clusters it takes the loopback address.
-    """
-    protection = {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", **QUIET}
+    """Token authentication, no usage statistics, and no port that another machine can reach."""
+    protection = {
+        "RAY_AUTH_MODE": "token",
+        # Ray has no plain option for this: without clusters it takes the loopback address.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        # After a kill of this process workers end with the node, which waits so long for its head.
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+        **QUIET,
+    }
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)

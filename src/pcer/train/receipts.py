@@ -174,7 +174,7 @@ def fold(
     return folded
 
 
-def fold_there(
+def fold_on_device(
     steps_per_bin: Tensor, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
 ) -> Tensor:
     """``fold`` on the device where the counts lie, (record, bin) float64.
@@ -288,11 +288,3 @@ def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
     if allowed[best] <= 0:
         return None
     return Level(epsilon, float(ORDERS[best]), float(allowed[best]))
-
-
-class RenyiAccounts:
-    """The accounting of receipts as training takes it: it travels to where models are trained."""
-
-    fold = staticmethod(fold)
-    fold_there = staticmethod(fold_there)
-    allowance = staticmethod(allowance)

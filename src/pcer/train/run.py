@@ -20,7 +20,6 @@ from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.fleet import (
-    Accounts,
     BlockResult,
     Model,
     Predictions,
@@ -48,7 +47,6 @@ def train_seeds(
     config: TrainConfig | None = None,
     flags: EngineFlags | None = None,
     secret: bytes = b"",
-    accounts: Accounts | None = None,
 ) -> Predictions:
     """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
 
@@ -63,14 +61,12 @@ def train_seeds(
         secret: up to 64 bytes mixed into every stream. Without one the models can be reproduced
             by anyone who knows the seeds, and so can the noise: fine for public data, no
             protection for private data.
-        accounts: what becomes of the steps that each person's gradient spent in each norm bin;
-            ``config.receipts`` needs it.
     """
     config, flags = config or TrainConfig(), flags or EngineFlags()
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
     models = plan_models(calibrated, data.seeds)
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
-    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret, accounts=accounts)
+    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
     return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
@@ -81,7 +77,6 @@ def run_blocks(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes = b"",
-    accounts: Accounts | None = None,
     module: NamedModule | None = None,
 ) -> Generator[BlockResult, None, None]:
     """Train blocks and give each one's result as soon as it is there, in any order.
@@ -92,21 +87,16 @@ def run_blocks(
         config: what can change a number.
         flags: what can change only the speed.
         secret: as in ``train_seeds``.
-        accounts: as in ``train_seeds``.
         module: what makes the models, through Opacus; None for pcer's own network.
     """
     require_engine(flags, module)
     if flags.engine is Engine.RAY:
         from pcer.train.ray import train_on_ray
 
-        yield from train_on_ray(
-            data, blocks, config=config, flags=flags, secret=secret, accounts=accounts
-        )
+        yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
         return
     parts = [(data.only({model.seed for model in one}), tuple(one)) for one in blocks]
-    tasks: list[Task] = [
-        (_train_task, (*part, config, flags.device, secret, accounts)) for part in parts
-    ]
+    tasks: list[Task] = [(_train_task, (*part, config, flags.device, secret)) for part in parts]
     if module is not None:
         tasks = [(_module_task, (*part, config, secret, module)) for part in parts]
     yield from run_tasks(tasks, n_processes=flags.n_processes)
@@ -186,12 +176,10 @@ def _train_task(
     config: TrainConfig,
     device: str,
     secret: bytes,
-    accounts: Accounts | None,
 ) -> BlockResult:
     from pcer.train.engine import train_block
 
-    where = choose_device(device)
-    return train_block(data, block, config, device=where, secret=secret, accounts=accounts)
+    return train_block(data, block, config, device=choose_device(device), secret=secret)
 
 
 def _module_task(

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcer.train.fleet import Allowance, StepCounts
-from pcer.train.rules import N_BINS, Refresh, RuleState, TrainingRule
+from pcer.train.config import ReceiptMode, TrainConfig
+from pcer.train.fleet import Model, StepCounts
+from pcer.train.receipts import Allowance, allowance
+from pcer.train.rules import N_BINS, Refresh, RuleState
 
 KEPT_REFRESHES = 128
 """Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
@@ -171,49 +173,44 @@ class Watch:
     """What a rule asks for and decides while a block trains.
 
     Args:
-        rule: the rule of training.
+        config: names the rule, the receipts and the budget of a person.
+        private: the private models, which are the first of the block.
         clip: (model, 1, 1), the largest bound of each model, infinite without privacy.
-        largest_clip: of the private models.
         records: (private model, training record), rows of the data.
         firsts: (model,) the first row of each model's split in the table of records.
         n_records: of one split in the table.
-        n_steps: of the whole training.
-        every: of each private model, steps from one refresh to the next, at most; alike where the
-            rule adapts; None: no norms are needed.
-        has_book: whether steps are counted.
-        allowances: of each private model, if there is a filter.
     """
 
     def __init__(
         self,
-        rule: TrainingRule,
+        config: TrainConfig,
+        private: Sequence[Model],
         *,
         clip: Tensor,
-        largest_clip: float,
         records: Tensor,
         firsts: Tensor,
         n_records: int,
-        n_steps: int,
-        every: Sequence[int] | None,
-        has_book: bool = False,
-        allowances: list[Allowance] | None = None,
     ) -> None:
-        self.rule, self.clip, self.largest_clip = rule, clip, largest_clip
-        self.records, self.firsts, self.n_records = records, firsts, n_records
-        self.n_steps, self.state = n_steps, RuleState()
-        shape, place = (len(clip), n_records + 1), clip.device  # one more, for padding
-        self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if rule.adapts else None
+        n_train, place = records.shape[1], clip.device
+        self.rule, self.largest_clip = config.training_rule, config.largest_clip
+        self.clip, self.records, self.firsts, self.n_records = clip, records, firsts, n_records
+        self.n_steps, self.state = config.sampling(n_train).n_steps, RuleState()
+        self.has_book = config.receipts is not ReceiptMode.NONE
+        shape = (len(clip), n_records + 1)  # one more, for padding
+        self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if self.rule.adapts else None
         self.until, self.filter = None, None
-        if allowances is not None:
-            self.filter = PersonFilter(allowances, records.shape[1], place)
-            self.until = torch.full(shape, n_steps, dtype=torch.int32, device=place)
-        self.has_book = has_book
-        self.rounds = [self._round(one, every) for one in sorted(set(every))] if every else []
+        if config.budget_per_person is not None:
+            self.filter = PersonFilter(_allowances(private, config, n_train), n_train, place)
+            self.until = torch.full(shape, self.n_steps, dtype=torch.int32, device=place)
+        every = [config.refresh_steps(n_train, model.noise_multiplier) for model in private]
+        self.rounds = [
+            self._round(steps, [i for i, mine in enumerate(every) if mine == steps])
+            for steps in sorted({steps for steps in every if steps is not None})
+        ]
 
-    def _round(self, every: int, of_models: Sequence[int]) -> Round:
-        models = [index for index, mine in enumerate(of_models) if mine == every]
-        assert len(models) == len(of_models) or not self.rule.adapts
-        place, n_train = self.clip.device, self.records.shape[1]
+    def _round(self, every: int, models: Sequence[int]) -> Round:
+        n_train, place = self.records.shape[1], self.clip.device
+        assert len(models) == len(self.records) or not self.rule.adapts
         book = StepBook(len(models), n_train, self.n_steps, place) if self.has_book else None
         due = due_steps(self.n_steps, every, before=self.rule.adapts)
         return Round(due, torch.tensor(models, device=place), book)
@@ -287,3 +284,18 @@ class Watch:
 def _up(bins: Tensor) -> Tensor:
     """Rounded up to a whole bin; what is no number counts as the last."""
     return bins.ceil().nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
+
+
+def _allowances(private: Sequence[Model], config: TrainConfig, n_train: int) -> list[Allowance]:
+    sampling, epsilon = config.sampling(n_train), config.budget_per_person
+    assert epsilon is not None
+    return [
+        allowance(
+            epsilon,
+            noise_multiplier=model.noise_multiplier,
+            sampling_rate=sampling.sample_rate,
+            n_steps=sampling.n_steps,
+            dp_delta=config.dp_delta,
+        )
+        for model in private
+    ]

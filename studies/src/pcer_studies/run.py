@@ -20,7 +20,7 @@ from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
-from pcer.train import ADDED_SETTINGS, EngineFlags, ReceiptMode, RenyiAccounts, TrainConfig
+from pcer.train import ADDED_SETTINGS, EngineFlags, ReceiptMode, TrainConfig
 from pcer_studies.adult_readings import load_reading, missing_files
 from pcer_studies.protocol import (
     BUDGETS,
@@ -302,7 +302,6 @@ def _sweep(plan: StudyPlan, dataset: GroupedDataset) -> Sweep:
         budgets=BUDGETS,
         seeds=tuple(range(plan.n_seeds)),
         config=plan.config,
-        accounts=None if plan.config.receipts is ReceiptMode.NONE else RenyiAccounts(),
         keep_people=False,
     )
 
