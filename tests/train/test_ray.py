@@ -44,7 +44,7 @@ def place(tmp_path) -> Iterator[dict[str, str]]:
             **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
             "RAY_AUTH_TOKEN_PATH": str(token),
             "TMPDIR": short,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         }
 
 

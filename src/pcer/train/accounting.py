@@ -33,11 +33,9 @@ from pcer.errors import InputError, OutputError
 from pcer.files import cache_folder, canonical_json, read_json, write_files
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
-PLD_INTERVAL = 1e-4
-"""Value discretisation of privacy loss distributions; 1e-3 is visibly wrong at epsilon 0.1."""
-
-PLD_RELATIVE_INTERVAL = 1e-5
-"""The same as a share of epsilon: above epsilon 10 a finer grid would only cost time."""
+PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
+"""Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
+epsilon 10 a finer grid would only cost time."""
 
 COARSE = 100
 """How much coarser the search for a starting point may be than the answer."""
@@ -82,10 +80,7 @@ class Budget:
 
 
 def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
-    """The least noise, in thousandths, with which training on ``n_train`` records keeps a budget.
-
-    The same question is answered once: the answer is kept in the cache folder.
-    """
+    """The least noise, in thousandths, with which training on some records keeps a budget."""
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
@@ -288,11 +283,11 @@ def _compose(accountant: object, mechanism: _Mechanism, noise: float) -> float:
 @contextmanager
 def _without_remarks_on_skipped_orders() -> Iterator[None]:
     """dp-accounting logs each Renyi order it leaves out; leaving one out only loosens the bound."""
-    log = logging.getLogger("absl")
 
     def wanted(record: logging.LogRecord) -> bool:
         return "Excluding this order" not in record.getMessage()
 
+    log = logging.getLogger("absl")
     log.addFilter(wanted)
     try:
         yield

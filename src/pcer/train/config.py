@@ -20,7 +20,6 @@ from pcer.train.rules import RULES, DpSgd, TrainingRule
 
 _NO_DP_WORDS = ("none", "no-dp", "inf")
 
-
 ADDED_SETTINGS: Mapping[str, Any] = {
     "adjacency": "zero-out",
     "sample_rate": None,
@@ -94,19 +93,12 @@ class ReceiptMode(StrEnum):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How batches are drawn: every record joins every step with the same chance, independently.
-
-    Attributes:
-        n_train: training records.
-        steps_per_epoch: steps after which a record has been drawn once in expectation.
-        n_steps: steps of the whole training.
-        divisor: what sums of gradients are divided by, where it is fixed.
-    """
+    """How batches are drawn: every record joins every step with the same chance, independently."""
 
     n_train: int
-    steps_per_epoch: int
-    n_steps: int
-    divisor: int | None = None
+    steps_per_epoch: int  # after which a record has been drawn once in expectation
+    n_steps: int  # of the whole training
+    divisor: int | None = None  # of sums of gradients, where it is fixed
 
     @property
     def sample_rate(self) -> float:
@@ -185,9 +177,7 @@ class TrainConfig:
         _require_at_most(MOST_WEIGHTS, **{"the number of weights between hidden layers": weights})
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
-        for name in ("n_steps", "divisor", "refresh_every"):
-            if (value := getattr(self, name)) is not None:
-                require_at_least(1, **{name: value})
+        _require_counts(self, "n_steps", "divisor", "refresh_every")
         self._check_adjacency()
         self._check_rule()
 
@@ -261,15 +251,13 @@ class TrainConfig:
         >>> TrainConfig().sampling(32_223)
         Sampling(n_train=32223, steps_per_epoch=126, n_steps=3150, divisor=None)
         """
-        if self.sample_rate is not None:
-            steps = round(1 / self.sample_rate)
-            return Sampling(n_train, steps, self.n_steps or steps * self.epochs, self.divisor)
-        if self.expected_batch > n_train:
+        if self.sample_rate is None and self.expected_batch > n_train:
             raise InputError(
                 f"expected_batch must be at most the {n_train} training records, but "
                 f"{self.expected_batch} was given; use a smaller batch."
             )
-        steps = math.ceil(n_train / self.expected_batch)
+        rate = self.sample_rate
+        steps = math.ceil(n_train / self.expected_batch) if rate is None else round(1 / rate)
         return Sampling(n_train, steps, self.n_steps or steps * self.epochs, self.divisor)
 
     def to_dict(self) -> dict[str, Any]:
@@ -302,8 +290,7 @@ _FIXED = ("sample_rate", "n_steps", "divisor")
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
 """Outside of these no accountant finds noise: it would be nothing, or everything."""
-LARGEST_DELTA = 0.1
-"""A mechanism with a larger delta may publish one record in ten."""
+LARGEST_DELTA = 0.1  # with a larger one, a mechanism may publish one record in ten
 MOST_EPOCHS = 1_000_000
 MOST_WEIGHTS = 100_000_000
 
@@ -342,9 +329,7 @@ class EngineFlags:
             raise ValueError(
                 f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given."
             )
-        for name in ("block_size", "jobs"):
-            if (value := getattr(self, name)) is not None:
-                require_at_least(1, **{name: value})
+        _require_counts(self, "block_size", "jobs")
         if self.engine is Engine.LOCAL and self.address is not None:
             raise ValueError(
                 f"address is for engine 'ray' only, but {self.address!r} was given; add the engine."
@@ -410,6 +395,12 @@ def require_budget(epsilon: float) -> None:
             f"A budget must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, where noise "
             f"can be found for it, or be 'none', but {epsilon!r} was given."
         )
+
+
+def _require_counts(settings: object, *names: str) -> None:
+    for name in names:
+        if (value := getattr(settings, name)) is not None:
+            require_at_least(1, **{name: value})
 
 
 def _require_at_most(most: float, **arguments: float) -> None:

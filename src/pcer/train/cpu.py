@@ -74,11 +74,7 @@ class CpuDevice:
 
 
 def compile_kernels() -> None:
-    """Compile every kernel, or load what was compiled before, by training two tiny models.
-
-    Raises:
-        OutputError: the machine code cannot be kept.
-    """
+    """Compile every kernel, or load what was compiled before, by training two tiny models."""
     table, labels = np.ones((8, 2), dtype=np.float32), np.arange(8) % 2
     data = TrainingData.of(table, labels, {0: np.arange(6)})
     config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3, rule="held")
@@ -169,28 +165,16 @@ class CpuStep:
     def advance(self, rows: Tensor, sizes: Tensor) -> None:
         """One step of every model, with the norms before it where they are wanted.
 
-        The gaps between layers collect noise that nothing reads.
-
-        Args:
-            rows: (model, column), the batches as rows of the table, from the left.
-            sizes: (model,) how many records each batch has.
+        Batches (model, column) are rows of the table, so many (model,) from the left. The gaps
+        between layers collect noise that nothing reads.
         """
         for due in self.fleet.watch.due(self.n_done):
             bins = CpuDevice().norm_bins(self.fleet, self.state, due.models)
             self.fleet.watch.refresh(due, self.n_done, bins)
         self.noise.draw()
         kernels.advance(
-            self.table,
-            rows.numpy(),
-            sizes.numpy(),
-            self.net,
-            self.rule,
-            self.clip,
-            self.noise.drawn.numpy(),
-            self.state.weights.numpy(),
-            self.state.velocity.numpy(),
-            self.room,
-            self.bounds,
-            self.n_done,
-        )
+            self.table, rows.numpy(), sizes.numpy(), self.net, self.rule, self.clip,
+            self.noise.drawn.numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
+            self.room, self.bounds, self.n_done,
+        )  # fmt: skip
         self.n_done += 1

@@ -34,12 +34,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class Net(NamedTuple):
-    """The networks of a block.
-
-    Attributes:
-        sizes: inputs of the first layer, then the outputs of every layer; the last is 1.
-        starts: where each layer lies in a row of parameters: weights, then biases.
-    """
+    """The networks of a block: sizes of layers, and where each starts in a row of parameters."""
 
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -51,29 +46,17 @@ class Net(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What one model's batch fills, for as many records as a batch may have.
+    """What one model's batch fills, for as many records as a batch may have."""
 
-    Attributes:
-        inputs: (record x input,).
-        outputs: (record x unit,) activations, layer after layer.
-        signals: (record x unit,) derivatives of the loss by the layers' outputs.
-        square: (record,) squared norm of a record, the 1 that meets the bias included.
-        label: (record,).
-        limit: (record,) the bound that a gradient is clipped at.
-        norm: (record,) squared norm of a gradient, then the clip factor.
-        side: (2, record) squared norms of a layer's input and signal.
-        total: (parameter,) the clipped sum.
-    """
-
-    inputs: Array
-    outputs: Array
-    signals: Array
-    square: Array
-    label: Array
-    limit: Array
-    norm: Array
-    side: Array
-    total: Array
+    inputs: Array  # (record x input,)
+    outputs: Array  # (record x unit,) activations, layer after layer
+    signals: Array  # (record x unit,) derivatives of the loss by the layers' outputs
+    square: Array  # (record,) squared norm of a record, the 1 that meets the bias included
+    label: Array  # (record,)
+    limit: Array  # (record,) the bound that a gradient is clipped at
+    norm: Array  # (record,) squared norm of a gradient, then the clip factor
+    side: Array  # (2, record) squared norms of a layer's input and signal
+    total: Array  # (parameter,) the clipped sum
 
     @classmethod
     def of(cls, layout: Layout, n_records: int, dtype: Any) -> Room:
@@ -85,19 +68,12 @@ class Room(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """SGD settings, as numbers of the table's type.
-
-    Attributes:
-        learning_rate: of SGD.
-        momentum: of SGD.
-        share: one over the expected batch.
-        margin: added to a norm before dividing by it.
-    """
+    """SGD settings, as numbers of the table's type."""
 
     learning_rate: np.floating[Any]
     momentum: np.floating[Any]
-    share: np.floating[Any]
-    margin: np.floating[Any]
+    share: np.floating[Any]  # one over the expected batch
+    margin: np.floating[Any]  # added to a norm before dividing by it
 
     @classmethod
     def of(cls, learning_rate: float, momentum: float, expected_batch: int, dtype: Any) -> Rule:
@@ -108,17 +84,11 @@ class Rule(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a rule of training has decided for single records; empty where it decides nothing.
+    """What a rule of training has decided for single records; (0, 0) where it decides nothing."""
 
-    Attributes:
-        clip: (model, record of the split) the bound of each, or (0, 0).
-        until: (model, record of the split) int32, the first step that leaves it out, or (0, 0).
-        firsts: (model,) int64, the first row of each model's split in the table.
-    """
-
-    clip: Array
-    until: Array
-    firsts: Array
+    clip: Array  # (model, record of the split) the bound of each
+    until: Array  # (model, record of the split) int32, the first step that leaves it out
+    firsts: Array  # (model,) int64, the first row of each model's split in the table
 
 
 @compiled
@@ -138,19 +108,9 @@ def advance(
 ) -> None:
     """One step of every model, in place.
 
-    Args:
-        table: (row, column) features, 1, squared norm, label.
-        rows: (model, column), each model's batch as rows of the table, from the left.
-        sizes: (model,) records of each batch.
-        net: the networks.
-        rule: SGD settings.
-        clip: (model,), infinite without privacy.
-        noise: (model, parameter), on the mean gradient; zero without privacy.
-        weights: (model, parameter).
-        velocity: (model, parameter).
-        room: for one model.
-        bounds: of single records.
-        step: which step it is.
+    A row of the table holds features, 1, squared norm and label; rows (model, column) are batches
+    from the left, of so many records (model,); the clip (model,) is infinite without privacy, and
+    the noise (model, parameter), on the mean gradient, is zero.
     """
     for model in range(len(weights)):
         batch = rows[model, : sizes[model]]
@@ -393,18 +353,10 @@ def _last(net: Net, n: int, flat: Array) -> Array:
 def fill_batches(
     words: Array, threshold: Array, alias: Array, bits: int, records: Array, batches: Array
 ) -> tuple[Array, bool]:
-    """Draw one model's Poisson samples into ``batches`` and give their sizes.
+    """Draw one model's Poisson samples into ``batches`` (step, column), from the left.
 
-    Args:
-        words: uint64, from the model's stream.
-        threshold: of the table of gaps; so are ``alias`` and ``bits``.
-        alias: see ``streams.GapTable``.
-        bits: see ``streams.GapTable``.
-        records: table row of each training record.
-        batches: (step, column), filled from the left.
-
-    Returns:
-        The size of every batch, also of one that does not fit; whether the words were enough.
+    ``words`` are uint64 of the model's stream; threshold, alias and bits a ``streams.GapTable``.
+    Gives the size of every batch, also of one that does not fit, and whether words were enough.
     """
     n_steps, width = batches.shape
     sizes = np.zeros(n_steps, dtype=np.int64)

@@ -62,12 +62,9 @@ class CudaDevice:
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
-    """64-bit words (model, n_words) that each model's stream gives at a step.
+    """64-bit words (model, n_words) that streams with keys (model, 2) give at a step (1,).
 
-    Args:
-        keys: (model, 2) int64, the two words of each Philox key.
-        step: (1,) int64, how many times n_words were drawn before.
-        n_words: a multiple of 4.
+    ``n_words`` is a multiple of 4, and so many were drawn at each step before.
     """
     out = torch.empty(len(keys), n_words, dtype=torch.int64, device=keys.device)
     if len(keys):

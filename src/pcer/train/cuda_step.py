@@ -270,19 +270,12 @@ def gather_batch(table: Tensor, rows: Tensor, counter: Tensor, n_columns: int) -
 
 @dataclass(frozen=True)
 class FusedNorms:
-    """What the norms of all training records are computed from; make it with ``of``.
-
-    Attributes:
-        fleet: the block.
-        rows: (private model, training record) int32, rows of the table.
-        clip: (private model,).
-        start: (1,) zero: the rows are those of one step.
-    """
+    """What the norms of all training records are computed from; make it with ``of``."""
 
     fleet: Fleet
-    rows: Tensor
-    clip: Tensor
-    start: Tensor
+    rows: Tensor  # (private model, training record) int32, rows of the table
+    clip: Tensor  # (private model,)
+    start: Tensor  # (1,) zero: the rows are those of one step
 
     @classmethod
     def of(cls, fleet: Fleet) -> FusedNorms:

@@ -36,7 +36,7 @@ from pcer.train.step import (
     round_up,
     square,
 )
-from pcer.train.streams import Purpose, initial_weights, stream
+from pcer.train.streams import Purpose, initial_weights
 from pcer.train.watch import StepBook, Watch
 
 CHUNK = 8192
@@ -58,28 +58,16 @@ whose largest number is 3.4e38."""
 
 @dataclass(frozen=True)
 class Fleet:
-    """All that a block of models trains with; private models come first.
-
-    Attributes:
-        layout: where the layers lie in a row of parameters.
-        start: parameters and momentum before the first step.
-        rule: clip norms and SGD settings.
-        std: (private model, 1), standard deviation of the noise on the sum of gradients.
-        table: (split x record + 1, column): the records of every split, then the padding.
-        schedule: which rows of the table every step sees.
-        slots: for each model, the split it trains on.
-        noise: for each private model, the stream of its noise.
-        watch: the rule of training, and what it has decided.
-    """
+    """All that a block of models trains with; private models come first."""
 
     layout: Layout
-    start: FleetState
+    start: FleetState  # before the first step
     rule: StepRule
-    std: Tensor
-    table: Tensor
-    schedule: Schedule
-    slots: Tensor
-    noise: list[np.random.Philox]
+    std: Tensor  # (private model, 1), standard deviation of the noise on the sum of gradients
+    table: Tensor  # (split x record + 1, column): the records of every split, then the padding
+    schedule: Schedule  # which rows of the table every step sees
+    slots: Tensor  # (model,) the split that each trains on
+    noise: list[np.random.Philox]  # the stream of each private model
     watch: Watch
 
     @property
@@ -99,10 +87,7 @@ class Device(Protocol):
         """Zeros (n_rows, width) for the table of records."""
 
     def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
-        """Write a split's records into its part of the table, standardised if ``train`` is given.
-
-        A row is the features, a 1, their squared norm with the 1, and the label.
-        """
+        """Write a split's records into its part of the table, standardised by ``train``."""
 
     def drawer(self, sampling: Sampling) -> Draw:
         """What draws one model's samples."""
@@ -165,7 +150,7 @@ def assemble(
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
         slots=torch.tensor(slots, device=place),
-        noise=[_stream(model, Purpose.NOISE, secret) for model in private],
+        noise=[model.stream(Purpose.NOISE, secret) for model in private],
         watch=Watch(
             config,
             private,
@@ -239,12 +224,10 @@ def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -
         return
     large = ~(squares <= LARGEST_SQUARE).view(len(seeds), -1).cpu().numpy()
     split = int(large.any(axis=1).argmax())
-    remedy = (
-        "a feature that is constant among the training records is only shifted: drop it, or those "
-        "records"
-        if config.standardise
-        else "scale the features, or set config.standardise"
-    )
+    remedy = "scale the features, or set config.standardise"
+    if config.standardise:
+        remedy = "a feature that is constant among the training records is only shifted: drop it, "
+        remedy += "or those records"
     raise InputError(
         f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but those "
         f"of {large[split].sum()} records in the split of seed {seeds[split]} are not (the first "
@@ -284,7 +267,7 @@ def initial_state(
     weights = torch.zeros(len(models), layout.width)
     layers = layout.layers(weights)
     for index, model in enumerate(models):
-        matrices = initial_weights(_stream(model, Purpose.INITIAL, secret), sizes=layout.sizes)
+        matrices = initial_weights(model.stream(Purpose.INITIAL, secret), sizes=layout.sizes)
         for layer, matrix in zip(layers, matrices, strict=True):
             layer.matrix[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(place)
@@ -318,10 +301,10 @@ def draw_schedule(
     records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
         own = records[model.seed] + slots[index] * data.n_records
-        drawn = draw(_stream(model, Purpose.SAMPLING, secret), own, rows[:, index])
+        drawn = draw(model.stream(Purpose.SAMPLING, secret), own, rows[:, index])
         shares = config.training_rule.sample_shares(data.train_rows[model.seed])
         if shares is not None and model.is_private:
-            bits = _stream(model, Purpose.THINNING, secret)
+            bits = model.stream(Purpose.THINNING, secret)
             drawn = thin_rows(rows[:, index], drawn, own, shares, bits, padding=padding)
         sizes.append(drawn)
     return Schedule(rows, torch.stack(sizes, dim=1), widths)
@@ -344,11 +327,7 @@ def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetS
 def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0) -> Tensor:
     """Clipped sum of the batch of every model, from rows (model, column) of the table.
 
-    Args:
-        fleet: the block.
-        weights: (model, width).
-        rows: of the batches.
-        at: which step it is, for rules that leave somebody out.
+    Which step it is matters to rules that leave somebody out.
     """
     clip = fleet.watch.limits(rows, at)
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)
@@ -386,7 +365,3 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:
-    return stream(seed=model.seed, epsilon=model.epsilon, purpose=purpose, secret=secret)

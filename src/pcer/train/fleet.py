@@ -14,6 +14,7 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.train.accounting import Budget
 from pcer.train.config import NO_DP, TrainConfig
+from pcer.train.streams import Purpose, stream
 
 Float32Array = NDArray[np.float32]
 
@@ -43,12 +44,7 @@ class TrainingData:
     ) -> TrainingData:
         """Convert and check once, where data enters.
 
-        Args:
-            features: (record, feature).
-            labels: (record,), 0 or 1.
-            train_rows: for each seed the rows of its training records.
-            allow_missing: take NaN for a missing value, which standardising sets to the training
-                mean; otherwise NaN is refused.
+        With ``allow_missing``, NaN is a missing value, which standardising sets to the mean.
         """
         with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
             table = np.array(features, dtype=np.float32, order="C")
@@ -83,7 +79,7 @@ class TrainingData:
         return found
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
-        """The same records with the splits of some seeds."""
+        """These records with the splits of some seeds."""
         rows = {seed: self.train_rows[seed] for seed in seeds}
         return TrainingData(features=self.features, labels=self.labels, train_rows=rows)
 
@@ -100,6 +96,10 @@ class Model:
     def is_private(self) -> bool:
         """Whether gradients are clipped and noised."""
         return self.epsilon != NO_DP
+
+    def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
+        """The bit generator of this model for one purpose."""
+        return stream(seed=self.seed, epsilon=self.epsilon, purpose=purpose, secret=secret)
 
 
 StepCounts = NDArray[np.unsignedinteger[Any]]
@@ -159,13 +159,7 @@ def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model
 
 
 def require_sound(models: Sequence[Model], sound: BoolArray, config: TrainConfig) -> None:
-    """Raise InputError, naming a model, unless all have finite weights and logits.
-
-    Args:
-        models: the models that were trained.
-        sound: (model,), whether all its numbers are finite.
-        config: how they were trained.
-    """
+    """Raise InputError, naming a model, unless all are sound: have finite weights and logits."""
     if sound.all():
         return
     diverged = [model for model, is_sound in zip(models, sound, strict=True) if not is_sound]
@@ -202,11 +196,7 @@ def gather_predictions(
                 receipts = np.full(shape, np.nan, dtype=np.float32)
             receipts[where] = result.receipts
     return Predictions(
-        budgets=tuple(budgets),
-        seeds=tuple(seeds),
-        logits=logits,
-        member=member,
-        receipts=receipts,
+        budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member, receipts=receipts
     )
 
 

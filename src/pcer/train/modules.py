@@ -29,12 +29,10 @@ ModuleFactory = Callable[[int], nn.Module]
 """Makes a fresh module for a number of features; it gives one logit per record."""
 
 N_PROBES = 6
-"""Made-up records."""
 TOLERANCE = 1e-3
 """Of sums of float32 gradients, relative to the largest; what is wrong is wrong by far more."""
-LONGEST_FAULT = 300
 
-EXAMPLE = "mymodels:make_net"
+LONGEST_FAULT = 300
 SHIPPED = ("torch", "opacus")
 """Packages whose versions every block notes; their sources are no part of a digest."""
 
@@ -94,7 +92,7 @@ class NamedModule:
         }
 
     def _make(self) -> Any:
-        return object_named(self.name, folder=self.folder, example=EXAMPLE)
+        return object_named(self.name, folder=self.folder, example="mymodels:make_net")
 
 
 def _sources(objects: Iterable[Any]) -> set[str]:
@@ -113,13 +111,7 @@ def _digest(content: bytes) -> str:
 
 
 def require_private(factory: ModuleFactory, n_features: int, *, name: str) -> None:
-    """Raise InputError, with a remedy, unless what the factory makes can be trained privately.
-
-    Args:
-        factory: as for ``train_modules``.
-        n_features: of the records.
-        name: of the factory, for the sentence.
-    """
+    """Raise InputError, with a remedy, unless what the factory makes can be trained privately."""
     with failing_as(f"{name} fails on {N_PROBES} made-up records of {n_features} features"):
         one, same = (seeded_module(factory, n_features, 0, name=name) for _ in range(2))
         _require_fresh(one, same, name)
@@ -152,12 +144,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
-    """Tell in one sentence what somebody else's module raises.
-
-    Args:
-        words: what fails.
-        quoted: whether its own message may be shown: it may quote a record.
-    """
+    """Tell in one sentence what a user's module raises; its own message may quote a record."""
     try:
         yield
     except PcerError:
@@ -186,9 +173,10 @@ def require_known_layers(module: nn.Module, *, name: str = "The module") -> None
     from opacus.validators import ModuleValidator
 
     for path, layer in module.named_modules():
+        where = repr(path) if path else "of all"
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
             raise InputError(
-                f"{name} cannot be trained with per-record gradients: its layer {_place(path)} "
+                f"{name} cannot be trained with per-record gradients: its layer {where} "
                 f"({type(layer).__name__}) mixes the records of a batch; use nn.GroupNorm there, "
                 "or opacus.validators.ModuleValidator.fix."
             )
@@ -204,12 +192,8 @@ def require_known_layers(module: nn.Module, *, name: str = "The module") -> None
 def constant_tensors(factory: ModuleFactory, n_features: int, *, name: str) -> dict[str, Tensor]:
     """Weights and buffers that no seed changes, such as those that were trained before."""
     one, other = (seeded_module(factory, n_features, seed, name=name) for seed in (0, 1))
-    there = other.state_dict()
-    return {
-        key: value
-        for key, value in one.state_dict().items()
-        if key in there and _are_equal(value, there[key])
-    }
+    first, second = one.state_dict(), other.state_dict()
+    return {k: first[k] for k in first if k in second and _are_equal(first[k], second[k])}
 
 
 def _probes(n_features: int) -> tuple[Tensor, Tensor]:
@@ -228,7 +212,8 @@ def _require_fresh(one: nn.Module, same: nn.Module, name: str) -> None:
         raise InputError(
             f"{name} returns the same weights again; make a fresh module in every call."
         )
-    if not _are_alike(one.state_dict(), same.state_dict()):
+    first, second = one.state_dict(), same.state_dict()
+    if first.keys() != second.keys() or not all(_are_equal(first[k], second[k]) for k in first):
         raise InputError(
             f"{name} gives other weights for the same torch seed, so that nothing could be "
             "repeated; draw initial weights through torch alone."
@@ -292,13 +277,5 @@ def without_remarks() -> Iterator[None]:
         yield
 
 
-def _are_alike(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
-
-
 def _are_equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
-
-
-def _place(path: str) -> str:
-    return repr(path) if path else "of all"

@@ -1,4 +1,4 @@
-"""The same training for any ``torch.nn.Module``, one model after another, through Opacus.
+"""Training of any ``torch.nn.Module``, one model after another, through Opacus.
 
 Batches, budgets, normalisation and results are those of the engine; only the per-record gradients
 come from Opacus, which knows most layers. Use it for models the engine does not have.
@@ -42,7 +42,7 @@ from pcer.train.modules import (
 )
 from pcer.train.rules import DpSgd
 from pcer.train.schedule import sampled_positions
-from pcer.train.streams import Purpose, stream
+from pcer.train.streams import Purpose
 
 UNBOUNDED_CLIP = 1e30
 """Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the
@@ -117,16 +117,12 @@ def train_module(
 
 def require_plain(config: TrainConfig) -> None:
     """Refuse what needs norms of all training records, or bounds of single ones."""
-    if config.rule != DpSgd.name:
+    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
         raise InputError(
-            f"rule {config.rule!r} cannot be trained through Opacus, which clips all records at "
-            "one norm; train the network of the engine (train_seeds), or use rule 'dp-sgd'."
-        )
-    if config.receipts is not ReceiptMode.NONE:
-        raise InputError(
-            f"receipts {str(config.receipts)!r} cannot be counted through Opacus, which sees the "
-            "norms of a batch only; train the network of the engine (train_seeds), or set receipts "
-            "to 'none'."
+            f"rule {config.rule!r} cannot be trained through Opacus with receipts "
+            f"{str(config.receipts)!r}: it clips all records at one norm and sees the norms of a "
+            "batch only; train the network of the engine (train_seeds), or use rule 'dp-sgd' and "
+            "receipts 'none'."
         )
 
 
@@ -136,6 +132,10 @@ def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: b
     module = seeded_module(factory, n_features, seed, name="The module")
     require_known_layers(module)
     return module
+
+
+def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
+    return int(model.stream(purpose, secret).random_raw()) >> 1
 
 
 def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tensor]:
@@ -162,18 +162,17 @@ def fit_module(
         for rows in batches:
             optimizer.zero_grad()
             if len(rows):
-                _loss(hooked, features[rows], labels[rows]).backward()  # type: ignore[no-untyped-call]
+                logits = logits_of(hooked, features[rows])
+                loss = nn.functional.binary_cross_entropy_with_logits(
+                    logits, labels[rows], reduction="sum"
+                )
+                loss.backward()  # type: ignore[no-untyped-call]
             else:
-                _no_gradients(module)
+                for p in module.parameters():
+                    if p.requires_grad:  # the gradients of no records, where Opacus keeps them
+                        p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
             optimizer.step()
     hooked.to_standard_module()
-
-
-def _no_gradients(module: nn.Module) -> None:
-    """The gradients of no records, where Opacus keeps them."""
-    for p in module.parameters():
-        if p.requires_grad:
-            p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
 
 
 class StreamedNoise(DPOptimizer):  # type: ignore[misc]  # Opacus has no types
@@ -204,7 +203,7 @@ def private_optimizer(
     sgd = torch.optim.SGD(module.parameters(), config.learning_rate, config.momentum)
     return StreamedNoise(
         sgd,
-        _stream(model, Purpose.NOISE, secret),
+        model.stream(Purpose.NOISE, secret),
         noise_multiplier=model.noise_multiplier,
         max_grad_norm=config.clip_norm if model.is_private else UNBOUNDED_CLIP,
         expected_batch_size=sampling.expected_batch,
@@ -219,16 +218,3 @@ def predict_module(module: nn.Module, features: Tensor) -> Float32Array:
         parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
     logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     return logits
-
-
-def _loss(module: nn.Module, features: Tensor, labels: Tensor) -> Tensor:
-    logits = logits_of(module, features)
-    return nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
-
-
-def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
-    return int(_stream(model, purpose, secret).random_raw()) >> 1
-
-
-def _stream(model: Model, purpose: Purpose, secret: bytes) -> np.random.Philox:
-    return stream(seed=model.seed, epsilon=model.epsilon, purpose=purpose, secret=secret)

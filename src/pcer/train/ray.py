@@ -40,11 +40,9 @@ from pcer.train.run import ARITHMETIC, choose_device, installed_versions
 MAX_RETRIES = 3
 """How often a block is started again after its process or node died."""
 
-KNOCK_SECONDS = 5
-"""How long a machine may take to accept a connection."""
-
-CONNECT_SECONDS = 15
-"""How long a cluster may take to let us in; Ray itself would try for many minutes."""
+KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
+"""How long a machine may take to accept a connection, and a cluster to let us in; Ray itself would
+try for many minutes."""
 
 LEAST_STORE = 100_000_000
 """Bytes of the object store of a node that is started here, at least."""
@@ -58,11 +56,9 @@ LOCAL = "local"
 FOLDERS = "pcer-ray-"
 """How the folders of our own nodes begin; sockets in them need short names."""
 
-LEAST_AGE_SECONDS = 60
-"""Age of a folder that nobody owns before it counts as left behind: it may just have been made."""
-
-LINGER_SECONDS = 30
-"""How long the helpers of a node that was ended may go on writing to its folder."""
+LEAST_AGE_SECONDS, LINGER_SECONDS = 60, 10
+"""Age of a folder that nobody owns before it counts as left behind, as it may just have been made;
+and how long the helpers of a node may take to end when they are killed."""
 
 _TRIAL = """
 import logging, sys
@@ -130,9 +126,18 @@ def train_task(work: Work, block: Block) -> BlockResult:
 
     from pcer.train.engine import train_block
 
-    _require_alike(work.versions)
+    for (name, here), (_, there) in zip(_versions(), work.versions, strict=True):
+        if here != there:
+            raise InputError(
+                f"a worker of the Ray cluster has {name} {here}, but the sweep was started with "
+                f"{name} {there}; install the same version on every node."
+            )
+    data = TrainingData(  # copied: what lies in the object store cannot be written to
+        features=np.array(work.data.features),
+        labels=np.array(work.data.labels),
+        train_rows={m.seed: np.array(work.data.train_rows[m.seed]) for m in block},
+    )
     device = choose_device(work.device)
-    data = _writable(work.data, {model.seed for model in block})
     result = train_block(data, block, work.config, device=device, secret=work.secret)
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
@@ -207,7 +212,7 @@ def _failure(error: Exception) -> Exception:
 @contextmanager
 def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[bool]:
     """A connection to Ray; gives whether it is ours, which is closed at the end."""
-    if _is_connected():
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():  # to import it is to set it up
         yield False
         return
     if flags.address is not None:
@@ -301,10 +306,23 @@ def _node_folder() -> Iterator[Path]:
         with owned(folder):
             yield folder
     finally:
-        deadline = time.monotonic() + LINGER_SECONDS
-        while folder.exists() and time.monotonic() < deadline:  # Ray's helpers may still write
-            shutil.rmtree(folder, ignore_errors=True)
-            time.sleep(0.05)
+        _end_helpers(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_helpers(folder: Path) -> None:
+    """End what Ray's shutdown has left of a node: it would write to its folder again."""
+    import psutil  # Ray brings it
+
+    left = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=LINGER_SECONDS)
 
 
 def _protection(folder: Path) -> dict[str, str]:
@@ -369,11 +387,6 @@ def _require_entry(address: str) -> None:
     raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
 
 
-def _is_connected() -> bool:
-    """Whether the caller is connected; asked without importing Ray, which reads its settings."""
-    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
-
-
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
@@ -391,23 +404,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
     return tuple(installed_versions(ARITHMETIC).items())
-
-
-def _require_alike(wanted: tuple[tuple[str, str], ...]) -> None:
-    for (name, here), (_, there) in zip(_versions(), wanted, strict=True):
-        if here != there:
-            raise InputError(
-                f"a worker of the Ray cluster has {name} {here}, but the sweep was started with "
-                f"{name} {there}; install the same version on every node."
-            )
-
-
-def _writable(data: TrainingData, seeds: set[int]) -> TrainingData:
-    """The splits of some seeds, copied: what lies in the object store cannot be written to."""
-    rows = {seed: np.array(data.train_rows[seed]) for seed in seeds}
-    return TrainingData(
-        features=np.array(data.features), labels=np.array(data.labels), train_rows=rows
-    )
 
 
 def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:

@@ -51,29 +51,18 @@ of 201 products rounds by less than 1e-13, so that no number is below the CPU's.
 
 
 class Level(NamedTuple):
-    """A budget of divergence at one order, fixed before training.
+    """A budget of divergence at one order, fixed before training."""
 
-    Attributes:
-        epsilon: what keeping it is worth, at the delta it was made for.
-        order: of the divergence.
-        divergence: how much may be spent.
-    """
-
-    epsilon: float
+    epsilon: float  # what keeping it is worth, at the delta it was made for
     order: float
-    divergence: float
+    divergence: float  # how much may be spent
 
 
 class Allowance(NamedTuple):
-    """What keeps a person within a budget: a step is joined while spent + cost <= budget.
+    """What keeps a person within a budget: a step is joined while spent + cost <= budget."""
 
-    Attributes:
-        cost: (bin,) divergence of one step; 0 in bin 0.
-        budget: divergence that a record may spend in all.
-    """
-
-    cost: FloatArray
-    budget: float
+    cost: FloatArray  # (bin,) divergence of one step; 0 in bin 0
+    budget: float  # divergence that a record may spend in all
 
 
 @dataclass(frozen=True)
@@ -126,23 +115,13 @@ class Terms:
 
 
 def realised_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
-    """``realised`` from what ``fold`` kept; NaN where the record was not trained on.
-
-    Args:
-        kept: any shape.
-        ladder: of the terms that it was folded by; the promise stands last.
-    """
+    """``realised`` from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
     value = (_bits(kept) & ~np.uint32(RUNG_MASK)).view(np.float32)
     return np.asarray(np.minimum(value.astype(np.float64), ladder[-1]))
 
 
 def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
-    """The receipts from what ``fold`` kept; NaN where the record was not trained on.
-
-    Args:
-        kept: any shape.
-        ladder: of the terms that it was folded by.
-    """
+    """The receipts from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
     rung = np.minimum(_bits(kept) & np.uint32(RUNG_MASK), len(ladder) - 1)
     return np.where(np.isnan(kept), np.nan, ladder[rung])
 
@@ -211,10 +190,7 @@ def _wanted_orders(terms: Terms) -> BoolArray:
 def _packed(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
     """Realised epsilons rounded up to floats whose last bits are free, and the rungs in those.
 
-    Args:
-        spent: (record, wanted order) divergences; overwritten.
-        untouched: (record,) whether the gradient was zero at every step.
-        terms: of the training.
+    Divergences (record, wanted order) are overwritten; untouched had no gradient at any step.
     """
     rungs = _rungs(spent, untouched, terms)
     hidden = spent.amin(dim=1) < float(-np.log1p(-(terms.dp_delta**2)))  # see ``epsilon_of``

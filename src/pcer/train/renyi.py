@@ -49,12 +49,7 @@ MOST_QUANTILES = 512
 
 @lru_cache(maxsize=256)
 def step_costs(noise_multiplier: float, sampling_rate: float) -> FloatArray:
-    """Renyi divergence (bin, order) that one step costs a record; bin 0 costs nothing.
-
-    Args:
-        noise_multiplier: standard deviation of the noise in units of the clip norm.
-        sampling_rate: chance of a record to join the step.
-    """
+    """Renyi divergence (bin, order) that one step costs a record; bin 0 costs nothing."""
     require_positive(noise_multiplier=noise_multiplier)
     if not 0 < sampling_rate <= 1:
         raise ValueError(f"sampling_rate must lie in (0, 1], but {sampling_rate!r} was given.")
@@ -80,12 +75,9 @@ def conversion(dp_delta: float) -> FloatArray:
 
 
 def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
-    """The least epsilon over orders, from divergences (..., order), as dp-accounting gives it.
-
-    A divergence below -log(1 - delta^2) at any order makes it 0: the total variation is below delta
-    then.
-    """
+    """The least epsilon over orders, from divergences (..., order), as dp-accounting gives it."""
     best = (divergence + conversion(dp_delta)).min(axis=-1)
+    # Below this at any order, the total variation is below delta.
     hidden = divergence.min(axis=-1) < -math.log1p(-(dp_delta**2))
     return np.where(hidden, 0.0, np.maximum(best, 0.0))
 
@@ -97,9 +89,8 @@ def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
     """
     grid, accounted = _accounted(dp_delta)
     square = np.interp(epsilon, accounted, grid**2)  # epsilon is linear in mu^2 between orders
-    return np.where(
-        np.asarray(epsilon) > 0, np.sqrt(square), np.where(np.isnan(epsilon), np.nan, 0)
-    )
+    nothing = np.where(np.isnan(epsilon), np.nan, 0)
+    return np.where(np.asarray(epsilon) > 0, np.sqrt(square), nothing)
 
 
 def allowed_advantage(mu: FloatArray) -> float:

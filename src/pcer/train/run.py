@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from pcer.train.engine import Device
 
 ARITHMETIC = ("numba", "numpy", "scipy", "torch")
-"""Where the numbers of a training come from, besides pcer."""
-
 CALIBRATION = ("dp-accounting", "opacus")
-"""Where the noise that keeps a budget comes from."""
+"""Where the numbers of a training come from, besides pcer, and the noise that keeps a budget."""
 
 
 def train_seeds(
@@ -81,13 +79,7 @@ def run_blocks(
 ) -> Generator[BlockResult, None, None]:
     """Train blocks and give each one's result as soon as it is there, in any order.
 
-    Args:
-        data: records, labels and splits.
-        blocks: the models.
-        config: what can change a number.
-        flags: what can change only the speed.
-        secret: as in ``train_seeds``.
-        module: what makes the models, through Opacus; None for pcer's own network.
+    ``module`` makes the models, for Opacus to train; None is pcer's own network.
     """
     require_engine(flags, module)
     if flags.engine is Engine.RAY:
@@ -95,7 +87,7 @@ def run_blocks(
 
         yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
         return
-    parts = [(data.only({model.seed for model in one}), tuple(one)) for one in blocks]
+    parts = [(data.only({model.seed for model in block}), tuple(block)) for block in blocks]
     tasks: list[Task] = [(_train_task, (*part, config, flags.device, secret)) for part in parts]
     if module is not None:
         tasks = [(_module_task, (*part, config, secret, module)) for part in parts]
@@ -114,12 +106,7 @@ def prepare(flags: EngineFlags) -> None:
 
 
 def require_engine(flags: EngineFlags, module: NamedModule | None = None) -> None:
-    """Raise InputError unless the device can be used here, or the Ray cluster be reached.
-
-    Args:
-        flags: name both.
-        module: what makes the models; None for pcer's own network.
-    """
+    """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
     if module is not None and (flags.engine is Engine.RAY or flags.device != "cpu"):
         raise InputError(
             f"{module.name} is imported from a folder of this machine and trained on its cores; "

@@ -37,7 +37,6 @@ SPARE_DRAWS = 6.0
 Words = Callable[[int], Tensor]
 """The first so many 64-bit words of a model's stream, int64."""
 
-
 Draw = Callable[[np.random.Philox, Tensor, Tensor], Tensor]
 """From a model's stream and its training records' rows of the table, fill its batches (step,
 column) from the left and give their sizes."""
@@ -65,16 +64,10 @@ class Widths:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The padded batches of a block.
+    """The padded batches of a block."""
 
-    Attributes:
-        rows: (step, model, column) int32, a row of the block's table of records.
-        sizes: (step, model), how many records each batch has; the rest is padding.
-        widths: the usual and the full number of columns.
-    """
-
-    rows: Tensor
-    sizes: Tensor
+    rows: Tensor  # (step, model, column) int32, a row of the block's table of records
+    sizes: Tensor  # (step, model), how many records each batch has; the rest is padding
     widths: Widths
 
     def wide_steps(self) -> list[bool]:
@@ -143,13 +136,7 @@ def sampled_positions(seed: int, epsilon: float, sampling: Sampling, secret: byt
 
 
 def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
-    """Write one model's batches into ``rows`` (step, column) and give their sizes.
-
-    Args:
-        rows: to be filled from the left; what stays is padding.
-        positions: from ``Drawer.positions``.
-        train_rows: table row of each training record.
-    """
+    """Write one model's batches into ``rows`` (step, column) from the left and give their sizes."""
     n_steps, width = rows.shape
     steps = torch.arange(n_steps + 1, device=rows.device)
     ends = torch.searchsorted(positions, steps * len(train_rows))
@@ -176,15 +163,8 @@ def thin_rows(
     """Keep each drawn record with a chance of its own, and give the sizes that are left.
 
     A record that joins a step with chance q stays with chance s: it joins with chance s q,
-    rounded down to 2^-53 of q.
-
-    Args:
-        rows: one model's batches (step, column), overwritten.
-        sizes: (step,) of the batches.
-        train_rows: table row of each training record, ascending.
-        shares: (training record,) in [0, 1].
-        bits: nobody has drawn from it; a word for each drawn record, in order.
-        padding: the row that counts for nothing.
+    rounded down to 2^-53 of q. Each drawn record takes a word of the stream, in order. One model's
+    batches (step, column) are overwritten; what is left out becomes padding.
     """
     drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
     words = torch.from_numpy((bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64))

@@ -29,7 +29,6 @@ that no model falls into the remainder loop, which may round differently."""
 _ALIGNMENT = 16
 """Floats in 64 bytes, where each layer starts: matrix products may round by alignment."""
 
-
 relu_backward = torch.ops.aten.threshold_backward.grad_input
 """Sets a signal to 0 where the activation is 0, in place."""
 
@@ -53,13 +52,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the layers lie in a model's row of the flat parameter tensor (model, width).
+    """Where the layers lie in a model's row of the flat parameter tensor (model, width)."""
 
-    Args:
-        sizes: inputs of the first layer, then the outputs of every layer; the last is 1.
-    """
-
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # inputs of the first layer, then outputs of every layer; last is 1
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
@@ -94,18 +89,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of one step, padded; a padded record is all zeros and counts for nothing.
+    """The records of one step, padded; a padded record is all zeros and counts for nothing."""
 
-    Attributes:
-        inputs: (model, record, feature + 1); the last column is 1 for a drawn record (it meets the
-            bias) and 0 for padding.
-        input_square: (model, record, 1), squared norm of the inputs, the last column included.
-        label: (model, record, 1), 0 or 1.
-    """
-
-    inputs: Tensor
-    input_square: Tensor
-    label: Tensor
+    inputs: Tensor  # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
+    input_square: Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
+    label: Tensor  # (model, record, 1), 0 or 1
 
 
 @dataclass(frozen=True)
@@ -118,20 +106,12 @@ class FleetState:
 
 @dataclass(frozen=True)
 class StepRule:
-    """What a step needs besides state, batch and noise.
+    """What a step needs besides state, batch and noise."""
 
-    Attributes:
-        clip: (model, 1, 1), the clip norm of each model, infinite without privacy.
-        learning_rate: of SGD.
-        momentum: of SGD.
-        expected_batch: what the noisy sum is divided by; never the size that was drawn, which
-            would depend on the records.
-    """
-
-    clip: Tensor
+    clip: Tensor  # (model, 1, 1), infinite without privacy
     learning_rate: float
     momentum: float
-    expected_batch: int
+    expected_batch: int  # divides the noisy sum; the size that was drawn depends on the records
 
 
 def round_up(number: int, multiple: int) -> int:
@@ -171,13 +151,8 @@ def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
     """Sum over the batch of every record's clipped gradient, (model, width).
 
-    A record more or less, or one whose gradient is zero instead, changes it by at most the clip.
-
-    Args:
-        layout: of the parameters.
-        weights: (model, width).
-        batch: the records.
-        clip: (model, 1, 1), or (model, record, 1) where each record has its own.
+    A record more or less, or one whose gradient is zero instead, changes it by at most the clip:
+    (model, 1, 1), or (model, record, 1) where each record has its own.
     """
     outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
@@ -231,15 +206,11 @@ def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> Fleet
 
 
 def gaussian(bits: Tensor, std: Tensor) -> Tensor:
-    """Independent normal variables from random bits, by the Box-Muller transform.
+    """Independent normal variables from int32 bits (model, width), by the Box-Muller transform.
 
     The first half of a row gives the radius, the second the angle. The radius reads its 32 bits as
     a signed number and drops the sign, so that small uniforms keep their precision: the tail
     reaches 6.6 standard deviations.
-
-    Args:
-        bits: (model, width), 32 uniform bits in each int32.
-        std: (model, 1), the standard deviation of each model's noise.
     """
     half = bits.shape[1] // 2
     uniform = bits[:, :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)

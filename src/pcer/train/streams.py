@@ -59,16 +59,12 @@ class GapTable:
 
     A coin shows heads with chance 1/m. Each gap has a whole number of the 2^64 words, so that its
     chance is the geometric one to within 2^-64 and nothing is truncated; only whole numbers are
-    computed, so that every device finds the same gaps.
-
-    Attributes:
-        threshold: for each column, the number of words that keep the column's own gap.
-        alias: for each column, the position of the gap that its other words give.
-        bits: 2^bits columns; column c has gap c + 1, and the low bits of a word choose the column.
+    computed, so that every device finds the same gaps. There are 2^bits columns; column c has gap
+    c + 1, and the low bits of a word choose the column.
     """
 
-    threshold: NDArray[np.int64]
-    alias: NDArray[np.int64]
+    threshold: NDArray[np.int64]  # (column,) the number of words that keep the column's own gap
+    alias: NDArray[np.int64]  # (column,) the position of the gap that its other words give
     bits: int
 
     @classmethod

@@ -26,14 +26,7 @@ record. A refresh an epoch stays below it."""
 
 
 class StepBook:
-    """How many steps each training record of each private model spent in each norm bin.
-
-    Args:
-        n_models: private models of the block.
-        n_train: training records of each.
-        n_steps: of the whole training.
-        place: where the norms lie.
-    """
+    """How many steps each training record of each private model spent in each norm bin."""
 
     def __init__(self, n_models: int, n_train: int, n_steps: int, place: torch.device) -> None:
         self.shape = (n_models, n_train, N_BINS + 1)
@@ -43,33 +36,28 @@ class StepBook:
         self.sums: Tensor | None = None
 
     def add(self, bins: Tensor, joined: Tensor | int, n_steps: int) -> None:
-        """Book the next steps.
+        """Book the next steps in bins (private model, training record) uint8.
 
-        Args:
-            bins: (private model, training record) uint8.
-            joined: how many of the steps a record could join, alike or each; the others are bin 0.
-            n_steps: how many steps.
+        A record could join some of them, all alike or each its own number; the others are bin 0.
         """
         self.kept.append((bins.clone(), joined, n_steps))
         if len(self.kept) > KEPT_REFRESHES:
             self._add_up()
 
     def steps_per_bin(self, model: int) -> StepCounts:
-        """Of one model, (training record, bin); every row adds up to all steps so far."""
-        _, *shape = self.shape
-        found = torch.zeros(shape, dtype=self.kind, device=self.place)
-        if self.sums is not None:
-            found += self.sums[model]
-        for bins, joined, n_steps in self.kept:
-            mine = joined if isinstance(joined, int) else joined[model]
-            _count(found, bins[model], mine, n_steps)
+        """Steps of one model, (training record, bin); every row adds up to all steps so far."""
+        found = self._added_up(
+            model, torch.zeros(self.shape[1:], dtype=self.kind, device=self.place)
+        )
         wanted = np.uint16 if self.kind == torch.int16 else np.uint32
         return found.cpu().numpy().view(wanted)
 
     def counts(self, models: Tensor) -> Tensor:
-        """The same of some models, (model, training record, bin) float64, where the norms lie."""
-        _, *shape = self.shape
-        found = torch.zeros(len(models), *shape, dtype=torch.float64, device=self.place)
+        """Steps of some models, (model, training record, bin) float64, where the norms lie."""
+        shape = (len(models), *self.shape[1:])
+        return self._added_up(models, torch.zeros(shape, dtype=torch.float64, device=self.place))
+
+    def _added_up(self, models: Tensor | int, found: Tensor) -> Tensor:
         if self.sums is not None:
             found += self.sums[models]
         for bins, joined, n_steps in self.kept:
@@ -100,17 +88,12 @@ class PersonFilter:
 
     A Renyi filter: the order is fixed beforehand, every record is checked before every step,
     sampled or not, and what it has spent depends on what was seen before only.
-
-    Args:
-        allowances: of each private model.
-        n_train: training records of each.
-        place: where the norms lie.
     """
 
     def __init__(self, allowances: list[Allowance], n_train: int, place: torch.device) -> None:
-        costs = np.array([one.cost for one in allowances]).reshape(len(allowances), N_BINS + 1)
+        costs = np.array([allowed.cost for allowed in allowances]).reshape(-1, N_BINS + 1)
         self.costs = torch.from_numpy(costs).to(place)
-        budgets = [[one.budget] for one in allowances]
+        budgets = [[allowed.budget] for allowed in allowances]
         self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
         self.spent = torch.zeros(len(allowances), n_train, dtype=torch.float64, device=place)
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
@@ -118,7 +101,7 @@ class PersonFilter:
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
         """How many of the next steps each record joins, its bin staying as it is; they are spent.
 
-        The same as to check before each of them: a record joins while it can pay the next step,
+        As if they were checked before each of them: a record joins while it can pay the next step,
         and who once could not is out for good.
         """
         cost = self.costs.gather(1, bins.long())
@@ -133,17 +116,11 @@ class PersonFilter:
 
 @dataclass(frozen=True)
 class Round:
-    """Private models of a block whose norms are computed at the same steps.
+    """Private models of a block whose norms are computed at the same steps."""
 
-    Attributes:
-        due: the steps before which norms are wanted, and how many steps each time stands for.
-        models: their places in the block, ascending.
-        book: of their steps, in this order, where they are counted.
-    """
-
-    due: Mapping[int, int]
-    models: Tensor
-    book: StepBook | None
+    due: Mapping[int, int]  # before which steps, and how many steps each time stands for
+    models: Tensor  # their places in the block, ascending
+    book: StepBook | None  # of their steps, in this order, where they are counted
 
 
 def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
@@ -170,11 +147,11 @@ def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
 
 
 class Watch:
-    """What a rule asks for and decides while a block trains.
+    """What a rule asks for and decides while a block trains; private models are its first.
 
     Args:
         config: names the rule, the receipts and the budget of a person.
-        private: the private models, which are the first of the block.
+        private: the private models.
         clip: (model, 1, 1), the largest bound of each model, infinite without privacy.
         records: (private model, training record), rows of the data.
         firsts: (model,) the first row of each model's split in the table of records.
@@ -222,16 +199,10 @@ class Watch:
 
     def due(self, step: int) -> list[Round]:
         """Whose norms are wanted before a step."""
-        return [one for one in self.rounds if step in one.due]
+        return [each for each in self.rounds if step in each.due]
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
-        """Book the steps that these norms stand for, and decide, if the rule does.
-
-        Args:
-            due: whose norms.
-            step: the step that comes next.
-            bins: (model, training record) uint8, as ``step.norm_bins`` gives them.
-        """
+        """Book the steps that norms (model, training record) stand for, and let the rule decide."""
         n_steps = due.due[step]
         if self.rule.adapts:
             seen = Refresh(step, bins, self.records, self.largest_clip)
@@ -240,22 +211,22 @@ class Watch:
         joined = n_steps if self.filter is None else self.filter.admit(spent, n_steps)
         if due.book is not None:
             due.book.add(spent, joined, n_steps)
-        self._place(self.bounds, self._within(self.state.clip))
-        self._place(self.until, None if isinstance(joined, int) else joined + step)
+        if self.bounds is not None and self.state.clip is not None:
+            self._place(self.bounds, self.state.clip.clamp(0, self.largest_clip))
+        if self.until is not None and not isinstance(joined, int):
+            self._place(self.until, joined + step)
 
     def steps_per_bin(self, model: int) -> StepCounts:
-        """Of one private model, as ``StepBook.steps_per_bin``."""
-        for one in self.rounds:
-            if one.book is not None and model in (mine := one.models.tolist()):
-                return one.book.steps_per_bin(mine.index(model))
+        """Steps of one private model, (training record, bin)."""
+        for each in self.rounds:
+            if each.book is not None and model in (mine := each.models.tolist()):
+                return each.book.steps_per_bin(mine.index(model))
         raise LookupError(f"Nobody counts the steps of model {model}.")
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
         """The clip bound of every record of a step's batches, (model, column or 1, 1).
 
-        Args:
-            rows: (model, column) rows of the table of records.
-            step: which step it is; a tensor (1,) where the device counts.
+        Batches are rows (model, column) of the table; a step is a tensor where the device counts.
         """
         if not self.decides:
             return self.clip
@@ -269,21 +240,12 @@ class Watch:
         """The bin of what a record can contribute: of its norm or of its bound, if that is less."""
         if self.state.clip is None:
             return bins
-        bound = self.state.clip.double().mul(N_BINS / self.largest_clip)
-        return torch.minimum(bins, _up(bound))
+        bound = self.state.clip.double().mul(N_BINS / self.largest_clip).ceil()
+        bound = bound.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)  # what is no number is the last bin
+        return torch.minimum(bins, bound.to(torch.uint8))
 
-    def _within(self, clip: Tensor | None) -> Tensor | None:
-        """No bound is above the largest, which the noise is made for."""
-        return None if clip is None else clip.clamp(0, self.largest_clip)
-
-    def _place(self, held: Tensor | None, values: Tensor | None) -> None:
-        if held is not None and values is not None:
-            held[: len(values)].scatter_(1, self.records, values.to(held.dtype))
-
-
-def _up(bins: Tensor) -> Tensor:
-    """Rounded up to a whole bin; what is no number counts as the last."""
-    return bins.ceil().nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
+    def _place(self, held: Tensor, values: Tensor) -> None:
+        held[: len(values)].scatter_(1, self.records, values.to(held.dtype))
 
 
 def _allowances(private: Sequence[Model], config: TrainConfig, n_train: int) -> list[Allowance]:
