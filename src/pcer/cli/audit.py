@@ -308,7 +308,7 @@ class Outputs:
         if self.uses_stdout:
             require_stdout()
         if FIGURES in self.paths:
-            require_packages(("vl_convert",), extra=FIGURES, needed_by="--figures")
+            require_packages(("altair", "vl_convert"), extra=FIGURES, needed_by="--figures")
         given = self.paths.values()
         targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
         for name, target in zip(self.paths, targets, strict=True):
