@@ -171,6 +171,7 @@ def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iter
                 member=member[:n_splits],
                 group=group,
                 group_names=("a", "b"),
+                from_probabilities="forest" in name or name == "tree",
             )
             rng = np.random.default_rng([list(MODELS).index(name), n_splits, round(10 * share)])
             codes = np.array(list(placebo_groupings(group, n_flips, rng)), dtype=np.int16)
