@@ -1,6 +1,6 @@
 """How often does ``pcer.compare`` call a model worse that is not, and find one that is?
 
-Worlds are drawn record by record (``tests/simulate_changes.py``). Nothing got worse in the first:
+Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got worse in the first:
 old and new remember as many, the same people or others, on the same splits or not; or they are the
 same model. Of each the share with anything "worse" stands beside the exact binomial limit of 5 %.
 In the last worlds the new model remembers more of one group.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
-from tests.simulate_changes import TwoModels, draw_both
+from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 

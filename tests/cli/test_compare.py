@@ -14,7 +14,7 @@ from tests.cli.test_audit import GOOD
 from tests.commands import run
 from tests.pages import HOSTILE, many_groups
 from tests.report.test_notebook import Elements
-from tests.simulate_changes import TwoModels, draw_both
+from tests.worlds.two_models import TwoModels, draw_both
 
 WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pcer.auditing.change import compare
-from pcer.auditing.change_words import hundredths
-from pcer.auditing.changed import (
+from pcer.auditing.compare import compare
+from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
     GroupChange,
     PairChange,
     SettingChange,
     comparison_schema,
+    hundredths,
 )
 from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
 from pcer.auditing.file import (

@@ -1,0 +1,281 @@
+"""What a comparison of two releases says: the record with every number, and its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from pcer.auditing.file import rounded
+from pcer.auditing.words import in_setting, setting_name
+from pcer.files import Record, canonical_json
+from pcer.release import Proxy, Shown, proxy_named
+from pcer.statistics import SIGNIFICANCE
+
+FORMAT: Final = "pcer-comparison"
+VERSION: Final = 1
+MOST_NAMED: Final = 3
+"""Changes that a headline names."""
+SHARES_DIFFER: Final = 0.01
+"""Difference of the shares trained on from which on the account mentions it."""
+
+
+class ChangeVerdict(StrEnum):
+    """What can be said of a change."""
+
+    WORSE = "worse"
+    IMPROVED = "improved"
+    CANNOT_BE_TOLD = "cannot_be_told"
+
+    @property
+    def words(self) -> str:
+        """As it is printed."""
+        return self.value.replace("_", " ")
+
+    @classmethod
+    def of(cls, p_worse: float, p_improved: float) -> ChangeVerdict:
+        """What follows from two adjusted p-values."""
+        if p_worse <= SIGNIFICANCE:
+            return cls.WORSE
+        return cls.IMPROVED if p_improved <= SIGNIFICANCE else cls.CANNOT_BE_TOLD
+
+    @classmethod
+    def strongest(cls, verdicts: Iterable[ChangeVerdict]) -> ChangeVerdict:
+        """Worse before improved, and that before what cannot be told."""
+        given = set(verdicts)
+        return next(verdict for verdict in cls if verdict in given)
+
+
+class ComparedRelease(Record):
+    """One of the two releases."""
+
+    title: str
+    release_sha256: str
+    data_digest: str | None
+
+
+class ComparedSetting(Record):
+    """A model and a budget; None is a model without a name, or without differential privacy."""
+
+    model: str | None
+    epsilon: float | None
+
+
+class GroupChange(Record):
+    """One group's exposure, old and new, for people like these.
+
+    Attributes:
+        change: new minus old.
+        most: most that it may have risen by, all exposures of the comparison at once.
+        p_worse: of "it rose", adjusted over settings, groups and pairs; ``p_worse_alone`` not.
+        p_improved: of "it fell", likewise.
+    """
+
+    group: str
+    old: float | None
+    new: float | None
+    change: float | None
+    standard_error: float | None
+    most: float | None
+    p_worse: float | None
+    p_worse_alone: float | None
+    p_improved: float | None
+    p_improved_alone: float | None
+    verdict: ChangeVerdict
+
+
+class PairChange(Record):
+    """The difference of two groups' exposures, first minus second, old and new.
+
+    Attributes:
+        change: of its size: positive where the groups grew apart.
+        standard_error: of new minus old.
+        most: most that its size may have grown by, all differences of the comparison at once.
+    """
+
+    groups: tuple[str, str]
+    old: float | None
+    new: float | None
+    change: float | None
+    standard_error: float | None
+    most: float | None
+    p_worse: float | None
+    p_worse_alone: float | None
+    p_improved: float | None
+    p_improved_alone: float | None
+    verdict: ChangeVerdict
+
+
+class SettingChange(Record):
+    """One setting of the old release beside one of the new.
+
+    Attributes:
+        n_paired: splits that both have, change by change; None where errors are added instead.
+    """
+
+    old: ComparedSetting
+    new: ComparedSetting
+    n_paired: int | None
+    groups: list[GroupChange]
+    pairs: list[PairChange]
+    verdict: ChangeVerdict
+
+    @property
+    def name(self) -> str:
+        """The setting; of two different ones, both."""
+        old, new = (setting_name(side.model, side.epsilon) for side in (self.old, self.new))
+        return new if old == new else f"{old} → {new}"
+
+    @property
+    def rows(self) -> list[GroupChange | PairChange]:
+        """Everything that was tested."""
+        return [*self.groups, *self.pairs]
+
+
+class Changes(Shown):
+    """The result of ``pcer.compare``.
+
+    Attributes:
+        cost: what exposure is measured by, in both.
+        same_people: whether both releases say that they are of the same records.
+        verdict: worse if anything is; else improved if anything is; else it cannot be told.
+        headline: the finding in one sentence.
+        account: what it rests on.
+        left_out: settings that only one of the two has.
+    """
+
+    format: Literal["pcer-comparison"] = FORMAT
+    version: Literal[1] = VERSION
+    old: ComparedRelease
+    new: ComparedRelease
+    attribute: str
+    cost: str
+    same_people: bool
+    verdict: ChangeVerdict
+    headline: str
+    account: list[str]
+    settings: list[SettingChange]
+    left_out: list[str]
+
+    @property
+    def title(self) -> str:
+        """Both releases and the verdict."""
+        return f"{self.old.title} → {self.new.title}: {self.verdict.words}"
+
+    @property
+    def proxy(self) -> Proxy:
+        """The attack behind ``cost``."""
+        return proxy_named(self.cost)
+
+    def to_tree(self) -> dict[str, Any]:
+        """Plain objects, numbers rounded as they are written."""
+        tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
+        return tree
+
+    def to_json(self) -> str:
+        """Canonical text: same releases, same bytes."""
+        return canonical_json(self.to_tree())
+
+
+def comparison_schema() -> dict[str, Any]:
+    """JSON Schema of what ``pcer compare`` writes."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Changes.model_json_schema(),
+        "title": f"pcer comparison, version {VERSION}",
+        "required": list(Changes.model_fields),
+    }
+
+
+def headline(settings: Sequence[SettingChange], cost: Proxy) -> str:
+    """Whose exposure rose and which difference grew; or fell; or the most that may be missed."""
+    verdict = ChangeVerdict.strongest(setting.verdict for setting in settings)
+    if verdict is ChangeVerdict.CANNOT_BE_TOLD:
+        return _missed(settings, cost)
+    parts = [
+        _named(setting, row, cost, several=len(settings) > 1)
+        for setting in settings
+        for row in setting.rows
+        if row.verdict is verdict
+    ]
+    more = f"; and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
+    return f"{verdict.words.capitalize()}: {'; '.join(parts[:MOST_NAMED])}{more}."
+
+
+def account(
+    settings: Sequence[SettingChange],
+    cost: Proxy,
+    *,
+    same_people: bool,
+    train_shares: Sequence[float],
+) -> Iterator[str]:
+    """What it rests on, in sentences; ``train_shares`` of the records of old and new models."""
+    verdicts = {setting.verdict for setting in settings}
+    if verdicts != {ChangeVerdict.CANNOT_BE_TOLD}:
+        yield _missed(settings, cost).replace("Not shown to be worse or better: no", "In all, no")
+    yield f"Exposure is measured by {cost.phrase} in both, for people like these."
+    yield _errors(settings, same_people=same_people)
+    old, new = train_shares
+    if abs(old - new) > SHARES_DIFFER:
+        yield (
+            f"The old models were trained on {100 * old:.0f} of 100 records and the new ones "
+            f"on {100 * new:.0f}: part of a change may come from that."
+        )
+
+
+def _named(
+    setting: SettingChange, row: GroupChange | PairChange, cost: Proxy, *, several: bool
+) -> str:
+    where = f" {in_setting(setting.new.model, setting.new.epsilon)}" if several else ""
+    old, new = row.old or 0.0, row.new or 0.0
+    if isinstance(row, GroupChange):
+        amounts = f"{cost.scale.hundredths(new)} (before: {cost.scale.hundredths(old)})"
+        words = cost.scale.short.format(found=amounts, label=cost.label)
+        return f"in {row.group}{where} {words}"
+    grew = "grew" if abs(new) > abs(old) else "shrank"
+    return (
+        f"the difference between {row.groups[0]} and {row.groups[1]}{where} {grew} from "
+        f"{hundredths(abs(old), cost)} to {hundredths(abs(new), cost)}"
+    )
+
+
+def hundredths(amount: float, cost: Proxy) -> str:
+    """A change or difference of a cost, in people of 100 or its own unit, as part of a sentence."""
+    value = cost.scale.per_unit * amount
+    number = f"{value:z.2g}" if abs(value) < 10 else f"{value:z.0f}"
+    return f"{number} in 100" if cost.scale.per_unit != 1.0 else number
+
+
+def _missed(settings: Sequence[SettingChange], cost: Proxy) -> str:
+    risen = [row.most for setting in settings for row in setting.groups if row.most is not None]
+    grown = [row.most for setting in settings for row in setting.pairs if row.most is not None]
+    if not risen:
+        return "Whether it is worse cannot be told: no group has people enough for this cost."
+    apart = (
+        f", and no difference between groups has grown by more than {hundredths(max(grown), cost)}"
+        if grown
+        else ""
+    )
+    return (
+        f"Not shown to be worse or better: no group's exposure has risen by more than "
+        f"{hundredths(max(risen), cost)}{apart}, with 95 % confidence."
+    )
+
+
+def _errors(settings: Sequence[SettingChange], *, same_people: bool) -> str:
+    paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
+    if paired:
+        return (
+            f"Both are of the same records and share {min(paired)} splits, which are compared with "
+            "each other; whom the models remember of these people is taken as differently as it "
+            "can be."
+        )
+    if same_people:
+        return (
+            "Both are of the same records, but what is compared has too few splits in common, or "
+            "one error over all of them: the errors of both are added."
+        )
+    return (
+        "The releases do not say that they are of the same records (provenance.data_digest), so "
+        "the errors of both are added."
+    )

@@ -1,0 +1,397 @@
+"""Two releases: who is matched with whom, errors of changes by loops, alarms and finds by draws."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from scipy import stats
+
+import pcer
+from pcer.auditing.compare import (
+    BothExposed,
+    Contrast,
+    Shifts,
+    group_shifts,
+    pair_shifts,
+    size_shifts,
+)
+from pcer.auditing.compare_words import ChangeVerdict, comparison_schema
+from pcer.auditing.measure import Exposed
+from pcer.auditing.people import people_part
+from pcer.release import Release, parse_release
+from tests.pages import many_groups, with_models
+from tests.worlds.two_models import TwoModels, draw_both
+
+ROOT = Path(__file__).parents[2]
+WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[Release, Release]:
+    return draw_both(WORLD, np.random.default_rng(3))
+
+
+@pytest.fixture(scope="module")
+def changes(both) -> pcer.Changes:
+    return pcer.compare(*both)
+
+
+def edited(release: Release, edit) -> Release:
+    tree = json.loads(release.to_json())
+    edit(tree)
+    return parse_release(tree, file="edited")
+
+
+def with_subject(release: Release, **subject) -> Release:
+    return edited(release, lambda tree: tree["subject"].update(subject))
+
+
+def test_a_planted_worsening_is_found_and_named(both, changes):
+    assert changes.verdict is ChangeVerdict.WORSE
+    (setting,) = changes.settings
+    assert setting.n_paired == 10
+    assert [row.verdict.value for row in setting.groups] == ["cannot_be_told", "worse"]
+    assert setting.pairs[0].verdict is ChangeVerdict.WORSE
+    audits = [pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both]
+    for row in setting.groups:
+        old, new = (audit.groups[row.group].cost.value for audit in audits)
+        assert (row.old, row.new) == (pytest.approx(old), pytest.approx(new))
+        assert row.change == pytest.approx(new - old)
+        assert row.change <= row.most
+    assert "in g1" in changes.headline
+    assert "the difference between g0 and g1 grew" in changes.headline
+    assert changes.old.release_sha256 == both[0].sha256
+    assert changes.new.title == both[1].title
+
+
+def test_the_other_way_round_it_has_improved(both):
+    back = pcer.compare(both[1], both[0])
+    assert back.verdict is ChangeVerdict.IMPROVED
+    assert back.headline.startswith("Improved: in g1")
+    assert "shrank" in back.headline
+
+
+def test_the_same_release_cannot_be_told_with_an_upper_bound(both):
+    same = pcer.compare(both[0], both[0])
+    assert same.verdict is ChangeVerdict.CANNOT_BE_TOLD
+    rows = same.settings[0].rows
+    assert all(row.change == 0 and row.p_worse == 1 and row.most > 0 for row in rows)
+    assert f"{100 * max(row.most for row in same.settings[0].groups):.2g} in 100" in same.headline
+
+
+def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes):
+    rows = changes.settings[0].rows
+    alone = sorted((row.p_worse_alone, row.p_worse) for row in rows)
+    steps = [p * (len(alone) - k) for k, (p, _) in enumerate(alone)]
+    assert [p for _, p in alone] == pytest.approx(np.minimum(1, np.maximum.accumulate(steps)))
+    twice = pcer.compare(*both, settings=["none", "none=none"])
+    for one, two in zip(changes.settings[0].rows, twice.settings[1].rows, strict=True):
+        assert two.p_worse_alone == one.p_worse_alone
+        assert two.p_worse > one.p_worse or one.p_worse == 1
+        assert two.most > one.most
+
+
+def test_splits_are_paired_only_where_the_data_are_the_same(both, changes):
+    old, new = both
+    for provenance in ({}, {"data_digest": "sha256:other"}):
+        apart = pcer.compare(old, edited(new, lambda tree: tree.update(provenance=provenance)))  # noqa: B023
+        assert apart.settings[0].n_paired is None
+        assert not apart.same_people
+        pairs = zip(apart.settings[0].groups, changes.settings[0].groups, strict=True)
+        assert all(one.standard_error > two.standard_error for one, two in pairs)
+
+
+def test_splits_of_the_same_name_and_other_sizes_are_others(both):
+    def turn(tree):
+        names = [run["split"] for run in tree["runs"]]
+        for run, name in zip(tree["runs"], [*names[1:], names[0]], strict=True):
+            run["split"] = name
+
+    found = pcer.compare(both[0], edited(both[1], turn))
+    assert found.same_people
+    assert found.settings[0].n_paired is None
+
+
+def test_groups_in_another_order_are_matched_by_name(both, changes):
+    turned = with_subject(both[1], groups=["g1", "g0"])
+    assert pcer.compare(both[0], turned).settings == changes.settings
+
+
+def no_random_split(tree):
+    tree["training"]["split_kind"] = "other"
+
+
+def the_same_tables_in_every_split(tree):
+    for run in tree["runs"]:
+        run["groups"] = tree["runs"][0]["groups"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "names"),
+    [
+        (lambda tree: tree["subject"].update(attribute="age"), ["attribute", "group", "age"]),
+        (lambda tree: tree["subject"].update(outcome="harm"), ["outcome", "harm"]),
+        (no_random_split, ["the new release", "training.split_kind"]),
+        (the_same_tables_in_every_split, ["the new release", "contradict"]),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(both, edit, names):
+    with pytest.raises(pcer.InputError) as caught:
+        pcer.compare(both[0], edited(both[1], edit))
+    assert all(name in str(caught.value) for name in names)
+
+
+def test_other_groups_and_costs_are_refused(both):
+    with pytest.raises(pcer.InputError, match="groups differ: the old one has g0 and g1"):
+        pcer.compare(both[0], many_groups(["g0", "g2"], attribute="group", dataset="d"))
+    with pytest.raises(pcer.PlanError, match="the old release does not carry lira_advantage"):
+        pcer.compare(*both, cost="lira_advantage")
+    with pytest.raises(pcer.InputError):
+        pcer.compare("old.release.json", both[1])
+
+
+def test_attacks_by_shadow_models_need_as_many_splits():
+    release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    assert pcer.compare(release, release).cost == "rmia_advantage"
+    fewer = edited(release, lambda tree: tree.update(runs=tree["runs"][:12]))
+    assert pcer.compare(release, fewer).cost == "paired_confidence"
+    with pytest.raises(pcer.PlanError, match="more splits make a stronger attack"):
+        pcer.compare(release, fewer, cost="lira_advantage")
+
+
+def test_settings_are_matched_by_model_and_budget(both):
+    old = with_models(many_groups(["a", "b"]), ["forest", "logistic"])
+    new = with_models(many_groups(["a", "b"]), ["forest"])
+    found = pcer.compare(old, new)
+    assert [one.name for one in found.settings] == ["forest, ε = 1", "forest, no-DP"]
+    assert found.left_out == ["old: logistic, 1", "old: logistic, no-DP"]
+    for text in ("logistic, none=forest, none", "logistic, no-DP = forest, no-DP"):
+        (chosen,) = pcer.compare(old, new, settings=text).settings
+        assert chosen.name == "logistic, no-DP → forest, no-DP"
+    assert len(pcer.compare(old, new, settings=["forest, 1"]).settings) == 1
+    with pytest.raises(pcer.InputError, match="'tree' is not in both releases"):
+        pcer.compare(old, new, settings="tree")
+    with pytest.raises(pcer.InputError, match="no setting is in both releases"):
+        pcer.compare(old, with_models(many_groups(["a", "b"]), ["tree"]))
+    (only,) = pcer.compare(both[0], with_models(both[1], ["new net"])).settings
+    assert only.name == "no-DP → new net, no-DP"
+
+
+def test_what_it_writes_holds_its_schema(both, changes):
+    validator = jsonschema.Draft202012Validator(comparison_schema())
+    for one in (changes, pcer.compare(both[0], both[0])):
+        tree = json.loads(one.to_json())
+        validator.validate(tree)
+        assert tree == one.to_tree()
+    published = json.loads((ROOT / "docs" / "schemas" / "comparison.schema.json").read_text())
+    assert published == comparison_schema()
+
+
+def test_models_trained_on_another_share_are_mentioned():
+    def turn(tree):
+        for run in tree["runs"]:
+            for tables in run["groups"].values():
+                tables["train"], tables["test"] = tables["test"], tables["train"]
+
+    old, new = draw_both(replace(WORLD, old=(0.0, 0.0), new=(0.0, 0.0)), np.random.default_rng(4))
+    found = pcer.compare(old, edited(new, turn))
+    assert any("trained on 70 of 100 records and the new ones on 30" in x for x in found.account)
+
+
+# Errors of changes
+
+
+RNG = np.random.default_rng(5)
+OLD = RNG.normal((0.05, 0.02), 0.01, (10, 2))
+NEW = OLD + RNG.normal((0.03, 0.0), 0.004, (10, 2))
+PEOPLE = (400.0, 900.0)
+
+
+def exposed(per_split, of_records=np.nan) -> Exposed:
+    n = np.array(PEOPLE)
+    return Exposed(
+        per_split=np.array(per_split, dtype=float),
+        null_variance=np.full(2, 1e-4),
+        one_split=np.array([4e-4, 2e-4]),
+        n=n,
+        n_test=n * 0.3,
+        people=people_part,
+        covariance=np.full(2, np.nan),
+        is_counted=True,
+        of_records=np.full(2, of_records),
+    )
+
+
+def two(*, same_people=True, paired=True, of_records=np.nan) -> BothExposed:
+    return BothExposed(
+        old=exposed(OLD, of_records),
+        new=exposed(NEW, of_records),
+        same_people=same_people,
+        largest=1.0,
+        is_paired=paired,
+    )
+
+
+def pair_of(exposures: BothExposed) -> Shifts:
+    return pair_shifts(*(exposures.only(np.array([g])) for g in (0, 1)), tail=0.05)
+
+
+def binomial(cost: float, n: float) -> float:
+    """Variance of a share of n people, two added on either side."""
+    share = (max(cost, 0.0) * n + 2) / (n + 4)
+    return share * (1 - share) / n
+
+
+def slow_group(g: int) -> tuple[float, float, float]:
+    """Change, variance and degrees of freedom of one group, step by step."""
+    changes = [NEW[s, g] - OLD[s, g] for s in range(10)]
+    change = sum(changes) / 10
+    split_error = sum((one - change) ** 2 for one in changes) / 9 / 10
+    old, new = OLD[:, g].mean(), NEW[:, g].mean()
+    middle = (old + new) / 2
+    s, t = max(old, middle, 0.0), max(new, middle, 0.0)
+    p, q = binomial(s, PEOPLE[g]), binomial(t, PEOPLE[g])
+    others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
+    variance = split_error + p + q + others
+    return change, variance, 9 * (variance / split_error) ** 2
+
+
+def test_paired_changes_are_the_slow_ones():
+    found = group_shifts(two(), tail=0.025)
+    for g in (0, 1):
+        change, variance, freedom = slow_group(g)
+        p = stats.t.sf(change / math.sqrt(variance), freedom)
+        most = change + stats.t.isf(0.025, freedom) * math.sqrt(variance)
+        assert found.change[g] == pytest.approx(change, rel=1e-12)
+        assert found.standard_error[g] ** 2 == pytest.approx(variance, rel=1e-12)
+        assert found.p_worse_alone[g] == pytest.approx(p, rel=1e-9)
+        assert found.p_improved_alone[g] == pytest.approx(1 - p, rel=1e-9)
+        assert found.most[g] == pytest.approx(max(most, 0.0), rel=1e-9)
+
+
+def test_the_part_of_others_is_that_of_disjoint_sets():
+    """Where nobody is remembered twice, the variance of a change is (s + t - (s - t)^2) / N."""
+    s, t, n = 0.2, 0.3, 1_000_000.0
+    kinds = np.array([-1.0, 1.0, 0.0])
+    shares = np.array([s, t, 1 - s - t])
+    exact = float((shares * kinds**2).sum() - (shares * kinds).sum() ** 2) / n
+    p, q = s * (1 - s) / n, t * (1 - t) / n
+    worst = p + q + 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
+    assert worst == pytest.approx(exact, rel=1e-12)
+
+
+def test_without_pairing_the_errors_add_and_are_normal():
+    apart = two(same_people=False, paired=False)
+    found = group_shifts(apart, tail=0.05)
+    middle = (OLD.mean(axis=0) + NEW.mean(axis=0)) / 2
+    sides = ((apart.old, OLD), (apart.new, NEW))
+    added = sum(side.variance_at(np.maximum(x.mean(axis=0), middle)) for side, x in sides)
+    assert found.standard_error**2 == pytest.approx(added, rel=1e-12)
+    z = found.change / np.sqrt(added)
+    assert found.p_worse_alone == pytest.approx(stats.norm.sf(z), rel=1e-9)
+    shared = group_shifts(two(paired=False), tail=0.05)
+    assert (shared.standard_error > found.standard_error).all()
+
+
+def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
+    plain, mutual = two(paired=False), two(paired=False, of_records=1e-2)
+    assert group_shifts(mutual, tail=0.05).standard_error ** 2 == pytest.approx(np.full(2, 4e-2))
+    assert pair_of(mutual).standard_error == pair_of(plain).standard_error
+
+
+def test_a_pair_takes_what_its_splits_share_only_once():
+    # The second group moves with the first in every split, so that their difference is steady.
+    shared = RNG.normal(0, 0.05, (10, 1))
+    steady = two()
+    moved = replace(steady, new=exposed(NEW + shared - shared.mean()))
+    assert (
+        group_shifts(moved, tail=0.05).standard_error
+        > 1.2 * group_shifts(steady, tail=0.05).standard_error
+    ).all()
+    found, before = pair_of(moved), pair_of(steady)
+    assert found.change == pytest.approx(before.change)
+    assert found.standard_error == pytest.approx(before.standard_error)
+
+
+def normal(old, new) -> Shifts:
+    """Differences of known error: 1 each, so that change and sum have a variance of 2."""
+    old, new = np.atleast_1d(old), np.atleast_1d(new)
+    variance, freedom = np.full(len(old), 2.0), np.full(len(old), np.inf)
+    change, total = (Contrast(value, variance, freedom) for value in (new - old, new + old))
+    return size_shifts(old, new, change, total, tail=0.05)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worse", "improved"),
+    [
+        (0.0, 6.0, True, False),
+        (0.0, -6.0, True, False),
+        (6.0, 0.0, False, True),
+        (6.0, 6.0, False, False),
+        (6.0, -6.0, False, False),
+        (6.0, -12.0, True, False),
+        (-3.0, -9.0, True, False),
+        (-9.0, 3.0, False, True),
+        (0.0, 0.0, False, False),
+    ],
+)
+def test_a_difference_is_worse_by_its_size_whoever_is_more_exposed(old, new, worse, improved):
+    found = normal(old, new)
+    assert (found.p_worse_alone[0] <= 0.01) == worse
+    assert (found.p_improved_alone[0] <= 0.01) == improved
+    assert found.change[0] == abs(new) - abs(old)
+
+
+@pytest.mark.parametrize("old", [0.0, 0.5, 2.0, 6.0])
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_a_difference_of_the_same_size_alarms_seldom_and_its_bound_holds(old, turn):
+    rng = np.random.default_rng(7)
+    for growth in (0.0, 0.5, 2.0):
+        new = turn * (old + growth)
+        drawn = normal(*rng.normal([[old], [new]], 1.0, (2, 40_000)))
+        assert (drawn.most < growth).mean() <= 0.053
+        if growth == 0:
+            assert (drawn.p_worse_alone <= 0.05).mean() <= 0.053
+            assert (drawn.p_improved_alone <= 0.05).mean() <= 0.053
+
+
+N_DRAWS = 200
+UNCHANGED = TwoModels(people=(250, 450), old=(0.06, 0.06), new=(0.06, 0.06), n_splits=10)
+
+
+def n_alarms(world: TwoModels, seed: int) -> int:
+    alarms = 0
+    for draw in range(N_DRAWS):
+        old, new = draw_both(world, np.random.default_rng([seed, draw]))
+        try:
+            alarms += pcer.compare(old, new).verdict.value == "worse"
+        except pcer.InputError:
+            continue  # counts that happen to contradict a random split, one in a hundred
+    return alarms
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "world",
+    [
+        replace(UNCHANGED, remembered="anew"),
+        replace(UNCHANGED, remembered="others"),
+        replace(UNCHANGED, same_people=False, same_splits=False),
+    ],
+    ids=["anew", "others", "other people"],
+)
+def test_where_nothing_got_worse_little_is_called_worse(world):
+    """By exact binomial: benchmarks/comparisons.py has 1,000 of each of 12 worlds."""
+    alarms = n_alarms(world, seed=11)
+    assert stats.binomtest(alarms, N_DRAWS, 0.05, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.slow
+def test_a_model_that_remembers_more_is_found():
+    assert n_alarms(replace(UNCHANGED, new=(0.06, 0.2)), seed=12) >= 0.8 * N_DRAWS
