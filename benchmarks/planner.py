@@ -22,22 +22,14 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
-from tests.simulate_power import audited_shares, planted, resolved_share, shown_share
+from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
 
-from pcer.auditing.planner import (
-    CountsError,
-    Design,
-    DifferenceBetween,
-    ExposureOf,
-    Question,
-    power_shown,
-)
+from pcer.auditing.planner import CountsError, Design, Question
 
 N_WORLDS = 20
 
 
 def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
-    shape = (2, 2) if by_label else (2,)
     positive = rng.uniform(0.2, 0.6, 2)
     n_settings = int(rng.choice([1, 2, 6]))
     return Design(
@@ -47,60 +39,60 @@ def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
         n_cost_tests=2 * n_settings,
         n_pair_tests=n_settings,
         error=CountsError(
-            accuracy=rng.uniform(0.6, 0.97, shape),
+            accuracy=rng.uniform(0.6, 0.97, (2, 2 if by_label else 1)),
             train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9])),
-            label_share=np.stack([1 - positive, positive], axis=1) if by_label else None,
+            label_share=np.stack([1 - positive, positive], axis=1) if by_label else np.ones((2, 1)),
         ),
     )
 
 
 def draw_alike(rng: np.random.Generator) -> Design:
     """Two groups of the same labels and accuracies, so that they receive the same."""
-    study = draw(rng, by_label=True)
-    error = study.error
+    design = draw(rng, by_label=True)
+    error = design.error
     assert isinstance(error, CountsError)
-    assert error.label_share is not None
     alike = replace(
         error,
         accuracy=np.tile(error.accuracy[:1], (2, 1)),
         label_share=np.tile(error.label_share[:1], (2, 1)),
     )
-    return replace(study, error=alike)
+    return replace(design, error=alike)
 
 
-def amount(study: Design, question: Question, power: float) -> float | None:
+def amount(design: Design, question: Question, power: float) -> float | None:
     """What the planner says is found with that power; None if nothing is."""
-    largest = question.largest(study)
-    if question.power(study, largest) < power:
+    largest = question.largest(design)
+    if question.power(design, largest) < power:
         return None
-    return float(brentq(lambda c: question.power(study, c) - power, 0.0, largest))
+    return float(brentq(lambda c: question.power(design, c) - power, 0.0, largest))
 
 
-def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
-    question = ExposureOf(group=0)
-    if (cost := amount(study, question, power)) is None:
+def exposure(design: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+    question = Question(groups=(0,))
+    if (cost := amount(design, question, power)) is None:
         return None
-    cost = planted(study, 0, cost)
-    found = resolved_share(study, 0, cost, n=n, rng=rng)
-    return cost, question.power(study, cost), found
+    cost = planted(design, 0, cost)
+    found = resolved_share(design, 0, cost, n=n, rng=rng)
+    return cost, question.power(design, cost), found
 
 
-def difference(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def difference(design: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
-    question = DifferenceBetween(lower=0, higher=1, base=base)
-    if (cost := amount(study, question, power)) is None:
+    question = Question(groups=(0, 1), base=base)
+    if (cost := amount(design, question, power)) is None:
         return None
     costs = (base, base + cost)
-    return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
+    found = shown_share(design, (0, 1), costs, n=n, rng=rng)
+    return cost, question.power(design, cost), found
 
 
-def through_audit(study: Design, power: float, n: int, rng: np.random.Generator) -> dict:
+def through_audit(design: Design, power: float, n: int, rng: np.random.Generator) -> dict:
     """By question, the amount, the power predicted for exposures, and how often it was found."""
-    question = DifferenceBetween(lower=0, higher=1)
-    if (cost := amount(study, question, power)) is None:
+    question = Question(groups=(0, 1))
+    if (cost := amount(design, question, power)) is None:
         return {}
-    predicted = power_shown(study, (0, 1), (0.0, cost))
-    found = audited_shares(study, (0.0, cost), n=n, rng=rng)
+    predicted = question.power(design, cost)
+    found = audited_shares(design, (0.0, cost), n=n, rng=rng)
     return {name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)}
 
 
@@ -110,23 +102,23 @@ AUDITED = ("audit", "verdict")
 
 def answers(world: int, n: int, rng: np.random.Generator) -> tuple[Design, dict]:
     if world >= N_WORLDS:
-        study = draw_alike(rng)
-        return study, through_audit(study, float(rng.uniform(0.5, 0.9)), n, rng)
-    study, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
-    found = {name: ask(study, power, n, rng) for name, ask in QUESTIONS.items()}
-    return study, {name: one for name, one in found.items() if one is not None}
+        design = draw_alike(rng)
+        return design, through_audit(design, float(rng.uniform(0.5, 0.9)), n, rng)
+    design, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
+    found = {name: ask(design, power, n, rng) for name, ask in QUESTIONS.items()}
+    return design, {name: one for name, one in found.items() if one is not None}
 
 
 def main(n: int = 2_000, seed: int = 1) -> None:
     rows = []
     print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
     for world in range(2 * N_WORLDS):
-        study, found = answers(world, n, np.random.default_rng([seed, world]))
-        people = [int(one) for one in study.people]
+        design, found = answers(world, n, np.random.default_rng([seed, world]))
+        people = [int(one) for one in design.people]
         for name, answer in found.items():
-            rows.append([people, study.n_splits, study.n_cost_tests, name, *answer])
+            rows.append([people, design.n_splits, design.n_cost_tests, name, *answer])
             print(
-                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_cost_tests:>5}  "
+                f"{people[0]:>7,} {people[1]:>7,} {design.n_splits:>6} {design.n_cost_tests:>5}  "
                 f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from pcer.auditing.planner import CountsError, Design, ExposureOf, smallest
+from pcer.auditing.planner import CountsError, Design, Question, smallest
 from pcer.models.precision import enough_splits, smallest_gap
 from tests.models.worlds import Ignorant, release, world
 
@@ -25,7 +25,7 @@ def test_the_smallest_gap_is_the_planners():
     found = smallest_gap([right], member, cells, inflation=np.ones(2))
     sizes = np.bincount(cells).reshape(2, 2)
     rates = np.array([right[:, cells == k].mean() for k in range(4)]).reshape(2, 2)
-    study = Design(
+    design = Design(
         group_names=("a", "b"),
         people=sizes.sum(axis=1).astype(float),
         n_splits=6,
@@ -35,7 +35,7 @@ def test_the_smallest_gap_is_the_planners():
             accuracy=rates, train_share=0.7, label_share=sizes / sizes.sum(axis=1, keepdims=True)
         ),
     )
-    wanted = max(smallest(study, ExposureOf(group=group)) for group in (0, 1))
+    wanted = max(smallest(design, Question(groups=(group,))) for group in (0, 1))
     assert found == pytest.approx(wanted, rel=0.05)
 
 

@@ -20,10 +20,9 @@ from sklearn.linear_model import LogisticRegression
 from pcer import release_from_estimator
 from pcer.attacks import BudgetScores, pooled_attacks_of
 from pcer.auditing import Plan
-from pcer.auditing.ahead import design_of_measured
 from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import measure_panel
-from pcer.auditing.planner import DifferenceBetween, ExposureOf
+from pcer.auditing.planner import Question, design_of_measured
 from pcer.release import Panel, panels
 from pcer.release.panel import PooledExposures
 from pcer.statistics import SIGNIFICANCE
@@ -132,7 +131,7 @@ def answers(studies: Sequence[Panel], attack: str, *, n_attacks: int = 1) -> tup
     """
     measured = [measure_panel(one, Plan(), attack) for one in studies]
     low, high = np.mean([one.exposed.value for one in measured], axis=0).tolist()
-    group, pair = ExposureOf(group=0), DifferenceBetween(lower=0, higher=1, base=low)
+    group, pair = Question(groups=(0,)), Question(groups=(0, 1), base=low)
     power, found = np.zeros((2, len(measured))), np.zeros((2, len(measured)))
     for k, one in enumerate(measured):
         test = compare_pairs(one, ((0, 1),)).exposure

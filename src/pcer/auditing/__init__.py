@@ -37,8 +37,8 @@ from pcer.auditing.file import (
 from pcer.auditing.inference import Alarms, alarms
 from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.null import split_luck, split_luck_of_rates
-from pcer.auditing.outlook import Outlook, OutlookPoint, detectable, outlook_schema
 from pcer.auditing.plan import SHARPEST, Benefit, Plan, Policy
+from pcer.auditing.planner import Outlook, OutlookPoint, detectable, outlook_schema
 from pcer.auditing.policy import read_policy
 from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict

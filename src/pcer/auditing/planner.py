@@ -1,7 +1,8 @@
-"""What could be shown: the smallest exposure and difference, and what a smaller one would take.
+"""Before anything is trained: what could an audit show? ``detectable(sizes or release, ...)``.
 
-Two questions, two errors, as in the audit. "Is anything memorised about these records?" meets split
-error alone where the cost comes from counts, and that falls with every further split. "Do the
+A planned study is a ``Design``: so many people, so many splits, and the error of the exposure. Two
+questions, two errors, as in the audit. "Is anything memorised about these records?" meets split
+error alone where the exposure comes from counts, and that falls with every further split. "Do the
 groups differ?" is about people like these: who they happen to be adds an error that only more
 people lower. Power is that of the audit's own tests, at the first step of Holm over its family.
 """
@@ -9,100 +10,327 @@ people lower. Power is that of the audit's own tests, at the first step of Holm 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+from pydantic import Field
 
-from pcer.auditing.people import cost_in_tests, people_part, pooled_cost, record_variance
-from pcer.errors import require_at_least, require_open_unit, require_positive
+from pcer.auditing.claims import claims_of
+from pcer.auditing.costs import deciding_attacks
+from pcer.auditing.file import BudgetResult, rounded
+from pcer.auditing.inference import compare_pairs
+from pcer.auditing.measure import (
+    PEOPLE_PARTS,
+    Exposed,
+    Measured,
+    Pair,
+    measure_panel,
+    pairs_of,
+    require_available,
+)
+from pcer.auditing.people import (
+    cost_in_tests,
+    limit_quantile,
+    people_part,
+    pooled_cost,
+    record_variance,
+)
+from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.results import Setting
+from pcer.auditing.verdict import Verdict
+from pcer.auditing.words import setting_name
+from pcer.errors import InputError, PlanError
+from pcer.files import Record, canonical_json
 from pcer.metrics import FloatArray
+from pcer.release import GAP, PROXIES, Panel, Proxy, Release, Shown, panels, proxy_named
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
+FORMAT: Final = "pcer-outlook"
+VERSION: Final = 1
+ACCURACY: Final = 0.8
+TEST_SIZE: Final = 0.3
+N_SPLITS: Final = 20
 POWER: Final = 0.8
+SPLIT_GRID: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+FEWEST_PEOPLE: Final = 4
+"""Of a group, so that there is someone to train on and someone to hold out."""
+MOST_PEOPLE: Final = 10**15
 MOST_SPLITS: Final = 10_000
 """Nobody trains more."""
 MOST_GROWTH: Final = 1e9
 """Times as many people: nobody has more."""
+NEGLIGIBLE: Final = 1e-12
+"""So small an exposure is none: with endless splits any is shown."""
 N_SPREADS: Final = 24
 """Values, equally likely, that stand for the spread that splits may happen to show."""
 REPETITIONS: Final = 12
 """Steps to a threshold; each leaves at most half of what is missing."""
-MOST_STEPS: Final = 100
-ENOUGH: Final = 1e-10
-"""Distance from the power asked for, in normal quantiles, at which a search ends."""
 CERTAIN: Final = 8.0
 """Normal quantile of a power that is as good as 1."""
+
+Amount = Annotated[float, Field(ge=0)] | None
+"""An exposure or a difference; None where none would be shown."""
+
+
+class GroupOutlook(Record):
+    """What could be shown of one group.
+
+    Attributes:
+        n_people: training and test together.
+        accuracy: for people the model was not trained on; None where the cost does not need it.
+        smallest: exposure that would be shown; None where not even the largest would.
+        limit: the smallest with any number of splits.
+        splits_for_target: fewest that would show the target; None where none would.
+        people_for_target: of this group, all groups growing alike, with the splits as they are.
+    """
+
+    group: str
+    n_people: float
+    accuracy: float | None
+    smallest: Amount
+    limit: Amount
+    splits_for_target: int | None
+    people_for_target: float | None
+
+
+class PairOutlook(Record):
+    """What could be shown of a difference, whichever of the two is the more exposed.
+
+    Attributes:
+        base: exposure of the less exposed.
+        smallest: difference that would be shown, and so on as of a group.
+        people_for_target: of the first group and of the second.
+    """
+
+    groups: tuple[str, str]
+    base: float
+    smallest: Amount
+    limit: Amount
+    splits_for_target: int | None
+    people_for_target: tuple[float, float] | None
+
+
+class OutlookPoint(Record):
+    """What would be shown with so many splits: exposures by group, differences as the pairs are."""
+
+    n_splits: int
+    exposure: dict[str, Amount]
+    difference: list[Amount]
+
+
+class Outlook(Shown):
+    """The result of ``pcer.detectable``: what could be shown, and what a target would take.
+
+    Attributes:
+        release_sha256: of the earlier release that it was made from; None: from sizes alone.
+        subject: what the release is about; None without one.
+        setting: the release's setting that it is about.
+        cost: what exposure is measured by.
+        train_share: share of the records that models are trained on; None where not known.
+        n_settings: settings that are audited together.
+        power: how often "would be shown" is.
+        level: of the tests, over the whole family.
+        target: exposure or difference that should be shown; None where none was named.
+        pairs: each pair that an audit compares.
+        over_splits: the curve over splits, people as they are.
+        sentences: the answer in words.
+    """
+
+    format: Literal["pcer-outlook"] = FORMAT
+    version: Literal[1] = VERSION
+    release_sha256: str | None
+    subject: str | None
+    setting: str | None
+    cost: str
+    n_splits: int
+    train_share: float | None
+    n_settings: int
+    power: float = POWER
+    level: float = SIGNIFICANCE
+    target: float | None
+    groups: list[GroupOutlook]
+    pairs: list[PairOutlook]
+    over_splits: list[OutlookPoint]
+    sentences: list[str]
+
+    @property
+    def title(self) -> str:
+        """What would be audited."""
+        n = self.n_splits
+        of = f" of {self.subject}" if self.subject else ""
+        people = ", ".join(f"{one.group} {one.n_people:,.0f}" for one in self.groups[:4])
+        more = f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
+        return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
+
+    @property
+    def proxy(self) -> Proxy:
+        """The attack behind ``cost``."""
+        return proxy_named(self.cost)
+
+    def to_tree(self) -> dict[str, Any]:
+        """Plain objects, numbers rounded as they are written."""
+        tree: dict[str, Any] = rounded(self.model_dump())
+        return tree
+
+    def to_json(self) -> str:
+        """Canonical text: same question, same bytes."""
+        return canonical_json(self.to_tree())
+
+    def plot(self) -> Any:
+        """The curve over splits as an Altair chart."""
+        return Shown.drawings().to_chart(self, "outlook")
+
+
+def outlook_schema() -> dict[str, Any]:
+    """JSON Schema of what ``pcer plan`` writes."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Outlook.model_json_schema(),
+        "title": f"pcer outlook, version {VERSION}",
+        "required": list(Outlook.model_fields),
+    }
+
+
+def detectable(
+    of: Mapping[str, int] | Release,
+    *,
+    accuracy: float | Mapping[str, float] | None = None,
+    test_size: float | None = None,
+    n_splits: int | None = None,
+    n_settings: int | None = None,
+    cost: str | None = None,
+    exposure: float | None = None,
+    target: float | None = None,
+    setting: str | None = None,
+) -> Outlook:
+    """Smallest exposure and difference that an audit would show in 80 % of such studies.
+
+    Power is that of the audit's own tests at the first step of Holm over their families. From
+    sizes it is that of the gap, whose error follows from them. What a sharper cost can show
+    depends on how steady the models are: a release of a few splits tells it.
+
+    Args:
+        of: people in each group, training and test together; or an earlier release, which gives
+            the sizes, accuracies, splits and errors.
+        accuracy: for people the model was not trained on; one number or one for each group (0.8).
+        test_size: share of the records that a split holds out (0.3).
+        n_splits: distinct splits (20, or as many as the release has).
+        n_settings: models or budgets that are audited together (1, or as in the release).
+        cost: "gap"; of a release any cost that it carries, by default the sharpest.
+        exposure: of the less exposed group of every pair (0, or what the release shows).
+        target: exposure or difference that should be shown; asks for splits and people.
+        setting: of a release with several, the one to plan with; the first by default.
+
+    Raises:
+        InputError: one sentence that names the argument and the remedy.
+
+    >>> sizes = {"women": 1200, "men": 3400}
+    >>> round(detectable(sizes, n_splits=20).groups[0].smallest, 4)
+    0.0156
+    """
+    for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+            raise InputError(f"{name} must be a whole number of at least 1, not {n!r}.")
+    _require_share(test_size=test_size, target=target, exposure=exposure)
+    if isinstance(of, Release):
+        if accuracy is not None or test_size is not None:
+            raise InputError("a release has its own accuracies and test size; leave yours out.")
+        design, bases, about = _of_release(of, cost, setting)
+    else:
+        if setting is not None:
+            raise InputError("setting chooses among those of a release; sizes have none.")
+        design, bases, about = _of_sizes(
+            of,
+            ACCURACY if accuracy is None else accuracy,
+            TEST_SIZE if test_size is None else test_size,
+            cost,
+        )
+    if exposure is not None:
+        bases = dict.fromkeys(bases, exposure)
+    about["n_settings"] = n_settings or about["n_settings"]
+    design = replace(
+        design,
+        n_splits=n_splits or design.n_splits,
+        n_cost_tests=about["n_settings"] * len(design.people),
+        n_pair_tests=about["n_settings"] * len(bases),
+    )
+    return _outlook(design, bases, target, about)
+
+
+def more_would_show(setting: Setting, budget: BudgetResult) -> str | None:
+    """One sentence: how many more splits or people would show how much; None where unknown."""
+    question = _open_question(setting, budget)
+    design = design_of_measured(
+        setting.measured,
+        n_cost_tests=max(1, setting.whole.n_cost_tests),
+        n_pair_tests=max(1, setting.whole.n_pair_tests),
+        n_attacks=len(setting.attacks),
+    )
+    return None if design is None or question is None else advice(design, question)
+
+
+# What is planned, and the error of its exposures
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountsError:
-    """Error of the overfitting gap from confusion counts; arrays over the group.
+    """Error of the overfitting gap from confusion counts.
 
     Attributes:
-        accuracy: (group,) or (group, label), for people the model was not trained on.
+        accuracy: (group, label) for people the model was not trained on; one label stands for all.
+        label_share: (group, label) share of the group's people, 1 in sum.
         train_share: of the records.
-        label_share: (group, label), where accuracy is by label.
     """
 
     accuracy: FloatArray
+    label_share: FloatArray
     train_share: float
-    label_share: FloatArray | None = None
 
-    def __post_init__(self) -> None:
-        require_open_unit(train_share=self.train_share)
-        if (self.label_share is None) != (self.accuracy.ndim == 1):
-            raise ValueError("accuracy by label needs label_share of the same shape, and only it.")
+    @property
+    def overall_accuracy(self) -> FloatArray:
+        """(group,) over the labels."""
+        return self._mean(self.accuracy)
 
     @property
     def largest(self) -> FloatArray:
-        """Largest cost: everybody whom the model gets wrong is memorised."""
-        return np.asarray(1 - (self._shares * self._by_label).sum(axis=1))
+        """(group,) largest exposure: everybody whom the model gets wrong is memorised."""
+        return 1 - self.overall_accuracy
 
-    def null(self, cost: FloatArray) -> FloatArray:
+    def null(self, exposure: FloatArray) -> FloatArray:
         """Variance of one split's gap for one person as if nothing was memorised: v."""
         f = self.train_share
-        right = self._grown(f * cost)
-        return np.asarray((self._shares * right * (1 - right)).sum(axis=1) / (f * (1 - f)))
+        right = self._grown(f * exposure)
+        return self._mean(right * (1 - right)) / (f * (1 - f))
 
-    def actual(self, cost: FloatArray) -> FloatArray:
-        """The same with so much memorised, whoever it is about: u, within labels."""
-        f, test, train = self.train_share, self._by_label, self._grown(cost)
-        parts = train * (1 - train) / f + test * (1 - test) / (1 - f)
-        return np.asarray((self._shares * parts).sum(axis=1))
+    def actual(self, exposure: FloatArray) -> FloatArray:
+        """Its variance with so much memorised, whoever it is about: u, within labels."""
+        f, test, train = self.train_share, self.accuracy, self._grown(exposure)
+        return self._mean(train * (1 - train) / f + test * (1 - test) / (1 - f))
 
-    def tested(self, cost: FloatArray, n: FloatArray) -> FloatArray:
+    def tested(self, exposure: FloatArray, n: FloatArray) -> FloatArray:
         """Variance of one split's gap that the audit would take for groups of n: max(v, u)."""
-        f, shares = self.train_share, self._shares
-        train, test = ((shares * part).sum(axis=1) for part in (self._grown(cost), self._by_label))
-        u = record_variance(train, test, f * n, (1 - f) * n)
-        return np.asarray(np.maximum(self.null(cost) / n, u))
-
-    def people(self, cost: FloatArray) -> FloatArray:
-        """The most that people can differ in what is memorised about them."""
-        return cost * (1 - cost)
+        f, train = self.train_share, self._mean(self._grown(exposure))
+        u = record_variance(train, self.overall_accuracy, f * n, (1 - f) * n)
+        return np.asarray(np.maximum(self.null(exposure) / n, u))
 
     def skewness(self) -> FloatArray:
         """Skewness of the correct training records of one person in one split."""
-        f, p = self.train_share, self._by_label
-        second = (self._shares * p * (1 - p)).sum(axis=1) * f * (1 - f)
-        third = (self._shares * p * (1 - p) * (1 - 2 * p)).sum(axis=1)
+        f, p = self.train_share, self.accuracy
+        second = self._mean(p * (1 - p)) * f * (1 - f)
+        third = self._mean(p * (1 - p) * (1 - 2 * p))
         return _over(third * f * (1 - f) * (1 - 2 * f), second**1.5)
 
-    @property
-    def _by_label(self) -> FloatArray:
-        return self.accuracy if self.accuracy.ndim == 2 else self.accuracy[:, None]
+    def _mean(self, values: FloatArray) -> FloatArray:
+        return np.asarray((self.label_share * values).sum(axis=1))
 
-    @property
-    def _shares(self) -> FloatArray:
-        return np.ones((len(self.accuracy), 1)) if self.label_share is None else self.label_share
-
-    def _grown(self, cost: FloatArray) -> FloatArray:
+    def _grown(self, exposure: FloatArray) -> FloatArray:
         """Accuracy (group, label) with so many more right, the same share of each label's wrong."""
-        memorised = np.minimum(1.0, _over(cost, self.largest))
-        return np.asarray(self._by_label + (1 - self._by_label) * memorised[:, None])
+        memorised = np.minimum(1.0, _over(exposure, self.largest))
+        return np.asarray(self.accuracy + (1 - self.accuracy) * memorised[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,55 +342,39 @@ class MeasuredError:
     where splits are added, and as 0 where some are taken away.
 
     Attributes:
-        exposure: (group,) variance by which the audit judges whether anything is memorised.
-        difference: (group, group) variance by which it compares two groups.
+        variance: (group, group) by which the audit compares two groups; on the diagonal that by
+            which it judges whether anything is memorised.
         people: of an exposure and a number of people, the most that people can add to a variance.
         largest: (group,) largest exposure there can be.
         n_people: (group,) records in that release.
         n_splits: splits of that release.
     """
 
-    exposure: FloatArray
-    difference: FloatArray
+    variance: FloatArray
     people: Callable[[FloatArray, FloatArray], FloatArray]
     largest: FloatArray
     n_people: FloatArray
     n_splits: int
 
-    def __post_init__(self) -> None:
-        require_at_least(1, n_splits=self.n_splits)
-
-    def of_exposure(self, cost: FloatArray, study: Design) -> FloatArray:
-        """At most the variance (group,) with the study's splits and people."""
-        people = self.people(cost, self.n_people)
-        now = self._with_splits(self.exposure, people, study.n_splits)
-        return np.asarray(now * self.n_people / study.people)
-
-    def of_difference(
-        self, pair: tuple[int, int], costs: tuple[float, float], study: Design
-    ) -> FloatArray:
-        """The same of the difference of two groups, which have grown alike."""
-        n = self.n_people[list(pair)]
-        people = self.people(np.array(costs), n).sum()
-        now = self._with_splits(self.difference[pair], people, study.n_splits)
-        return np.asarray(now * (n / study.people[list(pair)]).max())
-
-    def _with_splits(self, variance: FloatArray, people: FloatArray, n_splits: float) -> FloatArray:
-        lasting, ratio = np.minimum(variance, people), self.n_splits / n_splits
-        return np.asarray(ratio * variance if ratio > 1 else lasting + ratio * (variance - lasting))
+    def at_most(self, groups: Sequence[int], exposures: FloatArray, design: Design) -> float:
+        """Variance of an exposure, or of a difference, with the design's splits and people."""
+        n, ratio = self.n_people[[*groups]], self.n_splits / design.n_splits
+        variance = float(self.variance[groups[0], groups[-1]])
+        lasting = 0.0 if ratio > 1 else min(variance, float(self.people(exposures, n).sum()))
+        growth = float((design.people[[*groups]] / n).min())
+        return (lasting + ratio * (variance - lasting)) / growth
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What is to be audited.
+    """The study that is planned.
 
     Attributes:
-        group_names: the groups.
         people: (group,) records, training and test together.
         n_splits: distinct splits; infinite for as many as one likes.
         n_cost_tests: settings times groups, the family of "is anything memorised?".
         n_pair_tests: settings times pairs, the family of "do the groups differ?".
-        error: of the cost.
+        error: of the exposure.
         n_attacks: attacks that decide together, by which both families are multiplied.
     """
 
@@ -174,166 +386,109 @@ class Design:
     error: CountsError | MeasuredError
     n_attacks: int = 1
 
-    def __post_init__(self) -> None:
-        families = {"n_cost_tests": self.n_cost_tests, "n_pair_tests": self.n_pair_tests}
-        require_at_least(1, **families, n_attacks=self.n_attacks)
-        if not self.n_splits >= 1:
-            raise ValueError(f"n_splits must be at least 1, but {self.n_splits!r} was given.")
-        for name, people in zip(self.group_names, self.people, strict=True):
-            require_positive(**{f"people[{name!r}]": float(people)})
 
-    @property
-    def cost_quantile(self) -> float:
-        """How many errors an exposure must have to be resolved: the first step of Holm."""
-        return _upper_quantile(SIGNIFICANCE / (self.n_attacks * self.n_cost_tests))
-
-    @property
-    def pair_quantile(self) -> float:
-        """The same of a difference, either way."""
-        return _upper_quantile(
-            SIGNIFICANCE * EXPOSURE_SHARE / (2 * self.n_attacks * self.n_pair_tests)
-        )
+# Questions and the power of their tests
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExposureOf:
-    """Would an exposure of one group be resolved?"""
+class Question:
+    """Would an exposure of one group be detected, or a difference between two be shown?
 
-    group: int
+    Attributes:
+        groups: the group; or the less exposed of the two, then the more exposed.
+        base: exposure of the less exposed of two.
+    """
 
-    def largest(self, study: Design) -> float:
-        """Largest exposure there can be."""
-        return float(study.error.largest[self.group])
-
-    def power(self, study: Design, exposure: float) -> float:
-        """Chance that so large an exposure is resolved."""
-        return float(power_resolved(study, np.full(len(study.people), exposure))[self.group])
-
-    def words(self, study: Design, amount: float) -> str:
-        """The exposure as a sentence names it."""
-        return f"an exposure of {_in_100(amount)} in {study.group_names[self.group]}"
-
-    def smallest_group(self, study: Design) -> int:
-        """Whose people a sentence counts."""
-        return self.group
-
-
-@dataclass(frozen=True, kw_only=True)
-class DifferenceBetween:
-    """Would a difference between two groups be shown? ``base`` is the exposure of the lower."""
-
-    lower: int
-    higher: int
+    groups: tuple[int, ...]
     base: float = 0.0
 
-    def largest(self, study: Design) -> float:
-        """Largest difference there can be."""
-        return float(study.error.largest[self.higher]) - self.base
+    def largest(self, design: Design) -> float:
+        """Largest exposure, or difference, there can be."""
+        return float(design.error.largest[self.groups[-1]]) - self.base
 
-    def power(self, study: Design, difference: float) -> float:
-        """Chance that so large a difference is shown."""
-        costs = (self.base, self.base + difference)
-        return power_shown(study, (self.lower, self.higher), costs)
+    def words(self, design: Design, amount: float) -> str:
+        """The amount as a sentence names it."""
+        names = [design.group_names[g] for g in self.groups]
+        if len(names) == 1:
+            return f"an exposure of {_in_100(amount)} in {names[0]}"
+        return f"a difference of {_in_100(amount)} between {names[0]} and {names[1]}"
 
-    def words(self, study: Design, amount: float) -> str:
-        """The difference as a sentence names it."""
-        first, second = study.group_names[self.lower], study.group_names[self.higher]
-        return f"a difference of {_in_100(amount)} between {first} and {second}"
+    def quantile(self, design: Design) -> float:
+        """How many errors it takes at the first step of Holm; a difference is tested either way."""
+        if len(self.groups) == 1:
+            n_tests, level = design.n_cost_tests, SIGNIFICANCE
+        else:
+            n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
+        return limit_quantile(n_limits=n_tests * design.n_attacks, confidence_level=1 - level)
 
-    def smallest_group(self, study: Design) -> int:
-        """Whose people a sentence counts."""
-        return min(self.lower, self.higher, key=lambda g: float(study.people[g]))
+    def power(self, design: Design, amount: float) -> float:
+        """Chance that so much is detected, or shown.
+
+        Of a difference, benefits are taken as equal and known; then the cross product asks the
+        same.
+        """
+        from scipy.special import ndtr
+
+        z, error, exposures = self.quantile(design), design.error, np.zeros(len(design.people))
+        exposures[[*self.groups]] = (self.base, self.base + amount)[-len(self.groups) :]
+        if isinstance(error, MeasuredError):
+            variance = error.at_most(self.groups, exposures[[*self.groups]], design)
+            return float(ndtr(_quotient(np.array(amount), np.sqrt(variance)) - z))
+        if len(self.groups) == 1:
+            return float(ndtr(_exact_excess(design, error, exposures, z)[self.groups[0]]))
+        return float(ndtr(_excess(design, error, exposures, self.groups, z)).mean())
 
 
-Question = ExposureOf | DifferenceBetween
+def _exact_excess(design: Design, error: CountsError, exposure: FloatArray, z: float) -> FloatArray:
+    """Exposures (group,) above the exact test's threshold, in deviations.
 
-
-def power_resolved(study: Design, cost: FloatArray) -> FloatArray:
-    """Chance (group,) that exposures of so much are resolved.
-
-    From counts it is the exact test: its own variance, skewness and whole numbers.
+    The test has its own variance, skewness and whole numbers.
     """
-    from scipy.special import ndtr
-
-    z, error = study.cost_quantile, study.error
-    if isinstance(error, MeasuredError):
-        return np.asarray(ndtr(_quotient(cost, np.sqrt(error.of_exposure(cost, study))) - z))
-    trials = study.people * study.n_splits
+    trials = design.people * design.n_splits
     z_skew = z + error.skewness() / np.sqrt(trials) * (z**2 - 1) / 6
     half_a_count = 0.5 / (trials * error.train_share * (1 - error.train_share))
-    threshold = z_skew * np.sqrt(error.null(cost) / trials) + half_a_count
-    return np.asarray(ndtr(_quotient(cost - threshold, np.sqrt(error.actual(cost) / trials))))
+    threshold = z_skew * np.sqrt(error.null(exposure) / trials) + half_a_count
+    return _quotient(exposure - threshold, np.sqrt(error.actual(exposure) / trials))
 
 
-def power_shown(study: Design, pair: tuple[int, int], costs: tuple[float, float]) -> float:
-    """Chance that two groups' exposures are told apart, where the second one's is larger.
-
-    The benefits are taken as equal and known; then the cross product asks the same.
-    """
-    from scipy.special import ndtr
-
-    if isinstance(study.error, MeasuredError):
-        deviation = np.sqrt(study.error.of_difference(pair, costs, study))
-        return float(
-            ndtr(_quotient(np.array(costs[1] - costs[0]), deviation) - study.pair_quantile)
-        )
-    cost = np.zeros(len(study.people))
-    cost[list(pair)] = costs
-    variance = _variance(study, study.error, cost)[list(pair)]
-    beyond = costs[1] - costs[0] - _thresholds(study, study.error, pair, cost, variance)
-    return float(ndtr(_quotient(beyond, np.sqrt(variance.sum()))).mean())
-
-
-def _thresholds(
-    study: Design,
-    error: CountsError,
-    pair: tuple[int, int],
-    cost: FloatArray,
-    variance: FloatArray,
+def _excess(
+    design: Design, error: CountsError, exposure: FloatArray, groups: Sequence[int], z: float
 ) -> FloatArray:
-    """Differences from which on the test would show one, (spread, spread).
+    """The difference above the test's thresholds, in deviations: (spread, spread).
 
-    The test takes the people's part at the costs it sees. Where the difference seen is just the
-    threshold, each group is off by its share of the variance: found by repetition.
+    The test takes the people's part at the exposures it sees. Where the difference seen is just
+    the threshold, each group is off by its share of the variance: found by repetition.
     """
-    (low, high), seen = pair, cost.copy()
-    share = _over(variance, np.full(2, variance.sum()))
+    (low, high), n, n_splits = groups, design.people, design.n_splits
+    people = (1 - 1 / n_splits) * exposure * (1 - exposure)
+    variance = ((error.actual(exposure) / n_splits + people) / n)[[low, high]]
+    share, seen = _over(variance, np.full(2, variance.sum())), exposure.copy()
+    difference = exposure[high] - exposure[low]
     for _ in range(REPETITIONS):
-        pooled = pooled_cost(seen[low], seen[high], study.people[low], study.people[high])
-        tested = _tested_variances(study, error, cost, cost_in_tests(seen, pooled))
-        thresholds = study.pair_quantile * np.sqrt(np.add.outer(tested[low], tested[high]))
-        off = cost[high] - cost[low] - thresholds.mean()
-        seen[low], seen[high] = cost[low] + share[0] * off, cost[high] - share[1] * off
-    return np.asarray(thresholds)
-
-
-def _variance(study: Design, error: CountsError, cost: FloatArray) -> FloatArray:
-    """Variance (group,) of an estimate about people like these."""
-    n_splits = study.n_splits
-    lasting = (1 - 1 / n_splits) * error.people(cost)
-    return np.asarray((error.actual(cost) / n_splits + lasting) / study.people)
+        pooled = pooled_cost(seen[low], seen[high], n[low], n[high])
+        tested = _tested_variances(design, error, exposure, cost_in_tests(seen, pooled))
+        thresholds = z * np.sqrt(np.add.outer(tested[low], tested[high]))
+        off = difference - thresholds.mean()
+        seen[low], seen[high] = exposure[low] + share[0] * off, exposure[high] - share[1] * off
+    return _quotient(difference - thresholds, np.sqrt(variance.sum()))
 
 
 def _tested_variances(
-    study: Design, error: CountsError, cost: FloatArray, assumed: FloatArray
+    design: Design, error: CountsError, exposure: FloatArray, assumed: FloatArray
 ) -> FloatArray:
     """Variances (group, spread) that the test may take, as splits happen to spread.
 
     The audit takes the closed form or the spread over splits with all of the people's part,
-    whichever is larger; ``assumed`` is the cost at which it takes that part.
+    whichever is larger; ``assumed`` is the exposure at which it takes that part.
     """
-    n_splits, n = study.n_splits, study.people
+    n_splits, n = design.n_splits, design.people
     people = people_part(assumed, n)
-    closed = error.tested(cost, n) / n_splits + (1 - 1 / n_splits) * people
-    given_people = np.maximum(error.actual(cost) - error.people(cost), 0.0) / (n_splits * n)
-    shown = given_people[:, None] * _spreads(n_splits) + people[:, None]
-    return np.asarray(np.maximum(closed[:, None], shown if n_splits > 1 else 0.0))
-
-
-def _upper_quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(-ndtri(level))
+    closed = error.tested(exposure, n) / n_splits + (1 - 1 / n_splits) * people
+    if n_splits == 1:
+        return np.asarray(closed[:, None])
+    given_people = np.maximum(error.actual(exposure) - exposure * (1 - exposure), 0.0)
+    shown = (given_people / (n_splits * n))[:, None] * _spreads(n_splits) + people[:, None]
+    return np.asarray(np.maximum(closed[:, None], shown))
 
 
 @cache
@@ -341,141 +496,101 @@ def _spreads(n_splits: float) -> FloatArray:
     """Sample variance over true variance, at equal steps of probability."""
     from scipy.special import gammaincinv
 
-    if n_splits < 2 or math.isinf(n_splits):
+    if math.isinf(n_splits):
         return np.ones(1)
     steps = (np.arange(N_SPREADS) + 0.5) / N_SPREADS
     half = (n_splits - 1) / 2
     return np.asarray(gammaincinv(half, steps) / half)
 
 
-def smallest(study: Design, question: Question) -> float:
-    """Smallest exposure or difference that would show in 80 % of such studies; NaN if none.
+# The smallest amount, the fewest splits, the fewest people
 
-    >>> error = CountsError(accuracy=np.array([0.8, 0.8]), train_share=0.7)
-    >>> study = Design(
-    ...     group_names=("a", "b"), people=np.array([10_000.0, 10_000.0]), n_splits=1,
-    ...     n_cost_tests=2, n_pair_tests=1, error=error,
-    ... )
-    >>> round(smallest(study, ExposureOf(group=0)), 4)
-    0.0241
-    """
-    largest = question.largest(study)
-    if not largest > 0 or question.power(study, largest) < POWER:
+
+def smallest(design: Design, question: Question) -> float:
+    """Smallest exposure or difference that would show in 80 % of such studies; NaN if none."""
+    largest = question.largest(design)
+    if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
-    return _least(lambda amount: question.power(study, amount), 0.0, largest)
+    return _reached(lambda amount: question.power(design, amount), 0.0, largest)
 
 
-def splits_for(study: Design, question: Question, target: float) -> int | None:
+def splits_for(design: Design, question: Question, target: float) -> int | None:
     """Fewest splits that would show the target; None where no number of splits would."""
 
-    def power(n_splits: float) -> float:
-        return question.power(replace(study, n_splits=n_splits), target)
+    def is_shown(n_splits: int) -> bool:
+        return question.power(replace(design, n_splits=n_splits), target) >= POWER
 
-    if power(MOST_SPLITS) < POWER:
+    if not is_shown(MOST_SPLITS):
         return None
-    low, high = 0, MOST_SPLITS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-    return high
+    return 1 + bisect_left(range(1, MOST_SPLITS), True, key=is_shown)
 
 
-def people_for(study: Design, question: Question, target: float) -> FloatArray | None:
+def people_for(design: Design, question: Question, target: float) -> FloatArray | None:
     """People (group,) who would show the target with these splits, all groups growing alike.
 
     None where even MOST_GROWTH times as many would not.
     """
 
     def power(growth: float) -> float:
-        return question.power(replace(study, people=study.people * math.exp(growth)), target)
+        return question.power(replace(design, people=design.people * math.exp(growth)), target)
 
-    if power(math.log(MOST_GROWTH)) < POWER:
+    most = math.log(MOST_GROWTH)
+    if power(most) < POWER:
         return None
-    low = -math.log(MOST_GROWTH)
-    return np.ceil(study.people * math.exp(_least(power, low, math.log(MOST_GROWTH))))
+    people = design.people * math.exp(_reached(power, -most, most))
+    return np.ceil(people * (1 - 1e-9))  # 1,600 is not 1,601 because the root is off by a hair
 
 
-def advice(study: Design, question: Question, *, target: float | None = None) -> str:
-    """One sentence: what it would take to show the target.
+def _reached(power: Callable[[float], float], low: float, high: float) -> float:
+    """Where power reaches POWER, which it has at ``high``."""
+    from scipy.optimize import brentq  # slow to import
+    from scipy.special import ndtri
+
+    def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
+        return float(np.clip(ndtri(power(amount)), -CERTAIN, CERTAIN) - ndtri(POWER))
+
+    return low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13))
+
+
+def advice(design: Design, question: Question, *, target: float | None = None) -> str:
+    """One sentence: what it would take to show the target; by default half of what shows now.
 
     Says so where splits cannot help, and how many people could.
-
-    Args:
-        study: what was audited.
-        question: whose exposure, or between whom a difference.
-        target: amount that should show; by default half of what would show now.
     """
-    now = smallest(study, question)
+    now = smallest(design, question)
     if math.isnan(now) and target is None:
-        largest = question.words(study, question.largest(study))
+        largest = question.words(design, question.largest(design))
         return f"Not even {largest}, the largest there can be, would show; {_SHARPER}."
     wanted = now / 2 if target is None else target
-    what = question.words(study, wanted)
+    what = question.words(design, wanted)
     if wanted >= now:
         return f"{what[0].upper()}{what[1:]} would show already, 4 times in 5."
-    n_splits = splits_for(study, question, wanted)
+    n_splits = splits_for(design, question, wanted)
     if n_splits is not None:
-        more = n_splits - study.n_splits
-        return f"{more:,.0f} more split{'s' if more > 1 else ''} would show {what}{_now(now)}."
-    return _more_people(study, question, wanted, now)
+        at = "" if math.isnan(now) else f" (now {_in_100(now)})"
+        more = n_splits - design.n_splits
+        return f"{more:,.0f} more split{'s' if more > 1 else ''} would show {what}{at}."
+    limit = smallest(replace(design, n_splits=math.inf), question)
+    reach = "" if math.isnan(limit) else f" (their limit is {_in_100(limit)})"
+    none = f"No number of splits would show {what}{reach}"
+    if limit < wanted:
+        none = f"Not even {MOST_SPLITS:,} splits would show {what}"
+    people = people_for(design, question, wanted)
+    if people is None:
+        return f"{none}; {_SHARPER}."
+    g = min(question.groups, key=lambda g: float(design.people[g]))
+    unit = 10.0 ** max(0, math.floor(math.log10(people[g])) - 1)  # two digits, upwards
+    return (
+        f"{none}; about {math.ceil(people[g] / unit) * unit:,.0f} people in "
+        f"{design.group_names[g]} would (now {design.people[g]:,.0f})."
+    )
 
 
 _SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
 
-def _more_people(study: Design, question: Question, wanted: float, now: float) -> str:
-    """Where splits cannot help: how far they reach, and how many people would do."""
-    what = question.words(study, wanted)
-    limit = smallest(replace(study, n_splits=math.inf), question)
-    reach = "" if math.isnan(limit) else f" (their limit is {_in_100(limit)})"
-    people = people_for(study, question, wanted)
-    if people is None:
-        return f"No number of splits would show {what}{reach}; {_SHARPER}."
-    g = question.smallest_group(study)
-    return (
-        f"No number of splits would show {what}{reach}; about {_rounded(people[g])} people in "
-        f"{study.group_names[g]} would (now {study.people[g]:,.0f})."
-    )
-
-
-def _least(power: Callable[[float], float], low: float, high: float) -> float:
-    """Where power reaches POWER between low, where it does not, and high, where it does.
-
-    By false position (Illinois): seen as a normal quantile, power is nearly straight.
-    """
-    below, above, last = _beyond(power(low)), _beyond(power(high)), 0.0
-    for _ in range(MOST_STEPS):
-        middle = (low * above - high * below) / (above - below)
-        value = _beyond(power(middle))
-        if abs(value) < ENOUGH:
-            return middle
-        if value > 0:
-            high, above, below = middle, value, below / (2 if last > 0 else 1)
-        else:
-            low, below, above = middle, value, above / (2 if last < 0 else 1)
-        last = value
-    return high
-
-
-def _beyond(power: float) -> float:
-    """How far a power lies above POWER, in normal quantiles; as good as certain is certain."""
-    from scipy.special import ndtri
-
-    return float(np.clip(ndtri(power), -CERTAIN, CERTAIN) - ndtri(POWER))
-
-
-def _now(now: float) -> str:
-    return "" if math.isnan(now) else f" (now {_in_100(now)})"
-
-
 def _in_100(amount: float) -> str:
     return f"{100 * amount:.2g} in 100"
-
-
-def _rounded(people: float) -> str:
-    """Two significant digits, upwards."""
-    unit = 10.0 ** max(0, math.floor(math.log10(people)) - 1)
-    return f"{math.ceil(people / unit) * unit:,.0f}"
 
 
 def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -487,3 +602,258 @@ def _quotient(numerator: FloatArray, deviation: FloatArray) -> FloatArray:
     """Numerator in deviations; without any, certain to be above 0 or not."""
     certain = np.where(numerator > 0, np.inf, -np.inf)
     return np.divide(numerator, deviation, out=certain, where=deviation > 0)
+
+
+# Designs: from sizes, from a release, from what an audit has measured
+
+Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
+"""A design, the lower exposure of each pair, and where it comes from: fields of ``Outlook``."""
+
+
+def _of_sizes(groups: Any, accuracy: Any, test_size: float, cost: str | None) -> Planned:
+    people = _sizes(groups)
+    if cost not in (None, SHARPEST, GAP.name, GAP.short):
+        known = ", a sharper one" if cost in PROXIES else ", which is no cost of pcer's own"
+        raise InputError(
+            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can{known}; "
+            "give a release of a few splits that carries it."
+        )
+    sizes = np.array([*people.values()], dtype=np.float64)
+    design = Design(
+        group_names=tuple(people),
+        people=sizes,
+        n_splits=N_SPLITS,
+        n_cost_tests=1,
+        n_pair_tests=1,
+        error=CountsError(
+            accuracy=_accuracies(people, accuracy)[:, None],
+            label_share=np.ones((len(people), 1)),
+            train_share=1 - test_size,
+        ),
+    )
+    reference = 0 if len(sizes) == 2 else int(np.argmax(sizes))
+    bases = {(reference, g): 0.0 for g in range(len(sizes)) if g != reference}
+    about = {"release_sha256": None, "subject": None, "setting": None}
+    return design, bases, about | {"cost": GAP.name, "n_settings": 1}
+
+
+def _of_release(release: Release, cost: str | None, setting: str | None) -> Planned:
+    by_setting = panels(release)
+    plan = Plan(cost=SHARPEST if cost is None else GAP.name if cost == GAP.short else cost)
+    require_available(by_setting, plan)
+    if release.training.split_kind != "random":
+        raise InputError("the release does not say that its splits are random, so none can plan.")
+    names = [
+        setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon)
+        for panel in by_setting
+    ]
+    if setting is not None and setting not in names:
+        raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
+    chosen = 0 if setting is None else names.index(setting)
+    attacks = deciding_attacks(by_setting, plan)
+    inflation = claims_of(release).inflation
+    measured = measure_panel(by_setting[chosen], plan, attacks[0], inflation=inflation)
+    design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1, n_attacks=len(attacks))
+    if design is None or measured.exposed is None:
+        reason = measured.reason or "nobody, or everybody, is right in some group"
+        raise PlanError(f"{attacks[0]} of this release cannot be planned with: {reason}.")
+    value = np.maximum(measured.exposed.value, 0.0)
+    bases = {(i, j): float(min(value[i], value[j])) for i, j in pairs_of(by_setting, plan)}
+    about = {
+        "release_sha256": release.sha256,
+        "subject": f"{release.subject.dataset} ({release.subject.attribute})",
+        "setting": names[chosen] if len(names) > 1 else None,
+        "cost": attacks[0],
+        "n_settings": len(names),
+    }
+    return design, bases, about
+
+
+def design_of_measured(
+    measured: Measured, *, n_cost_tests: int, n_pair_tests: int, n_attacks: int = 1
+) -> Design | None:
+    """One setting and one attack as a study to repeat; None where nothing can be learnt from it.
+
+    The families are those of the audit: see ``Design``.
+    """
+    panel, exposed = measured.panel, measured.exposed
+    if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
+        return None
+    error = _counts_error(panel) if exposed.is_counted else _measured_error(measured, exposed)
+    return Design(
+        group_names=panel.group_names,
+        people=exposed.n,
+        n_splits=panel.n_splits,
+        n_cost_tests=n_cost_tests,
+        n_pair_tests=n_pair_tests,
+        error=error,
+        n_attacks=n_attacks,
+    )
+
+
+def _counts_error(panel: Panel) -> CountsError:
+    """By label where every label has test records."""
+    accuracy = panel.test_accuracy.mean(axis=0)[:, None]
+    label_share = np.ones_like(accuracy)
+    if panel.test is not None:
+        test = panel.test
+        right = np.stack([test.tp, test.tn], axis=2).mean(axis=0)
+        n = right + np.stack([test.fn, test.fp], axis=2).mean(axis=0)
+        if (n > 0).all():
+            accuracy, label_share = right / n, n / n.sum(axis=1, keepdims=True)
+    share = float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean())
+    return CountsError(accuracy=accuracy, label_share=label_share, train_share=share)
+
+
+def _measured_error(measured: Measured, exposed: Exposed) -> MeasuredError:
+    """The release's own errors; those of differences as ``compare_pairs`` has them in an audit."""
+    n = len(exposed.value)
+    first, second = np.triu_indices(n, 1)
+    pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
+    variance = np.diag(exposed.null_variance)
+    variance[first, second] = compare_pairs(measured, pairs).exposure.error ** 2
+    variance[second, first] = variance[first, second]
+    return MeasuredError(
+        variance=variance,
+        people=PEOPLE_PARTS.get(measured.proxy.scale, people_part),
+        largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
+        n_people=exposed.n,
+        n_splits=measured.panel.n_splits,
+    )
+
+
+def _open_question(setting: Setting, budget: BudgetResult) -> Question | None:
+    """Whose exposure, or whose difference, was too small to be told."""
+    exposed = setting.measured.exposed
+    if exposed is None or budget.reason is not None:
+        return None
+    if budget.verdict is Verdict.NOT_RESOLVED:
+        return Question(groups=(int(np.argmax(exposed.null_variance)),))
+    difference = np.abs(setting.evidence.exposure)
+    is_open = budget.verdict in (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
+    if not is_open or not np.isfinite(difference).any():
+        return None
+    pair = setting.pairs[int(np.nanargmax(difference))]
+    lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
+    return Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
+
+
+# The outlook of a design
+
+
+def _outlook(
+    design: Design, bases: Mapping[Pair, float], target: float | None, about: Mapping[str, Any]
+) -> Outlook:
+    def hardest(questions: Iterable[Question]) -> Question:
+        return max(
+            questions, key=lambda question: np.nan_to_num(smallest(design, question), nan=np.inf)
+        )
+
+    names, sizes = design.group_names, design.people
+    exposures = [Question(groups=(g,)) for g in range(len(names))]
+    differences = [
+        hardest(Question(groups=groups, base=base) for groups in (pair, pair[::-1]))
+        for pair, base in bases.items()
+    ]
+    counts = design.error if isinstance(design.error, CountsError) else None
+    groups = [
+        GroupOutlook(
+            group=names[g],
+            n_people=float(sizes[g]),
+            accuracy=None if counts is None else float(counts.overall_accuracy[g]),
+            people_for_target=None if people is None else float(people[g]),
+            **answers,
+        )
+        for g, (answers, people) in enumerate(_answers(design, one, target) for one in exposures)
+    ]
+    pairs = [
+        PairOutlook(
+            groups=(names[i], names[j]),
+            base=base,
+            people_for_target=None if people is None else (float(people[i]), float(people[j])),
+            **answers,
+        )
+        for ((i, j), base), (answers, people) in zip(
+            bases.items(), (_answers(design, one, target) for one in differences), strict=True
+        )
+    ]
+    curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
+    return Outlook(
+        n_splits=int(design.n_splits),
+        train_share=None if counts is None else counts.train_share,
+        target=target,
+        groups=groups,
+        pairs=pairs,
+        over_splits=[
+            OutlookPoint(
+                n_splits=int(at.n_splits),
+                exposure={names[g]: _amount(at, one) for g, one in enumerate(exposures)},
+                difference=[_amount(at, one) for one in differences],
+            )
+            for at in curve
+        ],
+        sentences=[
+            advice(design, hardest(questions), target=target)
+            for questions in (exposures, differences)
+        ],
+        **about,
+    )
+
+
+def _answers(
+    design: Design, question: Question, target: float | None
+) -> tuple[dict[str, Any], FloatArray | None]:
+    """What groups and pairs have alike, and the people (group,) whom the target takes."""
+    answers = {
+        "smallest": _amount(design, question),
+        "limit": _amount(replace(design, n_splits=math.inf), question),
+        "splits_for_target": None if target is None else splits_for(design, question, target),
+    }
+    return answers, None if target is None else people_for(design, question, target)
+
+
+def _amount(design: Design, question: Question) -> float | None:
+    """The smallest that would be shown; 0 where any would, None where none would."""
+    amount = smallest(design, question)
+    return None if math.isnan(amount) else amount if amount > NEGLIGIBLE else 0.0
+
+
+# What a user may give
+
+
+def _sizes(groups: Any) -> dict[str, int]:
+    if not isinstance(groups, Mapping):
+        raise InputError(
+            "groups must say how many people each has, such as {'women': 1200, 'men': 3400}; or "
+            "give a release."
+        )
+    if len(groups) < 2:
+        raise InputError("groups must name at least two groups, each with its number of people.")
+    for name, n in groups.items():
+        is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        if not is_whole or not FEWEST_PEOPLE <= n <= MOST_PEOPLE:
+            raise InputError(
+                f"group {str(name)!r} must have a whole number of people, at least "
+                f"{FEWEST_PEOPLE}, not {n!r}."
+            )
+    return {str(name): int(n) for name, n in groups.items()}
+
+
+def _accuracies(people: Mapping[str, int], accuracy: Any) -> FloatArray:
+    """(group,) each strictly between 0 and 1."""
+    given = accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(people, accuracy)
+    if set(map(str, given)) != set(people):
+        raise InputError(
+            f"accuracy must be one number, or one for each of {', '.join(people)}; it names "
+            f"{', '.join(map(str, given)) or 'none'}."
+        )
+    _require_share(**{f"accuracy of {name}": value for name, value in given.items()})
+    return np.array([float(given[name]) for name in people])
+
+
+def _require_share(**given: Any) -> None:
+    for name, value in given.items():
+        lowest = 0.0 if name == "exposure" else math.ulp(0.0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and lowest <= value < 1):
+            raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")

@@ -115,7 +115,7 @@ def plan(
         str | None, typer.Option("--json", metavar="PATH", help="Every number. - is stdout.")
     ] = None,
     figures: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Both curves as SVG, PNG and PDF.")
+        str | None, typer.Option(metavar="DIR", help="The curve over splits as SVG, PNG and PDF.")
     ] = None,
     allow_large: AllowLarge = None,
 ) -> None:

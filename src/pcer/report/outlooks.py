@@ -27,16 +27,12 @@ def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
 
 
 def outlook_tables(outlook: Outlook) -> list[Table]:
-    """Who could be shown how much; and both curves."""
+    """Who could be shown how much; and the curve over splits."""
     columns = ("an exposure,\nin every group", "a difference,\nbetween any two")
     over_splits = tuple((f"{one.n_splits:,}", *_hardest(one)) for one in outlook.over_splits)
-    over_people = tuple((f"{one.growth:g}", *_hardest(one)) for one in outlook.over_people)
     return [
         _amounts(outlook),
         Table("With other numbers of splits, in 100", ("splits", *columns), over_splits),
-        Table(
-            "With other numbers of people, in 100", ("times as\nmany people", *columns), over_people
-        ),
     ]
 
 

@@ -28,23 +28,23 @@ from pcer.statistics import holm
 LEVEL = 0.05
 
 
-def planted(study: Design, group: int, cost: float) -> float:
+def planted(design: Design, group: int, cost: float) -> float:
     """The exposure nearest to ``cost`` that so many people can have."""
-    kinds = _kinds(study, group, cost)
+    kinds = _kinds(design, group, cost)
     return float(kinds[:, 1].sum() / kinds.sum())
 
 
 def resolved_share(
-    study: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
+    design: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
-    kinds = _kinds(study, group, cost)
-    p = memorised(_strata(study, np.broadcast_to(kinds, (n, *kinds.shape)), rng)).p_value
-    return float((p * study.n_cost_tests <= LEVEL).mean())
+    kinds = _kinds(design, group, cost)
+    p = memorised(_strata(design, np.broadcast_to(kinds, (n, *kinds.shape)), rng)).p_value
+    return float((p * design.n_cost_tests <= LEVEL).mean())
 
 
 def shown_share(
-    study: Design,
+    design: Design,
     pair: tuple[int, int],
     costs: tuple[float, float],
     *,
@@ -53,11 +53,11 @@ def shown_share(
 ) -> float:
     """How often two exposures are told apart, people drawn anew in each of n studies."""
     drawn = [
-        _strata(study, _people(study, g, cost, n, rng), rng)
+        _strata(design, _people(design, g, cost, n, rng), rng)
         for g, cost in zip(pair, costs, strict=True)
     ]
     differences = [_differences(strata) for strata in drawn]
-    size = [np.full(n, study.people[g]) for g in pair]
+    size = [np.full(n, design.people[g]) for g in pair]
     seen = [difference.mean(axis=0) for difference in differences]
     pooled = pooled_cost(*seen, *size)
     variances = [
@@ -69,11 +69,11 @@ def shown_share(
         for strata, difference, own, people in zip(drawn, differences, seen, size, strict=True)
     ]
     z = (seen[1] - seen[0]) / np.sqrt(sum(variances))
-    return float(((z > 0) & (2 * ndtr(-z) * study.n_pair_tests <= LEVEL)).mean())
+    return float(((z > 0) & (2 * ndtr(-z) * design.n_pair_tests <= LEVEL)).mean())
 
 
 def audited_shares(
-    study: Design,
+    design: Design,
     costs: tuple[float, float],
     *,
     n: int,
@@ -86,9 +86,9 @@ def audited_shares(
     Nothing of the audit is written again: counts go through its measurements, its tests and its
     families. In all settings but the first nothing is memorised.
     """
-    n_settings = study.n_cost_tests // 2
+    n_settings = design.n_cost_tests // 2
     seen = [costs] + [(0.0, 0.0)] * (n_settings - 1)
-    panels = [_panel(study, one, k, n, rng) for k, one in enumerate(seen)]
+    panels = [_panel(design, one, k, n, rng) for k, one in enumerate(seen)]
     pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
     found = alarms(panels, pairs, Plan(), cost="overfitting_gap", outcome="benefit", n_families=n)
     measured = [measure_panel(panel, Plan(), "overfitting_gap") for panel in panels]
@@ -99,10 +99,10 @@ def audited_shares(
 
 
 def _panel(
-    study: Design, costs: tuple[float, float], setting: int, n: int, rng: np.random.Generator
+    design: Design, costs: tuple[float, float], setting: int, n: int, rng: np.random.Generator
 ) -> Panel:
     """Studies of two groups each, n of them, as one setting of 2n groups."""
-    drawn = [_strata(study, _people(study, g, cost, n, rng), rng) for g, cost in enumerate(costs)]
+    drawn = [_strata(design, _people(design, g, cost, n, rng), rng) for g, cost in enumerate(costs)]
     total, trained, correct, hits = (
         np.stack([getattr(one, name) for one in drawn], axis=-1).reshape(2, -1, 2 * n)
         for name in ("total", "trained", "correct", "hits")
@@ -130,36 +130,37 @@ def _panel(
     )
 
 
-def _error(study: Design) -> CountsError:
-    assert isinstance(study.error, CountsError)
-    return study.error
+def _error(design: Design) -> CountsError:
+    assert isinstance(design.error, CountsError)
+    return design.error
 
 
-def _shares(study: Design, group: int, cost: float) -> np.ndarray:
+def _shares(design: Design, group: int, cost: float) -> np.ndarray:
     """(label, kind) shares of those right anyway, memorised, and wrong."""
-    error = _error(study)
-    right = np.atleast_1d(error.accuracy[group])
-    label = np.ones(1) if error.label_share is None else error.label_share[group]
+    error = _error(design)
+    right, label = error.accuracy[group], error.label_share[group]
     memorised_ones = (1 - right) * cost / (label * (1 - right)).sum()
     return label[:, None] * np.stack([right, memorised_ones, 1 - right - memorised_ones], axis=1)
 
 
-def _kinds(study: Design, group: int, cost: float) -> np.ndarray:
-    return np.rint(study.people[group] * _shares(study, group, cost)).astype(int)
+def _kinds(design: Design, group: int, cost: float) -> np.ndarray:
+    return np.rint(design.people[group] * _shares(design, group, cost)).astype(int)
 
 
-def _people(study: Design, group: int, cost: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """(study, label, kind) people drawn from a population with that exposure."""
-    shares = _shares(study, group, cost)
-    drawn = rng.multinomial(int(study.people[group]), shares.ravel(), size=n)
+def _people(
+    design: Design, group: int, cost: float, n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(design, label, kind) people drawn from a population with that exposure."""
+    shares = _shares(design, group, cost)
+    drawn = rng.multinomial(int(design.people[group]), shares.ravel(), size=n)
     return drawn.reshape(n, *shares.shape)
 
 
-def _strata(study: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
-    """Counts of every split, balanced by label, of n studies (study, label, kind) as n groups."""
-    n_splits, total = int(study.n_splits), kinds.sum(axis=2).T[:, None, :]
+def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
+    """Counts of every split, balanced by label, of n studies (design, label, kind) as n groups."""
+    n_splits, total = int(design.n_splits), kinds.sum(axis=2).T[:, None, :]
     right, known = (kinds[:, :, kind].T[:, None, :] for kind in (0, 1))
-    trained = np.rint(_error(study).train_share * total).astype(int)
+    trained = np.rint(_error(design).train_share * total).astype(int)
     shape = (len(total), n_splits, len(kinds))
     trained = np.broadcast_to(trained, shape)
     right_in = rng.hypergeometric(right, total - right, trained, size=shape)
