@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pcer_studies.adult_readings import COLUMNS as COLUMNS_OF_BOTH
+from pcer_studies.sensitivity.readings import COLUMNS as COLUMNS_OF_BOTH
 
 TARGET = Path(__file__).parent.parent / "src" / "pcer" / "data" / "files"
 ADULT_COLUMNS = (

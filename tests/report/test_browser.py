@@ -16,7 +16,7 @@ import pytest
 import pcer
 from pcer.report.page import to_report
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
-from pcer_studies.files import study_files
+from pcer_studies.tables.folder import study_files
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
 from tests.study_folder import write_study
 

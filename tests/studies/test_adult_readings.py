@@ -12,9 +12,8 @@ import pytest
 from pcer.data import load, split
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
-from pcer_studies import adult_readings
-from pcer_studies.adult_readings import (
-    READINGS,
+from pcer_studies.sensitivity import readings as adult_readings
+from pcer_studies.sensitivity.readings import (
     WHOLE,
     Indicators,
     Positions,
@@ -22,6 +21,7 @@ from pcer_studies.adult_readings import (
     missing_files,
     read_whole,
 )
+from pcer_studies.sensitivity.variants import READINGS
 
 N_FEATURES = {
     "adult-named": 19,

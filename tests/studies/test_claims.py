@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
-from pcer_studies.about_floors import floor_slope
-from pcer_studies.claims import CLAIMS, SECTIONS, judge_all, write_claims
-from pcer_studies.evidence import costs_differ, costs_resolved, disparity_shown
-from pcer_studies.judgement import (
+from pcer_studies.claims.evidence import costs_differ, costs_resolved, disparity_shown
+from pcer_studies.claims.floors import floor_slope
+from pcer_studies.claims.judgement import (
     Claim,
     ClaimPart,
     Judgement,
@@ -23,9 +22,8 @@ from pcer_studies.judgement import (
     judge,
     weigh,
 )
-from pcer_studies.numbers import our_number
-from pcer_studies.published import NotThere, key_at
-from pcer_studies.rules import (
+from pcer_studies.claims.ledger import CLAIMS, SECTIONS, judge_all, write_claims
+from pcer_studies.claims.rules import (
     ADULT_RACE,
     ADULT_SEX,
     BIOS,
@@ -42,10 +40,12 @@ from pcer_studies.rules import (
     near,
     none_apart,
     r_words,
+    threshold,
+    threshold_meanings,
 )
-from pcer_studies.seeds import study_seeds
-from pcer_studies.thresholds import threshold, threshold_meanings
-from pcer_studies.views import N_DRAWS, OurRun, Paper
+from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
+from pcer_studies.numbers import our_number, study_seeds
+from pcer_studies.published import NotThere, key_at
 from tests.planted_study import Truth, all_planted, planted
 from tests.study_folder import shipped_study
 

@@ -12,14 +12,21 @@ from scipy.stats import binomtest, pearsonr
 
 import pcer
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study, published_figures
-from pcer_studies.attack_agreement import FIGURES, Means, figure, study_figure, study_means
-from pcer_studies.compare import EXPECTED, NO_ERROR, Compared, compare
-from pcer_studies.limits import find_limits
-from pcer_studies.numbers import OurNumber, error_of_count, our_number
+from pcer_studies.claims.views import OurRun
+from pcer_studies.numbers import (
+    FIGURES,
+    Means,
+    OurNumber,
+    error_of_count,
+    figure,
+    our_number,
+    study_figure,
+    study_means,
+)
 from pcer_studies.protocol import configuration
 from pcer_studies.published import figures_at, key_at
-from pcer_studies.tables import paper_tables
-from pcer_studies.views import OurRun
+from pcer_studies.tables.cells import EXPECTED, NO_ERROR, Compared, compare, find_limits
+from pcer_studies.tables.layout import paper_tables
 from tests.study_folder import shipped_study, simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]

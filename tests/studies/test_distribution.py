@@ -66,8 +66,8 @@ def test_the_librarys_wheel_carries_no_study(wheels):
 @pytest.mark.network
 def test_the_studys_wheel_carries_code_and_published_figures_and_no_results(wheels):
     held = {name for name in wheels["pcer_studies"].namelist() if "dist-info" not in name}
-    code = {f"pcer_studies/{path.name}" for path in STUDIES.glob("*.py")}
-    data = ("published.csv", "text_figures.csv", "thresholds.csv")
+    code = {path.relative_to(STUDIES.parent).as_posix() for path in STUDIES.rglob("*.py")}
+    data = ("published.csv", "text_figures.csv", "claims/thresholds.csv")
     assert held == {*code, *(f"pcer_studies/{name}" for name in data)}
     points = wheels["pcer_studies"].read(
         f"pcer_studies-{pcer.__version__}.dist-info/entry_points.txt"

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 import pcer
 from pcer.cli.app import app
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
-from pcer_studies.cells import COLUMNS
-from pcer_studies.figure import figure_spec
-from pcer_studies.files import study_files
-from pcer_studies.tables import Bold, paper_tables
+from pcer_studies.tables.cells import COLUMNS
+from pcer_studies.tables.figure import figure_spec
+from pcer_studies.tables.folder import study_files
+from pcer_studies.tables.layout import Bold, paper_tables
 from tests.study_folder import SHIPPED, shipped_study, write_study
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,8 @@ import pytest
 from pcer.auditing.verdict import Verdict
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.__main__ import main, study_pages
-from pcer_studies.evidence_table import (
+from pcer_studies.claims.charts import allowed_points, gap_points, verdict_cells
+from pcer_studies.claims.facts import (
     COSTS,
     cost_rows,
     gap_rows,
@@ -20,7 +21,7 @@ from pcer_studies.evidence_table import (
     setting_rows,
     standing_out_from,
 )
-from pcer_studies.findings import (
+from pcer_studies.claims.findings import (
     Facts,
     allowed_section,
     coins_told,
@@ -29,9 +30,8 @@ from pcer_studies.findings import (
     people_section,
     write_findings,
 )
-from pcer_studies.findings_chart import allowed_points, gap_points, verdict_cells
-from pcer_studies.noise import CLIPPED_MEAN, tail_of_mean
-from pcer_studies.rules import ADULT_RACE, COMPAS
+from pcer_studies.claims.noise import CLIPPED_MEAN, tail_of_mean
+from pcer_studies.claims.rules import ADULT_RACE, COMPAS
 from tests.planted_study import Truth, all_planted
 from tests.study_folder import shipped_study
 

@@ -10,7 +10,7 @@ import pytest
 
 from pcer.release import panels
 from pcer_studies import CONFIGURATIONS, Study, published_figures
-from pcer_studies.noise import (
+from pcer_studies.claims.noise import (
     CLIPPED_MEAN,
     CLIPPED_STD,
     PrintedGap,

@@ -10,10 +10,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from pcer_studies.claims import CLAIMS
-from pcer_studies.judgement import ClaimPart, Judgement, by_paper, weigh
-from pcer_studies.protocol import BUDGETS, NO_DP
-from pcer_studies.rules import (
+from pcer_studies.claims.judgement import ClaimPart, Judgement, by_paper, weigh
+from pcer_studies.claims.ledger import CLAIMS
+from pcer_studies.claims.rules import (
     COMPAS,
     above,
     at_least,
@@ -25,7 +24,8 @@ from pcer_studies.rules import (
     r_words,
     size,
 )
-from pcer_studies.views import N_DRAWS, OurRun
+from pcer_studies.claims.views import N_DRAWS, OurRun
+from pcer_studies.protocol import BUDGETS, NO_DP
 
 HOLDS, FAILS, UNDECIDED = Judgement.HOLDS, Judgement.FAILS, Judgement.UNDECIDED
 NOT_EVIDENCE = Judgement.NOT_EVIDENCE

@@ -24,10 +24,10 @@ from pcer.sweep import Sweep, run_sweep
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
-from pcer_studies.adult_readings import missing_files
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING, DATASETS, SEEDS, TRAINING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
-from pcer_studies.sensitivity_file import read_sensitivity
+from pcer_studies.sensitivity.analysis import read_sensitivity
+from pcer_studies.sensitivity.readings import missing_files
 
 ROOT = Path(__file__).parents[2]
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP)

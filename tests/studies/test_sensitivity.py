@@ -15,11 +15,28 @@ from pcer.errors import InputError
 from pcer.statistics import holm
 from pcer_studies.protocol import BUDGETS, NO_DP, configuration
 from pcer_studies.published import figures_at, key_at, published_figures
-from pcer_studies.sensitivity import analyse, distance, moved, paired_difference
-from pcer_studies.sensitivity_file import Sensitivity, read_sensitivity
-from pcer_studies.sensitivity_page import to_page
-from pcer_studies.sensitivity_values import Observed, ObservedRow, Series, observe, observed_of
-from pcer_studies.variants import ADULT, COMPAS, VARIANTS, OpenQuestion, Variant, variant
+from pcer_studies.sensitivity.analysis import (
+    Observed,
+    ObservedRow,
+    Sensitivity,
+    Series,
+    analyse,
+    distance,
+    moved,
+    observe,
+    observed_of,
+    paired_difference,
+    read_sensitivity,
+)
+from pcer_studies.sensitivity.page import to_page
+from pcer_studies.sensitivity.variants import (
+    ADULT,
+    COMPAS,
+    VARIANTS,
+    OpenQuestion,
+    Variant,
+    variant,
+)
 from tests.study_folder import simulated
 
 SHIPPED = Path(__file__).parents[2] / "studies" / "paper"

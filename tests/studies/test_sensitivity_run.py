@@ -14,9 +14,9 @@ from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.release.format import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer_studies.run import Progress, environment
-from pcer_studies.sensitivity_file import read_sensitivity
-from pcer_studies.sensitivity_run import FOLDER, SEEDS, _dataset, opacus_noise, run_sensitivity
-from pcer_studies.variants import COMPAS, VARIANTS, variant
+from pcer_studies.sensitivity.analysis import read_sensitivity
+from pcer_studies.sensitivity.run import FOLDER, SEEDS, _dataset, opacus_noise, run_sensitivity
+from pcer_studies.sensitivity.variants import COMPAS, VARIANTS, variant
 
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024)
 FLAGS = EngineFlags(jobs=1)

@@ -14,20 +14,18 @@ import pytest
 from pcer.auditing import signed
 from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
-from pcer_studies.cells import to_csv, to_page
-from pcer_studies.claims import CLAIMS
-from pcer_studies.compare import compare
-from pcer_studies.findings import write_findings
-from pcer_studies.judgement import Judgement, judge
-from pcer_studies.limits import find_limits
+from pcer_studies.claims.findings import write_findings
+from pcer_studies.claims.judgement import Judgement, judge
+from pcer_studies.claims.ledger import CLAIMS
+from pcer_studies.claims.rules import correlation, made
+from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number
 from pcer_studies.protocol import configuration
 from pcer_studies.published import NotThere, key_at, published_figures
-from pcer_studies.rules import correlation, made
-from pcer_studies.sensitivity_file import read_sensitivity
-from pcer_studies.sensitivity_page import to_page as to_sensitivity_page
-from pcer_studies.tables import Bold, paper_tables
-from pcer_studies.views import N_DRAWS, OurRun, Paper
+from pcer_studies.sensitivity.analysis import read_sensitivity
+from pcer_studies.sensitivity.page import to_page as to_sensitivity_page
+from pcer_studies.tables.cells import compare, find_limits, to_csv, to_page
+from pcer_studies.tables.layout import Bold, paper_tables
 from tests.study_folder import simulated, write_study
 
 COMPAS, BIOS = configuration("compas", "race"), configuration("bios", "gender")

@@ -2,9 +2,9 @@
 
 The walk: ``protocol`` (what is trained), ``run`` (training into a folder), ``results`` (the folder
 read and audited), ``published`` (the paper's figures, each with its key), ``numbers`` (our number
-under a key), ``compare`` (the two side by side); then ``cells``, ``tables`` and ``figure`` for
-``pcer reproduce``, ``views``, ``claims`` and ``findings`` for the pages. What trains (``run`` and
-``sensitivity_run``) belongs to the trainer's half, the rest to the auditor's.
+under a key). Then ``tables`` for ``pcer reproduce``, ``claims`` for the pages, ``sensitivity`` for
+what the paper leaves open. What trains (``run`` and ``sensitivity.run``) belongs to the trainer's
+half, the rest to the auditor's.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _sensitivity(
             "--tables-only out."
         )
     require_packages(TRAINING)
-    from pcer_studies.sensitivity_run import run_sensitivity
+    from pcer_studies.sensitivity.run import run_sensitivity
 
     flags = _flags(device, jobs)
     with display("models", kept_in=out) as shown:
@@ -144,8 +144,8 @@ def _flags(device: str, jobs: int | None) -> EngineFlags:
 
 def _write_files(out: Path, *, report: bool) -> None:
     """Audit the releases and write everything that follows from them."""
-    from pcer_studies.files import study_files
     from pcer_studies.results import Study
+    from pcer_studies.tables.folder import study_files
 
     study = Study.read(out)
     with working("Auditing, and writing tables, figure and report"):

@@ -13,15 +13,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pcer import metrics
 from pcer.auditing import BudgetResult, GroupResult, Summary
 from pcer.errors import InputError
-from pcer.metrics import FloatArray
-from pcer.statistics import sign_test
-from pcer_studies.attack_agreement import study_figure
-from pcer_studies.protocol import BUDGETS, DEFAULT_FLOOR, Configuration, budget_label
+from pcer.metrics import Counts, FloatArray
+from pcer.release import Panel
+from pcer.statistics import bootstrap_sums, sign_test
+from pcer_studies.protocol import (
+    BUDGETS,
+    CONFIGURATIONS,
+    DATASETS,
+    DEFAULT_FLOOR,
+    Configuration,
+    budget_label,
+)
 from pcer_studies.published import FigureKey, key_at
-from pcer_studies.results import Study
-from pcer_studies.seeds import study_seeds
+from pcer_studies.results import AUC, Study
 
 INTERVAL_WIDTH = 2 * 1.96
 """A 95 % interval is so many standard errors wide."""
@@ -278,3 +285,252 @@ _QUANTITIES: dict[str, Callable[[_Asked], OurNumber]] = {
     "best_pcer": _best("pcer_disparity"),
     "floor_robust": _floor_robust,
 }
+
+
+CHANCE = 0.5
+"""AUC of an attack that only guesses."""
+
+
+def study_seeds(
+    study: Study,
+    one: Configuration,
+    epsilon: float,
+    quantity: str,
+    *,
+    group: str | None = None,
+    floor: float = DEFAULT_FLOOR,
+) -> FloatArray:
+    """(seed,) a quantity of a budget's models; InputError names the release that lacks it."""
+    panel = study.panel(one.dataset, one.attribute, epsilon)
+    try:
+        return seed_values(panel, quantity, group=group, floor=floor)
+    except InputError as error:
+        raise InputError(f"{study.folder / one.file_name}: {error}") from None
+
+
+def seed_values(
+    panel: Panel, quantity: str, *, group: str | None = None, floor: float = DEFAULT_FLOOR
+) -> FloatArray:
+    """(seed,) a quantity of every model, with its ``group`` and ``floor`` where it has them."""
+    if quantity in _OF_GROUP:
+        return _OF_GROUP[quantity](panel)[:, panel.group_names.index(str(group))]
+    if quantity in _COSTS:
+        ratio = metrics.pcer(panel.positive_rate, _COSTS[quantity](panel), floor=floor)
+        return metrics.pcer_disparity(ratio)[:, 0]
+    return _OF_MODEL[quantity](panel)
+
+
+def _accuracy(panel: Panel) -> FloatArray:
+    return metrics.accuracy(Counts(*(part.sum(axis=-1) for part in _tested(panel))))
+
+
+def _parity_gap(panel: Panel) -> FloatArray:
+    return metrics.demographic_parity_gap(panel.positive_rate)
+
+
+def _odds_gap(panel: Panel) -> FloatArray:
+    test = _tested(panel)
+    return metrics.equalized_odds_gap(
+        metrics.true_positive_rate(test), metrics.false_positive_rate(test)
+    )
+
+
+def _gap(panel: Panel) -> FloatArray:
+    return metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
+
+
+def _advantage(panel: Panel) -> FloatArray:
+    if AUC not in panel.exposure:
+        raise InputError(
+            f"no run carries {AUC}, which the paper's attack tables need; train the release with "
+            "pcer reproduce or pcer train."
+        )
+    return panel.exposure[AUC].value
+
+
+def _tested(panel: Panel) -> Counts:
+    if panel.test is None:
+        raise InputError("a release without counts cannot be compared; train it with pcer.")
+    return panel.test
+
+
+_OF_MODEL: dict[str, Callable[[Panel], FloatArray]] = {
+    "accuracy": _accuracy,
+    "demographic_parity_gap": _parity_gap,
+    "equalized_odds_gap": _odds_gap,
+}
+_OF_GROUP: dict[str, Callable[[Panel], FloatArray]] = {
+    "overfitting_gap": _gap,
+    "positive_rate": lambda panel: panel.positive_rate,
+    "auc_advantage": _advantage,
+    "attack_auc": lambda panel: CHANCE + _advantage(panel),
+}
+_COSTS: dict[str, Callable[[Panel], FloatArray]] = {
+    "pcer_disparity": _gap,
+    "pcer_disparity_auc": _advantage,
+}
+"""What each disparity takes for the cost."""
+
+
+RESAMPLES = 2_000
+STREAM = 7
+"""First word of the seed of every stream here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Means over seeds; a first axis may hold resamples.
+
+    Attributes:
+        gap: (..., configuration, budget, group) overfitting gap.
+        advantage: the same shape, AUC of the attack minus 1/2.
+        by_gap: (..., configuration, budget) disparity with the gap as cost.
+        by_attack: the same with the advantage as cost.
+    """
+
+    gap: FloatArray
+    advantage: FloatArray
+    by_gap: FloatArray
+    by_attack: FloatArray
+
+
+def auc_advantage_mean(means: Means) -> FloatArray:
+    """Mean advantage over configurations, budgets and groups."""
+    return np.asarray(means.advantage.mean(axis=(-3, -2, -1)))
+
+
+def auc_advantage_largest(means: Means) -> FloatArray:
+    """Largest advantage."""
+    return np.asarray(means.advantage.max(axis=(-3, -2, -1)))
+
+
+def overfitting_gap_mean(means: Means) -> FloatArray:
+    """Mean gap over configurations, budgets and groups."""
+    return np.asarray(means.gap.mean(axis=(-3, -2, -1)))
+
+
+def gap_advantage_correlation(means: Means) -> FloatArray:
+    """Pearson's r of gap and advantage over all groups."""
+    lead = means.gap.shape[:-3]
+    return _pearson(means.gap.reshape(*lead, -1), means.advantage.reshape(*lead, -1))
+
+
+def disparity_correlation(means: Means) -> FloatArray:
+    """Pearson's r of the two disparities over configurations and budgets."""
+    return _pearson(*_flat(means))
+
+
+def sign_agreements(means: Means) -> FloatArray:
+    """In how many configurations and budgets both disparities have one sign."""
+    first, second = _flat(means)
+    return np.asarray((first * second > 0).sum(axis=-1), dtype=np.float64)
+
+
+def share_understated(means: Means) -> FloatArray:
+    """Share in which the attack's disparity is at least as large as the gap's."""
+    first, second = _flat(means)
+    return np.asarray((np.abs(second) >= np.abs(first)).mean(axis=-1))
+
+
+def median_ratio(means: Means) -> FloatArray:
+    """Median of the attack's disparity over the gap's, in size."""
+    first, second = _flat(means)
+    return np.asarray(np.median(np.abs(second) / np.abs(first), axis=-1))
+
+
+FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
+    "auc_advantage_mean": auc_advantage_mean,
+    "auc_advantage_largest": auc_advantage_largest,
+    "gap_advantage_correlation": gap_advantage_correlation,
+    "overfitting_gap_mean": overfitting_gap_mean,
+    "sign_agreements": sign_agreements,
+    "disparity_correlation": disparity_correlation,
+    "share_understated": share_understated,
+    "median_ratio": median_ratio,
+}
+
+
+def study_means(study: Study) -> tuple[Means, Means | None]:
+    """Means of a complete study, and of every resample of its seeds.
+
+    Seeds are drawn anew for every dataset; its attributes and budgets share their splits, so
+    they share the draw. One seed alone cannot be resampled.
+    """
+    parts, drawn = [], []
+    for index, dataset in enumerate(DATASETS):
+        values = np.stack(
+            [_of_seeds(study, k) for k, c in enumerate(CONFIGURATIONS) if c.dataset == dataset], 1
+        )
+        parts.append(values.mean(axis=0))
+        if len(values) > 1:
+            rng = np.random.default_rng([STREAM, index])
+            drawn.append(bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values))
+    means = _named(np.concatenate(parts, axis=0))
+    return means, _named(np.concatenate(drawn, axis=1)) if len(drawn) == len(parts) else None
+
+
+def study_figure(
+    study: Study, quantity: str, budgets: tuple[float, ...]
+) -> tuple[float | None, float | None]:
+    """One figure of a complete study over some budgets, and its error; None where not known."""
+    means, resampled = study.keep("means", lambda: study_means(study))
+    return figure(means, resampled, quantity, budgets)
+
+
+def figure(
+    means: Means, resampled: Means | None, quantity: str, budgets: tuple[float, ...]
+) -> tuple[float | None, float | None]:
+    """One figure over some budgets, and its error; None where models or seeds cannot tell."""
+    compute = FIGURES[quantity]
+    value = float(compute(_only(means, budgets)))
+    if not math.isfinite(value):
+        return None, None
+    if resampled is None:
+        return value, None
+    return value, float(compute(_only(resampled, budgets)).std(ddof=1))
+
+
+def _of_seeds(study: Study, index: int) -> FloatArray:
+    """(seed, budget, 6): gap, advantage of both groups, and the two disparities."""
+    one = CONFIGURATIONS[index]
+    wanted = [
+        *((cost, group) for cost in ("overfitting_gap", "auc_advantage") for group in one.groups),
+        *((disparity, None) for disparity in ("pcer_disparity", "pcer_disparity_auc")),
+    ]
+    return np.stack(
+        [
+            np.stack([study_seeds(study, one, e, what, group=group) for what, group in wanted], 1)
+            for e in BUDGETS
+        ],
+        axis=1,
+    )
+
+
+def _named(values: FloatArray) -> Means:
+    return Means(
+        gap=values[..., 0:2],
+        advantage=values[..., 2:4],
+        by_gap=values[..., 4],
+        by_attack=values[..., 5],
+    )
+
+
+def _only(means: Means, budgets: tuple[float, ...]) -> Means:
+    rows = [BUDGETS.index(epsilon) for epsilon in budgets]
+    return Means(
+        gap=means.gap[..., rows, :],
+        advantage=means.advantage[..., rows, :],
+        by_gap=means.by_gap[..., rows],
+        by_attack=means.by_attack[..., rows],
+    )
+
+
+def _flat(means: Means) -> tuple[FloatArray, FloatArray]:
+    lead = means.by_gap.shape[:-2]
+    return means.by_gap.reshape(*lead, -1), means.by_attack.reshape(*lead, -1)
+
+
+def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Over the last axis."""
+    x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
+    return np.asarray((x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))

@@ -21,7 +21,6 @@ from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import ADDED_SETTINGS, EngineFlags, ReceiptMode, TrainConfig
-from pcer_studies.adult_readings import load_reading, missing_files
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,
@@ -35,6 +34,7 @@ from pcer_studies.protocol import (
     TRAINING,
 )
 from pcer_studies.results import STUDY_FILE
+from pcer_studies.sensitivity.readings import load_reading, missing_files
 
 FORMAT, VERSION = "pcer-study", 1
 PACKAGES = ("torch", "numpy", "scikit-learn", "dp-accounting", "opacus")

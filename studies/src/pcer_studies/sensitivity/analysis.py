@@ -1,36 +1,275 @@
-"""How much the paper's open choices matter: values of the variants in, one judged table out.
-
-Everything in ``sensitivity.json`` follows from the values of single models that it holds:
-``analyse(observed_of(it), ...)`` gives it again. Variants are compared seed by seed, because a
-seed's split is the same in every variant of a dataset.
-"""
+"""``sensitivity.json``: what it holds, and how it is read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pcer.errors import InputError
+from pcer.files import Record, canonical_json, parse_record, read_json, require_format
 from pcer.metrics import FloatArray
+from pcer.release import Panel, Release, panels
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, holm, percentile_interval
+from pcer_studies.numbers import seed_values
 from pcer_studies.protocol import NO_DP, configuration
 from pcer_studies.published import PrintedFigure, key_at, own_cell
-from pcer_studies.sensitivity_file import (
-    FORMAT,
-    VERSION,
-    Closest,
-    Paired,
-    Sensitivity,
-    Skipped,
-    VariantNumber,
-    VariantResult,
-    VariantRow,
-)
-from pcer_studies.sensitivity_values import Observed, ObservedRow, Series
-from pcer_studies.variants import OpenQuestion, Variant
+from pcer_studies.sensitivity.variants import VARIANTS, OpenQuestion, Variant, variant
+
+FORMAT, VERSION = "pcer-sensitivity", 1
+_NUMBERS = re.compile(r"\[\n[-+.\de,\s]+\]")  # no string of JSON holds a line break
+
+
+class Paired(Record):
+    """Variant minus baseline over the same seeds; the p-value is adjusted over the variant."""
+
+    difference: float
+    standard_error: float | None
+    p_value: float | None
+
+
+class VariantNumber(Record):
+    """One quantity with what is published and what the baseline has."""
+
+    quantity: str
+    group: str | None
+    mean: float
+    standard_error: float | None
+    interval: list[float] | None
+    published: float | None
+    published_std: float | None
+    paired: Paired | None
+    values: list[float]
+
+
+class VariantRow(Record):
+    """One attribute and budget of a variant; ``epsilon`` null is no differential privacy."""
+
+    attribute: str
+    epsilon: float | None
+    trained_epsilon: float | None
+    noise_multiplier: float | None
+    epsilon_spent: float | None
+    numbers: list[VariantNumber]
+
+    @property
+    def budget(self) -> float:
+        """The paper's budget that it stands for."""
+        return NO_DP if self.epsilon is None else self.epsilon
+
+    def number(self, quantity: str, group: str | None = None) -> VariantNumber | None:
+        """One of its numbers, or None."""
+        wanted = (quantity, group)
+        return next((n for n in self.numbers if (n.quantity, n.group) == wanted), None)
+
+
+class VariantResult(Record):
+    """One variant."""
+
+    name: str
+    question: str
+    dataset: str
+    baseline: str | None
+    change: str
+    support: str
+    contradicts: list[str]
+    n_features: int
+    seeds: list[int]
+    splits: list[str]
+    same_splits: bool | None
+    same_streams: bool | None
+    distance: float | None
+    n_cells: int
+    rows: list[VariantRow]
+
+    def has_budget(self, epsilon: float) -> bool:
+        """Whether it was trained at this budget of the paper."""
+        return any(row.budget == epsilon for row in self.rows)
+
+    def row(self, attribute: str, epsilon: float) -> VariantRow | None:
+        """Its models of one budget, seen by one attribute; None where they were not trained."""
+        wanted = (attribute, epsilon)
+        return next((row for row in self.rows if (row.attribute, row.budget) == wanted), None)
+
+    def number(
+        self, attribute: str, epsilon: float, quantity: str, group: str | None = None
+    ) -> VariantNumber | None:
+        """One of their numbers, or None."""
+        row = self.row(attribute, epsilon)
+        return None if row is None else row.number(quantity, group)
+
+
+class Closest(Record):
+    """The reading of Adult with the smallest distance, and how sure that is."""
+
+    name: str
+    distance: float
+    share_of_resamples: float
+
+
+class Skipped(Record):
+    """A variant that was not trained, and why."""
+
+    name: str
+    reason: str
+
+
+class Sensitivity(Record):
+    """The whole file."""
+
+    format: str
+    version: int
+    made_with: list[dict[str, Any]]
+    skipped: list[Skipped]
+    closest: Closest | None
+    closest_uncontradicted: Closest | None
+    results: list[VariantResult]
+
+    def to_json(self) -> str:
+        """Canonical text, with a list of numbers on one line."""
+        return _NUMBERS.sub(_one_line, canonical_json(self.model_dump()))
+
+    def result(self, name: str) -> VariantResult | None:
+        """A variant by name; None where it was skipped."""
+        return next((one for one in self.results if one.name == name), None)
+
+
+def _one_line(found: re.Match[str]) -> str:
+    return "[" + " ".join(found.group()[1:-1].split()) + "]"
+
+
+def read_sensitivity(path: str | os.PathLike[str]) -> Sensitivity:
+    """Read ``sensitivity.json``, strictly."""
+    data = read_json(path)
+    require_format(data, file=str(path), name=FORMAT, version=VERSION)
+    found = parse_record(Sensitivity, data, file=str(path))
+    known = {one.name for one in VARIANTS}
+    for one in found.results:
+        if one.name not in known:
+            raise InputError(f"{path}: there is no variant {one.name!r}; run it again.")
+    return found
+
+
+OF_MODELS = ("accuracy", "demographic_parity_gap", "equalized_odds_gap", "pcer_disparity")
+OF_GROUPS = ("overfitting_gap", "positive_rate")
+DECIMALS = {"pcer_disparity": 2}
+RATE_DECIMALS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One quantity of one attribute and budget: a value per seed."""
+
+    quantity: str
+    group: str | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedRow:
+    """All models of one budget, seen by one attribute.
+
+    Attributes:
+        attribute: protected attribute.
+        epsilon: the paper's budget that it stands for.
+        trained_epsilon: the budget it was trained with; another one only for ``Noise.OPACUS``.
+        noise_multiplier: None without differential privacy.
+        epsilon_spent: by PLD, or None.
+        series: the quantities.
+    """
+
+    attribute: str
+    epsilon: float
+    trained_epsilon: float
+    noise_multiplier: float | None
+    epsilon_spent: float | None
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What was trained of one variant."""
+
+    variant: Variant
+    n_features: int
+    splits: Mapping[int, str]
+    rows: tuple[ObservedRow, ...]
+
+
+def observe(one: Variant, releases: Mapping[str, Release], *, n_features: int) -> Observed:
+    """The values of single models, from one release per attribute."""
+    first = next(iter(releases.values()))
+    return Observed(
+        variant=one,
+        n_features=n_features,
+        splits={run.seed: str(run.split) for run in sorted(first.runs, key=lambda run: run.seed)},
+        rows=tuple(row for name in one.attributes for row in _rows(one, releases[name])),
+    )
+
+
+def observed_of(found: Sensitivity) -> list[Observed]:
+    """The values behind a file, as they were given to ``analyse``."""
+    return [
+        Observed(
+            variant=variant(one.name),
+            n_features=one.n_features,
+            splits=dict(zip(one.seeds, one.splits, strict=True)),
+            rows=tuple(_observed_row(row) for row in one.rows),
+        )
+        for one in found.results
+    ]
+
+
+def _rows(one: Variant, release: Release) -> Iterator[ObservedRow]:
+    found = panels(release)
+    if len(found) != len(one.budgets):
+        raise InputError(f"{one.name} must have {len(one.budgets)} budgets, not {len(found)}.")
+    by_budget = {run.budget: run for run in release.runs}
+    for epsilon, panel in sorted(zip(sorted(one.budgets), found, strict=True), key=_papers_order):
+        run = by_budget[panel.epsilon]
+        yield ObservedRow(
+            attribute=release.subject.attribute,
+            epsilon=epsilon,
+            trained_epsilon=panel.epsilon,
+            noise_multiplier=None if epsilon == NO_DP else run.noise_multiplier,
+            epsilon_spent=(run.epsilon_by_accountant or {}).get("pld"),
+            series=tuple(_series(panel)),
+        )
+
+
+def _papers_order(pair: tuple[float, Panel]) -> float:
+    return -math.inf if pair[0] == NO_DP else pair[0]
+
+
+def _series(panel: Panel) -> Iterator[Series]:
+    wanted = [
+        *((quantity, None) for quantity in OF_MODELS),
+        *((quantity, group) for group in panel.group_names for quantity in OF_GROUPS),
+    ]
+    for quantity, group in wanted:
+        decimals = DECIMALS.get(quantity, RATE_DECIMALS)
+        values = seed_values(panel, quantity, group=group).tolist()
+        rounded = tuple(round(value, decimals) + 0.0 for value in values)
+        yield Series(quantity=quantity, group=group, values=rounded)
+
+
+def _observed_row(row: VariantRow) -> ObservedRow:
+    return ObservedRow(
+        attribute=row.attribute,
+        epsilon=row.budget,
+        trained_epsilon=NO_DP if row.trained_epsilon is None else row.trained_epsilon,
+        noise_multiplier=row.noise_multiplier,
+        epsilon_spent=row.epsilon_spent,
+        series=tuple(
+            Series(quantity=n.quantity, group=n.group, values=tuple(n.values)) for n in row.numbers
+        ),
+    )
+
 
 RESAMPLES = 5000
 LEAST_SEEDS = 5

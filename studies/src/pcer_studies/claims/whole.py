@@ -8,11 +8,10 @@ import numpy as np
 
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
-from pcer_studies.about_adult import best_parity
-from pcer_studies.evidence import disparity_shown, unequal_in_most
-from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, PAPER_RECORDS, Configuration
-from pcer_studies.rules import (
+from pcer_studies.claims.adult import best_parity
+from pcer_studies.claims.evidence import disparity_shown, unequal_in_most
+from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.claims.rules import (
     ACS_RACE,
     ADULT_SEX,
     BIOS,
@@ -35,10 +34,11 @@ from pcer_studies.rules import (
     parity_of,
     size,
     size_of,
+    threshold,
     together,
 )
-from pcer_studies.thresholds import threshold
-from pcer_studies.views import OurRun, Paper, View, exactly, known
+from pcer_studies.claims.views import OurRun, Paper, View, exactly, known
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, PAPER_RECORDS, Configuration
 
 BENEFIT = tuple(one for one in CONFIGURATIONS if one.outcome == "benefit")
 SWEEP_POINTS = {"all budgets": (5, len(BUDGETS)), "from ε = 1": (4, len(FROM_1) + 1)}

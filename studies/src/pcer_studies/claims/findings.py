@@ -15,9 +15,9 @@ from pcer.auditing import BUDGET_VERDICTS, Verdict, listed
 from pcer.errors import InputError
 from pcer.release import proxies
 from pcer.report import markdown_text
-from pcer_studies.claims import COMMAND, judge_all
-from pcer_studies.evidence import SHARPER
-from pcer_studies.evidence_table import (
+from pcer_studies.claims.charts import NORMAL_95, finding_figures, has_allowed
+from pcer_studies.claims.evidence import SHARPER
+from pcer_studies.claims.facts import (
     COSTS,
     CostRow,
     GapRow,
@@ -28,13 +28,12 @@ from pcer_studies.evidence_table import (
     setting_rows,
     standing_out_from,
 )
-from pcer_studies.findings_chart import NORMAL_95, finding_figures, has_allowed
-from pcer_studies.judgement import Judged, Judgement
-from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, published_gaps
-from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
+from pcer_studies.claims.judgement import Judged, Judgement
+from pcer_studies.claims.ledger import COMMAND, judge_all
+from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, published_gaps
+from pcer_studies.claims.rules import budget_words, gap_words, range_words
 from pcer_studies.protocol import OUR_READING, PAPER, SEEDS, Configuration
-from pcer_studies.results import GAP, Study
-from pcer_studies.rules import budget_words, gap_words, range_words
+from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study, data_notes, origin
 
 FIGURES = "figures"
 """Folder of the figures, beside the page."""

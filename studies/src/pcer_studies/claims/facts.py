@@ -10,18 +10,18 @@ import numpy as np
 from pcer.auditing import Audit, BudgetResult, GroupResult, Verdict
 from pcer.release import proxies
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
-from pcer_studies.evidence import SHARPER, more_exposed
-from pcer_studies.noise import (
+from pcer_studies.claims.evidence import SHARPER, more_exposed
+from pcer_studies.claims.noise import (
     CLIPPED_MEAN,
     PrintedGap,
     published_gaps,
     split_spread,
     tail_of_mean,
 )
+from pcer_studies.claims.views import OurRun
 from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
 from pcer_studies.published import NotThere
 from pcer_studies.results import GAP, Study
-from pcer_studies.views import OurRun
 
 COSTS = {GAP: "overfitting gap", **SHARPER}
 """Costs that the findings compare, as they are called in print."""

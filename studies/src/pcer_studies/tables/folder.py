@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pcer.report import Table, markdown_text, to_markdown
-from pcer_studies.cells import by_records
-from pcer_studies.compare import Compared
+from pcer.report import Table, markdown_text, to_markdown, to_report
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,
@@ -20,6 +18,9 @@ from pcer_studies.protocol import (
     Configuration,
 )
 from pcer_studies.results import Study
+from pcer_studies.tables.cells import Compared, by_records, compare, to_csv, to_page
+from pcer_studies.tables.figure import figure1
+from pcer_studies.tables.layout import paper_tables, to_latex_document, to_markdown_tables
 
 FILES = (
     (
@@ -176,3 +177,29 @@ def _made(made: Mapping[str, Any]) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     return ", ".join(parts) + "."
+
+
+REPORT = "report.html"
+
+
+def study_files(study: Study, *, report: bool = True) -> dict[str, str | bytes]:
+    """File contents by name, besides the releases and ``study.json``.
+
+    Args:
+        study: what was run.
+        report: whether to make the page of all releases, which is large.
+    """
+    comparisons, tables, figures = compare(study), paper_tables(study), figure1(study)
+    files: dict[str, str | bytes] = {
+        "README.md": to_readme(study, comparisons),
+        "cells.csv": to_csv(comparisons),
+        "cells.md": to_page(comparisons),
+        "tables.md": to_markdown_tables(tables, figure=bool(figures)),
+        "tables.tex": to_latex_document(tables, figure=bool(figures)),
+        **figures,
+    }
+    if report:
+        there = [(one.dataset, one.attribute) for one in study.configurations]
+        audits = [study.verdicts[key] for key in there]
+        files[REPORT] = to_report(audits, [study.release(*key) for key in there])
+    return files

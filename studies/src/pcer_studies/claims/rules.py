@@ -17,21 +17,19 @@ stand for words and are in ``thresholds.csv``; what the paper prints is asked to
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
 from itertools import combinations
 
 import numpy as np
 
 from pcer.auditing import decimals, signed
 from pcer.metrics import FloatArray
-from pcer_studies.judgement import (
-    ClaimPart,
-    ClaimQuestion,
-    Reply,
-    Writer,
-    strength,
-)
+from pcer_studies.claims.judgement import ClaimPart, ClaimQuestion, Reply, Writer, strength
+from pcer_studies.claims.views import OurRun, View
 from pcer_studies.numbers import INTERVAL_WIDTH
 from pcer_studies.protocol import (
     BUDGETS,
@@ -43,7 +41,6 @@ from pcer_studies.protocol import (
     configuration,
 )
 from pcer_studies.published import NotThere, text_figure
-from pcer_studies.views import OurRun, View
 
 COMPAS = configuration("compas", "race")
 ADULT_SEX = configuration("adult", "sex")
@@ -531,3 +528,28 @@ def range_words(values: Sequence[float], write: Writer) -> str:
     """
     low, high = write(min(values)), write(max(values))
     return low if low == high else f"{low} to {high}"
+
+
+def threshold(name: str) -> float:
+    """A number that stands for a word such as "flat"; KeyError for a name that is not there.
+
+    >>> threshold("flat")
+    0.1
+    """
+    return _thresholds()[name][0]
+
+
+def threshold_meanings() -> dict[str, tuple[float, str]]:
+    """Every threshold with its meaning, in the file's order."""
+    return dict(_thresholds())
+
+
+@cache
+def _thresholds() -> dict[str, tuple[float, str]]:
+    text = (
+        resources.files("pcer_studies.claims")
+        .joinpath("thresholds.csv")
+        .read_text(encoding="utf-8")
+    )
+    rows = csv.DictReader(text.splitlines())
+    return {row["name"]: (float(row["value"]), row["meaning"]) for row in rows}

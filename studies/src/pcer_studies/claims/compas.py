@@ -9,12 +9,15 @@ import numpy as np
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer.statistics import sign_test
-from pcer_studies.about_adult import best_parity, best_size
-from pcer_studies.evidence import costs_differ, disparity_shown, sharper_disparity, sharper_double
-from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply
-from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
-from pcer_studies.published import key_at, text_figure
-from pcer_studies.rules import (
+from pcer_studies.claims.adult import best_parity, best_size
+from pcer_studies.claims.evidence import (
+    costs_differ,
+    disparity_shown,
+    sharper_disparity,
+    sharper_double,
+)
+from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply
+from pcer_studies.claims.rules import (
     COMPAS,
     FROM_1,
     FROM_HALF,
@@ -43,10 +46,12 @@ from pcer_studies.rules import (
     r_words,
     rate_words,
     size_of,
+    threshold,
     together,
 )
-from pcer_studies.thresholds import threshold
-from pcer_studies.views import Paper, View, known
+from pcer_studies.claims.views import Paper, View, known
+from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
+from pcer_studies.published import key_at, text_figure
 
 _ODDS = [odds_of(COMPAS, e) for e in FROM_1]
 

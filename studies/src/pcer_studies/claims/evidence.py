@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pcer.release import proxies
-from pcer_studies.judgement import LuckTest, Remark, Support
+from pcer_studies.claims.judgement import LuckTest, Remark, Support
+from pcer_studies.claims.rules import SETTINGS, budget_words
+from pcer_studies.claims.views import OurRun, Paper, View
 from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.results import GAP
-from pcer_studies.rules import SETTINGS, budget_words
-from pcer_studies.views import OurRun, Paper, View
 
 SHARPER = {
     cost.name: cost.short for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)

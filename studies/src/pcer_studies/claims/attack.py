@@ -9,13 +9,9 @@ import numpy as np
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
 from pcer.release import proxies
-from pcer_studies.evidence import all_resolved
-from pcer_studies.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
-from pcer_studies.numbers import side
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
-from pcer_studies.published import published_figures
-from pcer_studies.results import AUC
-from pcer_studies.rules import (
+from pcer_studies.claims.evidence import all_resolved
+from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.claims.rules import (
     ACS_RACE,
     ACS_SEX,
     CELLS,
@@ -37,10 +33,14 @@ from pcer_studies.rules import (
     printed,
     r_words,
     size,
+    threshold,
 )
-from pcer_studies.rules import together as all_of
-from pcer_studies.thresholds import threshold
-from pcer_studies.views import OurRun, View
+from pcer_studies.claims.rules import together as all_of
+from pcer_studies.claims.views import OurRun, View
+from pcer_studies.numbers import side
+from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
+from pcer_studies.published import published_figures
+from pcer_studies.results import AUC
 
 LIRA = proxies.LIRA.name
 ABOVE_GAPS = 1e-2

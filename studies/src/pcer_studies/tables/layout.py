@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pcer.auditing import NOTHING, Verdict, rate_plus_minus, yes_no
+from pcer.report import latex_text, markdown_text
 from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
 from pcer_studies.protocol import (
     BUDGETS,
     DEFAULT_FLOOR,
     FLOORS,
+    PAPER,
     Configuration,
     budget_label,
     configuration,
@@ -363,3 +365,145 @@ def _signed(value: float | None, digits: int) -> str:
         return NOTHING
     sign = "+" if round(value, digits) else ""  # 0 has none
     return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
+
+
+FIGURE_CAPTION = (
+    "DP-Gap (left axis) and PCER disparity (right axis) against the budget, mean over seeds with "
+    "95 % bootstrap interval; no-DP on the right. Shaded as in the paper: epsilon 0.1, called "
+    "floor-dominated. A cross marks a disparity at a budget where no group's cost can be told from "
+    "the luck of the split."
+)
+PREAMBLE = r"""% Written by pcer reproduce. Compile where figure1.png lies beside it.
+\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{amsmath,booktabs,graphicx,multirow,textcomp}
+\usepackage[a4paper,landscape,margin=1.5cm]{geometry}
+\setlength{\belowcaptionskip}{4pt}
+\begin{document}
+"""
+SIGNS = {"†": r"\textsuperscript{\dag}", "n₊": "$n_+$", "√": r"$\surd$"}
+
+
+def to_markdown_tables(tables: Sequence[PaperTable], *, figure: bool) -> str:
+    """One page with every table."""
+    parts = [
+        "# The paper's tables, from our runs",
+        f"The layout is that of {markdown_text(PAPER)}; every number is ours. "
+        "[cells.md](cells.md) puts the published ones beside them.",
+    ]
+    if figure:
+        parts.append(f"## Figure 1\n\n![Figure 1](figure1.svg)\n\n{FIGURE_CAPTION}")
+    parts += [_markdown_table(table) for table in tables]
+    return "\n\n".join(parts) + "\n"
+
+
+def to_latex_document(tables: Sequence[PaperTable], *, figure: bool) -> str:
+    """A document that compiles by itself."""
+    parts = [PREAMBLE, latex_text(f"Tables in the layout of {PAPER}; every number is ours.")]
+    if figure:
+        parts.append(_latex_figure())
+    parts += [_latex_table(table) for table in tables]
+    return "\n\n".join(part.strip("\n") for part in [*parts, r"\end{document}"]) + "\n"
+
+
+def _markdown_table(table: PaperTable) -> str:
+    names = [head.plain for head in table.head]
+    if table.spans:
+        above = [text for text, width in table.spans for _ in range(width)]
+        names = [
+            f"{over}: {name}" if over else name for over, name in zip(above, names, strict=True)
+        ]
+    marks = [":--" if letter == "l" else "--:" for letter in table.align]
+    lines = [_pipes(markdown_text(name) for name in names), _pipes(marks)]
+    lines += [
+        _pipes(_markdown_cell(cell) for cell in row) for block in table.blocks for row in block
+    ]
+    rows = "\n".join(lines)
+    return f"## {table.name}\n\n{markdown_text(table.caption)}\n\n{rows}"
+
+
+def _pipes(cells: Sequence[str] | object) -> str:
+    return "| " + " | ".join(cells) + " |"  # type: ignore[arg-type]
+
+
+def _markdown_cell(cell: CellText) -> str:
+    if isinstance(cell, Bold):
+        return f"**{markdown_text(cell.text)}**"
+    return markdown_text(cell)
+
+
+def _latex_figure() -> str:
+    return "\n".join(
+        [
+            r"\begin{figure}[h]",
+            r"\centering",
+            r"\includegraphics[width=\textwidth]{figure1.png}",
+            rf"\caption{{{latex_text(FIGURE_CAPTION)}}}",
+            r"\end{figure}",
+        ]
+    )
+
+
+def _latex_table(table: PaperTable) -> str:
+    number = table.name.removeprefix("Table ")
+    return "\n".join(
+        [
+            r"\begin{table}[p]",
+            rf"\renewcommand{{\thetable}}{{{number}}}",
+            rf"\caption{{{_latex(table.caption)}}}",
+            rf"\label{{{table.label}}}",
+            r"\small\centering",
+            rf"\begin{{tabular}}{{{table.align}}}",
+            r"\toprule",
+            *_latex_spans(table),
+            " & ".join(head.latex for head in table.head) + r" \\",
+            r"\midrule",
+            *_latex_blocks(table),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _latex_spans(table: PaperTable) -> list[str]:
+    """The head above the head, with a rule under every part of it."""
+    if not table.spans:
+        return []
+    cells, rules, first = [], [], 1
+    for text, width in table.spans:
+        cells.append(rf"\multicolumn{{{width}}}{{c}}{{{_latex(text)}}}" if text else "")
+        if text:
+            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+        first += width
+    return [" & ".join(cells) + r" \\", "".join(rules)]
+
+
+def _latex_blocks(table: PaperTable) -> list[str]:
+    lines: list[str] = []
+    for number, block in enumerate(table.blocks):
+        lines += [r"\midrule"] if number else []
+        for index, row in enumerate(block):
+            lines.append(" & ".join(_latex_cells(table, block, row, index)) + r" \\")
+    return lines
+
+
+def _latex_cells(
+    table: PaperTable, block: Sequence[TableRow], row: TableRow, index: int
+) -> list[str]:
+    cells = [_latex_cell(cell) for cell in row]
+    if table.merged:
+        cells[0] = "" if index else rf"\multirow{{{len(block)}}}{{*}}{{{cells[0]}}}"
+    return cells
+
+
+def _latex_cell(cell: CellText) -> str:
+    return rf"\textbf{{{_latex(cell.text)}}}" if isinstance(cell, Bold) else _latex(cell)
+
+
+def _latex(text: str) -> str:
+    for sign, code in SIGNS.items():
+        if sign in text:
+            return code.join(_latex(part) for part in text.split(sign))
+    return latex_text(text)

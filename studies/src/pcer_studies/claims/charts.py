@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
 from pcer.report import Spec, complete, drawn, legend, series
-from pcer_studies.evidence_table import GapRow, SettingRow, standing_out_from
-from pcer_studies.noise import CLIPPED_MEAN, CLIPPED_STD
+from pcer_studies.claims.facts import GapRow, SettingRow, standing_out_from
+from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 
 if TYPE_CHECKING:

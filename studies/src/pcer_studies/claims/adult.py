@@ -7,16 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from pcer.metrics import FloatArray
-from pcer_studies.evidence import (
+from pcer_studies.claims.evidence import (
     costs_differ,
     costs_resolved,
     disparity_shown,
     sharper_disparity,
     sharper_exposure,
 )
-from pcer_studies.judgement import Claim, ClaimQuestion
-from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
-from pcer_studies.rules import (
+from pcer_studies.claims.judgement import Claim, ClaimQuestion
+from pcer_studies.claims.rules import (
     ADULT_RACE,
     ADULT_SEX,
     INFORMATIVE,
@@ -43,10 +42,11 @@ from pcer_studies.rules import (
     rate_words,
     size,
     size_of,
+    threshold,
     together,
 )
-from pcer_studies.thresholds import threshold
-from pcer_studies.views import View
+from pcer_studies.claims.views import View
+from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 
 
 def places(budgets: Sequence[float], wanted: Sequence[float]) -> list[int]:

@@ -9,18 +9,9 @@ import numpy as np
 
 from pcer.auditing import signed
 from pcer.metrics import FloatArray
-from pcer_studies.evidence import all_resolved
-from pcer_studies.judgement import Claim, ClaimQuestion, Support
-from pcer_studies.protocol import (
-    BUDGETS,
-    CONFIGURATIONS,
-    DEFAULT_FLOOR,
-    FLOORS,
-    NO_DP,
-    Configuration,
-)
-from pcer_studies.published import NotThere
-from pcer_studies.rules import (
+from pcer_studies.claims.evidence import all_resolved
+from pcer_studies.claims.judgement import Claim, ClaimQuestion, Support
+from pcer_studies.claims.rules import (
     ADULT_RACE,
     ADULT_SEX,
     BIOS,
@@ -43,10 +34,19 @@ from pcer_studies.rules import (
     printed,
     r_words,
     size,
+    threshold,
+    together,
 )
-from pcer_studies.rules import together as all_of
-from pcer_studies.thresholds import threshold
-from pcer_studies.views import Paper, View, exactly
+from pcer_studies.claims.views import Paper, View, exactly
+from pcer_studies.protocol import (
+    BUDGETS,
+    CONFIGURATIONS,
+    DEFAULT_FLOOR,
+    FLOORS,
+    NO_DP,
+    Configuration,
+)
+from pcer_studies.published import NotThere
 
 SELECTED = ((COMPAS, 5.0), (ADULT_RACE, 1.0), (BIOS, 1.0))
 """The budgets that Table S1 holds against ε = 0.1."""
@@ -254,7 +254,7 @@ CLAIMS = (
         key="F8",
         place="sec:adult-race",
         words="Adult (race) at ε = 0.1 is positive but less stable at floor 0.01.",
-        rule=all_of(
+        rule=together(
             above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]), larger([(_STD[0], _STD[1])])
         ),
         about=(ADULT_RACE,),
@@ -264,7 +264,7 @@ CLAIMS = (
         place="Tables S1 and S2; sec:summary",
         words="Bios from ε = 1: all seeds are positive at floor 0.01, though the gaps are below "
         "it.",
-        rule=all_of(
+        rule=together(
             above([_below(BIOS, e, g, HIGH) for e in FROM_1 for g in (0, 1)]),
             _every_seed(BIOS, FROM_1, "bios_positive_seeds_floor_0.01"),
         ),
@@ -275,8 +275,8 @@ CLAIMS = (
         key="F10",
         place="sec:adult-sex; sec:summary",
         words="Adult (sex) at floor 0.01: positive in all seeds and flat over budgets.",
-        paper=all_of(above(_SEX_ENDS), flat(_SEX_ENDS, threshold("flat")), _SEX_SEEDS),
-        run=all_of(above(_SEX), flat(_SEX, threshold("flat")), _SEX_SEEDS),
+        paper=together(above(_SEX_ENDS), flat(_SEX_ENDS, threshold("flat")), _SEX_SEEDS),
+        run=together(above(_SEX), flat(_SEX, threshold("flat")), _SEX_SEEDS),
         about=(ADULT_SEX,),
     ),
     Claim(

@@ -17,14 +17,18 @@ from pcer.files import write_files
 from pcer.release import read_release
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import NOISE_STEPS, Accountant, EngineFlags, TrainConfig, epsilon_spent
-from pcer_studies.adult_readings import READINGS, load_reading, missing_files
 from pcer_studies.protocol import TRAINING
 from pcer_studies.run import Progress, environment
-from pcer_studies.sensitivity import analyse
-from pcer_studies.sensitivity_file import Sensitivity, read_sensitivity
-from pcer_studies.sensitivity_page import to_page
-from pcer_studies.sensitivity_values import Observed, observe
-from pcer_studies.variants import VARIANTS, Noise, Variant
+from pcer_studies.sensitivity.analysis import (
+    Observed,
+    Sensitivity,
+    analyse,
+    observe,
+    read_sensitivity,
+)
+from pcer_studies.sensitivity.page import to_page
+from pcer_studies.sensitivity.readings import load_reading, missing_files
+from pcer_studies.sensitivity.variants import READINGS, VARIANTS, Noise, Variant
 
 FOLDER = "sensitivity"
 """Where the variants' releases go, below the study's folder."""

@@ -1,17 +1,176 @@
-"""``cells.csv`` and ``cells.md``: every published figure beside ours, and how many agree."""
+"""Published beside ours: every figure of the paper, our number, and whether they agree.
+
+The rule. Two studies of one protocol on the same records differ only by the luck of splits and
+training. So a difference counts as within the joint uncertainty if its size is at most
+
+    1.96 * sqrt(published error^2 + our error^2) + half a unit of the last printed digit.
+
+The published error is the width of the printed 95 % interval / 3.92, else the printed standard
+deviation / sqrt(50), else the one printed beside the same number in another table; ours is made
+likewise from our seeds. A number of seeds has a binomial error. Where the paper prints none, ours
+stands alone, and two equally exact studies agree less often: see ``EXPECTED``.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from pcer.auditing import NOTHING, yes_no
+from pcer.auditing import NOTHING, budget_name, yes_no
 from pcer.report import Table, markdown_text, to_markdown
-from pcer_studies.compare import COUNTS, EXPECTED, Compared
-from pcer_studies.limits import compas_limits
-from pcer_studies.protocol import DATASETS, OUR_READING, budget_label
-from pcer_studies.published import FigureKey, PrintedFigure
+from pcer_studies.numbers import (
+    OurNumber,
+    error_of_count,
+    error_of_interval,
+    our_number,
+    standard_error,
+)
+from pcer_studies.protocol import DATASETS, OUR_READING, SEEDS, budget_label
+from pcer_studies.published import FigureKey, PrintedFigure, figures_at, published_figures
+from pcer_studies.results import Study
+
+WIDTH = 1.96
+"""Standard errors that 95 % of a normal distribution lie within."""
+
+COUNTS = ("n_positive_seeds", "n_negative_seeds")
+WORDS = ("best_demographic_parity_gap", "best_pcer")
+NOT_APPLICABLE = "N/A"
+NO_ERROR = "none printed"
+EXACT = "exact"
+
+EXPECTED = {True: 0.95, False: math.erf(WIDTH / 2)}
+"""Share within the rule if nothing but luck differs: with a published error, and without.
+
+Without one, a difference of two equally exact means has sqrt(2) times our error.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A published figure with our number beside it.
+
+    Attributes:
+        published: what the paper says.
+        ours: what the study says; None where it was not run.
+        error: the published standard error; None where none is printed.
+        error_from: what that error was taken from.
+        note: whose records they are, or why there is no comparison.
+    """
+
+    published: PrintedFigure
+    ours: OurNumber | None
+    error: float | None
+    error_from: str
+    note: str
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus published."""
+        if self.ours is None or self.ours.value is None or self.published.value is None:
+            return None
+        return self.ours.value - self.published.value
+
+    @property
+    def allowed(self) -> float | None:
+        """The joint uncertainty: the largest difference within it."""
+        if self.difference is None or self.ours is None or self.ours.standard_error is None:
+            return None
+        errors = [self.ours.standard_error, *([] if self.error is None else [self.error])]
+        return WIDTH * math.hypot(*errors) + self.published.half_digit
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the difference is within the joint uncertainty; for words, whether the same."""
+        if self.published.value is None:
+            return self._same_words()
+        if self.difference is None or self.allowed is None:
+            return None
+        return abs(self.difference) <= self.allowed
+
+    @property
+    def is_papers_data(self) -> bool:
+        """Whether our records are the paper's."""
+        return not self.note
+
+    def _same_words(self) -> bool | None:
+        known = self.published.key.quantity in WORDS and self.published.printed != NOT_APPLICABLE
+        if self.ours is None or not known:
+            return None
+        return self.ours.words == self.published.printed
+
+
+def compare(study: Study) -> tuple[Compared, ...]:
+    """All 448 cells and every figure outside the tables, in the paper's order."""
+    found = []
+    for figure in published_figures():
+        error, source = _published_error(figure)
+        found.append(
+            Compared(
+                published=figure,
+                ours=_our_number(study, figure),
+                error=error,
+                error_from=source,
+                note=_note(study, figure),
+            )
+        )
+    return tuple(found)
+
+
+def _published_error(one: PrintedFigure) -> tuple[float | None, str]:
+    """The standard error of a published figure, and what it was taken from."""
+    if one.key.quantity == "n_records":
+        return 0.0, EXACT
+    if one.key.quantity in COUNTS and one.value is not None:
+        return error_of_count(one.value, len(SEEDS)), "binomial"
+    error, source = _printed_error(one)
+    if error is not None or not one.in_table:
+        return error, source
+    for other in figures_at(one.key):  # tables that print the same number, perhaps with its error
+        error, source = _printed_error(other)
+        if error is not None and other.in_table:
+            return error, f"{source} in {other.place}"
+    return None, NO_ERROR
+
+
+def _printed_error(one: PrintedFigure) -> tuple[float | None, str]:
+    if one.ci is not None:
+        return error_of_interval(one.ci), "interval"
+    if one.std is not None:
+        return standard_error(one.std, len(SEEDS)), "standard deviation"
+    return None, NO_ERROR
+
+
+def _our_number(study: Study, figure: PrintedFigure) -> OurNumber | None:
+    """Our number; None where it was not run."""
+    one = figure.key.configuration
+    if not (study.is_complete if one is None else study.has(one.dataset, one.attribute)):
+        return None
+    number = our_number(study, figure.key)
+    return _of_fifty(number) if figure.key.quantity in COUNTS else number
+
+
+def _of_fifty(number: OurNumber) -> OurNumber:
+    """A number of seeds as if there were as many as in the paper."""
+    if number.value is None or number.standard_error is None or number.n_seeds is None:
+        return number
+    scale = len(SEEDS) / number.n_seeds
+    return replace(number, value=number.value * scale, standard_error=number.standard_error * scale)
+
+
+def _note(study: Study, figure: PrintedFigure) -> str:
+    one = figure.key.configuration
+    if one is None:
+        if not study.is_complete:
+            return "needs all six configurations"
+        notes = [study.data_note(c.dataset, c.attribute) for c in study.configurations]
+        return "part of the records are not the paper's (ACS, Bios)" if any(notes) else ""
+    if not study.has(one.dataset, one.attribute):
+        return "not run in this study"
+    return study.data_note(one.dataset, one.attribute) or ""
+
 
 COLUMNS = (
     "place",
@@ -328,3 +487,87 @@ def _as_printed(one: PrintedFigure) -> str:
 def _plain(value: float | None) -> str:
     """Six digits; what only another machine's rounding would tell from 0 is 0."""
     return "" if value is None else f"{round(value, 12) + 0.0:.6g}"
+
+
+ACCURACY, ACCURACY_AT_STRONGEST = 0.01, 0.02
+PARITY_GAP = 0.02
+NEAR_INTERVAL = 25.0
+STRONGEST, LEAST_BUDGET = 0.1, 0.5
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One cell, how far it is off, and how far it may be."""
+
+    comparison: Compared
+    distance: float
+    allowed: float
+    rule: str
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the distance is allowed."""
+        return self.distance <= self.allowed
+
+
+def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
+    """The table of limits, where COMPAS was run."""
+    rows = [_row(limit) for limit in find_limits(comparisons)]
+    if not rows:
+        return []
+    return [
+        Table(
+            "COMPAS, held to fixed limits",
+            ("ε", "quantity", "distance taken", "distance", "allowed", "met"),
+            tuple(rows),
+            n_labels=3,
+            note=(
+                "COMPAS has the paper's records and features, so it is held to limits fixed before "
+                "the run. No-DP counts as a budget above 0.5."
+            ),
+        )
+    ]
+
+
+def find_limits(comparisons: Iterable[Compared]) -> list[Limit]:
+    """Every cell of the paper's COMPAS table that has a limit."""
+    cells = [one for one in comparisons if one.published.name == "tab:compas-race"]
+    return [limit for one in cells if (limit := _limit(one)) is not None]
+
+
+def _limit(one: Compared) -> Limit | None:
+    """None where a cell has no limit, or either side is not known."""
+    if one.difference is None:
+        return None
+    epsilon, off = one.published.key.budgets[0], abs(one.difference)
+    if one.published.key.quantity == "accuracy":
+        allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
+        return Limit(one, off, allowed, "from the published mean")
+    if one.published.key.quantity == "demographic_parity_gap":
+        return Limit(one, off, PARITY_GAP, "from the published mean")
+    if one.published.key.quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
+        outside = _outside(one)
+        if outside is not None:
+            return Limit(one, outside, NEAR_INTERVAL, "from the published interval")
+    return None
+
+
+def _outside(one: Compared) -> float | None:
+    """How far our mean lies outside the published interval; 0 inside."""
+    if one.ours is None or one.ours.value is None or one.published.ci is None:
+        return None
+    low, high = one.published.ci
+    return max(low - one.ours.value, one.ours.value - high, 0.0)
+
+
+def _row(limit: Limit) -> tuple[str, ...]:
+    epsilon = limit.comparison.published.key.budgets[0]
+    digits = 1 if limit.allowed >= 1 else 4
+    return (
+        budget_name(None if math.isinf(epsilon) else epsilon),
+        limit.comparison.published.key.quantity.replace("_", " ").replace("pcer", "PCER"),
+        limit.rule,
+        f"{limit.distance:.{digits}f}",
+        f"{limit.allowed:g}",
+        yes_no(limit.is_met),
+    )

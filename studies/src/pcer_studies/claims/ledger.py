@@ -7,20 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pcer.report import markdown_text
-from pcer_studies.about_acs import CLAIMS as ACS
-from pcer_studies.about_adult import RACE_CLAIMS, SEX_CLAIMS
-from pcer_studies.about_attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS
-from pcer_studies.about_bios import CLAIMS as BIOS
-from pcer_studies.about_compas import CLAIMS as COMPAS
-from pcer_studies.about_compas import STRONG_CLAIMS
-from pcer_studies.about_floors import CLAIMS as FLOORS
-from pcer_studies.about_whole import CLAIMS as WHOLE
-from pcer_studies.judgement import Claim, Judged, Judgement, Side, judge
-from pcer_studies.origin import OTHER_DATA, OTHER_FEATURES, data_notes, origin
+from pcer_studies.claims.acs_bios import ACS_CLAIMS, BIOS_CLAIMS
+from pcer_studies.claims.adult import RACE_CLAIMS, SEX_CLAIMS
+from pcer_studies.claims.attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS
+from pcer_studies.claims.compas import CLAIMS as COMPAS
+from pcer_studies.claims.compas import STRONG_CLAIMS
+from pcer_studies.claims.floors import CLAIMS as FLOORS
+from pcer_studies.claims.judgement import Claim, Judged, Judgement, Side, judge
+from pcer_studies.claims.rules import threshold_meanings
+from pcer_studies.claims.views import OurRun, Paper
+from pcer_studies.claims.whole import CLAIMS as WHOLE
 from pcer_studies.protocol import OUR_READING, PAPER
-from pcer_studies.results import Study
-from pcer_studies.thresholds import threshold_meanings
-from pcer_studies.views import OurRun, Paper
+from pcer_studies.results import OTHER_DATA, OTHER_FEATURES, Study, data_notes, origin
 
 COMMAND = "python -m pcer_studies studies/paper docs"
 NOTHING = "–"
@@ -41,8 +39,8 @@ SECTIONS = (
     LedgerSection("COMPAS (Figure 1b, Table 1)", COMPAS),
     LedgerSection("COMPAS at ε = 0.1 (Table 1)", STRONG_CLAIMS),
     LedgerSection("The floor (Table S1)", FLOORS),
-    LedgerSection("ACS Income (Table 2)", ACS),
-    LedgerSection("Bias in Bios (Table 3)", BIOS),
+    LedgerSection("ACS Income (Table 2)", ACS_CLAIMS),
+    LedgerSection("Bias in Bios (Table 3)", BIOS_CLAIMS),
     LedgerSection("The direct attack (Tables S5 and S6)", ATTACK_CLAIMS),
     LedgerSection("Agreement of gap and attack (Tables S5 and S6)", AGREEMENT_CLAIMS),
 )

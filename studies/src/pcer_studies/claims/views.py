@@ -20,12 +20,11 @@ from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import Panel, Release
 from pcer.statistics import SIGNIFICANCE, holm
-from pcer_studies.noise import PrintedGap, difference_p, published_gaps
-from pcer_studies.numbers import error_of_count, error_of_interval, our_number
+from pcer_studies.claims.noise import PrintedGap, difference_p, published_gaps
+from pcer_studies.numbers import CHANCE, error_of_count, error_of_interval, our_number, study_seeds
 from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, SEEDS, Configuration
 from pcer_studies.published import FigureKey, NotThere, PrintedFigure, figures_at, key_at
 from pcer_studies.results import GAP, Study
-from pcer_studies.seeds import CHANCE, study_seeds
 
 FULL_PRECISION = ("tab:mia-full", "tab:mia-full-b")
 """Tables that repeat gaps and disparities, the disparities with a digit more."""

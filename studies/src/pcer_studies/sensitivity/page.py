@@ -9,15 +9,16 @@ from pcer.auditing import NOTHING, budget_name, p_value, short_budget, signed
 from pcer.report import Table, markdown_text, to_markdown
 from pcer_studies.protocol import NO_DP, PAPER, configuration
 from pcer_studies.published import key_at, own_cell, text_figure
-from pcer_studies.sensitivity import MEASURES, moved
-from pcer_studies.sensitivity_file import (
+from pcer_studies.sensitivity.analysis import (
+    MEASURES,
     Closest,
     Sensitivity,
     VariantNumber,
     VariantResult,
     VariantRow,
+    moved,
 )
-from pcer_studies.variants import ADULT, ADULT_BUDGETS, COMPAS, OpenQuestion, variant
+from pcer_studies.sensitivity.variants import ADULT, ADULT_BUDGETS, COMPAS, OpenQuestion, variant
 
 SHORT = {
     "accuracy": "accuracy",

@@ -16,9 +16,9 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.statistics import POWER_QUANTILE, SIGNIFICANCE, two_sided_p
+from pcer_studies.claims.views import OurRun, Paper, View
 from pcer_studies.protocol import OUR_READING, Configuration
 from pcer_studies.published import NotThere
-from pcer_studies.views import OurRun, Paper, View
 
 
 class Judgement(StrEnum):

@@ -1,0 +1,1 @@
+"""What the paper claims: every claim judged (``ledger``), and the study (``findings``)."""
