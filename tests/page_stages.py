@@ -144,7 +144,7 @@ STAGES: dict[str, Callable[[Path], Names]] = {
     "docs/compare.md": examples,
     "docs/datasets.md": datasets,
     "docs/opacus.md": opacus,
-    "docs/study.md": study,
+    "studies/docs/study.md": study,
 }
 """Pages whose Python presumes something; the Python of all others stands alone."""
 

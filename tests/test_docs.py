@@ -48,11 +48,14 @@ def test_sharp_edges_name_tests_that_exist():
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if "://" not in target:
-            assert ((ROOT / page).parent / target).exists(), target
+            assert (page.parent / target).exists(), target
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

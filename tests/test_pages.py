@@ -24,9 +24,16 @@ from pcer.cli.config import TABLES, read_config
 from tests import page_stages
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+PAGES = [
+    "README.md",
+    *sorted(
+        path.relative_to(ROOT).as_posix()
+        for folder in ("docs", "studies/docs")
+        for path in (ROOT / folder).glob("*.md")
+    ),
+]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
-LONG = {"docs/study.md", "docs/opacus.md"}
+LONG = {"studies/docs/study.md", "docs/opacus.md"}
 """Pages whose Python audits a whole study, or trains through Opacus."""
 
 

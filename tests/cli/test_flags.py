@@ -84,7 +84,10 @@ def test_every_flag_in_a_sentence_exists(folder):
             assert flags(text) <= every, path
 
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "CHANGELOG.md"),
+    *(*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("studies/docs/*.md"))),
+]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *LIBRARY.rglob("*.py"), *STUDY.rglob("*.py")])

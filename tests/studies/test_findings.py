@@ -299,7 +299,7 @@ def test_the_page_shows_every_figure_and_leads_to_its_neighbours(written):
     assert sorted(shown) == sorted(f"figures/{name}" for name in figures)
     links = set(re.findall(r"\]\(([^)#]+\.md|[^)]+\.cff)\)", page))
     for target in links - {"claims.md"}:
-        assert (ROOT / "docs" / target).exists(), target
+        assert (ROOT / "studies" / "docs" / target).exists(), target
 
 
 def test_the_same_study_gives_the_same_pages_and_the_command_writes_them(small, tmp_path, capsys):
@@ -326,16 +326,16 @@ def shipped() -> dict[str, str | bytes]:
 
 @pytest.mark.parametrize("name", ["claims.md", "findings.md"])
 def test_the_documents_follow_from_the_shipped_study(name, shipped):
-    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == shipped[name]
+    assert (ROOT / "studies" / "docs" / name).read_text(encoding="utf-8") == shipped[name]
 
 
 def test_the_figures_follow_from_the_shipped_study(shipped):
     for name, content in shipped.items():
         if name.endswith(".svg"):
-            assert (ROOT / "docs" / name).read_bytes() == content, name
+            assert (ROOT / "studies" / "docs" / name).read_bytes() == content, name
 
 
 def test_the_readme_leads_to_the_documents(shipped):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in ("claims.md", "findings.md"):
-        assert f"(docs/{name})" in readme
+        assert f"(studies/docs/{name})" in readme

@@ -397,7 +397,7 @@ def noise_ratio(found, name):
 
 
 def test_the_guide_tells_of_adult_what_the_shipped_file_says(shipped):
-    """docs/sensitivity.md: however the named columns are encoded, half of the published gap."""
+    """The guide: however the named columns are encoded, half of the published gap."""
     encodings = ("named", "education-indicators", "occupation-number", "plain-indicators")
     for name in encodings:
         gap = mean_of(shipped, f"adult-{name}", NO_DP, "demographic_parity_gap")

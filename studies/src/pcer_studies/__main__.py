@@ -1,4 +1,4 @@
-"""Write the pages that follow from a study: ``python -m pcer_studies studies/paper docs``."""
+"""Write a study's pages: ``python -m pcer_studies studies/paper studies/docs``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline analysis, ``docs/findings.md``: people first, then advice, then method.
+"""The headline analysis, ``findings.md``: people first, then advice, then method.
 
 Every number is computed from a study, and every sentence that depends on a result is chosen by
 it. A sentence about a group stands with its verdict, its coin flips and its limits.
@@ -338,7 +338,7 @@ def allowed_section(facts: Facts) -> list[str]:
         "## Found and allowed",
         "An attack is a lower limit: a better one may find more. Training with privacy gives the "
         "other side: how much each person's own gradients let through "
-        "([receipts.md](receipts.md)).",
+        "([receipts.md](../../docs/receipts.md)).",
         f"![Found and allowed in every private setting]({FIGURES}/findings-allowed.svg)",
         "*What LiRA finds (circles, with 95 % intervals) and what the training allows an attacker "
         "who sees every step (triangles), on one axis, for every group and private setting.*",
@@ -425,7 +425,7 @@ def method_section(facts: Facts) -> list[str]:
         f"distribution without memory, one-sided, Holm over all {len(facts.gaps)}; the first to "
         f"stand out must be {standing_out_from(len(facts.gaps)):.2f} times its noise level. "
         "**Ours** are tested by the audit: exact over random splits, Holm over a configuration "
-        "([method.md](method.md)).",
+        "([method.md](../../docs/method.md)).",
         f"![Mean gaps over noise level]({FIGURES}/findings-gaps.svg)",
         "*Every mean gap divided by its noise level, published and ours. Grey: where 95 % of means "
         "lie if nothing is memorised. Dashed: where the first published gap stands out.*",
@@ -439,8 +439,8 @@ def method_section(facts: Facts) -> list[str]:
         "## The same models by every cost",
         "Paired costs compare a record with itself, over models that trained on it and models that "
         "did not; LiRA is the attack of Carlini et al. with the sweep's models as each other's "
-        "shadow models ([attacks.md](attacks.md)). Each cost is audited alone, as if it were the "
-        "only one; the page's verdicts are by the sharpest.",
+        "shadow models ([attacks.md](../../docs/attacks.md)). Each cost is audited alone, as if it "
+        "were the only one; the page's verdicts are by the sharpest.",
         cost_table(facts),
     ]
 
@@ -532,8 +532,8 @@ def _ending(facts: Facts) -> list[str]:
         "## Where this comes from, and how to cite it",
         f"{origin(facts.study)} Page and figures are made from its releases with `{COMMAND}`; the "
         "same releases give the same bytes.",
-        "Cite the software by [CITATION.cff](../CITATION.cff) with the commit above, and the paper "
-        "whose method it examines. Claim by claim: [claims.md](claims.md).",
+        "Cite the software by [CITATION.cff](../../CITATION.cff) with the commit above, and the "
+        "paper whose method it examines. Claim by claim: [claims.md](claims.md).",
     ]
 
 

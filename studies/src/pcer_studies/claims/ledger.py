@@ -1,4 +1,4 @@
-"""The claims ledger: every empirical claim of the paper, judged. ``docs/claims.md``."""
+"""The claims ledger: every empirical claim of the paper, judged. ``claims.md``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pcer_studies.claims.whole import CLAIMS as WHOLE
 from pcer_studies.protocol import OUR_READING, PAPER
 from pcer_studies.results import OTHER_DATA, OTHER_FEATURES, Study, data_notes, origin
 
-COMMAND = "python -m pcer_studies studies/paper docs"
+COMMAND = "python -m pcer_studies studies/paper studies/docs"
 NOTHING = "–"
 
 
@@ -120,10 +120,10 @@ def _preface(study: Study) -> list[str]:
         "it out, and where they do not it cannot be tested here. A claim about Adult is refuted "
         "only where both readings of its features refute it.",
         "**More than a model without memory would show** means, in our run, the audit's tests "
-        "([method.md](method.md), section 5) with the gap as cost; where a claim says who pays "
-        "more, LiRA must not have the other sign. Of a printed gap it means that the mean over 50 "
-        "splits exceeds what group sizes alone give, one-sided, Holm over all 72, and of a printed "
-        "disparity that the gap of the group with the lower ratio does.",
+        "([method.md](../../docs/method.md), section 5) with the gap as cost; where a claim says "
+        "who pays more, LiRA must not have the other sign. Of a printed gap it means that the mean "
+        "over 50 splits exceeds what group sizes alone give, one-sided, Holm over all 72, and of "
+        "a printed disparity that the gap of the group with the lower ratio does.",
         f"**Printed exceptions are no claims**: {'; '.join(EXCEPTIONS)}.",
         "\n".join([f"{origin(study)} Made with `{COMMAND}`.", *map(_line, data_notes(study))]),
     ]
