@@ -1,33 +1,33 @@
-"""Do the audit's errors and tests from counts keep their word in a population that is known?
+"""Do intervals, limits and tests keep their word? Known populations, and false splits.
 
-People are drawn anew for every release, split at random and classified by models that memorise
-as much as asked (tests/simulate_people.py). Prints, and writes as JSON:
+    python -m benchmarks.coverage counts [releases] [seed]
+    python -m benchmarks.coverage people     all worlds, 2, 5 and 20 models, 300 draws
+    python -m benchmarks.coverage people trees --models 8 --draws 1000 --records 2000 --jobs 2
+    python -m benchmarks.coverage sweeps compas:50 --rotations 24 --jobs 2
+    python -m benchmarks.coverage sweeps acs.scores --records acs.npz --fresh 8 --jobs 16
 
-* coverage: how many 95 % intervals of a cost hold the truth, how many one-sided limits do, the same
-  of the difference of two groups, and the first again without the four people that errors add;
-* what audits print: the same from the audit file, and whether all limits of an audit hold together;
-* coin flips: how often two halves of one population are told apart;
-* small groups in which nothing is memorised: alarms of the whole rule, the exact test included;
-* spread over splits: contradictions where there is nothing wrong, and where persons were split;
-* power and size of the exact test.
-
-    python -m benchmarks.coverage [releases] [seed]
+``README.md`` says which claim each of them backs.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import reduce
-from itertools import product
+from functools import cache, reduce
+from itertools import product, repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tests.simulate_nulls import NullRelease
-from tests.simulate_people import (
+from tests.worlds.nulls import NullRelease
+from tests.worlds.people import (
     Population,
     Tables,
     certain,
@@ -36,14 +36,30 @@ from tests.simulate_people import (
     draw_people,
     draw_tables,
     soft,
+    weigh,
 )
-from tests.weigh_people import weigh
+from tests.worlds.sweeps import splits
 
+from benchmarks import parser_of, run_verb, with_numbers, write_results
+from benchmarks.lira import (
+    FOLDER,
+    Arrays,
+    attributes,
+    budget_scores,
+    epsilon_name,
+    false_draws,
+    name_of,
+    read,
+    splits_of,
+)
 from pcer import Plan, audit
+from pcer.attacks.exposure import pooled_exposures
+from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
+from pcer.attacks.single import log_odds
 from pcer.auditing import people as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.inference import compare_pairs
-from pcer.auditing.measure import Measured, measure_panel
+from pcer.auditing.measure import MUTUAL, Measured, measure_panel
 from pcer.auditing.people import difference_limit, limit_quantile
 from pcer.metrics import Counts
 from pcer.release import GAP
@@ -168,7 +184,7 @@ def _share(holds: np.ndarray) -> float:
     return float(holds.mean())
 
 
-def coverage(n: int, rng: np.random.Generator) -> Results:
+def cell_coverage(n: int, rng: np.random.Generator) -> Results:
     """Two groups of one size; the second is of another cost in half of the cells."""
     cells: list[Cell] = []
     for (kind, make), k, size, n_splits in product(KINDS.items(), range(len(COSTS)), SIZES, SPLITS):
@@ -363,16 +379,333 @@ def exact_p(gap: float, n: int, n_splits: int, rng: np.random.Generator) -> np.n
     return memorised(releases_as_groups(tables)).p_value
 
 
-def main(n: int = 4_000, seed: int = 1) -> None:
+def counts(n: int = 4_000, seed: int = 1) -> None:
+    """Do the audit's errors and tests from counts keep their word in a population that is known?
+
+    People are drawn anew for every release, split at random and classified by models that memorise
+    as much as asked (``tests/worlds/people.py``). Prints, and writes as JSON:
+
+    * coverage: how many 95 % intervals of a cost hold the truth, how many one-sided limits do, the
+      same of the difference of two groups, and the first without the four people that errors add;
+    * what audits print: the same from the audit file, and whether all of an audit's limits hold;
+    * coin flips: how often two halves of one population are told apart;
+    * small groups in which nothing is memorised: alarms of the whole rule, the exact test included;
+    * spread over splits: contradictions where there is nothing wrong, and where persons were split;
+    * power and size of the exact test.
+    """
     rng = np.random.default_rng(seed)
     results: Results = {"releases": n, "seed": seed}
-    for part in (coverage, printed, coin_flips, small_groups, spread, power):
+    for part in (cell_coverage, printed, coin_flips, small_groups, spread, power):
         results |= part(n, rng)
-    out = Path(__file__).parent / "results" / "coverage.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"\nwrote {out.name}")
+    write_results("coverage", results)
+
+
+NORMAL_95, MIN_PROBABILITY = 1.96, 0.01
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Row = tuple[float, float, float, float, float, float]
+"""Of one group: cost, its error, that of records alone, covariance, benefit, its variance."""
+
+
+def made_up(rng: np.random.Generator, n: int, n_models: int, luck: float = 0.2) -> Drawn:
+    labels, group = (rng.random(n) < 0.4).astype(np.int64), rng.integers(0, 2, n)
+    member = splits(labels, n_models, rng)
+    level = rng.normal(0.5, 1.5, n) + rng.normal(0, 0.5, (n_models, 2))[:, labels]
+    memory = 0.5 * rng.gamma(1.0, size=n) * (1 + group) * member
+    memory = memory * np.exp(luck * rng.normal(size=(n_models, 1)))
+    return (
+        (level + rng.normal(size=member.shape) + memory) * (2 * labels - 1),
+        labels,
+        member,
+        group,
+    )
+
+
+def ridge(rng: np.random.Generator, n: int, n_models: int) -> Drawn:
+    features, group = rng.normal(size=(n, 100)), rng.integers(0, 2, n)
+    noise = (1 + group) * rng.normal(size=n)
+    labels = (0.5 * features[:, :10].sum(axis=1) + noise > 0).astype(np.int64)
+    member = splits(labels, n_models, rng)
+    logits = np.empty(member.shape)
+    for s, row in enumerate(member):
+        own, target = features[row], 2.0 * labels[row] - 1
+        weights = np.linalg.solve(own.T @ own + 5 * np.eye(100), own.T @ target)
+        logits[s] = 3 * features @ weights
+    return logits, labels, member, group
+
+
+def trees(rng: np.random.Generator, n: int, n_models: int) -> Drawn:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return _fitted(rng, n, n_models, lambda: DecisionTreeClassifier(min_samples_leaf=5))
+
+
+def forests(rng: np.random.Generator, n: int, n_models: int) -> Drawn:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return _fitted(rng, n, n_models, lambda: RandomForestClassifier(15))
+
+
+def _fitted(rng: np.random.Generator, n: int, n_models: int, make: Callable[[], object]) -> Drawn:
+    features, labels, group = _adult()
+    rows = rng.choice(len(labels), n, replace=False)
+    features, labels, group = features[rows], labels[rows], group[rows]
+    member = splits(labels, n_models, rng)
+    logits = np.empty(member.shape)
+    for s, row in enumerate(member):
+        model = make().set_params(random_state=int(rng.integers(2**31)))
+        chance = model.fit(features[row], labels[row]).predict_proba(features)[:, 1]
+        logits[s] = log_odds(np.clip(chance, MIN_PROBABILITY, 1 - MIN_PROBABILITY))
+    return logits, labels, member, group
+
+
+@cache
+def _adult() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from pcer.data import load
+
+    dataset = load("adult")
+    return dataset.features, dataset.labels, dataset.attribute("sex").codes
+
+
+WORLDS = {"made up": made_up, "ridge": ridge, "trees": trees, "forests": forests}
+
+
+def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list[Row]]:
+    """By cost, what one draw says of both groups."""
+    drawn = WORLDS[world](np.random.default_rng([seed, n, n_models]), n, n_models)
+    logits, labels, member, group = drawn
+    scores = BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
+    )
+    views = Views([scores])
+    one, two = single_model_attacks(views)[0].pooled, pooled_attacks(views)[0]
+    rows: dict[str, list[Row]] = {}
+    for k in range(2):
+        inside = group == k
+        benefit, size = float(one.benefit[inside].mean()), int(inside.sum())
+        held_out = float((~member[:, inside]).sum(axis=1).mean())
+        spread = 1 / size + (1 / held_out - 1 / size) / n_models
+        for cost, found in {**one.groups[k], **two.groups[k]}.items():
+            row = found.value, found.standard_error, found.null_error, found.benefit_covariance
+            rows.setdefault(cost, []).append((*row, benefit, benefit * (1 - benefit) * spread))
+    return rows
+
+
+def coverage_of_cost(rows: np.ndarray) -> dict[str, float]:
+    """Coverage of one cost; ``rows`` are (draw, group, what a row holds)."""
+    value, error, alone, covariance, benefit, spread = np.moveaxis(rows, -1, 0)
+    c, r, v = value.T, benefit.T, error.T**2
+    cross = r[0] * c[1] - r[1] * c[0]
+    variance = r[0] ** 2 * v[1] + r[1] ** 2 * v[0]
+    variance += c[1] ** 2 * spread[:, 0] + c[0] ** 2 * spread[:, 1]
+    variance -= 2 * c[1] * r[1] * covariance[:, 0] + 2 * r[0] * c[0] * covariance[:, 1]
+    printed = np.maximum(error, math.sqrt(MUTUAL) * alone)
+    needed = np.quantile(np.abs(value - value.mean(axis=0)), 0.95, axis=0) / NORMAL_95
+    return {
+        "a": float(c[0].mean()),
+        "b": float(c[1].mean()),
+        "records alone": share_covered(value, alone),
+        "with models": share_covered(value, error),
+        "printed": share_covered(value, printed),
+        "width": float(np.median(printed / needed)),
+        "difference, records alone": share_covered(c[0] - c[1], np.hypot(*alone.T)),
+        "difference": share_covered(c[0] - c[1], np.sqrt(v.sum(axis=0))),
+        "cross product": share_covered(cross, np.sqrt(variance)),
+    }
+
+
+def share_covered(value: np.ndarray, error: np.ndarray) -> float:
+    return float((np.abs(value - value.mean(axis=0)) <= NORMAL_95 * error).mean())
+
+
+def people(arguments: Sequence[str]) -> None:
+    """Do the intervals of pooled costs hold for people like these? Records drawn anew each time.
+
+    Every draw takes new records from a population, trains new models on random splits of them and
+    makes all pooled costs of both groups. The truth is the mean over all draws. Worlds:
+
+        made up   scores of a record's own level, a model's mood and memory; some remember more
+        ridge     least squares on 100 features, of which 10 tell the label; half of people noisier
+        trees     decision trees on records of Adult, groups by sex
+        forests   15 trees each, grown to the end
+
+    Printed are the shares of 95 % intervals that hold the truth: of each group's cost with the
+    error of records alone, with the models' luck, and as an audit prints it; of the difference
+    between groups with the first two, and of R_i c_j - R_j c_i with the error that the audit gives
+    it; and how wide the printed intervals are beside what would have held 95 % (median over draws).
+    300 draws tell 95 % from 92.5 or 97.5 %.
+    """
+    parser = parser_of(people)
+    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(WORLDS)}; default: all")
+    parser.add_argument("--models", type=int, nargs="+", default=[2, 5, 20])
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args(arguments)
+    results = {}
+    for world in options.worlds or WORLDS:
+        for n_models in options.models:
+            start, n = time.perf_counter(), options.records
+            with ProcessPoolExecutor(options.jobs, mp_context=get_context("fork")) as pool:
+                several = repeat(world), repeat(n), repeat(n_models), range(options.draws)
+                found = list(pool.map(measure_draw, *several, chunksize=4))
+            seconds = time.perf_counter() - start
+            print(
+                f"{world}, {n} records, {n_models} models: {options.draws} draws, {seconds:.0f} s"
+            )
+            for cost in found[0]:
+                one = coverage_of_cost(np.array([draw[cost] for draw in found]))
+                results[f"{world} {n} {n_models} {cost}"] = one
+                told_of = [(k, f"{x:.2f}" if k == "width" else f"{x:.1%}") for k, x in one.items()]
+                cells = "  ".join(f"{name} {share}" for name, share in told_of[2:])
+                print(f"  {cost:<24}{one['a']:+.3f} {one['b']:+.3f}  {cells}", flush=True)
+    write_results("people", results)
+
+
+ALARM, NOMINAL, RANGE = 1.645, 0.95, 0.99
+
+FalseSplit = tuple[str, int, int]
+SweepCell = dict[str, object]
+_SHARED: dict[str, Arrays] = {}
+"""What the workers inherit: the arrays of the sweep, before the pool is made."""
+
+
+def measure_false_split(task: FalseSplit) -> list[SweepCell]:
+    """Value over error of every proxy and group, for one false split of one budget."""
+    kind, draw, budget = task
+    arrays = _SHARED["sweep"]
+    member = splits_of(arrays, slice(None), kind, draw)
+    epsilon = float(arrays["budgets"][budget])
+    cells = []
+    for attribute in arrays["attributes"].tolist():
+        scores = budget_scores(arrays, attribute, member, budget=budget)
+        for row in pooled_exposures(scores, epsilon=epsilon):
+            if row.standard_error:
+                cell = {"kind": kind, "draw": draw, "epsilon": epsilon_name(epsilon)}
+                cell |= {"attribute": attribute, "group": row.group, "proxy": row.proxy}
+                cell |= {"n_records": row.n_records, "z": row.value / row.standard_error}
+                cell |= {"value": row.value, "error": row.standard_error}
+                cell |= {"null_z": row.value / row.null_error}
+                cells.append(cell)
+    return cells
+
+
+def run_tasks(tasks: list[FalseSplit], jobs: int) -> Iterator[SweepCell]:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+        for number, cells in enumerate(pool.map(measure_false_split, tasks)):
+            print(f"\r{number + 1} of {len(tasks)}", end="", file=sys.stderr)
+            yield from cells
+    print(file=sys.stderr)
+
+
+def coverage_of_cells(z: np.ndarray) -> dict[str, object]:
+    """Coverage of some cells, and whether it can be luck."""
+    from scipy.stats import binom
+
+    n_covered = int((np.abs(z) <= NORMAL_95).sum())
+    low, high = (binom.ppf(q, len(z), NOMINAL) for q in ((1 - RANGE) / 2, (1 + RANGE) / 2))
+    return {
+        "cells": len(z),
+        "covered": n_covered / len(z),
+        "range": [float(low) / len(z), float(high) / len(z)],
+        "within_range": bool(low <= n_covered <= high),
+        "above": float((z > ALARM).mean()),
+        "mean_z": float(z.mean()),
+        "sd_z": float(z.std(ddof=1)) if len(z) > 1 else None,
+    }
+
+
+def place(cell: SweepCell) -> tuple[object, ...]:
+    return tuple(cell[name] for name in ("epsilon", "attribute", "group", "proxy"))
+
+
+def against_expected(
+    cells: list[SweepCell], effects: dict[tuple[object, ...], float]
+) -> np.ndarray:
+    """Distance of every rotated value from what rotation expects, in errors.
+
+    Args:
+        cells: of rotated splits.
+        effects: 1/(seeds - 1) of the value with the true splits, by place.
+    """
+    return np.array([(c["value"] + effects[place(c)]) / c["error"] for c in cells])
+
+
+def grouped(cells: list[SweepCell], *names: str) -> dict[tuple[object, ...], np.ndarray]:
+    found: dict[tuple[object, ...], list[float]] = {}
+    for cell in cells:
+        found.setdefault(tuple(cell[name] for name in names), []).append(float(str(cell["z"])))
+    return {key: np.array(z) for key, z in found.items()}
+
+
+def show_coverage(name: str, one: dict[str, object]) -> None:
+    low, high = one["range"]
+    print(
+        f"  {name:<32}{one['cells']:>6} cells  covered {one['covered']:>6.1%} "
+        f"({low:.1%} to {high:.1%}{'' if one['within_range'] else ', OUTSIDE'})  "
+        f"above {ALARM}: {one['above']:>5.1%}  z {one['mean_z']:+.2f} +- {one['sd_z']:.2f}"
+    )
+
+
+def sweeps(arguments: Sequence[str]) -> None:
+    """Are the errors of the pooled proxies honest? False splits on a real sweep.
+
+    Rotated: the split of seed s + k beside the model of seed s. Nothing can be learned, so every
+    pooled proxy should be at chance, and its 95 % intervals should hold 0 in about 95 % of (budget,
+    group) cells. Fresh: the same with splits that no model was trained on.
+
+    Rotations of one sweep are not independent of each other: they share models and splits, and over
+    all k, the true one included, the paired differences of a record sum to 0, so that the rotated
+    ones lean to the other side of a strong true effect: by 1/(seeds - 1) of it. So the chance value
+    of a rotated cell is not 0 but -effect/(seeds - 1), exactly so for the paired costs, and "of
+    what rotation expects" is the share of intervals that hold that. Beside each share stands the
+    range in which it would lie in 99 % of cases if the cells were independent and the coverage
+    exactly 95 %; a share outside is marked. Cells that depend on each other scatter more than that.
+    The null error, which holds no luck of models and decides whether anything is remembered, is put
+    to the same test.
+    """
+    parser = parser_of(sweeps)
+    parser.add_argument("source", help="compas:50, or NAME.scores of pcer train --keep-scores")
+    parser.add_argument("--records", help="labels and groups, from benchmarks.lira records")
+    parser.add_argument("--attribute", action="append", help="repeatable; default: all")
+    parser.add_argument("--seeds", type=int, help="only so many of the sweep's seeds")
+    parser.add_argument("--rotations", type=int, default=12)
+    parser.add_argument("--fresh", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, help="JSON file; default in benchmarks/results")
+    options = parser.parse_args(arguments)
+    arrays = _SHARED["sweep"] = read(options.source, records=options.records)
+    arrays["logits"] = arrays["logits"][:, : options.seeds]
+    arrays["member"] = arrays["member"][: options.seeds]
+    arrays["attributes"] = np.array(options.attribute or attributes(arrays))
+    n_budgets, n_seeds, _ = arrays["logits"].shape
+    draws = false_draws(n_seeds, rotations=options.rotations, fresh=options.fresh)
+    draws["true"] = [0]
+    tasks = [(k, d, b) for k, found in draws.items() for d, b in product(found, range(n_budgets))]
+    cells = list(run_tasks(tasks, options.jobs))
+    true = {place(c): float(str(c["value"])) for c in cells if c["kind"] == "true"}
+    effects = {key: value / (n_seeds - 1) for key, value in true.items()}
+    cells = [c for c in cells if c["kind"] != "true"]
+    results = {}
+    print(f"{name_of(options.source)}, {n_seeds} seeds: 95 % intervals that hold chance")
+    for (kind, proxy), z in grouped(cells, "kind", "proxy").items():
+        chosen = [c for c in cells if (c["kind"], c["proxy"]) == (kind, proxy)]
+        results[f"{kind} {proxy}"] = whole = coverage_of_cells(z)
+        show_coverage(f"{kind} {proxy}", whole)
+        whole["null_error"] = coverage_of_cells(np.array([float(str(c["null_z"])) for c in chosen]))
+        show_coverage("    by the null error", whole["null_error"])
+        if kind == "rotated":
+            whole["of_expected"] = coverage_of_cells(against_expected(chosen, effects))
+            show_coverage("    of what rotation expects", whole["of_expected"])
+        whole["by_budget"] = {
+            eps: coverage_of_cells(part) for (eps,), part in grouped(chosen, "epsilon").items()
+        }
+        for epsilon, part in whole["by_budget"].items():
+            show_coverage(f"    eps {epsilon}", part)
+    out = options.out or FOLDER / f"honest_errors-{name_of(options.source)}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({**results, "cells": cells}) + "\n", encoding="utf-8")
+    print(f"wrote {out}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    run_verb({"counts": with_numbers(counts), "people": people, "sweeps": sweeps})

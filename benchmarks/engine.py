@@ -1,9 +1,16 @@
-"""How fast the engine trains, beside Opacus, and how long the paper's 1,200 models take.
+"""How fast the engine trains, beside Opacus, and what counting each person's norms adds.
 
     python -m benchmarks.engine ratios            one core: engine against Opacus, per model-step
     python -m benchmarks.engine study --share 0.1 two cores: a tenth of the study, and the whole
     python -m benchmarks.engine study --device cuda
     python -m benchmarks.engine study --device cuda --receipts held   the 1,000 private ones of them
+    python -m benchmarks.engine receipts
+    python -m benchmarks.engine receipts --shapes compas --modes refreshed held exact
+    python -m benchmarks.engine receipts --epochs 25 --accountant
+    python -m benchmarks.engine receipts --device cuda --models 250 --epochs 25 --accountant
+    python -m benchmarks.engine modes
+    python -m benchmarks.engine modes --every 17
+    python -m benchmarks.engine modes --dataset adult --seeds 1 --budgets 0.1 1
 
 Prints a table and writes JSON. Both sides of a ratio run in turns in one process, on one thread,
 with the same network, batch size and data shape; times are CPU time per model and step (the time
@@ -19,8 +26,8 @@ import platform
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,20 +36,29 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks import parser_of, run_verb, write_results
 from pcer.cli import peak_memory
+from pcer.data import load, split
+from pcer.sweep.bounds import terms_of
 from pcer.train import (
+    Allowance,
     Budget,
     EngineFlags,
+    Model,
     ReceiptMode,
+    RenyiAccounts,
+    StepCounts,
     TrainConfig,
     TrainingData,
     cut_blocks,
     plan_models,
     run_blocks,
+    train_seeds,
 )
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
+from pcer.train.device import choose_device
 
 SHAPES = {
     "adult": (46_033, 19),
@@ -175,9 +191,8 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
     config, budgets = TrainConfig(receipts=receipts), BUDGETS
-    if receipts != "none":
-        from benchmarks.receipts_cost import NOISE
-
+    accounts = RenyiAccounts() if receipts != "none" else None
+    if accounts:
         budgets = [
             replace(budget, noise_multiplier=noise)
             for budget, noise in zip(BUDGETS[1:], NOISE[name], strict=True)
@@ -186,7 +201,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
-    results = run_blocks(data, chosen, config=config, flags=flags)
+    results = run_blocks(data, chosen, config=config, flags=flags, accounts=accounts)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
     total = n_seeds * len(budgets)
@@ -225,8 +240,8 @@ def print_study(rows: list[Row]) -> None:
     print(f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes")
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = parser_of(timed)
     parser.add_argument("part", choices=("ratios", "study"))
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--turns", type=int, default=5, help="timed turns of each side")
@@ -239,11 +254,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--block-size", type=int, default=None, help="models that step together")
     parser.add_argument("--receipts", default="none", choices=list(ReceiptMode))
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/engine.json"))
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def main() -> None:
-    options = arguments()
+def timed(words: Sequence[str]) -> None:
+    options = arguments(words)
     warnings.simplefilter("ignore")  # Opacus and torch remark on what is meant here
     start = time.perf_counter()
     if options.part == "ratios":
@@ -267,5 +282,211 @@ def main() -> None:
     options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
+PRIVATE_BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
+NOISE = {
+    "adult": (13.776, 3.24, 1.83, 0.749, 0.597),
+    "compas": (37.378, 8.632, 4.654, 1.333, 0.91),
+    "acs": (13.216, 3.114, 1.765, 0.736, 0.589),
+    "bios": (15.154, 3.551, 1.989, 0.78, 0.615),
+}
+"""Noise multipliers as ``calibrate`` finds them for 25 epochs: by them norms are refreshed."""
+RECEIPT_MODES = ("refreshed", "held")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Accounts that take the counts and keep nothing of them."""
+
+    def fold(
+        self,
+        steps_per_bin: StepCounts,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        dp_delta: float,
+    ) -> Any:
+        """A number per record, at no cost."""
+        return np.zeros(len(steps_per_bin), dtype=np.float32)
+
+    def fold_there(
+        self,
+        steps_per_bin: torch.Tensor,
+        *,
+        noise_multiplier: float,
+        sampling_rate: float,
+        dp_delta: float,
+    ) -> torch.Tensor:
+        """Likewise on a GPU."""
+        return steps_per_bin.new_zeros(len(steps_per_bin), dtype=torch.float32)
+
+    def allowance(self, epsilon: float, **terms: Any) -> Allowance:
+        """No filter is timed."""
+        raise NotImplementedError
+
+
+def make_turn(
+    name: str, mode: str, epochs: int, options: argparse.Namespace
+) -> Callable[[], tuple[float, float]]:
+    """Seconds per model-step, and how many of them were spent after the last step."""
+    device, n_models = choose_device(options.device), options.models
+    accounts = RenyiAccounts() if options.accountant else Handed()
+    data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
+    budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
+    models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
+    config = replace(TrainConfig(epochs=epochs), receipts=mode)
+    n_steps = config.sampling(data.n_train).n_steps
+    clock = time.process_time if options.device == "cpu" else time.perf_counter
+
+    @torch.no_grad()
+    def turn() -> tuple[float, float]:
+        fleet = fleets.assemble(data, models, config, device=device, secret=b"", accounts=accounts)
+        start = clock()
+        device.fit(fleet)
+        trained = clock()
+        fleets.folded(fleet.watch, models, config, accounts)
+        end = clock()
+        return (end - start) / (n_steps * n_models), (end - trained) / (n_steps * n_models)
+
+    return turn
+
+
+def receipt_ratios(name: str, options: argparse.Namespace) -> Row:
+    """Time training alone and every mode in turns."""
+    epochs = options.epochs or max(1, -(-20_000 // SHAPES[name][0]))
+    turns = {mode: make_turn(name, mode, epochs, options) for mode in ("none", *options.modes)}
+    times: dict[str, list[float]] = {mode: [] for mode in turns}
+    after: dict[str, list[float]] = {mode: [] for mode in turns}
+    for index in range(options.turns + 1):
+        for mode, turn in turns.items():
+            seconds, folding = turn()
+            if index:  # the first turn warms up
+                times[mode].append(seconds)
+                after[mode].append(folding)
+    beside = [zip(times[mode], times["none"], strict=True) for mode in options.modes]
+    return {
+        "shape": name,
+        "epochs": epochs,
+        "n_steps": TrainConfig(epochs=epochs).sampling(int(0.7 * SHAPES[name][0])).n_steps,
+        "median_us": {mode: 1e6 * statistics.median(found) for mode, found in times.items()},
+        "fold_us": {mode: 1e6 * statistics.median(found) for mode, found in after.items()},
+        "ratios": {
+            mode: statistics.median(a / b for a, b in both)
+            for mode, both in zip(options.modes, beside, strict=True)
+        },
+    }
+
+
+def receipt_arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = parser_of(receipts)
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument(
+        "--modes", nargs="+", default=RECEIPT_MODES, choices=(*RECEIPT_MODES, "exact")
+    )
+    parser.add_argument("--turns", type=int, default=5, help="timed turns of each mode")
+    parser.add_argument("--models", type=int, default=10, help="private models of the block")
+    parser.add_argument("--epochs", type=int, default=None, help="default: a few, by shape")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--accountant", action="store_true", help="fold the counts too")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/receipts_cost.json"))
+    return parser.parse_args(words)
+
+
+def receipts(words: Sequence[str]) -> None:
+    """What it costs to count each person's norms while models train, beside training alone.
+
+    Prints a table and writes JSON. All modes run in turns in one process, on one core or one GPU,
+    with the same private models, a fifth for each of the paper's budgets, schedules and records
+    (random: only shapes matter); times are CPU time (on a GPU, time on the clock) of the steps and
+    of handing the counts over, the median over turns. With --accountant what is made of the counts
+    is in it too.
+    """
+    options = receipt_arguments(words)
+    with fleets.one_thread():
+        rows = [receipt_ratios(name, options) for name in options.shapes]
+    print("time per model-step, and as a multiple of training alone")
+    for row in rows:
+        us = row["median_us"]
+        parts = [
+            f"{mode} {us[mode]:6.1f} us {row['ratios'][mode]:5.2f}x (folding "
+            f"{row['fold_us'][mode]:.1f} us)"
+            for mode in options.modes
+        ]
+        print(
+            f"{row['shape']:7} {row['epochs']:3} epochs  alone {us['none']:5.1f} us",
+            *parts,
+            sep=" | ",
+        )
+    for mode in ("none", *options.modes):
+        total = sum(1e-6 * row["median_us"][mode] * row["n_steps"] for row in rows)
+        print(f"{len(rows) * options.models:,} models, {mode}: {options.models * total:.2f} s")
+    machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
+    settings = {key: str(value) for key, value in vars(options).items()}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps({**machine, "settings": settings, "rows": rows}, indent=1))
+
+
+LEAST_R, MOST_ERROR = 0.999, 0.02
+
+
+def mode_arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = parser_of(modes)
+    parser.add_argument("--dataset", default="compas")
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--every", type=int, default=None, help="steps; default: as training does")
+    parser.add_argument("--budgets", type=float, nargs="+", default=PRIVATE_BUDGETS)
+    return parser.parse_args(words)
+
+
+def modes(words: Sequence[str]) -> None:
+    """Receipts from norms of every step against norms of every so many, for the same models.
+
+    ``exact`` and ``refreshed`` change no bit of a model, so both are counted for the same one: how
+    far is the estimate off? Printed for each budget: steps from one computation of norms to the
+    next, the correlation over records and models of ``realised``, its mean error as a share, and
+    how many receipts lie on another level. Bars: r at least .999, mean error at most 2 %.
+    """
+    options = mode_arguments(words)
+    dataset = load(options.dataset)
+    rows = {seed: split(dataset, seed=seed).train for seed in range(options.seeds)}
+    data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
+    flags, found = EngineFlags(jobs=1), {}
+    for mode, steps in (("exact", None), ("refreshed", options.every)):
+        config = replace(TrainConfig(), receipts=mode, refresh_every=steps)
+        found[mode] = train_seeds(
+            data, budgets=options.budgets, config=config, flags=flags, accounts=RenyiAccounts()
+        )
+    assert np.array_equal(found["exact"].logits, found["refreshed"].logits)
+    results = {}
+    print(f"{options.dataset}, {options.seeds} models a budget")
+    print("  epsilon  every        r  mean error    bias  other level")
+    for k, budget in enumerate(found["exact"].budgets):
+        terms = terms_of(budget, data.n_train, TrainConfig())
+        kept = [found[mode].receipts[k].ravel() for mode in ("exact", "refreshed")]
+        exact, near = map(terms.realised, kept)
+        moved = float((terms.receipt(kept[0]) != terms.receipt(kept[1])).mean())
+        r = float(np.corrcoef(exact, near)[0, 1])
+        error = float(np.abs(near - exact).mean() / exact.mean())
+        bias = float((near - exact).mean() / exact.mean())
+        every = config.refresh_steps(data.n_train, budget.noise_multiplier)
+        results[budget.epsilon] = {
+            "every": every,
+            "r": r,
+            "mean_error": error,
+            "bias": bias,
+            "moved": moved,
+        }
+        verdict = "kept" if r >= LEAST_R and error <= MOST_ERROR else "MISSED"
+        shares = f"{error:>11.2%} {bias:>+7.2%} {moved:>12.1%}"
+        print(f"  {budget.epsilon:>7g} {every:>6} {r:>8.5f} {shares}  {verdict}")
+    write_results("receipt_modes", results)
+
+
 if __name__ == "__main__":
-    main()
+    run_verb(
+        {
+            "ratios": lambda words: timed(["ratios", *words]),
+            "study": lambda words: timed(["study", *words]),
+            "receipts": receipts,
+            "modes": modes,
+        }
+    )

@@ -40,9 +40,9 @@ from joblib import Parallel, delayed
 from scipy.special import expit
 from scipy.stats import norm, rankdata
 from sklearn.tree import DecisionTreeClassifier
-from tests.simulate_sweep import splits
+from tests.worlds.sweeps import splits
 
-from benchmarks.lira_scores import lira_scores
+from benchmarks.lira import lira_scores
 from pcer.attacks import BudgetScores, pooled_exposures
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
 from pcer.attacks.personal import personal_alarms

@@ -1,35 +1,38 @@
-"""Is the planner right? Its predicted power beside that of simulated studies, world by world.
+"""Is the planner right? Its predicted power beside that of simulated studies.
 
-Worlds are drawn: two groups of 200 to 50,000 people, accuracies of 0.6 to 0.97 (by label in every
-other world), a train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the planner
-names the exposure and the difference that it says would be found with a power between 0.5 and
-0.9; as many people are then memorised, and the audit's tests count how often it is found.
+    python -m benchmarks.planner counts [studies per world] [seed]
+    python -m benchmarks.planner pilots [--draws 600] [--seed 1] [--fitted]
 
-Then twenty further worlds, whose two groups are predicted alike, go through the audit itself: its
-measurements, its tests, its families. "audit" is how often it says that one group is more exposed,
-which is what ``pcer plan`` promises; "verdict" is how often its verdict names the group, which also
-has the error of what groups receive.
-
-    python -m benchmarks.planner [studies per world] [seed]
+``README.md`` says which claim each of them backs.
 """
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
+from tests.worlds.pilots import ATTACKS, DRAWN, FITTED, drawn_study, fitted_study
+from tests.worlds.pilots import answers as pilot_answers
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
 
-from pcer.auditing.planner import CountsError, Design, Question
+from benchmarks import parser_of, run_verb, with_numbers, write_results
+from pcer.auditing.planner import (
+    CountsError,
+    Design,
+    DifferenceBetween,
+    ExposureOf,
+    Question,
+    power_shown,
+)
+from pcer.release import Panel
 
 N_WORLDS = 20
 
 
 def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
+    shape = (2, 2) if by_label else (2,)
     positive = rng.uniform(0.2, 0.6, 2)
     n_settings = int(rng.choice([1, 2, 6]))
     return Design(
@@ -39,60 +42,60 @@ def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
         n_cost_tests=2 * n_settings,
         n_pair_tests=n_settings,
         error=CountsError(
-            accuracy=rng.uniform(0.6, 0.97, (2, 2 if by_label else 1)),
+            accuracy=rng.uniform(0.6, 0.97, shape),
             train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9])),
-            label_share=np.stack([1 - positive, positive], axis=1) if by_label else np.ones((2, 1)),
+            label_share=np.stack([1 - positive, positive], axis=1) if by_label else None,
         ),
     )
 
 
 def draw_alike(rng: np.random.Generator) -> Design:
     """Two groups of the same labels and accuracies, so that they receive the same."""
-    design = draw(rng, by_label=True)
-    error = design.error
+    study = draw(rng, by_label=True)
+    error = study.error
     assert isinstance(error, CountsError)
+    assert error.label_share is not None
     alike = replace(
         error,
         accuracy=np.tile(error.accuracy[:1], (2, 1)),
         label_share=np.tile(error.label_share[:1], (2, 1)),
     )
-    return replace(design, error=alike)
+    return replace(study, error=alike)
 
 
-def amount(design: Design, question: Question, power: float) -> float | None:
+def amount(study: Design, question: Question, power: float) -> float | None:
     """What the planner says is found with that power; None if nothing is."""
-    largest = question.largest(design)
-    if question.power(design, largest) < power:
+    largest = question.largest(study)
+    if question.power(study, largest) < power:
         return None
-    return float(brentq(lambda c: question.power(design, c) - power, 0.0, largest))
+    return float(brentq(lambda c: question.power(study, c) - power, 0.0, largest))
 
 
-def exposure(design: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
-    question = Question(groups=(0,))
-    if (cost := amount(design, question, power)) is None:
+def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+    question = ExposureOf(group=0)
+    if (cost := amount(study, question, power)) is None:
         return None
-    cost = planted(design, 0, cost)
-    found = resolved_share(design, 0, cost, n=n, rng=rng)
-    return cost, question.power(design, cost), found
+    cost = planted(study, 0, cost)
+    found = resolved_share(study, 0, cost, n=n, rng=rng)
+    return cost, question.power(study, cost), found
 
 
-def difference(design: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def difference(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
-    question = Question(groups=(0, 1), base=base)
-    if (cost := amount(design, question, power)) is None:
+    question = DifferenceBetween(lower=0, higher=1, base=base)
+    if (cost := amount(study, question, power)) is None:
         return None
     costs = (base, base + cost)
-    found = shown_share(design, (0, 1), costs, n=n, rng=rng)
-    return cost, question.power(design, cost), found
+    return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
 
 
-def through_audit(design: Design, power: float, n: int, rng: np.random.Generator) -> dict:
+def through_audit(study: Design, power: float, n: int, rng: np.random.Generator) -> dict:
     """By question, the amount, the power predicted for exposures, and how often it was found."""
-    question = Question(groups=(0, 1))
-    if (cost := amount(design, question, power)) is None:
+    question = DifferenceBetween(lower=0, higher=1)
+    if (cost := amount(study, question, power)) is None:
         return {}
-    predicted = question.power(design, cost)
-    found = audited_shares(design, (0.0, cost), n=n, rng=rng)
+    predicted = power_shown(study, (0, 1), (0.0, cost))
+    found = audited_shares(study, (0.0, cost), n=n, rng=rng)
     return {name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)}
 
 
@@ -102,23 +105,36 @@ AUDITED = ("audit", "verdict")
 
 def answers(world: int, n: int, rng: np.random.Generator) -> tuple[Design, dict]:
     if world >= N_WORLDS:
-        design = draw_alike(rng)
-        return design, through_audit(design, float(rng.uniform(0.5, 0.9)), n, rng)
-    design, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
-    found = {name: ask(design, power, n, rng) for name, ask in QUESTIONS.items()}
-    return design, {name: one for name, one in found.items() if one is not None}
+        study = draw_alike(rng)
+        return study, through_audit(study, float(rng.uniform(0.5, 0.9)), n, rng)
+    study, power = draw(rng, by_label=world % 2 == 1), float(rng.uniform(0.5, 0.9))
+    found = {name: ask(study, power, n, rng) for name, ask in QUESTIONS.items()}
+    return study, {name: one for name, one in found.items() if one is not None}
 
 
-def main(n: int = 2_000, seed: int = 1) -> None:
+def counts(n: int = 2_000, seed: int = 1) -> None:
+    """Is the planner right? Its predicted power beside that of simulated studies, world by world.
+
+    Worlds are drawn: two groups of 200 to 50,000 people, accuracies of 0.6 to 0.97 (by label in
+    every other world), a train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the
+    planner names the exposure and the difference that it says would be found with a power between
+    0.5 and 0.9; as many people are then memorised, and the audit's tests count how often it is
+    found.
+
+    Then twenty further worlds, whose two groups are predicted alike, go through the audit itself:
+    its measurements, its tests, its families. "audit" is how often it says that one group is more
+    exposed, which is what ``pcer plan`` promises; "verdict" is how often its verdict names the
+    group, which also has the error of what groups receive.
+    """
     rows = []
     print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
     for world in range(2 * N_WORLDS):
-        design, found = answers(world, n, np.random.default_rng([seed, world]))
-        people = [int(one) for one in design.people]
+        study, found = answers(world, n, np.random.default_rng([seed, world]))
+        people = [int(one) for one in study.people]
         for name, answer in found.items():
-            rows.append([people, design.n_splits, design.n_cost_tests, name, *answer])
+            rows.append([people, study.n_splits, study.n_cost_tests, name, *answer])
             print(
-                f"{people[0]:>7,} {people[1]:>7,} {design.n_splits:>6} {design.n_cost_tests:>5}  "
+                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_cost_tests:>5}  "
                 f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )
@@ -126,10 +142,53 @@ def main(n: int = 2_000, seed: int = 1) -> None:
         misses = np.array([abs(row[-2] - row[-1]) for row in rows if row[3] == name])
         largest, mean = misses.max(), misses.mean()
         print(f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds")
-    out = Path(__file__).parent / "results" / "planner.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(rows, indent=1) + "\n")
+    write_results("planner", rows)
+
+
+ASKED = ("exposure", "difference")
+
+
+def drawn_worlds(draws: int, seed: int) -> Iterator[tuple[str, list[Panel]]]:
+    for k, world in enumerate(DRAWN):
+        rng = np.random.default_rng([seed, k])
+        name = f"{world.people[0]:,} / {world.people[1]:,}, {world.n_splits} splits"
+        yield name, [drawn_study(world, rng) for _ in range(draws)]
+
+
+def fitted_worlds(draws: int) -> Iterator[tuple[str, list[Panel]]]:
+    for name, model in FITTED.items():
+        yield name, [fitted_study(model, draw) for draw in range(draws)]
+
+
+def pilots(arguments: Sequence[str]) -> None:
+    """Is a plan from an earlier release right? Attacks over all models, planned for as many splits.
+
+    Every study of a world is a pilot: from its errors the planner says how often the world's
+    exposure and difference would be found; the studies together count how often they are.
+    """
+    parser = parser_of(pilots)
+    parser.add_argument("--draws", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fitted", action="store_true", help="models of scikit-learn: slow")
+    options = parser.parse_args(arguments)
+    misses = []
+    print(f"{'world':<24} {'attack':<18} question     amount predicted found")
+    worlds = (
+        fitted_worlds(options.draws)
+        if options.fitted
+        else drawn_worlds(options.draws, options.seed)
+    )
+    for name, studies in worlds:
+        for attack in ATTACKS:
+            for question, one in zip(ASKED, pilot_answers(studies, attack), strict=True):
+                misses.append(abs(one.predicted - one.found))
+                print(
+                    f"{name:<24} {attack:<18} {question:<10} {one.amount:>8.4f} "
+                    f"{one.predicted:>9.1%} {one.found:>5.1%}",
+                    flush=True,
+                )
+    print(f"largest miss {max(misses):.1%}, mean {np.mean(misses):.1%}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    run_verb({"counts": with_numbers(counts), "pilots": pilots})

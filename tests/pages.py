@@ -9,7 +9,7 @@ import numpy as np
 
 import pcer
 from pcer.release.format import Release, parse_release
-from tests.simulate import World, simulate
+from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=60, null_draws=20)
 

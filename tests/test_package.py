@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 import pcer
 from pcer.auditing.file import audit_schema
 from pcer_studies.protocol import CONFIGURATIONS
-from tests.study_folder import write_study
+from tests.worlds.studies import write_study
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "pcer"

@@ -14,6 +14,7 @@ from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
 from pcer_studies.sensitivity import readings as adult_readings
 from pcer_studies.sensitivity.readings import (
+    READINGS,
     WHOLE,
     Indicators,
     Positions,
@@ -21,7 +22,6 @@ from pcer_studies.sensitivity.readings import (
     missing_files,
     read_whole,
 )
-from pcer_studies.sensitivity.variants import READINGS
 
 N_FEATURES = {
     "adult-named": 19,

@@ -46,8 +46,7 @@ from pcer_studies.claims.rules import (
 from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number, study_seeds
 from pcer_studies.published import NotThere, key_at
-from tests.planted_study import Truth, all_planted, planted
-from tests.study_folder import shipped_study
+from tests.worlds.studies import Truth, all_planted, planted, shipped_study
 
 NO_DP = math.inf
 HOLDS, FAILS, UNDECIDED = Judgement.HOLDS, Judgement.FAILS, Judgement.UNDECIDED

@@ -27,7 +27,7 @@ from pcer_studies.protocol import configuration
 from pcer_studies.published import figures_at, key_at
 from pcer_studies.tables.cells import EXPECTED, NO_ERROR, Compared, compare, find_limits
 from pcer_studies.tables.layout import paper_tables
-from tests.study_folder import shipped_study, simulated, write_study
+from tests.worlds.studies import shipped_study, simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]
 N_SEEDS = 4

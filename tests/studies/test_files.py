@@ -19,7 +19,7 @@ from pcer_studies.tables.cells import COLUMNS
 from pcer_studies.tables.figure import figure_spec
 from pcer_studies.tables.folder import study_files
 from pcer_studies.tables.layout import Bold, paper_tables
-from tests.study_folder import SHIPPED, shipped_study, write_study
+from tests.worlds.studies import SHIPPED, shipped_study, write_study
 
 ROOT = Path(__file__).parents[2]
 COMPAS = CONFIGURATIONS[2]

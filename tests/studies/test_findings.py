@@ -32,8 +32,7 @@ from pcer_studies.claims.findings import (
 )
 from pcer_studies.claims.noise import CLIPPED_MEAN, tail_of_mean
 from pcer_studies.claims.rules import ADULT_RACE, COMPAS
-from tests.planted_study import Truth, all_planted
-from tests.study_folder import shipped_study
+from tests.worlds.studies import Truth, all_planted, shipped_study
 
 ROOT = Path(__file__).parents[2]
 

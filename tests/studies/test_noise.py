@@ -22,8 +22,8 @@ from pcer_studies.claims.noise import (
     spread_of_accuracy,
     tail_of_mean,
 )
-from tests.simulate import World, simulate
-from tests.study_folder import write_study
+from tests.worlds.releases import World, simulate
+from tests.worlds.studies import write_study
 
 COMPAS = CONFIGURATIONS[2]
 

@@ -12,7 +12,7 @@ import pcer
 from pcer.cli.app import app
 from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
-from tests.study_folder import simulated, write_study
+from tests.worlds.studies import simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]
 

@@ -37,7 +37,7 @@ from pcer_studies.sensitivity.variants import (
     Variant,
     variant,
 )
-from tests.study_folder import simulated
+from tests.worlds.studies import simulated
 
 SHIPPED = Path(__file__).parents[2] / "studies" / "paper"
 N_SEEDS = 6

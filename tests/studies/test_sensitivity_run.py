@@ -127,7 +127,7 @@ def test_the_command_trains_tells_and_logs(tmp_path, monkeypatch):
     def quick(folder, **rest):
         return run_sensitivity(folder, **rest, variants=SMALL[:1], config=QUICK)
 
-    monkeypatch.setattr("pcer_studies.sensitivity_run.run_sensitivity", quick)
+    monkeypatch.setattr("pcer_studies.sensitivity.run.run_sensitivity", quick)
     command = ["reproduce", "--sensitivity", "--seeds", "1", "--jobs", "1", "-o", str(tmp_path)]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output

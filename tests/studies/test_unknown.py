@@ -26,7 +26,7 @@ from pcer_studies.sensitivity.analysis import read_sensitivity
 from pcer_studies.sensitivity.page import to_page as to_sensitivity_page
 from pcer_studies.tables.cells import compare, find_limits, to_csv, to_page
 from pcer_studies.tables.layout import Bold, paper_tables
-from tests.study_folder import simulated, write_study
+from tests.worlds.studies import simulated, write_study
 
 COMPAS, BIOS = configuration("compas", "race"), configuration("bios", "gender")
 SHIPPED = Path(__file__).parents[2] / "studies" / "paper"

@@ -27,8 +27,8 @@ from pcer_studies.sensitivity.analysis import (
     read_sensitivity,
 )
 from pcer_studies.sensitivity.page import to_page
-from pcer_studies.sensitivity.readings import load_reading, missing_files
-from pcer_studies.sensitivity.variants import READINGS, VARIANTS, Noise, Variant
+from pcer_studies.sensitivity.readings import READINGS, load_reading, missing_files
+from pcer_studies.sensitivity.variants import VARIANTS, Noise, Variant
 
 FOLDER = "sensitivity"
 """Where the variants' releases go, below the study's folder."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.simulate import World, simulate
+from tests.worlds.releases import World, simulate
 
 N_SPLITS = 10
 EPSILON, NOISE, RATE, STEPS, DELTA = 2.54, 1.0, 1 / 126, 3150, 1e-5

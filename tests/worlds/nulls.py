@@ -1,6 +1,6 @@
 """Releases in which no group is worse off, drawn in every shape that an audit may meet.
 
-People come in kinds, as in ``simulate_people``, and every group mixes the kinds in its own way; a
+People come in kinds, as in ``people``, and every group mixes the kinds in its own way; a
 person may have several records, which are kept together. Splits are drawn at random within strata
 or as folds. Settings share splits, as budgets do. What is said of a release is true.
 """

@@ -1,0 +1,151 @@
+"""Small studies with a known truth: simulated releases of the paper's six configurations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcer.files import canonical_json
+from pcer.release.format import Release, parse_release
+from pcer_studies import BUDGETS, CONFIGURATIONS, Configuration, Study
+from tests.worlds.releases import World, simulate
+
+SHIPPED = Path(__file__).parents[2] / "studies" / "paper"
+ON_DISK = tuple(None if budget == np.inf else budget for budget in BUDGETS)
+PER_RUN = ("attack_advantage", "auc_advantage")
+POOLED = ("paired_gap", "paired_confidence", "lira_advantage")
+ERROR = 0.001
+
+
+@cache
+def shipped_study() -> Study:
+    """The study of the repository, which keeps its audits; no test may change it."""
+    return Study.read(SHIPPED)
+
+
+def write_study(
+    folder: Path,
+    *,
+    n_seeds: int = 4,
+    configurations: Iterable[Configuration] = CONFIGURATIONS,
+    settings: dict[str, Any] | None = None,
+) -> Path:
+    """Write the releases, and ``study.json`` where settings are given; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in configurations:
+        text = simulated(one, n_seeds=n_seeds).to_json()
+        (folder / one.file_name).write_text(text, encoding="utf-8")
+    if settings is not None:
+        (folder / "study.json").write_text(canonical_json(settings), encoding="utf-8")
+    return folder
+
+
+def simulated(
+    one: Configuration, *, n_seeds: int = 4, gaps: tuple[float, float] = (0, 0.03)
+) -> Release:
+    """A release of one configuration; group 1 is memorised, group 0 is not."""
+    rng = np.random.default_rng(CONFIGURATIONS.index(one))
+
+    def per_run(group: int) -> dict[str, Any]:
+        return {"value": float(rng.normal(0.002 + 0.01 * group, 0.003)), "standard_error": 0.003}
+
+    def pooled(group: int) -> dict[str, Any]:
+        value = float(rng.normal(0.001 + 0.01 * group, 0.001))
+        return {"value": value, "standard_error": 0.001, "n_records": 1_500, "n_excluded": 0}
+
+    world = _world(one, gaps=gaps, n_seeds=n_seeds)
+    return _release(one, world, rng, per_run, pooled, (*POOLED, "lira_offline_advantage"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What is planted; per group.
+
+    Attributes:
+        gaps: memorised overfitting gaps.
+        exposure: what every other cost measures, exactly, with a standard error of 0.001.
+        label_shares: positive labels; positive rates follow them.
+        n_seeds: seeds, each with a split of its own.
+        rng: which luck of the splits; a fair test errs for one in twenty.
+    """
+
+    gaps: tuple[float, float] = (0.0, 0.0)
+    exposure: tuple[float, float] = (0.0, 0.0)
+    label_shares: tuple[float, float] = (0.45, 0.25)
+    n_seeds: int = 8
+    rng: int = 100
+
+
+def planted(one: Configuration, truth: Truth) -> Release:
+    """A release of one configuration with this truth."""
+
+    def measured(group: int) -> dict[str, Any]:
+        return {"value": truth.exposure[group], "standard_error": ERROR}
+
+    rng = np.random.default_rng([truth.rng, CONFIGURATIONS.index(one)])
+    world = _world(one, gaps=truth.gaps, n_seeds=truth.n_seeds, label_shares=truth.label_shares)
+    return _release(one, world, rng, measured, measured, POOLED)
+
+
+def planted_study(folder: Path, releases: Mapping[Configuration, Release]) -> Study:
+    """The study that holds these releases."""
+    for one, release in releases.items():
+        (folder / one.file_name).write_text(release.to_json(), encoding="utf-8")
+    return Study.read(folder)
+
+
+def all_planted(
+    folder: Path, truth: Truth, configurations: Iterable[Configuration] = CONFIGURATIONS
+) -> Study:
+    """Every configuration with the same truth."""
+    return planted_study(folder, {one: planted(one, truth) for one in configurations})
+
+
+def _world(
+    one: Configuration,
+    *,
+    gaps: tuple[float, float],
+    n_seeds: int,
+    label_shares: tuple[float, float] = (0.45, 0.25),
+) -> World:
+    return World(
+        sizes=(3_000, 1_500),
+        label_shares=label_shares,
+        right=[(0.85, 0.7)] * 2,
+        gaps=gaps,
+        n_seeds=n_seeds,
+        budgets=ON_DISK,
+        outcome=one.outcome,
+    )
+
+
+def _release(
+    one: Configuration,
+    world: World,
+    rng: np.random.Generator,
+    per_run: Callable[[int], dict[str, Any]],
+    pooled: Callable[[int], dict[str, Any]],
+    proxies: tuple[str, ...],
+) -> Release:
+    """The simulated counts under the configuration's names, with exposures by group."""
+    tree = json.loads(simulate(world, rng).to_json())
+    tree["subject"] |= {"dataset": one.dataset, "attribute": one.attribute, "n_records": 4_500}
+    tree["subject"]["groups"] = list(one.groups)
+    for run in tree["runs"]:
+        run["groups"] = {
+            name: {**run["groups"][f"g{g}"], "exposure": {p: per_run(g) for p in PER_RUN}}
+            for g, name in enumerate(one.groups)
+        }
+    tree["pooled_exposure"] = [
+        {"epsilon": epsilon, "group": name, "proxy": proxy, **pooled(g)}
+        for epsilon in ON_DISK
+        for g, name in enumerate(one.groups)
+        for proxy in proxies
+    ]
+    return parse_release(tree, file="simulated")
