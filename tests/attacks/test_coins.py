@@ -26,7 +26,7 @@ from pcer.attacks.coins import pairs_of_groups
 from pcer.auditing import Plan, alarms
 from pcer.release import PooledExposures
 from pcer.store import run_tasks
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 EXACT = ("overfitting_gap", "paired_gap", "paired_confidence")
 

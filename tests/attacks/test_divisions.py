@@ -9,7 +9,7 @@ from pcer.attacks import BudgetScores, Divisions, pooled_attacks_of, run_attacks
 from pcer.attacks.divisions import counts_of, divided_panel
 from pcer.attacks.groups import Views
 from pcer.attacks.placebo import placebo_groupings
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 PAIRED = ("paired_gap", "paired_confidence")
 RANKED = (

@@ -19,7 +19,7 @@ from pcer.attacks.epsilon import (
     weigh,
     worst_case_p,
 )
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 
 def test_the_law_by_hand():

@@ -32,7 +32,7 @@ from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, T
 from pcer.release.proxies import Basis
 from pcer.report.figures import chart_spec
 from pcer.report.tables import resolution_table
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 NAMES = ("a", "b")
 PER_RUN = ["attack_advantage", "auc_advantage"]

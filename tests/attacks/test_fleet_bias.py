@@ -10,13 +10,13 @@ import math
 import numpy as np
 import pytest
 from benchmarks import fleet_bias
-from benchmarks.lira_scores import lira_scores
+from benchmarks.lira import lira_scores
 from scipy.stats import norm
 
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
 from pcer.attacks.pooled import clustered_auc
 from tests import reference_attacks as slow
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 SIZE = fleet_bias.Size(160, 60, (10, 60))
 N_DRAWS = 4

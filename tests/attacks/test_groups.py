@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks.lira_scores import Form, lira_scores, rmia_scores
+from benchmarks.lira import Form, lira_scores, rmia_scores
 
 from pcer.attacks import lira
 from pcer.attacks.epsilon import audit_guesses
@@ -34,7 +34,7 @@ from pcer.sweep.releases import build_releases
 from pcer.train import Predictions, TrainConfig
 from pcer.train.accounting import Budget
 from tests.attacks.one_group import paired_cost, tpr_excess
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 N_RECORDS, N_MODELS = 5_000, 10
 

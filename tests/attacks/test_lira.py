@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.lira_scores import Form, lira_scores, rmia_scores
+from benchmarks.lira import Form, lira_scores, rmia_scores
 from scipy.stats import norm
 
 from pcer.attacks import BudgetScores, lira, pooled_exposures
 from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.single import confidence_of
 from tests import reference_attacks as slow
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 TWINS = {
     Form.SHRUNK: slow.shrunk_lira,

@@ -15,7 +15,7 @@ from pcer.attacks.single import confidence_of
 from pcer.statistics import student_weight
 from tests import reference_attacks as slow
 from tests.attacks.one_group import paired_cost
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 
 @pytest.mark.parametrize("n_models", [2, 3, 4, 5, 8])

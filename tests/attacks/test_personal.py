@@ -8,14 +8,14 @@ import statistics
 import numpy as np
 import pytest
 from benchmarks.fleet_bias import above, above_own, kinds, known_rates, seen_rates
-from benchmarks.lira_scores import lira_scores
+from benchmarks.lira import lira_scores
 from scipy.stats import norm, t
 
 from pcer.attacks import BudgetScores, personal_alarms, personal_exposures
 from pcer.attacks.lira import offline_ratio, other_models
 from pcer.attacks.personal import personal_tpr_excess
 from tests.attacks.one_group import paired_cost
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 
 def sweep(*, shift=0.0, n_models=20, n_records=600, seed=0, wander=0.0):

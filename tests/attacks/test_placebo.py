@@ -21,7 +21,7 @@ from pcer.attacks.placebo import (
 )
 from tests import reference_attacks as slow
 from tests.attacks.test_pooled import all_costs, sweep
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 
 def records(seed, *, n=6, n_settings=2, n_costs=2, size=3):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.lira_scores import lira_scores, rmia_scores
+from benchmarks.lira import lira_scores, rmia_scores
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from pcer.attacks.pooled import (
 from pcer.attacks.ranking import Ranker
 from tests import reference_attacks as slow
 from tests.attacks.one_group import paired_cost
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 COSTS = (
     "overfitting_gap",

@@ -14,7 +14,7 @@ from pcer.auditing.file import audit_schema
 from pcer.cli.app import app
 from pcer.release.format import parse_release
 from pcer.report.tables import agreement_table
-from tests.simulate import World, simulate
+from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=50, null_draws=20)
 BUDGETS = (0.5, 1.0, 5.0, None)

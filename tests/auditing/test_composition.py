@@ -30,7 +30,7 @@ from pcer.auditing.composition import (
     pair_chance,
     two_sided_chance,
 )
-from tests.simulate_splits import draw_folds, draw_split
+from tests.worlds.splits import draw_folds, draw_split
 
 NO_CLUMPS = np.ones(2)
 

@@ -17,8 +17,8 @@ from pcer.auditing.declarations import assumed_strata, check_declarations, not_w
 from pcer.auditing.exact import Strata
 from pcer.auditing.finding import LEVEL, LEVELS_OF_ONE_SPLIT, LEVELS_OF_SEVERAL, Finding
 from pcer.release import Release, parse_release, read_release
-from tests.simulate import World, simulate
-from tests.simulate_splits import (
+from tests.worlds.releases import World, simulate
+from tests.worlds.splits import (
     claims_about,
     draw_folds,
     draw_split,
@@ -440,7 +440,7 @@ def test_labels_that_some_run_of_a_split_gives_are_enough():
     assert check_declarations(both) == ()
 
 
-# What the issue asks for, in simulated releases. ``benchmarks/declarations.py`` has more of each.
+# What the issue asks for, in simulated releases. ``benchmarks/alarms.py`` has more of each.
 
 N_TRUE = 250
 TRUE = {

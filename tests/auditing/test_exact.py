@@ -25,7 +25,7 @@ from pcer.auditing.null import split_luck
 from pcer.metrics import Counts
 from tests import reference
 from tests.reference import Stratum
-from tests.simulate_people import (
+from tests.worlds.people import (
     Population,
     Tables,
     certain,

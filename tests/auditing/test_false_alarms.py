@@ -1,6 +1,6 @@
 """Simulated truth: alarms without memorisation are rare, and real disparities are found.
 
-Small, seeded versions; ``benchmarks/false_alarms.py`` runs thousands and prints the rates. More
+Small, seeded versions; ``benchmarks/alarms.py`` runs thousands and prints the rates. More
 kinds of releases without any disparity are in ``test_nulls.py``.
 """
 
@@ -15,7 +15,7 @@ import pcer
 from pcer.auditing import alarms
 from pcer.auditing.measure import pairs_of
 from pcer.release import GAP, panels
-from tests.simulate import World, null_world, simulate
+from tests.worlds.releases import World, null_world, simulate
 
 PLAN = pcer.Plan(resamples=1, null_draws=1)
 SIX = (0.1, 0.5, 1.0, 5.0, 10.0, None)

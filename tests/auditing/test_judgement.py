@@ -9,7 +9,7 @@ import pytest
 
 import pcer
 from pcer.release import Release, parse_release
-from tests.simulate import World, simulate
+from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=20, null_draws=5)
 ALARMS = (pcer.Verdict.DOUBLE_DISADVANTAGE, pcer.Verdict.DISPARITY_SHOWN)

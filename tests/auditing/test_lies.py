@@ -18,9 +18,9 @@ from pcer.auditing.finding import LEVEL, Finding, adjusted_over_checks
 from pcer.auditing.promises import missing_numbers, split_numbers, steps_of
 from pcer.auditing.spent import epsilon_of_steps
 from pcer.release import parse_release
-from tests.simulate_lies import LIES, NOISE, RATE, STEPS, Tree, honest, told
-from tests.simulate_splits import claims_about, draw_split
 from tests.worlds.honest import n_accused
+from tests.worlds.lies import LIES, NOISE, RATE, STEPS, Tree, honest, told
+from tests.worlds.splits import claims_about, draw_split
 
 TOTAL = np.array([[3000, 2000], [700, 300]])
 

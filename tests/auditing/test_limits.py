@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from pcer.auditing import Exposed
 from pcer.auditing.people import limit_quantile
-from tests.simulate_people import certain, draw_people, draw_tables
+from tests.worlds.people import certain, draw_people, draw_tables
 
 DOZEN = 12
 CORNERS = [

@@ -1,18 +1,29 @@
 """No alarm where no group is worse off: 200 releases of every kind, and power where one is.
 
-``benchmarks/nulls.py`` and ``benchmarks/false_alarms.py`` run thousands and print the rates.
+``benchmarks/alarms.py`` (nulls, audits) runs thousands and prints the rates.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.declarations import FALSE, TRUE, capped_share
-from benchmarks.false_alarms import exact_resolved, planted
-from benchmarks.nulls import BAR, FAMILY, UNEQUAL, chance, evidence_of, put_to, run
+from benchmarks.alarms import (
+    BAR,
+    FALSE,
+    FAMILY,
+    TRUE,
+    UNEQUAL,
+    capped_share,
+    chance,
+    evidence_of,
+    exact_resolved,
+    planted,
+    put_to,
+    run,
+)
 
 import pcer
-from tests.simulate_nulls import KINDS, attributes, draw_null, twins, unequal_rates
+from tests.worlds.nulls import KINDS, attributes, draw_null, twins, unequal_rates
 
 N = 200
 PLAN = pcer.Plan(resamples=1, null_draws=1)

@@ -36,7 +36,7 @@ from pcer.auditing.people import (
 from pcer.metrics import Counts
 from pcer.statistics import two_sided_p
 from tests import reference
-from tests.simulate_people import (
+from tests.worlds.people import (
     Population,
     certain,
     certain_positives,
@@ -44,8 +44,8 @@ from tests.simulate_people import (
     draw_people,
     draw_tables,
     soft,
+    weigh,
 )
-from tests.weigh_people import weigh
 
 rates, sizes = st.floats(0, 1), st.floats(5, 1e6)
 

@@ -22,8 +22,8 @@ from pcer.errors import PlanError
 from pcer.release.format import Release, parse_release
 from pcer.report.tables import floors_table
 from tests import reference
-from tests.simulate import World, simulate
 from tests.strategies import releases
+from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=50, null_draws=20, cost="overfitting_gap")
 

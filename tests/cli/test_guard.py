@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.commands import start as run
-from tests.simulate_nulls import draw_null, memorising, world_of
+from tests.worlds.nulls import draw_null, memorising, world_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "releases"

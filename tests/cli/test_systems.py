@@ -11,7 +11,7 @@ import pytest
 
 import pcer
 from pcer_studies.protocol import CONFIGURATIONS
-from tests.study_folder import write_study
+from tests.worlds.studies import write_study
 
 GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
 

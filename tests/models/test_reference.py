@@ -13,7 +13,7 @@ from scipy import stats
 import pcer
 from pcer.attacks import BudgetScores, beyond_reference, run_attacks_of
 from pcer.statistics import holm, upper_p
-from tests.simulate_references import GROUPS, OneModel, draw_model, scores_of
+from tests.worlds.references import GROUPS, OneModel, draw_model, scores_of
 
 WORLD = OneModel(n=600)
 FACTS = {
@@ -194,7 +194,7 @@ def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
 
 
 def test_where_nothing_is_remembered_little_is_resolved():
-    """By exact binomial; benchmarks/references.py has 1,000 of each world."""
+    """By exact binomial; benchmarks/alarms.py has 1,000 of each world."""
     alarms = n_resolved(WORLD, "reference_advantage", 200, seed=5)
     assert stats.binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 0.01
 

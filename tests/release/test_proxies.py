@@ -13,7 +13,7 @@ import pcer
 from pcer.errors import PlanError
 from pcer.release import PROXIES, Release, parse_release, proxies, proxy_named
 from pcer.release.proxies import Basis
-from tests.simulate import World, simulate
+from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]
 QUICK = {"resamples": 20, "null_draws": 20}

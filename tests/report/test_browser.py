@@ -18,7 +18,7 @@ from pcer.report.page import to_report
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.tables.folder import study_files
 from tests.pages import HOSTILE, QUICK, many_groups, mixed_release, with_attacks
-from tests.study_folder import write_study
+from tests.worlds.studies import write_study
 
 ARGUMENTS = [
     "--no-sandbox",

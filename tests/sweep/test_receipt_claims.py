@@ -1,10 +1,10 @@
-"""The two claims of ``benchmarks/receipt_claims.py``, on people whose answer is known."""
+"""The two claims of ``benchmarks/receipts.py``, on people whose answer is known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.receipt_claims import correlations, payers
+from benchmarks.receipts import correlations, payers
 
 
 def people(rng, n_seeds=3, n_records=40):

@@ -20,7 +20,7 @@ from pcer.release import DisclosureRule, ReleaseFacts
 from pcer.tables import records, release
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
-from tests.simulate_sweep import scaled_logits, splits
+from tests.worlds.sweeps import scaled_logits, splits
 
 N_RECORDS, N_MODELS = 240, 9
 COLUMNS = PredictionColumns(

@@ -6,7 +6,7 @@ Arrays are over the group or over pairs; ``per_split`` has the splits on its fir
 
 Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and two wrong
 people added (Agresti and Coull): the plain formula has error 0 where nobody was wrong, and its
-intervals then cover next to nothing. `python -m benchmarks.coverage` has the figures.
+intervals then cover next to nothing. `python -m benchmarks.coverage counts` has the figures.
 """
 
 from __future__ import annotations
