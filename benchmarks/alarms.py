@@ -28,7 +28,6 @@ from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
 from sklearn.base import BaseEstimator, ClassifierMixin
-from tests.worlds.changes import TwoModels, draw_both
 from tests.worlds.honest import honest_release
 from tests.worlds.lies import LIES, honest, told
 from tests.worlds.nulls import (
@@ -51,6 +50,7 @@ from tests.worlds.splits import (
     repeated_claims,
     true_claims,
 )
+from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
@@ -545,7 +545,7 @@ def verdict_shares(world: TwoModels, n: int, seed: int) -> dict[str, float]:
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
     """How often does ``pcer.compare`` call a model worse that is not, and find one that is?
 
-    Worlds are drawn record by record (``tests/worlds/changes.py``). Nothing got worse in the
+    Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got worse in the
     first: old and new remember as many, the same people or others, on the same splits or not; or
     they are the same model. Of each the share with anything "worse" stands beside the exact
     binomial limit of 5 %. In the last worlds the new model remembers more of one group.

@@ -27,7 +27,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,10 @@ from pcer.cli import peak_memory
 from pcer.data import load, split
 from pcer.sweep.bounds import terms_of
 from pcer.train import (
-    Allowance,
     Budget,
     EngineFlags,
     Model,
     ReceiptMode,
-    RenyiAccounts,
-    StepCounts,
     TrainConfig,
     TrainingData,
     cut_blocks,
@@ -58,7 +55,7 @@ from pcer.train import (
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
-from pcer.train.device import choose_device
+from pcer.train.run import choose_device
 
 SHAPES = {
     "adult": (46_033, 19),
@@ -191,8 +188,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
     config, budgets = TrainConfig(receipts=receipts), BUDGETS
-    accounts = RenyiAccounts() if receipts != "none" else None
-    if accounts:
+    if receipts != "none":
         budgets = [
             replace(budget, noise_multiplier=noise)
             for budget, noise in zip(BUDGETS[1:], NOISE[name], strict=True)
@@ -201,7 +197,7 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
     made, cpu = time.perf_counter(), time.process_time()
-    results = run_blocks(data, chosen, config=config, flags=flags, accounts=accounts)
+    results = run_blocks(data, chosen, config=config, flags=flags)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
     total = n_seeds * len(budgets)
@@ -293,43 +289,11 @@ NOISE = {
 RECEIPT_MODES = ("refreshed", "held")
 
 
-@dataclass(frozen=True)
-class Handed:
-    """Accounts that take the counts and keep nothing of them."""
-
-    def fold(
-        self,
-        steps_per_bin: StepCounts,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> Any:
-        """A number per record, at no cost."""
-        return np.zeros(len(steps_per_bin), dtype=np.float32)
-
-    def fold_there(
-        self,
-        steps_per_bin: torch.Tensor,
-        *,
-        noise_multiplier: float,
-        sampling_rate: float,
-        dp_delta: float,
-    ) -> torch.Tensor:
-        """Likewise on a GPU."""
-        return steps_per_bin.new_zeros(len(steps_per_bin), dtype=torch.float32)
-
-    def allowance(self, epsilon: float, **terms: Any) -> Allowance:
-        """No filter is timed."""
-        raise NotImplementedError
-
-
 def make_turn(
     name: str, mode: str, epochs: int, options: argparse.Namespace
 ) -> Callable[[], tuple[float, float]]:
     """Seconds per model-step, and how many of them were spent after the last step."""
     device, n_models = choose_device(options.device), options.models
-    accounts = RenyiAccounts() if options.accountant else Handed()
     data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
     budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
     models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
@@ -339,11 +303,15 @@ def make_turn(
 
     @torch.no_grad()
     def turn() -> tuple[float, float]:
-        fleet = fleets.assemble(data, models, config, device=device, secret=b"", accounts=accounts)
+        fleet = fleets.assemble(data, models, config, device=device, secret=b"")
         start = clock()
         device.fit(fleet)
         trained = clock()
-        fleets.folded(fleet.watch, models, config, accounts)
+        if options.accountant:
+            fleets.folded(fleet.watch, models, config, on_host=options.device == "cpu")
+        elif fleet.watch.has_book:  # the counts alone
+            for index in range(n_models):
+                fleet.watch.steps_per_bin(index)
         end = clock()
         return (end - start) / (n_steps * n_models), (end - trained) / (n_steps * n_models)
 
@@ -452,9 +420,7 @@ def modes(words: Sequence[str]) -> None:
     flags, found = EngineFlags(jobs=1), {}
     for mode, steps in (("exact", None), ("refreshed", options.every)):
         config = replace(TrainConfig(), receipts=mode, refresh_every=steps)
-        found[mode] = train_seeds(
-            data, budgets=options.budgets, config=config, flags=flags, accounts=RenyiAccounts()
-        )
+        found[mode] = train_seeds(data, budgets=options.budgets, config=config, flags=flags)
     assert np.array_equal(found["exact"].logits, found["refreshed"].logits)
     results = {}
     print(f"{options.dataset}, {options.seeds} models a budget")

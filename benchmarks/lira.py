@@ -267,7 +267,7 @@ def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     if form is Form.SHRUNK:
         every = blocks(values, member)
         found = (ratio_parts(part, other_models(part, inside)) for _, part, inside in every)
-        size = typical_difference(map(surplus_of, found))[:, None]
+        size = typical_difference(np.hstack([*map(surplus_of, found)]))[:, None]
         return lambda part, others: shrunk_ratio(ratio_parts(part, others), size)
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)

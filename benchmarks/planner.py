@@ -18,21 +18,13 @@ from tests.worlds.pilots import answers as pilot_answers
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
-from pcer.auditing.planner import (
-    CountsError,
-    Design,
-    DifferenceBetween,
-    ExposureOf,
-    Question,
-    power_shown,
-)
+from pcer.auditing.planner import CountsError, Design, Question
 from pcer.release import Panel
 
 N_WORLDS = 20
 
 
 def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
-    shape = (2, 2) if by_label else (2,)
     positive = rng.uniform(0.2, 0.6, 2)
     n_settings = int(rng.choice([1, 2, 6]))
     return Design(
@@ -42,9 +34,9 @@ def draw(rng: np.random.Generator, *, by_label: bool) -> Design:
         n_cost_tests=2 * n_settings,
         n_pair_tests=n_settings,
         error=CountsError(
-            accuracy=rng.uniform(0.6, 0.97, shape),
+            accuracy=rng.uniform(0.6, 0.97, (2, 2 if by_label else 1)),
             train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9])),
-            label_share=np.stack([1 - positive, positive], axis=1) if by_label else None,
+            label_share=np.stack([1 - positive, positive], axis=1) if by_label else np.ones((2, 1)),
         ),
     )
 
@@ -54,7 +46,6 @@ def draw_alike(rng: np.random.Generator) -> Design:
     study = draw(rng, by_label=True)
     error = study.error
     assert isinstance(error, CountsError)
-    assert error.label_share is not None
     alike = replace(
         error,
         accuracy=np.tile(error.accuracy[:1], (2, 1)),
@@ -72,7 +63,7 @@ def amount(study: Design, question: Question, power: float) -> float | None:
 
 
 def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
-    question = ExposureOf(group=0)
+    question = Question(groups=(0,))
     if (cost := amount(study, question, power)) is None:
         return None
     cost = planted(study, 0, cost)
@@ -82,19 +73,20 @@ def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> t
 
 def difference(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
-    question = DifferenceBetween(lower=0, higher=1, base=base)
+    question = Question(groups=(0, 1), base=base)
     if (cost := amount(study, question, power)) is None:
         return None
     costs = (base, base + cost)
-    return cost, power_shown(study, (0, 1), costs), shown_share(study, (0, 1), costs, n=n, rng=rng)
+    found = shown_share(study, (0, 1), costs, n=n, rng=rng)
+    return cost, question.power(study, cost), found
 
 
 def through_audit(study: Design, power: float, n: int, rng: np.random.Generator) -> dict:
     """By question, the amount, the power predicted for exposures, and how often it was found."""
-    question = DifferenceBetween(lower=0, higher=1)
+    question = Question(groups=(0, 1))
     if (cost := amount(study, question, power)) is None:
         return {}
-    predicted = power_shown(study, (0, 1), (0.0, cost))
+    predicted = question.power(study, cost)
     found = audited_shares(study, (0.0, cost), n=n, rng=rng)
     return {name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)}
 

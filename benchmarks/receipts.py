@@ -37,7 +37,6 @@ from pcer.sweep.bounds import settings_spent
 from pcer.train import (
     EngineFlags,
     Model,
-    RenyiAccounts,
     Terms,
     TrainConfig,
     TrainingData,
@@ -126,9 +125,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
     )
     models = [Model(seed, 1.0, NOISE) for seed in seeds]
     with torch.no_grad(), one_thread():
-        fleet = assemble(
-            data, models, config, device=CpuDevice(), secret=b"", accounts=RenyiAccounts()
-        )
+        fleet = assemble(data, models, config, device=CpuDevice(), secret=b"")
         fleet.start.weights.zero_()
         seen = noisy_sums(fleet, sum(CANARIES.values()), config.learning_rate)
         sampling = config.sampling(data.n_train)
@@ -316,7 +313,6 @@ def releases(name: str, options: argparse.Namespace, folder: Path) -> dict[str, 
         budgets=BUDGETS,
         seeds=tuple(range(options.seeds)),
         config=TrainConfig(receipts=options.receipts),
-        accounts=RenyiAccounts(),
     )
     flags = EngineFlags(device=options.device, jobs=options.jobs)
     return run_sweep(sweep, folder / name, flags=flags)
@@ -502,7 +498,6 @@ def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Ro
         budgets=tuple(budgets),
         config=config,
         flags=EngineFlags(jobs=1),
-        accounts=RenyiAccounts(),
     )
     spent = settings_spent(found.receipts, found.member, found.budgets, config)
     return [

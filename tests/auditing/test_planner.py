@@ -31,9 +31,9 @@ from pcer.auditing.planner import (
 )
 from pcer.release import Panel, parse_release
 from tests.pages import many_groups, mixed_release
-from tests.simulate import World, simulate
 from tests.worlds.pilots import DRAWN, answers, drawn_study
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
+from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]
 FOREST = ROOT / "examples" / "compas-forest.release.json"

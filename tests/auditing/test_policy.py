@@ -22,7 +22,7 @@ from pcer.report import (
     verify_report,
 )
 from pcer.report.verify import verify_audit
-from tests.simulate_lies import honest, told
+from tests.worlds.lies import honest, told
 
 QUICK = {"resamples": 20, "null_draws": 20}
 

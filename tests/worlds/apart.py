@@ -41,7 +41,7 @@ from pcer.attacks.single import log_odds
 from pcer.auditing.inference import attack_tests, decide
 from pcer.auditing.measure import measure_panel
 from pcer.release import Panel, PooledExposures
-from tests.simulate_sweep import splits
+from tests.worlds.sweeps import splits
 
 N_MODELS = 20
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")
