@@ -17,10 +17,10 @@ from pcer.auditing import (
     Policy,
     Verdict,
     audit,
-    compare,
     detectable,
     write_audit,
 )
+from pcer.auditing.compare import compare
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
 from pcer.release import Drawings, Release, Shown, read_release, write_release

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pcer.auditing.compare import compare
 from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
@@ -104,7 +103,6 @@ __all__ = [
     "bounds",
     "budget_list",
     "budget_name",
-    "compare",
     "comparison_schema",
     "decimals",
     "detectable",

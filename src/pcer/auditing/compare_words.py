@@ -12,8 +12,6 @@ from pcer.files import Record, canonical_json
 from pcer.release import Proxy, Shown, proxy_named
 from pcer.statistics import SIGNIFICANCE
 
-FORMAT: Final = "pcer-comparison"
-VERSION: Final = 1
 MOST_NAMED: Final = 3
 """Changes that a headline names."""
 SHARES_DIFFER: Final = 0.01
@@ -144,8 +142,8 @@ class Changes(Shown):
         left_out: settings that only one of the two has.
     """
 
-    format: Literal["pcer-comparison"] = FORMAT
-    version: Literal[1] = VERSION
+    format: Literal["pcer-comparison"] = "pcer-comparison"
+    version: Literal[1] = 1
     old: ComparedRelease
     new: ComparedRelease
     attribute: str
@@ -182,7 +180,7 @@ def comparison_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Changes.model_json_schema(),
-        "title": f"pcer comparison, version {VERSION}",
+        "title": "pcer comparison, version 1",
         "required": list(Changes.model_fields),
     }
 

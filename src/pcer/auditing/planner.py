@@ -49,8 +49,6 @@ from pcer.metrics import FloatArray
 from pcer.release import GAP, PROXIES, Panel, Proxy, Release, Shown, panels, proxy_named
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
-FORMAT: Final = "pcer-outlook"
-VERSION: Final = 1
 ACCURACY: Final = 0.8
 TEST_SIZE: Final = 0.3
 N_SPLITS: Final = 20
@@ -140,8 +138,8 @@ class Outlook(Shown):
         sentences: the answer in words.
     """
 
-    format: Literal["pcer-outlook"] = FORMAT
-    version: Literal[1] = VERSION
+    format: Literal["pcer-outlook"] = "pcer-outlook"
+    version: Literal[1] = 1
     release_sha256: str | None
     subject: str | None
     setting: str | None
@@ -190,7 +188,7 @@ def outlook_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Outlook.model_json_schema(),
-        "title": f"pcer outlook, version {VERSION}",
+        "title": "pcer outlook, version 1",
         "required": list(Outlook.model_fields),
     }
 
@@ -264,13 +262,15 @@ def detectable(
 def more_would_show(setting: Setting, budget: BudgetResult) -> str | None:
     """One sentence: how many more splits or people would show how much; None where unknown."""
     question = _open_question(setting, budget)
+    if question is None:
+        return None
     design = design_of_measured(
         setting.measured,
         n_cost_tests=max(1, setting.whole.n_cost_tests),
         n_pair_tests=max(1, setting.whole.n_pair_tests),
         n_attacks=len(setting.attacks),
     )
-    return None if design is None or question is None else advice(design, question)
+    return None if design is None else advice(design, question)
 
 
 # What is planned, and the error of its exposures
@@ -549,7 +549,9 @@ def _reached(power: Callable[[float], float], low: float, high: float) -> float:
     def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
         return float(np.clip(ndtri(power(amount)), -CERTAIN, CERTAIN) - ndtri(POWER))
 
-    return low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13))
+    if beyond(low) >= 0:
+        return low
+    return float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13, maxiter=1_000))
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:

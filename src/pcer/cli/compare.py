@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pcer.auditing import Changes, ChangeVerdict, Outlook, detectable
-from pcer.auditing import compare as compare_releases
+from pcer.auditing import compare as comparing
 from pcer.cli.audit import AllowLarge, Outputs, read_releases
 from pcer.cli.parts import MET, columns, folder_for, give, note, show, working
 from pcer.errors import InputError, PcerError
@@ -72,7 +72,7 @@ def compare(
 
 def _compared(files: str, before: Release, after: Release, **options: Any) -> Changes:
     try:
-        return compare_releases(before, after, **options)
+        return comparing.compare(before, after, **options)
     except PcerError as error:
         raise type(error)(f"{files}: {error}") from None
 
