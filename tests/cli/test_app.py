@@ -54,11 +54,12 @@ def register(app):
 
 
 def run(*arguments: object, path: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+    paths = [str(path), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-X", "utf8", "-c", before + RUN, *map(str, arguments)],
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(path), "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200"},
         check=False,
     )
 
