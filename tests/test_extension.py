@@ -48,9 +48,9 @@ from tests.train_cases import (
 )
 
 LOANS = DatasetTask(
-    name="loans",
+    name="made-up",
     title="Made-up loans",
-    files=(DataFile(name="loans.csv"),),
+    files=(DataFile(name="made-up.csv"),),
     features=(Number("age"),),
     label=("approved", operator.eq, "yes"),
     attributes={"sex": GroupRule("sex", (("women", ("f",)), ("men", ("m",))))},
@@ -64,13 +64,13 @@ LOANS = DatasetTask(
 
 def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
     rows = [f"{20 + k},{'fm'[k % 2]},{('yes', 'no')[k // 2 % 2]}" for k in range(12)]
-    (tmp_path / "loans.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
+    (tmp_path / "made-up.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
 
     def read(paths):
         return read_csv(paths[0], LOANS.columns)
 
     monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, (LOANS, read)))
-    dataset = load("loans", folder=tmp_path)
+    dataset = load("made-up", folder=tmp_path)
     assert dataset.n_records == 12
     assert dataset.attribute("sex").group_names == ("women", "men")
     assert dataset.public
@@ -120,7 +120,7 @@ def test_a_verb_is_a_function_and_a_line():
         typer.echo(f"hello {name}")
 
     app = typer.Typer(cls=command_line.VerbGroup)
-    for family in (command_line.audit, command_line.tables, command_line.train):
+    for family in (command_line.audit, command_line.release, command_line.train):
         family.register(app)
     app.command(epilog="Example: pcer hello world")(hello)
     assert CliRunner().invoke(app, ["hello", "world"]).output == "hello world\n"
