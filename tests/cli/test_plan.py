@@ -60,7 +60,7 @@ def test_the_picture_is_drawn_in_three_formats(tmp_path):
     ]
     svg = (folder / "outlook.svg").read_text(encoding="utf-8")
     assert "exposure, Women" in svg
-    assert "times as many people" in svg
+    assert "smallest that would be shown" in svg
 
 
 @pytest.mark.parametrize(
