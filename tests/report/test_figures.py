@@ -39,9 +39,6 @@ def test_rows_are_the_audits_numbers(case):
     floor = next(row for row in rows_of(case, "floors") if row["floor"] == 0.01)
     assert floor["mean"] == pytest.approx(abs(first.pairs[0].floors[2].mean))
     assert floor["line"] == "ε = 0.1 (not resolved)"
-    balance = rows_of(case, "balance")[1]
-    assert balance["cost_mean"] == pytest.approx(women.cost.value)
-    assert (balance["cost_low"], balance["cost_high"]) == pytest.approx(women.cost.interval)
     own = [row for row in rows_of(case, "costs") if row["attack"] == audit.proxy.label]
     assert own[1]["mean"] == pytest.approx(women.cost.value)
 
@@ -90,14 +87,14 @@ def test_rates_without_sizes_can_be_drawn(plain_release):
     assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
     names = draw_figures([audit], [release])
     assert "compas-race-gaps.svg" in names
-    assert not {"compas-race-costs.svg", "compas-race-balance.svg"} & set(names)
+    assert "compas-race-costs.svg" not in names
     with pytest.raises(InputError, match="nothing to draw for 'costs'"):
         audit.plot("costs")
 
 
 def test_no_chart_needs_colour(case):
     """Groups have shapes, settings have panels, untrusted settings hollow points and labels."""
-    for name in ("gaps", "costs", "balance"):
+    for name in ("gaps", "costs"):
         text = json.dumps(chart_spec(*case, name))
         assert '"shape": {"field": "group"' in text, name
         assert '["circle", "square"]' in text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name, short_budget
+from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release import Release
@@ -196,9 +196,6 @@ def _look() -> Spec:
             "law": {"color": muted, "strokeDash": [4, 3], "strokeWidth": 1.2},
             "path": {"color": ink, "strokeWidth": 1.5},
             "chosen": {"color": muted, "strokeDash": [2, 2]},
-            "way": {"strokeWidth": 1.2, "opacity": 0.55},
-            "first": {"color": ink, "fontSize": SMALL, "dx": 8, "dy": -9, "align": "left"},
-            "last": {"color": ink, "fontSize": SMALL, "dx": -9, "dy": -10, "align": "right"},
         },
     }
 
@@ -219,8 +216,8 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     for budget, pair, published in setting_pairs(audit):
         at = {"setting": labels[id(budget)], "pair": pair_name(pair.groups)}
         gap, disparity = budget.demographic_parity_gap, published.pcer_disparity
-        rows.append(at | {"series": PARITY, "unsure": ""} | _interval("", gap.mean, gap.ci))
-        found = _interval("", disparity.mean, disparity.ci)
+        rows.append(at | {"series": PARITY, "unsure": ""} | _interval(gap.mean, gap.ci))
+        found = _interval(disparity.mean, disparity.ci)
         rows.append(at | {"series": DISPARITY, "unsure": _unsure(budget)} | found)
     # Vega-Lite has no panels of two axes by a field, so that each pair is a chart of its own.
     panels = []
@@ -268,12 +265,17 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
     import altair as alt
 
     rows = []
-    for at, group in _group_rows(audit):
-        gap, null = group.overfitting_gap, group.null_gap
-        noise = group.noise_level if audit.proxy.is_from_counts else None  # of the gap alone
-        low, high = null.interval if null else (None, None)
-        chance = {"noise": null.mean if null else noise, "null_low": low, "null_high": high}
-        rows.append(at | _interval("", gap.mean, gap.ci) | chance)
+    for label, budget in zip(setting_labels(audit), audit.budgets, strict=True):
+        for name in (audit.subject.groups[g] for g in shown_groups(audit)):
+            group = budget.groups[name]
+            gap, null = group.overfitting_gap, group.null_gap
+            noise = group.noise_level if audit.proxy.is_from_counts else None  # of the gap alone
+            low, high = null.interval if null else (None, None)
+            rows.append(
+                {"setting": label, "group": isolated(name), "unsure": "no" * (not group.resolved)}
+                | {"noise": null.mean if null else noise, "null_low": low, "null_high": high}
+                | _interval(gap.mean, gap.ci)
+            )
     x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
     marks, base = _group_marks(audit), alt.Chart(_rows())
     title = "more right in training, people in 100"
@@ -296,7 +298,7 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
 
     rows = [
         {"setting": one.setting, "group": isolated(one.group), "attack": one.proxy.label}
-        | _interval("", one.value, one.interval)
+        | _interval(one.value, one.interval)
         for one in cost_estimates(audit, release)
     ]
     if not rows:
@@ -334,7 +336,7 @@ def floors_chart(audit: Audit, release: Release) -> Drawing:
                 holds_zero = bool(found.ci and found.ci[0] <= 0 <= found.ci[1])
                 rows.append(
                     {"line": _line_name(budget), "pair": pair_name(pair.groups), "floor": floor}
-                    | _interval("", abs(found.mean) if found.mean else None, None)
+                    | _interval(abs(found.mean) if found.mean else None, None)
                     | {"low": None if holds_zero else low, "high": high}
                     | {"sign": "below 0" if (found.mean or 0) < 0 else "above 0"}
                     | {"law": None if rate is None else abs(rate) / floor}
@@ -371,48 +373,11 @@ def floors_chart(audit: Audit, release: Release) -> Drawing:
     return _facets(layers, "line", lines), rows, "Size of the disparity against the floor"
 
 
-def balance_chart(audit: Audit, release: Release) -> Drawing | None:
-    """What each group receives against its exposure, from the smallest budget to the largest."""
-    import altair as alt
-
-    rows = []
-    for at, group in _group_rows(audit):
-        cost, benefit = group.cost, group.benefit
-        if cost.value is not None and benefit.mean is not None:
-            found = _interval("cost_", cost.value, cost.interval)
-            rows.append(at | found | _interval("benefit_", benefit.mean, benefit.ci))
-    if not rows:
-        return None
-    close = alt.Scale(zero=False, padding=24)
-    title = f"exposure, hundredths ({audit.proxy.scale.unit})"
-    x = alt.X("cost_mean:Q", title=title, scale=close, axis=_hundredths())
-    title = f"{audit.plan.benefit.replace('_', ' ')}, of 100"
-    y = alt.Y("benefit_mean:Q", title=title, scale=close, axis=_hundredths())
-    marks, base = _group_marks(audit), alt.Chart()
-    colour = {"color": marks["color"]}
-    layers = alt.layer(
-        base.mark_line(style="way").encode(x=x, y=y, order="order:O", **colour),
-        base.mark_rule(style="interval").encode(
-            x=alt.X("cost_low:Q"), x2="cost_high:Q", y=y, **colour
-        ),
-        base.mark_rule(style="interval").encode(
-            x=x, y=alt.Y("benefit_low:Q"), y2="benefit_high:Q", **colour
-        ),
-        base.mark_point(style="point").encode(x=x, y=y, **marks),
-        base.mark_text(style="first").encode(x=x, y=y, text="epsilon:N"),
-        data=_rows(),
-    )
-    models = [row["model"] for row in rows]
-    chart = _facets(layers, "model", models, 2 * CELL)
-    return chart, rows, "Benefit against exposure of each group"
-
-
 CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
     "figure1": figure1,
     "gaps": gaps_chart,
     "costs": costs_chart,
     "floors": floors_chart,
-    "balance": balance_chart,
 }
 """By the name of their file, in reading order."""
 
@@ -423,22 +388,9 @@ def _rows() -> alt.NamedData:
     return alt.NamedData("rows")
 
 
-def _group_rows(audit: Audit) -> list[tuple[Datum, Any]]:
-    """Every setting and group that charts show: its names, and its results."""
-    rows: list[tuple[Datum, Any]] = []
-    names = [audit.subject.groups[g] for g in shown_groups(audit)]
-    for k, (label, budget) in enumerate(zip(setting_labels(audit), audit.budgets, strict=True)):
-        at = {"setting": label, "epsilon": short_budget(budget.epsilon), "order": k}
-        at |= {"model": isolated(budget.model or "")}
-        for name in names:
-            unsure = "" if budget.groups[name].resolved else "not resolved"
-            rows.append((at | {"group": isolated(name), "unsure": unsure}, budget.groups[name]))
-    return rows
-
-
-def _interval(prefix: str, mean: float | None, ci: tuple[float, float] | None) -> Datum:
+def _interval(mean: float | None, ci: tuple[float, float] | None) -> Datum:
     low, high = ci or (None, None)
-    return {f"{prefix}mean": mean, f"{prefix}low": low, f"{prefix}high": high}
+    return {"mean": mean, "low": low, "high": high}
 
 
 def _unsure(budget: BudgetResult) -> str:

@@ -19,8 +19,6 @@ from pcer.report.page import GENERATOR, Payload, read_payload, to_report
 HALF_A_DIGIT = 0.51
 """Of the last digit: rounding may fall either way on another machine, but a changed digit is
 always further off."""
-
-
 SHOWN_BEFORE, SHOWN_AFTER = 40, 30
 """Characters of a page that are shown around a difference."""
 
@@ -60,13 +58,13 @@ def verify_audits(
         family: further releases that the audits were judged together with.
         plan_sha256: digest that every plan must have.
     """
-    if found_out := _unmatched(found, releases):
-        return found_out
-    for index, one in enumerate(found):
+    if unmatched := _unmatched(found, releases):
+        return unmatched
+    for index, tree in enumerate(found):
         prefix = f"[{index}]." if len(found) > 1 else ""
-        if mismatch := _another_plan(parse_plan(one.get("plan"), file="audit: plan"), plan_sha256):
+        if mismatch := _another_plan(parse_plan(tree.get("plan"), file="audit: plan"), plan_sha256):
             return mismatch
-        if difference := verify_audit(one, [*releases, *family]):
+        if difference := verify_audit(tree, [*releases, *family]):
             return difference._replace(path=f"{prefix}{difference.path}")
     return None
 
@@ -115,18 +113,12 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     family = _family_of(found, releases) if fitting else []
     recomputed = audit(fitting[0] if fitting else releases[0], plan, family=family)
+    # A plan's numbers are written as given, not rounded as results are.
+    said, written = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
+    if said != written:
+        return first_difference(said, written, path="plan") or Difference("plan", said, written)
     rest = {key: value for key, value in found.items() if key != "plan"}
-    return _in_plan(found["plan"], plan) or first_difference(
-        rest, recomputed.model_dump(exclude={"plan"}), path=""
-    )
-
-
-def _in_plan(found: Any, plan: Plan) -> Difference | None:
-    """What a plan says differently from itself: its numbers are written as given, not rounded."""
-    expected = parse_json(canonical_json(plan.model_dump()), file="plan")
-    if found == expected:
-        return None
-    return first_difference(found, expected, path="plan") or Difference("plan", found, expected)
+    return first_difference(rest, recomputed.model_dump(exclude={"plan"}), path="")
 
 
 def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Release]:
@@ -178,40 +170,35 @@ def verify_report(
     """
     text = read_text(path)
     carried = read_payload(text, file=str(path))
-    _require_carried(path, carried.releases, [*releases, *family], carried.family)
-    known = _extra(carried, releases) or _another_plan(carried.plan, plan_sha256)
-    if known is None and (leaving := leaving_links(text)):
+    mismatch = _uncarried(path, carried, releases, family)
+    mismatch = mismatch or _another_plan(carried.plan, plan_sha256)
+    if mismatch is None and (leaving := leaving_links(text)):
         line, target = leaving[0]
-        known = Mismatch(f"at line {line}: a link leaves the page, to {clipped(target)!r}")
-    if known is not None:
-        return known
+        mismatch = Mismatch(f"at line {line}: a link leaves the page, to {clipped(target)!r}")
+    if mismatch is not None:
+        return mismatch
     fresh = audit(carried.releases, carried.plan, family=carried.family)
-    return _page_difference(text, to_report(fresh, carried.releases, carried.family)) or _bytes(
-        path, text
-    )
+    difference = _page_difference(text, to_report(fresh, carried.releases, carried.family))
+    if difference is None and Path(path).read_bytes() != text.encode():
+        return PageDifference(1, "the head of the page", "a byte order mark", "none")
+    return difference
 
 
-def _bytes(path: str | os.PathLike[str], text: str) -> PageDifference | None:
-    if Path(path).read_bytes() == text.encode():
-        return None
-    return PageDifference(1, "the head of the page", "a byte order mark", "none")
-
-
-def _require_carried(
+def _uncarried(
     path: str | os.PathLike[str],
-    carried: Sequence[Release],
-    named: Sequence[Release],
+    carried: Payload,
+    releases: Sequence[Release],
     family: Sequence[Release],
-) -> None:
-    known = {release.sha256 for release in (*carried, *family)}
-    for release in named:
-        if release.sha256 not in known:
-            raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
+) -> Mismatch | None:
+    """A release that the page holds twice, or holds though it was not named.
 
-
-def _extra(carried: Payload, releases: Sequence[Release]) -> Mismatch | None:
-    """A release that the page holds twice, or holds though it was not named."""
+    Raises:
+        InputError: one that was named is not in the page.
+    """
     held = Counter(release.sha256 for release in (*carried.releases, *carried.family))
+    for release in (*releases, *family):
+        if release.sha256 not in held:
+            raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
     named = {release.sha256 for release in releases}
     for release in carried.releases:
         if held[release.sha256] > 1:
@@ -285,7 +272,11 @@ def _page_difference(found: str, expected: str) -> PageDifference | None:
     if found == expected:
         return None
     if f'content="{GENERATOR}"' not in found:
-        return _another_generator(found)
+        # Pages are compared within one version; another one is the first thing to name.
+        meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
+        at_line = found.count("\n", 0, meta.start()) + 1 if meta else 1
+        generator = clipped(meta[1]) if meta else "no generator"
+        return PageDifference(at_line, "the head of the page", generator, GENERATOR)
     theirs, ours = found.split("\n"), expected.split("\n")
     shared = min(len(theirs), len(ours))
     line = next((k for k in range(shared) if theirs[k] != ours[k]), shared)
@@ -300,21 +291,13 @@ def _page_difference(found: str, expected: str) -> PageDifference | None:
     return PageDifference(line + 1, place, one[around], other[around])
 
 
-def _another_generator(text: str) -> PageDifference:
-    """Pages are compared within one version; another one is the first thing to be told."""
-    said = re.search(r'<meta name="generator" content="([^"]*)"', text)
-    line = text.count("\n", 0, said.start()) + 1 if said else 1
-    found = clipped(said[1]) if said else "no generator"
-    return PageDifference(line, "the head of the page", found, GENERATOR)
-
-
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:
     """Compare plain objects, digit for digit, in the order of the file format."""
     if isinstance(expected, dict):
         return _in_dict(found, expected, path)
     if isinstance(expected, list | tuple):
         return _in_list(found, expected, path)
-    if isinstance(expected, float) and _is_number(found):
+    if isinstance(expected, float) and type(found) in (int, float):
         same = _same_digits(float(found), expected)
     else:
         same = type(found) is type(rounded(expected)) and found == rounded(expected)
@@ -328,8 +311,7 @@ def _in_dict(found: Any, expected: dict[str, Any], path: str) -> Difference | No
         below = f"{path}.{key}" if path else key
         if key not in found:
             return Difference(below, "nothing", rounded(value))
-        difference = first_difference(found[key], value, path=below)
-        if difference:
+        if difference := first_difference(found[key], value, path=below):
             return difference
     extra = next((key for key in found if key not in expected), None)
     return Difference(f"{path}.{extra}", found[extra], "nothing") if extra is not None else None
@@ -338,15 +320,10 @@ def _in_dict(found: Any, expected: dict[str, Any], path: str) -> Difference | No
 def _in_list(found: Any, expected: Sequence[Any], path: str) -> Difference | None:
     if not isinstance(found, list) or len(found) != len(expected):
         return Difference(path, found, rounded(list(expected)))
-    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
-        difference = first_difference(one, other, path=f"{path}[{index}]")
-        if difference:
+    for index, (item, wanted) in enumerate(zip(found, expected, strict=True)):
+        if difference := first_difference(item, wanted, path=f"{path}[{index}]"):
             return difference
     return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _same_digits(found: float, expected: float) -> bool:
