@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 from typer.testing import CliRunner
@@ -17,33 +16,18 @@ from tests.worlds.studies import simulated, write_study
 COMPAS = CONFIGURATIONS[2]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("study")
-    return write_study(path, n_seeds=3, settings={"format": "pcer-study", "version": 1})
-
-
-def test_a_complete_study_is_read_in_the_papers_order(folder):
-    study = Study.read(folder)
+def test_a_complete_study_is_read_in_the_papers_order(study):
     assert study.is_complete
     assert study.configurations == CONFIGURATIONS
-    assert study.settings == {"format": "pcer-study", "version": 1}
+    assert study.settings["format"] == "pcer-study"
 
 
-def test_an_audit_is_the_default_plans_and_made_once(folder):
-    study = Study.read(folder)
-    release = pcer.read_release(folder / "compas.race.release.json")
+def test_an_audit_is_the_default_plans_and_made_once(study):
+    release = pcer.read_release(study.folder / "compas.race.release.json")
     assert study.audit("compas", "race") == pcer.audit(release, cost="overfitting_gap")
     assert study.audit("compas", "race") is study.audit("compas", "race")
     other = study.audit("compas", "race", cost="auc_advantage")
     assert other == pcer.audit(release, pcer.Plan(cost="auc_advantage"))
-
-
-def test_a_panel_is_one_budget(folder):
-    panel = Study.read(folder).panel("compas", "race", math.inf)
-    assert panel.epsilon == math.inf
-    assert panel.group_names == COMPAS.groups
-    assert len(panel.seeds) == 3
 
 
 def test_what_a_study_lacks_is_named(tmp_path):
@@ -100,8 +84,7 @@ def test_a_study_file_that_is_no_object_is_refused(tmp_path):
         Study.read(tmp_path)
 
 
-def test_whose_data_differ_from_the_papers(folder, tmp_path):
-    study = Study.read(folder)
+def test_whose_data_differ_from_the_papers(study, tmp_path):
     assert study.data_note("adult", "sex") is None
     assert study.data_note("compas", "race") is None
     assert "its draw of 50,000 is not published" in str(study.data_note("acs", "race"))

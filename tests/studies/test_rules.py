@@ -273,9 +273,9 @@ def test_a_size_has_the_error_of_the_number(key):
 def test_the_best_of_equals_is_refuted_in_one_of_twenty_studies():
     """Six equal numbers: one rival of five lies below the named one beyond its error too often."""
     rng = np.random.default_rng(3)
-    found = [weigh(best(numbers(*luck), [0], what="x")(None).parts) for luck in _equals(rng, 400)]
-    assert found.count(FAILS) / 400 <= 0.05
-    assert found.count(HOLDS) / 400 <= 0.05
+    found = [weigh(best(numbers(*luck), [0], what="x")(None).parts) for luck in _equals(rng, 200)]
+    assert found.count(FAILS) / 200 <= 0.05
+    assert found.count(HOLDS) / 200 <= 0.05
 
 
 def _equals(rng, n):
@@ -311,9 +311,9 @@ def test_one_of_two_named_is_corrected_for_two():
 def test_flat_is_refuted_by_a_pair_among_all_pairs():
     """Six numbers of one truth: the range of six is wider than any one pair's difference."""
     rng = np.random.default_rng(4)
-    rows = 10 + rng.standard_normal((400, 6))
+    rows = 10 + rng.standard_normal((200, 6))
     found = [weigh(flat(numbers(*((v, 1) for v in row)), 0.1)(None).parts) for row in rows]
-    assert found.count(FAILS) / 400 <= 0.05
+    assert found.count(FAILS) / 200 <= 0.05
 
 
 def test_so_many_of_so_many_is_no_count_of_signs():
@@ -330,10 +330,10 @@ def test_a_partial_conjunction_errs_in_one_of_twenty_studies():
     """4 of 8 are true, 4 are nothing: "at least 5" may hold in 5 %."""
     rng = np.random.default_rng(5)
     found = []
-    for row in rng.standard_normal((400, 4)):
+    for row in rng.standard_normal((200, 4)):
         asked = [above([n]) for n in numbers(*[(9.0, 1.0)] * 4, *((v, 1.0) for v in row))]
         found.append(weigh(at_least(asked, 5, what="x")(None).parts))
-    assert found.count(HOLDS) / 400 <= 0.05
+    assert found.count(HOLDS) / 200 <= 0.05
 
 
 @pytest.mark.parametrize("key", ["A2", "A5", "G5"])

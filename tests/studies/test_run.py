@@ -24,7 +24,7 @@ from pcer.sweep import Sweep, run_sweep
 from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
-from pcer_studies.protocol import CLOSEST, CLOSEST_READING, DATASETS, SEEDS, TRAINING
+from pcer_studies.protocol import CLOSEST, CLOSEST_READING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
 from pcer_studies.sensitivity.analysis import read_sensitivity
 from pcer_studies.sensitivity.readings import missing_files
@@ -44,15 +44,7 @@ def whole(tmp_path_factory):
     return folder, told
 
 
-def test_the_plan_is_the_papers_by_default():
-    plan = StudyPlan()
-    assert plan.datasets == (*DATASETS, CLOSEST)
-    assert plan.n_seeds == len(SEEDS) == 50
-    assert TrainConfig(**TRAINING) == TrainConfig()
-    assert plan.config == TrainConfig(receipts="refreshed")
-    assert plan.protocol["budgets"] == [None, 0.1, 0.5, 1.0, 5.0, 10.0]
-
-
+@pytest.mark.slow
 def test_releases_hold_coin_flips_and_bounds_and_no_person_is_kept(tmp_path):
     with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
     train_study(with_receipts, tmp_path, flags=FLAGS)
@@ -118,17 +110,6 @@ def test_a_study_is_trained_into_releases_and_a_record(whole):
     compas = study.settings["datasets"]["compas"]
     assert compas["data_digest"] == release.provenance.data_digest
     assert compas["made_with"] == [environment(FLAGS)]
-
-
-def test_the_record_has_versions_and_no_clock_nor_machine_name(whole):
-    (made,) = json.loads((whole[0] / "study.json").read_text())["datasets"]["compas"]["made_with"]
-    assert made["pcer"] == pcer.__version__
-    for name in ("python", "torch", "numpy", "dp-accounting", "opacus", "processor"):
-        assert made[name]
-    text = (whole[0] / "study.json").read_text()
-    assert not re.search(r"\d\d:\d\d|20\d\d-\d\d", text)
-    node = __import__("platform").node()
-    assert node == "" or node not in text
 
 
 def test_progress_counts_models_of_the_whole_study(whole):
@@ -251,13 +232,6 @@ def test_a_bad_record_is_named(tmp_path, record, said):
         require_ready(PLAN, tmp_path)
 
 
-def test_a_record_without_datasets_is_named(tmp_path):
-    record = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
-    (tmp_path / "study.json").write_text(json.dumps(record))
-    with pytest.raises(pcer.InputError, match="datasets must be an object"):
-        require_ready(PLAN, tmp_path)
-
-
 def test_an_unknown_dataset_is_named():
     with pytest.raises(pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"):
         StudyPlan(datasets=("mnist",))
@@ -292,12 +266,6 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         train_study(PLAN, tmp_path / "file" / "study", flags=FLAGS)
 
 
-def test_a_wrong_device_is_one_sentence(tmp_path):
-    command = ["reproduce", "--dataset", "compas", "--device", "tpu", "-o", str(tmp_path / "s")]
-    run = CliRunner().invoke(app, command)
-    assert "device must be 'cpu', 'cuda' or 'cuda:N'" in str(run.exception)
-
-
 def test_the_display_is_told_what_the_study_does_and_to_which_dataset():
     with display("models", console=Console(file=io.StringIO())) as shown:
         tell = cli_study._teller(shown)
@@ -323,22 +291,6 @@ def test_the_command_from_nothing_to_every_file(tmp_path):
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
-
-
-def test_the_command_with_a_quick_config(tmp_path, monkeypatch):
-    """As above, with a network that takes no time."""
-    monkeypatch.setattr("pcer_studies.run.TRAINING", QUICK.to_dict())
-    command = ["reproduce", "--dataset", "compas", "--seeds", "2", "--no-report", "--jobs", "1"]
-    done = CliRunner().invoke(app, [*command, "-o", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert f"start with {tmp_path / 'README.md'}" in done.output
-    assert not (tmp_path / "report.html").exists()
-    assert "12 models, 0 of them found trained" in (tmp_path / "run.log").read_text()
-    only = ["reproduce", "--tables-only", "--no-report", "-o", str(tmp_path)]
-    texts = ("README.md", "cells.csv", "cells.md", "tables.md", "tables.tex", "study.json")
-    before = {name: (tmp_path / name).read_bytes() for name in texts}
-    assert CliRunner().invoke(app, only).exit_code == 0
-    assert {name: (tmp_path / name).read_bytes() for name in texts} == before
 
 
 def test_what_is_written_is_about_no_person(whole):

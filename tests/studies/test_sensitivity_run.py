@@ -15,8 +15,8 @@ from pcer.release.format import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer_studies.run import Progress, environment
 from pcer_studies.sensitivity.analysis import read_sensitivity
-from pcer_studies.sensitivity.run import FOLDER, SEEDS, _dataset, opacus_noise, run_sensitivity
-from pcer_studies.sensitivity.variants import COMPAS, VARIANTS, variant
+from pcer_studies.sensitivity.run import FOLDER, _dataset, opacus_noise, run_sensitivity
+from pcer_studies.sensitivity.variants import COMPAS, variant
 
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024)
 FLAGS = EngineFlags(jobs=1)
@@ -108,10 +108,6 @@ def test_what_is_not_here_is_skipped_with_its_reason(trained, monkeypatch, tmp_p
     (skipped,) = found.skipped
     assert skipped.name == "adult-all-numbers"
     assert "PCER_DATA" in skipped.reason
-
-
-def test_every_dataset_has_a_number_of_seeds():
-    assert {one.dataset for one in VARIANTS} == set(SEEDS)
 
 
 def test_the_command_takes_no_dataset(tmp_path):

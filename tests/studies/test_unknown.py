@@ -24,7 +24,7 @@ from pcer_studies.protocol import configuration
 from pcer_studies.published import NotThere, key_at, published_figures
 from pcer_studies.sensitivity.analysis import read_sensitivity
 from pcer_studies.sensitivity.page import to_page as to_sensitivity_page
-from pcer_studies.tables.cells import compare, find_limits, to_csv, to_page
+from pcer_studies.tables.cells import compare, to_csv, to_page
 from pcer_studies.tables.layout import Bold, paper_tables
 from tests.worlds.studies import simulated, write_study
 
@@ -136,16 +136,6 @@ def test_a_disparity_that_is_unknown_neither_agrees_nor_disagrees(without_one_at
     assert not any(isinstance(cell, Bold) for cell in row)
 
 
-def test_figures_over_the_whole_study_are_unknown_then_too(tmp_path):
-    write_study(tmp_path, n_seeds=2)
-    tree = tree_of(COMPAS, n_seeds=2)
-    for cell in tree["runs"][0]["groups"].values():
-        cell["exposure"] = {}
-    study = write(tmp_path, tree)
-    assert ours_of(study, "gap_advantage_correlation").ours.value is None
-    assert "nan" not in to_csv(compare(study))
-
-
 def test_a_cost_without_an_error_is_not_drawn(tmp_path):
     tree = tree_of(COMPAS)
     for row in tree["pooled_exposure"]:
@@ -232,12 +222,3 @@ def test_a_reading_whose_distance_is_unknown_is_not_the_nearest():
     table = page.partition("### Readings by distance\n")[2].partition("\n###")[0]
     rows = [line for line in table.splitlines() if line.startswith("|")]
     assert rows[-1].startswith("| named columns (pcer) | 19 | – |")
-
-
-def test_limits_are_of_what_is_known(tmp_path):
-    study = write(tmp_path, with_rates(tree_of(COMPAS), sizes=False))
-    limits = find_limits(compare(study))
-    assert {limit.comparison.published.key.quantity for limit in limits} == {
-        "demographic_parity_gap",
-        "pcer_disparity",
-    }
