@@ -36,16 +36,7 @@ INTERVAL_WIDTH = 2 * 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class OurNumber:
-    """A number of the study.
-
-    Attributes:
-        value: the number; None where it is words, or not known.
-        std: standard deviation over seeds.
-        ci: 95 % bootstrap interval of the mean over seeds.
-        standard_error: of ``value``; None where seeds cannot tell, 0 for an exact count.
-        n_seeds: how many seeds it is from, where it is from seeds of one budget.
-        words: the answer where it is not a number.
-    """
+    """A number of the study."""
 
     value: float | None = None
     std: float | None = None
@@ -379,14 +370,7 @@ STREAM = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """Means over seeds; a first axis may hold resamples.
-
-    Attributes:
-        gap: (..., configuration, budget, group) overfitting gap.
-        advantage: the same shape, AUC of the attack minus 1/2.
-        by_gap: (..., configuration, budget) disparity with the gap as cost.
-        by_attack: the same with the advantage as cost.
-    """
+    """Means over seeds; a first axis may hold resamples."""
 
     gap: FloatArray
     advantage: FloatArray
@@ -394,60 +378,22 @@ class Means:
     by_attack: FloatArray
 
 
-def auc_advantage_mean(means: Means) -> FloatArray:
-    """Mean advantage over configurations, budgets and groups."""
-    return np.asarray(means.advantage.mean(axis=(-3, -2, -1)))
-
-
-def auc_advantage_largest(means: Means) -> FloatArray:
-    """Largest advantage."""
-    return np.asarray(means.advantage.max(axis=(-3, -2, -1)))
-
-
-def overfitting_gap_mean(means: Means) -> FloatArray:
-    """Mean gap over configurations, budgets and groups."""
-    return np.asarray(means.gap.mean(axis=(-3, -2, -1)))
-
-
-def gap_advantage_correlation(means: Means) -> FloatArray:
-    """Pearson's r of gap and advantage over all groups."""
-    lead = means.gap.shape[:-3]
-    return _pearson(means.gap.reshape(*lead, -1), means.advantage.reshape(*lead, -1))
-
-
-def disparity_correlation(means: Means) -> FloatArray:
-    """Pearson's r of the two disparities over configurations and budgets."""
-    return _pearson(*_flat(means))
-
-
-def sign_agreements(means: Means) -> FloatArray:
-    """In how many configurations and budgets both disparities have one sign."""
-    first, second = _flat(means)
-    return np.asarray((first * second > 0).sum(axis=-1), dtype=np.float64)
-
-
-def share_understated(means: Means) -> FloatArray:
-    """Share in which the attack's disparity is at least as large as the gap's."""
-    first, second = _flat(means)
-    return np.asarray((np.abs(second) >= np.abs(first)).mean(axis=-1))
-
-
-def median_ratio(means: Means) -> FloatArray:
-    """Median of the attack's disparity over the gap's, in size."""
-    first, second = _flat(means)
-    return np.asarray(np.median(np.abs(second) / np.abs(first), axis=-1))
-
-
 FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
-    "auc_advantage_mean": auc_advantage_mean,
-    "auc_advantage_largest": auc_advantage_largest,
-    "gap_advantage_correlation": gap_advantage_correlation,
-    "overfitting_gap_mean": overfitting_gap_mean,
-    "sign_agreements": sign_agreements,
-    "disparity_correlation": disparity_correlation,
-    "share_understated": share_understated,
-    "median_ratio": median_ratio,
+    "auc_advantage_mean": lambda means: means.advantage.mean(axis=(-3, -2, -1)),
+    "auc_advantage_largest": lambda means: means.advantage.max(axis=(-3, -2, -1)),
+    "gap_advantage_correlation": lambda means: _pearson(
+        means.gap.reshape(*means.gap.shape[:-3], -1),
+        means.advantage.reshape(*means.gap.shape[:-3], -1),
+    ),
+    "overfitting_gap_mean": lambda means: means.gap.mean(axis=(-3, -2, -1)),
+    "sign_agreements": lambda means: np.sum(np.prod(_flat(means), axis=0) > 0, axis=-1),
+    "disparity_correlation": lambda means: _pearson(*_flat(means)),
+    "share_understated": lambda means: np.mean(
+        np.greater_equal(*np.abs(_flat(means))[::-1]), axis=-1
+    ),
+    "median_ratio": lambda means: np.median(np.divide(*np.abs(_flat(means))[::-1]), axis=-1),
 }
+"""Over configurations and budgets (and groups): how far the attack agrees with the gap."""
 
 
 def study_means(study: Study) -> tuple[Means, Means | None]:

@@ -46,14 +46,7 @@ UNITS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What to run of the paper's protocol.
-
-    Attributes:
-        datasets: which, in the paper's order, then second readings.
-        named: whether the user named them, so that what is not here may be downloaded.
-        n_seeds: seeds 0 to n_seeds - 1; the paper has 50.
-        config: the training settings; the default is the paper's, with receipts.
-    """
+    """What to run of the paper's protocol."""
 
     datasets: tuple[str, ...] = SWEEPS
     named: bool = False
@@ -82,15 +75,7 @@ class StudyPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands.
-
-    Attributes:
-        what: what it is doing.
-        done: models that are trained, now or before.
-        found: of these, how many were there before.
-        total: models of the whole run.
-        work: share of this run's own work that is done, by records and features; None at first.
-    """
+    """Where a run stands."""
 
     what: str
     done: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -248,8 +249,10 @@ _LEAST = printed("bios_positive_seeds_low") / len(SEEDS)
 _EVERY_SEED = 1 - 1 / (2 * len(SEEDS))
 """A share above which it is every seed."""
 
+_bios_claim = partial(Claim, about=(BIOS,))
+
 BIOS_CLAIMS = (
-    Claim(
+    _bios_claim(
         key="B1",
         place=_BIOS,
         words="The DP gap exceeds 0.48 from ε = 0.5 and 0.5 from ε = 1.",
@@ -259,17 +262,15 @@ BIOS_CLAIMS = (
                 *(_beyond(e, threshold("larger_gap")) for e in FROM_1),
             ]
         ),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B2",
         place=_BIOS,
         words="86 % of men and 33 % of women are predicted to be professors.",
         paper=_printed_rates(),
         run=together(_rate(0), _rate(1)),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B3",
         place=_BIOS,
         words="This gap is inherited from the occupations, not made by the model.",
@@ -278,19 +279,17 @@ BIOS_CLAIMS = (
             [made("predictions differ, over labels", _reflected, r_words, BIOS)], 1.0, sign=-1
         ),
         caveat="Asked: whether predictions differ by no more than labels do.",
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B4",
         place=f"{_BIOS}; sec:summary; Table S2",
         words="The disparity is above 0 without privacy and from ε = 0.5, its interval "
         "excluding 0.",
         rule=excludes_0([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
         evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF)),
-        about=(BIOS,),
         also=sharper_disparity(BIOS, (NO_DP, *FROM_HALF)),
     ),
-    Claim(
+    _bios_claim(
         key="B5",
         place=f"{_BIOS}; sec:summary",
         words="Without privacy it has the tightest interval of the study.",
@@ -300,9 +299,8 @@ BIOS_CLAIMS = (
             what="width of the interval",
         ),
         evidence=disparity_shown(BIOS, (NO_DP,)),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B6",
         place=_BIOS,
         words="Without privacy women are memorised more and receive less: the inequity is there "
@@ -312,17 +310,15 @@ BIOS_CLAIMS = (
             larger([(rate_of(BIOS, NO_DP, 0), rate_of(BIOS, NO_DP, 1))]),
         ),
         evidence=costs_differ(BIOS, (NO_DP,)),
-        about=(BIOS,),
         also=sharper_double(BIOS),
     ),
-    Claim(
+    _bios_claim(
         key="B7",
         place=_BIOS,
         words="Without privacy every seed is positive.",
         rule=above([_positive(NO_DP, _EVERY_SEED)]),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B8",
         place=_BIOS,
         words="At ε = 0.1 the model is near chance and the disparity says nothing.",
@@ -330,9 +326,8 @@ BIOS_CLAIMS = (
             above([made("0.6 − accuracy", _accuracy, rate_words, BIOS)]),
             none_apart([disparity_of(BIOS, STRONGEST)]),
         ),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B9",
         place=_BIOS,
         words="With privacy the disparity peaks at ε = 0.5 and falls from there.",
@@ -340,23 +335,20 @@ BIOS_CLAIMS = (
             [(disparity_of(BIOS, a), disparity_of(BIOS, b)) for a, b in pairwise(FROM_HALF)]
         ),
         evidence=costs_resolved(BIOS, FROM_HALF),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B10",
         place=_BIOS,
         words="From ε = 0.5 at least 43 of 50 seeds are positive.",
         rule=above([_positive(e, _LEAST - 0.01) for e in FROM_HALF]),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B11",
         place=f"{_BIOS}; Table S1",
         words="The direction survives a floor of 0.01.",
         rule=above([disparity_of(BIOS, e, HIGH) for e in FROM_HALF]),
         evidence=disparity_shown(BIOS, FROM_HALF),
         caveat="Table S2 calls it direction only from ε = 1, the gaps being below that floor.",
-        about=(BIOS,),
     ),
     Claim(
         key="B12",
@@ -368,7 +360,7 @@ BIOS_CLAIMS = (
         evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
         about=(BIOS, ADULT_SEX),
     ),
-    Claim(
+    _bios_claim(
         key="B13",
         place=_BIOS,
         words="Noise compresses the gaps and thereby amplifies the disparity.",
@@ -377,15 +369,13 @@ BIOS_CLAIMS = (
             larger([(disparity_of(BIOS, e), disparity_of(BIOS, NO_DP)) for e in FROM_HALF]),
         ),
         evidence=costs_resolved(BIOS, (NO_DP,)),
-        about=(BIOS,),
     ),
-    Claim(
+    _bios_claim(
         key="B14",
         place="sec:summary; Table S2",
         words="Ranking reversal: the DP gap is smallest at ε = 0.1, the disparity without privacy.",
         rule=together(best_parity(BIOS, (STRONGEST,)), best_size(BIOS, (NO_DP,))),
         evidence=costs_resolved(BIOS, (NO_DP,)),
         caveat="The paper calls ε = 0.1 floor-dominated, and so does not rank it by disparity.",
-        about=(BIOS,),
     ),
 )

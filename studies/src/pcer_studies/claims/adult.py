@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -169,17 +170,18 @@ def _with_rates(epsilon: float) -> ClaimNumber:
 _RACE, _SEX = "sec:adult-race (Table S4)", "sec:adult-sex (Table S3)"
 _EQUAL = [nearly_equal(ADULT_SEX, e) for e in BUDGETS]
 
+_race_claim = partial(Claim, about=(ADULT_RACE,))
+
 RACE_CLAIMS = (
-    Claim(
+    _race_claim(
         key="T1",
         place=f"Abstract; Introduction; Figure 1a; Results; {_RACE}; Table S2; Discussion",
         words="Race, ranking reversal: the DP gap is smallest at ε = 5 and 10, the disparity "
         "without privacy.",
         rule=together(best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (NO_DP,))),
         evidence=costs_resolved(ADULT_RACE, (5.0, 10.0, NO_DP)),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T2",
         place="Abstract",
         words="Race: the budgets that are best by outcome gaps (ε = 5 and 10) are the worst by "
@@ -189,16 +191,14 @@ RACE_CLAIMS = (
             best_size(ADULT_RACE, (5.0, 10.0), largest=True),
         ),
         evidence=costs_resolved(ADULT_RACE, (5.0, 10.0)),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T3",
         place=_RACE,
         words="Race: the DP gap is largest without privacy.",
         rule=best_parity(ADULT_RACE, (NO_DP,), largest=True),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T4",
         place="Discussion",
         words="Race: the equalized odds gap, too, is smallest at ε = 5 or 10.",
@@ -207,27 +207,24 @@ RACE_CLAIMS = (
             places(BUDGETS, (5.0, 10.0)),
             what="equalized odds gap",
         ),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T5",
         place=f"Results; {_RACE}; sec:summary",
         words="Race: the disparity is above 0 at every budget, its interval excluding 0.",
         rule=excludes_0([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_RACE, BUDGETS),
-        about=(ADULT_RACE,),
         also=sharper_disparity(ADULT_RACE, BUDGETS),
     ),
-    Claim(
+    _race_claim(
         key="T6",
         place=_RACE,
         words="Race: without privacy the Non-White gap is meaningfully larger than the White one.",
         rule=larger([(gap_of(ADULT_RACE, NO_DP, 1), gap_of(ADULT_RACE, NO_DP, 0))]),
         evidence=costs_differ(ADULT_RACE, (NO_DP,)),
-        about=(ADULT_RACE,),
         also=sharper_exposure(ADULT_RACE),
     ),
-    Claim(
+    _race_claim(
         key="T7",
         place=_RACE,
         words="Race: with privacy both gaps shrink and converge.",
@@ -236,17 +233,15 @@ RACE_CLAIMS = (
             larger([(apart(ADULT_RACE, NO_DP), apart(ADULT_RACE, e)) for e in PRIVATE]),
         ),
         evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T8",
         place=_RACE,
         words="Race: the Non-White gap falls proportionally more, which enlarges the disparity.",
         rule=larger([(_fall(e, 1), _fall(e, 0)) for e in PRIVATE]),
         evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
-        about=(ADULT_RACE,),
     ),
-    Claim(
+    _race_claim(
         key="T9",
         place="Discussion",
         words="Race: overfitting is distributed more evenly between the groups without privacy.",
@@ -261,55 +256,51 @@ RACE_CLAIMS = (
         caveat="The appendix explains the same reversal by a Non-White gap that is meaningfully "
         "larger without privacy (T6).",
         evidence=costs_resolved(ADULT_RACE, BUDGETS),
-        about=(ADULT_RACE,),
     ),
 )
 
+_sex_claim = partial(Claim, about=(ADULT_SEX,))
+
 SEX_CLAIMS = (
-    Claim(
+    _sex_claim(
         key="T10",
         place=f"Results; {_SEX}; sec:summary",
         words="Sex: the disparity is above 0 at every budget, its interval excluding 0.",
         rule=excludes_0([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_SEX, BUDGETS),
-        about=(ADULT_SEX,),
         also=sharper_disparity(ADULT_SEX, BUDGETS),
     ),
-    Claim(
+    _sex_claim(
         key="T11",
         place=_SEX,
         words="Sex: 25 to 26 % of men and 5 to 7 % of women are predicted a high income.",
         paper=_printed_rates(),
         run=together(_rates(0), _rates(1)),
-        about=(ADULT_SEX,),
     ),
-    Claim(
+    _sex_claim(
         key="T12",
         place=_SEX,
         words="Sex: the DP gap is large and stable over budgets.",
         rule=flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat")),
-        about=(ADULT_SEX,),
     ),
-    Claim(
+    _sex_claim(
         key="T13",
         place="sec:acs",
         words="Sex: the DP gap ranges from 0.184 to 0.188.",
         paper=together(_as_printed("low"), _as_printed("high")),
         run="a range printed wrongly cannot be held against another run; T12 has ours",
-        about=(ADULT_SEX,),
         slip=True,
     ),
-    Claim(
+    _sex_claim(
         key="T14",
         place=_SEX,
         words="Sex: without privacy the two gaps are nearly equal, so PCER magnifies the rate gap "
         "instead of correcting for unequal cost.",
         rule=nearly_equal(ADULT_SEX, NO_DP),
         evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
-        about=(ADULT_SEX,),
         also=sharper_exposure(ADULT_SEX),
     ),
-    Claim(
+    _sex_claim(
         key="T15",
         place=_SEX,
         words="Sex: with privacy the disparity rises because both gaps shrink.",
@@ -318,9 +309,8 @@ SEX_CLAIMS = (
             larger(shrinks(ADULT_SEX, PRIVATE)),
         ),
         evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
-        about=(ADULT_SEX,),
     ),
-    Claim(
+    _sex_claim(
         key="T16",
         place=_SEX,
         words="Sex: no ranking reversal, both measures prefer one budget.",
@@ -333,18 +323,16 @@ SEX_CLAIMS = (
             what="budgets that both prefer",
         ),
         caveat="sec:summary speaks of a reversal on Adult (sex) which Bios mirrors.",
-        about=(ADULT_SEX,),
     ),
-    Claim(
+    _sex_claim(
         key="T17",
         place="Table S2",
         words="Sex: the DP gap is smallest without privacy.",
         rule=best_parity(ADULT_SEX, (NO_DP,)),
         caveat="Table S2 says no-DP, sec:adult-sex says ε = 0.5.",
-        about=(ADULT_SEX,),
         slip=True,
     ),
-    Claim(
+    _sex_claim(
         key="T18",
         place=_SEX,
         words="Sex: PCER says nothing that the DP gap does not: rates drive it.",
@@ -353,7 +341,6 @@ SEX_CLAIMS = (
         evidence=costs_resolved(ADULT_SEX, BUDGETS),
         caveat="Asked: whether the disparity has the sign of the rates, and the gaps are nearly "
         "equal at every budget. The paper draws this conclusion itself.",
-        about=(ADULT_SEX,),
         also=sharper_exposure(ADULT_SEX),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -240,8 +241,10 @@ def _r_of(points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimNumber:
 _COSTS = [(gap_of(*cell), _advantage(*cell)) for cell in CELLS]
 _BOTH = [(_by_gap(setting), _by_attack(setting)) for setting in SETTINGS]
 
+_claim = partial(Claim, about=CONFIGURATIONS)
+
 ATTACK_CLAIMS = (
-    Claim(
+    _claim(
         key="V1",
         place=f"{_MIA}; Discussion",
         words="The threshold attack is hardly better than guessing: mean advantage 0.0013.",
@@ -251,9 +254,8 @@ ATTACK_CLAIMS = (
             (printed("advantage_mean"), printed("advantage_mean")),
             half_digit("advantage_mean"),
         ),
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="V2",
         place=_MIA,
         words="Its largest advantage is 0.0118.",
@@ -263,18 +265,16 @@ ATTACK_CLAIMS = (
             printed("advantage_largest") + half_digit("advantage_largest"),
             sign=-1,
         ),
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="V3",
         place=f"Proposition 1; {_MIA}",
         words="The gap bounds the attack's advantage with room to spare.",
         rule=larger(_COSTS),
         caveat="The proof is for accuracy; the paper claims no bound of the AUC or of LiRA.",
-        about=CONFIGURATIONS,
         also=_stronger_attacks,
     ),
-    Claim(
+    _claim(
         key="V4",
         place=f"{_MIA}; Discussion",
         words="The gap is the more stable measure, the attack too close to chance to divide by.",
@@ -288,16 +288,14 @@ ATTACK_CLAIMS = (
             ]
         ),
         caveat="The gap is cut at 0, which makes it steadier, and no better.",
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="V5",
         place=f"{_MIA}; Limitations",
         words="Threshold attacks are weak beside calibrated ones such as LiRA, which could tighten "
         "the estimates.",
         paper="the paper runs no LiRA",
         run=larger([(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]),
-        about=CONFIGURATIONS,
     ),
     Claim(
         key="V6",
@@ -309,16 +307,15 @@ ATTACK_CLAIMS = (
 )
 
 AGREEMENT_CLAIMS = (
-    Claim(
+    _claim(
         key="A1",
         place=_TABLES,
         words="Gap and advantage correlate over the 72 groups: r = 0.828.",
         paper=_as_printed("gap_advantage_correlation", _r_of(_COSTS), threshold("printed_r")),
         run=correlated(_COSTS, threshold("strong"), what="over 72 groups"),
         evidence=all_resolved(CELLS, share=0.5),
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="A2",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities agree in sign in 32 of 36 settings, 26 of 30 without ε = 0.1.",
@@ -329,7 +326,6 @@ AGREEMENT_CLAIMS = (
             what="settings with one sign",
         ),
         evidence=_better_than_rates,
-        about=CONFIGURATIONS,
     ),
     Claim(
         key="A3",
@@ -338,7 +334,7 @@ AGREEMENT_CLAIMS = (
         rule=above([_agree(s) for s in SETTINGS if s[0] not in (ACS_RACE, ACS_SEX)]),
         about=tuple(one for one in CONFIGURATIONS if one.dataset != "acs"),
     ),
-    Claim(
+    _claim(
         key="A4",
         place=f"{_TABLES}; Conclusion",
         words="The two disparities correlate over the 36 settings: r = 0.935.",
@@ -347,9 +343,8 @@ AGREEMENT_CLAIMS = (
         ),
         run=correlated(_BOTH, threshold("strong"), what="over 36 settings"),
         evidence=_shared_rates,
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="A5",
         place=f"{_TABLES}; Limitations",
         words="The proxy generally understates the attack's disparity: in 69 %, median ratio 1.25.",
@@ -361,23 +356,20 @@ AGREEMENT_CLAIMS = (
             ),
             above([made("median ratio − 1", _median_ratio, r_words, *CONFIGURATIONS)]),
         ),
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="A6",
         place="Remark on the lower bound (rem:conservative); Limitations",
         words="It understates always, so that any inequity found is genuine.",
         rule=above([_understated(setting) for setting in SETTINGS]),
         caveat=f"{_MIA} reports the exceptions itself. Even where each cost is bounded, two bounds "
         "do not order two ratios.",
-        about=CONFIGURATIONS,
     ),
-    Claim(
+    _claim(
         key="A7",
         place="sec:mia-full",
         words="The proxy's direction is reliable wherever the other checks call it robust.",
         rule=_reliable,
         evidence=_better_than_rates,
-        about=CONFIGURATIONS,
     ),
 )

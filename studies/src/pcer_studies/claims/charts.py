@@ -226,7 +226,6 @@ def _facets(
     names: Sequence[str],
     *,
     columns: int,
-    independent: dict[str, str] | None = None,
     size: dict[str, int] | None = None,
 ) -> Spec:
     """A panel for every name, in this order."""
@@ -235,6 +234,4 @@ def _facets(
     cells = layers.properties(**(size or {"width": SMALL_CELL + 40, "height": LOW_CELL}))
     chart = cells.facet(facet=alt.Facet("panel:N", title=None, sort=list(names)), columns=columns)
     spec: Spec = chart.to_dict(validate=False)
-    if independent:
-        spec["resolve"] = {"scale": independent}
     return {key: value for key, value in spec.items() if key not in ("config", "$schema")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -146,18 +147,19 @@ _LATER = [disparity_of(COMPAS, e) for e in FROM_HALF]
 _AHEAD = [(gap_of(COMPAS, e, 1), gap_of(COMPAS, e, 0)) for e in FROM_1]
 
 
+_claim = partial(Claim, about=(COMPAS,))
+
 CLAIMS = (
-    Claim(
+    _claim(
         key="C1",
         place="Introduction; Figure 1b; Results, COMPAS (Table 1); Table S2",
         words="The disparity is below 0 at every budget from ε = 0.5 (the introduction: from 1), "
         "its interval excluding 0.",
         rule=excludes_0(_LATER, sign=-1),
         evidence=disparity_shown(COMPAS, FROM_HALF),
-        about=(COMPAS,),
         also=sharper_disparity(COMPAS, FROM_HALF),
     ),
-    Claim(
+    _claim(
         key="C2",
         place="Abstract; Introduction; Figure 1b; Results, COMPAS; Conclusion",
         words="Double disadvantage: African-Americans are the more exposed group and receive more "
@@ -165,26 +167,23 @@ CLAIMS = (
         rule=together(larger(_AHEAD), above([parity_of(COMPAS, e) for e in FROM_1])),
         evidence=costs_differ(COMPAS, FROM_1),
         caveat="The remark on proxies says that a larger gap only suggests a larger exposure.",
-        about=(COMPAS,),
         also=sharper_double(COMPAS),
     ),
-    Claim(
+    _claim(
         key="C3",
         place="Introduction; Figure 1b",
         words="The DP gap is nearly flat over all budgets with privacy.",
         rule=flat([parity_of(COMPAS, e) for e in PRIVATE], threshold("flat")),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C4",
         place="Abstract; Introduction; Conclusion",
         words="The DP gap misses the double disadvantage entirely.",
         rule=above([_seen(e) for e in FROM_1]),
         caveat="Asked: whether the DP gap is within two of its standard deviations over seeds. It "
         "is the outcome half of the disadvantage, and cannot show the exposure half.",
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C5",
         place=_RESULTS,
         words="From ε = 0.5 the interval of the mean and the signs of the seeds agree.",
@@ -192,9 +191,8 @@ CLAIMS = (
             excludes_0(_LATER, sign=-1), excludes_0([negative_share(COMPAS, e) for e in FROM_HALF])
         ),
         caveat="Seed counts are printed at ε = 5 only.",
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C6",
         place=_RESULTS,
         words="The disparity is most extreme at ε = 0.5, because the gaps are smaller there than "
@@ -203,9 +201,8 @@ CLAIMS = (
             best_size(COMPAS, (0.5,), largest=True),
             larger([(gap_of(COMPAS, 1.0, g), gap_of(COMPAS, 0.5, g)) for g in (0, 1)]),
         ),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C7",
         place=_RESULTS,
         words="The equalized odds gap is nearly flat from ε = 1: 0.228 to 0.229.",
@@ -219,10 +216,9 @@ CLAIMS = (
             ),
         ),
         caveat="The range given is that of the DP gap's column.",
-        about=(COMPAS,),
         slip=True,
     ),
-    Claim(
+    _claim(
         key="C8",
         place=_RESULTS,
         words="The disparity stays at one level from ε = 1 (near −160); noise does not reduce it.",
@@ -231,26 +227,23 @@ CLAIMS = (
             larger([(size_of(COMPAS, e), size_of(COMPAS, NO_DP)) for e in FROM_1]),
         ),
         evidence=disparity_shown(COMPAS, FROM_1),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C9",
         place=f"{_RESULTS}; Table S1",
         words="The finding survives a floor of 0.01.",
         rule=above([disparity_of(COMPAS, 5.0, 1e-2)], sign=-1),
         evidence=disparity_shown(COMPAS, (5.0,)),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C10",
         place=_RESULTS,
         words="At ε = 5 the interval is [−229, −106].",
         paper=_printed_interval,
         run="an interval of another run need not have these ends; C1 asks what matters",
-        about=(COMPAS,),
         slip=True,
     ),
-    Claim(
+    _claim(
         key="C11",
         place="sec:summary",
         words="From ε = 1 this is the statistically most robust finding of the study.",
@@ -261,9 +254,8 @@ CLAIMS = (
             what="half-widths of the interval from 0",
         ),
         evidence=disparity_shown(COMPAS, FROM_1),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C13",
         place=_RESULTS,
         words="The equalized odds gap tracks the DP gap closely.",
@@ -272,28 +264,25 @@ CLAIMS = (
             threshold("closely"),
             what="over budgets",
         ),
-        about=(COMPAS,),
     ),
 )
 
 STRONG_CLAIMS = (
-    Claim(
+    _claim(
         key="C14",
         place=f"{_RESULTS}; Table S2",
         words="The DP gap is smallest at ε = 0.1.",
         rule=best_parity(COMPAS, (STRONGEST,)),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C15",
         place=_RESULTS,
         words="At ε = 0.1 the seeds' signs are those of a fair coin: 28 of 50, p = 0.82.",
         paper=_printed_sign_test,
         run=none_apart([negative_share(COMPAS, STRONGEST)]),
-        about=(COMPAS,),
         slip=True,
     ),
-    Claim(
+    _claim(
         key="C16",
         place=_RESULTS,
         words="At ε = 0.1 the interval of the mean excludes 0 although the signs do not.",
@@ -301,9 +290,8 @@ STRONG_CLAIMS = (
             excludes_0([disparity_of(COMPAS, STRONGEST)], sign=-1),
             none_apart([negative_share(COMPAS, STRONGEST)]),
         ),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C17",
         place=_RESULTS,
         words="The reason is a denominator near zero at this budget.",
@@ -317,16 +305,14 @@ STRONG_CLAIMS = (
                 for g in (0, 1)
             )
         ),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C18",
         place=f"{_RESULTS}; Table S1",
         words="At ε = 0.1 a higher floor makes the sign more consistent.",
         rule=larger([(_negatives(1e-1), _negatives(1e-3))]),
-        about=(COMPAS,),
     ),
-    Claim(
+    _claim(
         key="C19",
         place=_RESULTS,
         words="It does so because the gaps are far below those floors (0.01 and 0.1).",
@@ -337,6 +323,5 @@ STRONG_CLAIMS = (
                 for g in (0, 1)
             ]
         ),
-        about=(COMPAS,),
     ),
 )

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from pcer.auditing import Audit, BudgetResult, GroupResult, Verdict
 from pcer.release import proxies
-from pcer.statistics import SIGNIFICANCE, holm, upper_p
+from pcer.statistics import SIGNIFICANCE
 from pcer_studies.claims.evidence import SHARPER, more_exposed
 from pcer_studies.claims.noise import (
     CLIPPED_MEAN,
     PrintedGap,
     published_gaps,
-    split_spread,
     tail_of_mean,
 )
 from pcer_studies.claims.views import OurRun
@@ -29,23 +26,12 @@ COSTS = {GAP: "overfitting gap", **SHARPER}
 
 @dataclass(frozen=True, kw_only=True)
 class GapRow:
-    """One group at one budget: the published mean gap and ours, each beside its noise level.
-
-    Attributes:
-        published: the paper's, with its test.
-        gap: our mean gap.
-        noise_level: the mean gap that splits like ours give without memorisation.
-        resolved: whether the audit tells our cost from split luck.
-        p_value: of our cost, one-sided, unadjusted; NaN where it is not known.
-        gap_p: of our mean gap by the test that is put to the published one.
-    """
+    """One group at one budget: the published mean gap and ours, each beside its noise level."""
 
     published: PrintedGap
     gap: float
     noise_level: float
     resolved: bool
-    p_value: float
-    gap_p: float
 
     @property
     def configuration(self) -> Configuration:
@@ -70,31 +56,14 @@ class GapRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow:
-    """What the audit with one cost says about one setting.
-
-    Attributes:
-        cost: name of the cost.
-        configuration: dataset and attribute.
-        epsilon: the budget.
-        value: the two groups' cost estimates; NaN where not known.
-        error: their standard errors; the same.
-        resolved: which of the two can be told from chance.
-        verdict: the audit's verdict.
-        more_exposed: the group with the higher cost, where equal costs are refuted.
-        lower_ratio: the group with the lower ratio, where a disparity is shown.
-        double: the doubly disadvantaged group.
-    """
+    """What the audit with one cost says about one setting."""
 
     cost: str
     configuration: Configuration
     epsilon: float
-    value: tuple[float, float]
-    error: tuple[float, float]
     resolved: tuple[bool, bool]
     verdict: Verdict
     more_exposed: str | None
-    lower_ratio: str | None
-    double: str | None
 
     @property
     def private(self) -> bool:
@@ -105,37 +74,19 @@ class CostRow:
 def gap_rows(study: Study) -> list[GapRow]:
     """All gaps of the study's configurations, in the paper's order."""
     run = OurRun(study)
-    return [_gap_row(study, run, gap) for gap in published_gaps(study)]
+    return [_gap_row(run, gap) for gap in published_gaps(study)]
 
 
-def _gap_row(study: Study, run: OurRun, published: PrintedGap) -> GapRow:
+def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
     one, epsilon = published.configuration, published.epsilon
     group = one.groups.index(published.group)
     result = run.group(one, epsilon, group)
-    panel = study.panel(one.dataset, one.attribute, epsilon)
-    gap, spread = _mean_gap(result), float(split_spread(panel)[group])
-    value, error = _known(result.cost.value), _known(result.cost.standard_error)
     return GapRow(
         published=published,
-        gap=gap,
+        gap=_known(result.overfitting_gap.mean),
         noise_level=run.noise_level(one, epsilon, group),
         resolved=result.resolved,
-        p_value=float(upper_p(np.array(value), np.array(error))),
-        gap_p=tail_of_mean(gap, spread=spread, n=panel.n_splits),
     )
-
-
-def _mean_gap(result: GroupResult) -> float:
-    return _known(result.overfitting_gap.mean)
-
-
-def n_standing_out(p_values: list[float]) -> int:
-    """How many of a family of p-values stand, Holm over all of them.
-
-    >>> n_standing_out([0.001, 0.04, 0.5])
-    1
-    """
-    return int((holm(np.array(p_values)) <= SIGNIFICANCE).sum())
 
 
 def cost_rows(study: Study) -> list[CostRow]:
@@ -155,36 +106,21 @@ def cost_rows(study: Study) -> list[CostRow]:
 def _cost_row(
     run: OurRun, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
 ) -> CostRow:
-    budget, pair = run.budget(one, epsilon, cost), run.pair(one, epsilon, cost)
+    budget = run.budget(one, epsilon, cost)
     first, second = (budget.groups[name] for name in one.groups)
     return CostRow(
         cost=cost,
         configuration=one,
         epsilon=epsilon,
-        value=(_known(first.cost.value), _known(second.cost.value)),
-        error=(_known(first.cost.standard_error), _known(second.cost.standard_error)),
         resolved=(first.resolved, second.resolved),
         verdict=budget.verdict,
         more_exposed=next((name for name, where in exposed.items() if epsilon in where), None),
-        lower_ratio=pair.lower_ratio,
-        double=pair.double_disadvantage,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupCell:
-    """One group in one setting, by the audit's own cost.
-
-    Attributes:
-        name: of the group.
-        found: its cost, as measured.
-        error: of it.
-        resolved: whether it can be told from chance.
-        at_most: the largest cost that the data allow, all of the audit's at once.
-        allowed: what the training allows an attacker, on the same scale; None without privacy.
-        spent: mean epsilon by receipts; the same.
-        promised: by the same accountant.
-    """
+    """One group in one setting, by the audit's own cost."""
 
     name: str
     found: float
@@ -198,23 +134,7 @@ class GroupCell:
 
 @dataclass(frozen=True, kw_only=True)
 class SettingRow:
-    """What the audit as ``pcer audit`` makes it says about one setting.
-
-    Attributes:
-        title: of the configuration, and of its reading where it has two.
-        configuration: dataset and attribute.
-        closest: whether it is the second reading.
-        epsilon: the budget.
-        cost: name of the cost.
-        verdict: of the setting.
-        worse_off: the groups that it names.
-        more_exposed: the group with the higher cost beyond chance.
-        driven_by: what makes the disparity.
-        groups: the two.
-        difference: largest difference of costs that the data allow.
-        coins: coin-flip attributes that alarmed, and how many there were; None without any.
-        capped: why an alarm does not hold.
-    """
+    """What the audit as ``pcer audit`` makes it says about one setting."""
 
     title: str
     configuration: Configuration

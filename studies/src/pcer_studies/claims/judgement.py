@@ -172,16 +172,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Side:
-    """A claim before one witness.
-
-    Attributes:
-        judgement: what becomes of it.
-        figure: the numbers that were asked for.
-        why: how it was decided, in words.
-        decisive: the part that spoke most clearly against it, or least clearly for it.
-        n_parts: of how many.
-        by_reading: it is refuted only by numbers that depend on how Adult is read.
-    """
+    """A claim before one witness."""
 
     judgement: Judgement
     figure: str
@@ -193,16 +184,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, judged by the paper's own figures and by our run.
-
-    Attributes:
-        claim: what was judged.
-        paper: by the paper's own figures.
-        run: by our run.
-        closest: by our run with Adult in the closest reading; None where that changes nothing.
-        notes: what sharper costs of our run say.
-        other_data: titles of the datasets it is about whose records are not the paper's.
-    """
+    """A claim, judged by the paper's own figures and by our run."""
 
     claim: Claim
     paper: Side

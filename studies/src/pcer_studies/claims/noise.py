@@ -46,17 +46,7 @@ class SpreadSource(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedGap:
-    """One of the paper's mean gaps beside what no memorisation would give.
-
-    Attributes:
-        configuration: dataset and attribute.
-        epsilon: the budget.
-        group: name of the group.
-        value: the mean gap as printed, or half a digit off it.
-        spread: standard deviation of one split's accuracy difference without memorisation.
-        p_value: of a mean gap as large or larger without memorisation, one-sided.
-        adjusted_p: the same, Holm over all gaps that have one.
-    """
+    """One of the paper's mean gaps beside what no memorisation would give."""
 
     configuration: Configuration
     epsilon: float

@@ -71,15 +71,7 @@ CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0
 
 @dataclass(frozen=True, eq=False)
 class ClaimNumber:
-    """A number that a claim is about.
-
-    Attributes:
-        name: which, in few words.
-        of: asks a view for it, (1 + draws,).
-        write: in print.
-        about: the configurations it is from.
-        interval: asks a view for the interval that its tables have, where they have one.
-    """
+    """A number that a claim is about."""
 
     name: str
     of: Callable[[View], FloatArray]

@@ -427,11 +427,6 @@ class OurRun(View):
         self.budget(one, epsilon)
         return self.study.panel(one.dataset, one.attribute, epsilon)
 
-    def floored_share(self, one: Configuration, epsilon: float) -> float:
-        """Share of seeds whose gaps are both below the default floor."""
-        rows = {row.floor: row for row in self.pair(one, epsilon).floors}
-        return known(rows[DEFAULT_FLOOR].floor_dominated_share, "the share below the floor", one)
-
 
 def known(value: Known | None, what: str, one: Configuration | None) -> Known:
     """The value; NotThere where there is none."""

@@ -172,16 +172,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedRow:
-    """All models of one budget, seen by one attribute.
-
-    Attributes:
-        attribute: protected attribute.
-        epsilon: the paper's budget that it stands for.
-        trained_epsilon: the budget it was trained with; another one only for ``Noise.OPACUS``.
-        noise_multiplier: None without differential privacy.
-        epsilon_spent: by PLD, or None.
-        series: the quantities.
-    """
+    """All models of one budget, seen by one attribute."""
 
     attribute: str
     epsilon: float

@@ -85,14 +85,7 @@ class Positions:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One way to make features of the Adult table.
-
-    Attributes:
-        features: the rules.
-        whole: whether columns are needed that the package does not carry.
-        scale_indicators: whether indicators are standardised like every other feature; if not,
-            the numbers are standardised over all records and indicators stay 0 and 1.
-    """
+    """One way to make features of the Adult table."""
 
     features: tuple[FeatureRule, ...]
     whole: bool = False

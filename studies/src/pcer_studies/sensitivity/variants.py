@@ -33,21 +33,7 @@ class Noise(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One way to read the paper.
-
-    Attributes:
-        name: also of its folder; for Adult features, of the reading in ``pcer.data``.
-        question: what it is an answer to; a baseline answers every question of its dataset.
-        dataset: of the paper.
-        title: what a table calls it.
-        baseline: name of the variant it is compared with; None for a baseline.
-        change: what it changes, in a sentence.
-        support: what in the paper speaks for it.
-        contradicts: what in the paper speaks against it, one sentence each.
-        budgets: of the paper, in its order.
-        noise: who calibrates it.
-        scaled_outside: standardise over all records instead of the training records.
-    """
+    """One way to read the paper."""
 
     name: str
     question: OpenQuestion

@@ -50,15 +50,7 @@ Without one, a difference of two equally exact means has sqrt(2) times our error
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A published figure with our number beside it.
-
-    Attributes:
-        published: what the paper says.
-        ours: what the study says; None where it was not run.
-        error: the published standard error; None where none is printed.
-        error_from: what that error was taken from.
-        note: whose records they are, or why there is no comparison.
-    """
+    """A published figure with our number beside it."""
 
     published: PrintedFigure
     ours: OurNumber | None
@@ -89,11 +81,6 @@ class Compared:
         if self.difference is None or self.allowed is None:
             return None
         return abs(self.difference) <= self.allowed
-
-    @property
-    def is_papers_data(self) -> bool:
-        """Whether our records are the paper's."""
-        return not self.note
 
     def _same_words(self) -> bool | None:
         known = self.published.key.quantity in WORDS and self.published.printed != NOT_APPLICABLE
@@ -173,28 +160,10 @@ def _note(study: Study, figure: PrintedFigure) -> str:
 
 
 COLUMNS = (
-    "place",
-    "key",
-    "dataset",
-    "attribute",
-    "epsilon",
-    "quantity",
-    "group",
-    "floor",
-    "over",
-    "published",
-    "published_std",
-    "published_ci_low",
-    "published_ci_high",
-    "published_error_from",
-    "ours",
-    "ours_std",
-    "ours_ci_low",
-    "ours_ci_high",
-    "difference",
-    "joint_uncertainty",
-    "within",
-    "note",
+    *("place", "key", "dataset", "attribute", "epsilon", "quantity", "group", "floor", "over"),
+    *("published", "published_std", "published_ci_low", "published_ci_high"),
+    *("published_error_from", "ours", "ours_std", "ours_ci_low", "ours_ci_high"),
+    *("difference", "joint_uncertainty", "within", "note"),
 )
 
 RULE = (
@@ -326,42 +295,28 @@ def _notes(comparisons: Iterable[Compared]) -> list[str]:
 
 def _table_of(place: str, comparisons: Iterable[Compared]) -> Table:
     part = [one for one in comparisons if one.published.in_table and one.published.place == place]
-    rows = [
-        (
-            f"{one.published.key.dataset} ({one.published.key.attribute})",
-            _budgets(one.published.key),
-            _what(one.published.key),
-            *_numbers(one),
-        )
-        for one in part
-    ]
-    return Table(place, ("data", "ε", "quantity", *NUMBERS), tuple(rows), n_labels=3)
+    rows = tuple(_labelled(one) for one in part)
+    return Table(place, ("data", "ε", "quantity", *NUMBERS), rows, n_labels=3)
 
 
 def _text_table(comparisons: Iterable[Compared]) -> Table:
     part = [one for one in comparisons if not one.published.in_table]
-    rows = [
-        (
-            one.published.place,
-            f"{one.published.key.dataset} ({one.published.key.attribute})"
-            if one.published.key.dataset
-            else "all six",
-            _budgets(one.published.key),
-            _what(one.published.key),
-            *_numbers(one),
-        )
-        for one in part
-    ]
     return Table(
         "Figures that stand only in the text or in Table S2",
         ("place", "data", "ε", "quantity", *NUMBERS),
-        tuple(rows),
+        tuple((one.published.place, *_labelled(one)) for one in part),
         n_labels=4,
         note=(
             "Floor robust: the budgets whose interval excludes 0 on the same side at floors 0.001 "
             "and 0.01. Best: the budgets of the smallest size once rounded as the paper prints."
         ),
     )
+
+
+def _labelled(one: Compared) -> tuple[str, ...]:
+    key = one.published.key
+    data = f"{key.dataset} ({key.attribute})" if key.dataset else "all six"
+    return (data, _budgets(key), _what(key), *_numbers(one))
 
 
 NAMES = {

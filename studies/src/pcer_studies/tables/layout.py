@@ -45,17 +45,7 @@ TableRow = tuple[CellText, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """One table of the paper.
-
-    Attributes:
-        label: as in the paper.
-        caption: what the numbers are.
-        align: LaTeX's column letters.
-        head: column heads.
-        blocks: rows, divided by rules.
-        spans: a head above the head: text and number of columns.
-        merged: whether the first column of a block is one cell over all its rows.
-    """
+    """One table of the paper."""
 
     label: str
     caption: str
