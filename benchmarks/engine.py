@@ -40,22 +40,12 @@ from benchmarks import parser_of, run_verb, write_results
 from pcer.cli import peak_memory
 from pcer.data import load, split
 from pcer.sweep.bounds import terms_of
-from pcer.train import (
-    Budget,
-    EngineFlags,
-    Model,
-    ReceiptMode,
-    TrainConfig,
-    TrainingData,
-    cut_blocks,
-    plan_models,
-    run_blocks,
-    train_seeds,
-)
+from pcer.train import Budget, EngineFlags, ReceiptMode, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
-from pcer.train.run import choose_device
+from pcer.train.fleet import Model, cut_blocks, plan_models
+from pcer.train.run import choose_device, run_blocks
 
 SHAPES = {
     "adult": (46_033, 19),

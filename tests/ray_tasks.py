@@ -16,8 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pcer.errors import PcerError
-from pcer.train import NO_DP, EngineFlags, Model, TrainConfig, TrainingData, run_blocks, train_seeds
+from pcer.train import NO_DP, EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import ray as path
+from pcer.train.fleet import Model
+from pcer.train.run import run_blocks
 
 FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
 CONFIG = TrainConfig(epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given")

@@ -21,7 +21,8 @@ from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
 from pcer.store.seals import SEAL, sealed
 from pcer.sweep import Sweep, run_sweep
-from pcer.train import ADDED_SETTINGS, Accountant, EngineFlags, TrainConfig
+from pcer.train import Accountant, EngineFlags, TrainConfig
+from pcer.train.config import ADDED_SETTINGS
 from pcer_studies import BUDGETS, Study
 from pcer_studies import command as cli_study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING

@@ -21,7 +21,8 @@ from pcer.data import split
 from pcer.sweep import person_receipts
 from pcer.sweep.receipts import ARRAY, INDEX, read_receipts
 from pcer.sweep.run import Sweep, is_finished, run_sweep
-from pcer.train import Terms, calibrate
+from pcer.train import calibrate
+from pcer.train.receipts import Terms
 from tests import commands
 from tests.sweep.test_run import CONFIG, FLAGS, KILLER, N, tiny
 

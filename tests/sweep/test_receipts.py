@@ -21,7 +21,7 @@ from pcer.sweep.receipts import (
     right_guesses,
     write_receipts,
 )
-from pcer.train import Terms, fold
+from pcer.train.receipts import Terms, fold
 
 N_STEPS = 40
 TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]

@@ -25,9 +25,10 @@ from pcer.errors import InputError, OutputError
 from pcer.store import file_digest, is_sealed, owned
 from pcer.sweep import run as sweep_module
 from pcer.sweep.run import Sweep, is_finished, run_sweep
-from pcer.train import Accountant, EngineFlags, TrainConfig, prepare, train_seeds
+from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
+from pcer.train.run import prepare
 from tests import commands
 
 N = 300

@@ -15,13 +15,9 @@ from pcer.errors import InputError
 from pcer.store import sealed
 from pcer.sweep import run as sweep_module
 from pcer.sweep.run import Sweep, is_finished, run_sweep
-from pcer.train import (
-    ADDED_SETTINGS,
-    TrainConfig,
-    TrainingData,
-    installed_versions,
-    train_seeds,
-)
+from pcer.train import TrainConfig, TrainingData, train_seeds
+from pcer.train.config import ADDED_SETTINGS
+from pcer.train.run import installed_versions
 from tests.commands import config, run
 from tests.sweep.test_run import CONFIG, FLAGS, tiny, tiny_dataset
 

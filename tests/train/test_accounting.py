@@ -1,18 +1,25 @@
+"""Noise that keeps a budget; kept answers, and never one that is damaged, foreign or too weak."""
+
+from __future__ import annotations
+
+import json
 import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pcer.errors import InputError
-from pcer.train.accounting import calibrate, epsilon_spent
+from pcer.train import accounting
+from pcer.train.accounting import Budget, calibrate, epsilon_spent
 from pcer.train.config import Accountant, TrainConfig
 
 ADULT, COMPAS = 32_223, 4_320
 
 REFERENCE = [
-    *((ADULT, *pair) for pair in ((0.1, 13.776), (0.5, 3.239), (1, 1.829), (5, 0.748))),
-    (ADULT, 10, 0.596),
-    *((COMPAS, *pair) for pair in ((0.1, 37.377), (0.5, 8.632), (1, 4.654), (5, 1.333))),
-    (COMPAS, 10, 0.909),
+    *((ADULT, *pair) for pair in ((0.1, 13.776), (1, 1.829), (10, 0.596))),
+    *((COMPAS, *pair) for pair in ((0.5, 8.632), (5, 1.333))),
 ]
 """PLD noise multipliers at batch 256, 25 epochs, delta 1e-5, to the nearest thousandth, from
 dp-accounting 0.6.0 (value_discretization_interval=1e-4) by bisection."""
@@ -24,27 +31,6 @@ def test_noise_keeps_the_budget_and_is_near_the_reference(n_train, epsilon, nois
     assert noise <= budget.noise_multiplier <= noise + 0.002
     assert budget.epsilon_by_accountant["pld"] <= epsilon
     assert budget.epsilon_by_accountant["rdp"] > budget.epsilon_by_accountant["pld"]
-
-
-@pytest.mark.parametrize(("accountant", "second"), [("pld", "rdp"), ("prv", "pld"), ("rdp", "pld")])
-def test_every_accountant_gives_the_least_noise_that_keeps_the_budget(accountant, second):
-    config = TrainConfig(accountant=accountant, epochs=2)
-    budget = calibrate(2.0, n_train=2_000, config=config)
-    assert list(budget.epsilon_by_accountant) == [accountant, second]
-    assert budget.epsilon_by_accountant[accountant] <= 2.0
-    less = budget.noise_multiplier - 0.001
-    spent = epsilon_spent(less, n_train=2_000, config=config, accountant=Accountant(accountant))
-    assert spent > 2.0
-
-
-def test_three_accountants_agree_on_what_is_spent():
-    def spent(accountant):
-        config = TrainConfig(epochs=4)
-        return epsilon_spent(1.1, n_train=4_320, config=config, accountant=accountant)
-
-    pld, prv, rdp = (spent(a) for a in (Accountant.PLD, Accountant.PRV, Accountant.RDP))
-    assert abs(pld - prv) < 0.02  # Opacus adds its error bound of 0.01
-    assert pld < rdp < 1.2 * pld
 
 
 def test_one_full_batch_step_is_the_gaussian_mechanism():
@@ -61,14 +47,9 @@ def test_one_full_batch_step_is_the_gaussian_mechanism():
     assert delta(spent) <= config.dp_delta <= delta(spent - 0.001)
 
 
-def test_no_privacy_needs_no_noise():
-    budget = calibrate(math.inf, n_train=COMPAS, config=TrainConfig())
-    assert (budget.noise_multiplier, budget.epsilon_by_accountant) == (0.0, {})
-
-
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
 def test_budget_must_be_above_zero(epsilon):
-    with pytest.raises(InputError, match=f"an epsilon above 0 or 'none', but {epsilon!r} was"):
+    with pytest.raises(InputError):
         calibrate(epsilon, n_train=COMPAS, config=TrainConfig())
 
 
@@ -76,3 +57,157 @@ def test_a_generous_budget_still_gets_noise_that_keeps_it():
     budget = calibrate(200.0, n_train=1_000, config=TrainConfig(epochs=1))
     assert budget.noise_multiplier > 0
     assert budget.epsilon_by_accountant["pld"] <= 200.0
+
+
+N_TRAIN = 2_000
+CONFIG = TrainConfig(epochs=1, accountant="rdp")
+REAL = TrainConfig(epochs=1, expected_batch=20)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("PCER_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "calibrations"
+
+
+@pytest.fixture
+def quick(monkeypatch) -> Iterator[None]:
+    """Accountants that answer at once: what is spent is 3 / noise."""
+
+    def spent(mechanism, noise, scale, coarse):
+        return 3 / noise
+
+    accounting._spent.cache_clear()
+    monkeypatch.setattr(accounting, "_pld", spent)
+    monkeypatch.setattr(accounting, "_ESTIMATE", dict.fromkeys(Accountant, spent))
+    yield
+    accounting._spent.cache_clear()
+
+
+@pytest.fixture
+def searches(monkeypatch) -> list[float]:
+    """The epsilons for which noise was really searched."""
+    found, search = [], accounting._least_noise
+
+    def counted(mechanism, epsilon, accountant):
+        found.append(epsilon)
+        return search(mechanism, epsilon, accountant)
+
+    monkeypatch.setattr(accounting, "_least_noise", counted)
+    return found
+
+
+def answer(epsilon: float = 2.0, config: TrainConfig = CONFIG) -> Budget:
+    """What a new process would be told."""
+    accounting._calibrated.cache_clear()
+    return calibrate(epsilon, n_train=N_TRAIN, config=config)
+
+
+def only(cache: Path) -> Path:
+    (path,) = cache.iterdir()
+    return path
+
+
+@pytest.mark.parametrize(("accountant", "second"), [("pld", "rdp"), ("prv", "pld"), ("rdp", "pld")])
+def test_the_least_noise_that_keeps_the_budget_is_found_once(cache, searches, accountant, second):
+    config = replace(REAL, accountant=accountant)
+    computed, kept = answer(0.2, config), answer(0.2, config)
+    assert kept == computed
+    assert list(kept.epsilon_by_accountant) == [accountant, second]
+    assert searches == [0.2]
+    assert kept.epsilon_by_accountant[accountant] <= 0.2
+    less, who = kept.noise_multiplier - 0.001, Accountant(accountant)
+    assert epsilon_spent(less, n_train=N_TRAIN, config=config, accountant=who) > 0.2
+    mechanism = accounting._Mechanism(config.sampling(N_TRAIN), config.dp_delta)
+    weak = replace(kept, noise_multiplier=0.7 * kept.noise_multiplier)  # whatever the file says
+    assert not accounting._keeps_budget(weak, mechanism, who)
+
+
+@pytest.mark.usefixtures("quick", "cache")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"[]",
+        b'{"answer": 1}',
+        b'{"answer": {"noise_multiplier": 1.0, "epsilon": []}}',
+        b"\xff\xfe",
+        b" " * 20_000,
+    ],
+)
+def test_a_damaged_file_is_passed_over_and_replaced(cache, searches, damage):
+    computed, whole = answer(), only(cache).read_bytes()
+    only(cache).write_bytes(damage)
+    assert answer() == computed
+    assert only(cache).read_bytes() == whole
+    assert len(searches) == 2
+
+
+@pytest.mark.usefixtures("quick", "cache")
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("format",), "pcer-release"),
+        (("version",), 2),
+        (("question", "n_train"), N_TRAIN + 1),
+        (("question", "method"), "0"),
+        (("question", "versions", "opacus"), "0.0.1"),
+        (("answer", "noise_multiplier"), 0.001),
+        (("answer", "noise_multiplier"), "1.0"),
+        (("answer", "noise_multiplier"), -1.0),
+        (("answer", "noise_multiplier"), True),
+        (("answer", "epsilon", "rdp"), 1.0),
+        (("answer", "extra"), 1.0),
+        (("digest",), "0" * 64),
+    ],
+)
+def test_an_altered_file_is_not_used(cache, searches, place, value):
+    computed = answer()
+    tree = json.loads(only(cache).read_text())
+    inner = tree
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    only(cache).write_text(json.dumps(tree))
+    assert answer() == computed
+    assert len(searches) == 2
+
+
+@pytest.mark.usefixtures("quick", "cache")
+def test_the_answer_to_another_question_is_not_used(cache, searches):
+    answer(8.0)
+    generous = only(cache)
+    computed = answer(0.5)
+    (strict,) = set(cache.iterdir()) - {generous}
+    strict.write_bytes(generous.read_bytes())
+    assert answer(0.5) == computed
+    assert searches == [8.0, 0.5, 0.5]
+
+
+@pytest.mark.usefixtures("quick", "cache")
+@pytest.mark.parametrize(
+    ("noise", "spent"),
+    [
+        (1.0, {"rdp": 2.0, "pld": 2.0}),
+        (1.5, {"rdp": 2.5, "pld": 2.0}),
+        (1.5, {"pld": 2.0, "rdp": 2.0}),
+        (1.5, {"rdp": 2.0}),
+    ],
+)
+def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, noise, spent):
+    wrong = Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
+    mechanism = accounting._Mechanism(CONFIG.sampling(N_TRAIN), CONFIG.dp_delta)
+    question = accounting._question(mechanism, 2.0, CONFIG.accountant)
+    accounting._keep_answer(question, wrong)
+    assert accounting._kept_answer(question) == wrong
+    assert answer().noise_multiplier == 1.5
+    assert searches == [2.0]
+
+
+@pytest.mark.usefixtures("quick", "cache")
+def test_a_folder_that_cannot_be_made_only_costs_time(tmp_path, monkeypatch, searches):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PCER_CACHE", str(tmp_path / "file"))
+    assert answer() == answer()
+    assert searches == [2.0, 2.0]

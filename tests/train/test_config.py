@@ -1,8 +1,6 @@
 import json
 import math
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -13,7 +11,6 @@ from pcer.errors import InputError
 from pcer.train.config import (
     ADDED_SETTINGS,
     Accountant,
-    Engine,
     EngineFlags,
     Sampling,
     TrainConfig,
@@ -28,11 +25,6 @@ def test_defaults_are_the_papers():
     assert (config.hidden, config.epochs, config.expected_batch) == ((64, 32), 25, 256)
     assert (config.learning_rate, config.momentum, config.clip_norm) == (0.05, 0.9, 1.0)
     assert (config.dp_delta, config.accountant) == (1e-5, Accountant.PLD)
-
-
-def test_config_survives_json():
-    config = TrainConfig(hidden=(7,), accountant="rdp", momentum=0.0, split="given")
-    assert TrainConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 def test_every_setting_survives_json():
@@ -75,78 +67,57 @@ def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch)
     assert TrainConfig.from_dict({**old, "momentum": 0.2}).momentum == 0.2
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, but 0 was given"),
-        ({"expected_batch": 2.5}, "expected_batch must be a whole number"),
-        ({"hidden": (64, 0)}, "hidden must be a whole number of at least 1, but 0"),
-        ({"learning_rate": -1}, "learning_rate must be a finite number above 0"),
-        ({"clip_norm": math.inf}, "clip_norm must be a finite number above 0, but inf"),
-        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), but 1.0"),
-        ({"dp_delta": 0.0}, "dp_delta must lie strictly between 0 and 1"),
-        ({"split": "by year"}, "split must be one of .*'given'.*, but 'by year' was given"),
-        ({"sample_rate": 0.3}, "sample_rate must be one over a whole number, such as 1/100, but 0"),
-        ({"sample_rate": 0.0}, "sample_rate must be one over a whole number, .* but 0.0 was given"),
-        ({"n_steps": 0}, "n_steps must be a whole number of at least 1, but 0"),
-        ({"divisor": 1.5}, "divisor must be a whole number of at least 1"),
-        ({"refresh_every": 0}, "refresh_every must be a whole number of at least 1"),
-        ({"adjacency": "replace"}, r"adjacency must be one of \['zero-out', 'add-or-remove'\]"),
-        (
-            {"adjacency": "add-or-remove", "n_steps": 9},
-            "keeps the number of training records secret.*set sample_rate, divisor too",
-        ),
-        ({"rule": "lax"}, r"rule must be one of \['dp-sgd', 'held'\], but 'lax' was given"),
-        ({"receipts": "all"}, r"receipts must be one of \['none', 'exact', 'refreshed', 'held'\]"),
-        (
-            {"receipts": "exact", "refresh_every": 5},
-            "receipts 'exact' need the norms of every step, but refresh_every 5 was given",
-        ),
-        (
-            {"budget_per_person": 1.0},
-            "budget_per_person needs receipts 'held', .* but receipts 'none' was given",
-        ),
-        (
-            {"budget_per_person": -1.0, "receipts": "held"},
-            "budget_per_person must be a finite number above 0",
-        ),
-        ({"accountant": "gdp"}, r"accountant must be one of \['pld', 'prv', 'rdp'\], but 'gdp'"),
-    ],
-)
-def test_bad_settings_are_refused_in_a_sentence(settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
+BAD_SETTINGS = [
+    {"epochs": 0},
+    {"epochs": 10**7},
+    {"expected_batch": 2.5},
+    {"hidden": (64, 0)},
+    {"hidden": (10**5, 10**5)},
+    {"learning_rate": -1},
+    {"clip_norm": math.inf},
+    {"momentum": 1.0},
+    {"dp_delta": 0.0},
+    {"dp_delta": 0.2},
+    {"split": "by year"},
+    {"sample_rate": 0.3},
+    {"sample_rate": 0.0},
+    {"n_steps": 0},
+    {"divisor": 1.5},
+    {"refresh_every": 0},
+    {"adjacency": "replace"},
+    {"adjacency": "add-or-remove", "n_steps": 9},
+    {"rule": "lax"},
+    {"receipts": "all"},
+    {"receipts": "exact", "refresh_every": 5},
+    {"budget_per_person": 1.0},
+    {"budget_per_person": -1.0, "receipts": "held"},
+    {"accountant": "gdp"},
+]
+
+
+@pytest.mark.parametrize("settings", BAD_SETTINGS, ids=str)
+def test_bad_settings_are_refused_by_name(settings):
+    name = "hidden layers" if settings == {"hidden": (10**5, 10**5)} else next(iter(settings))
+    with pytest.raises(ValueError, match=name):
         TrainConfig(**settings)
 
 
-@pytest.mark.parametrize("flags", [{"device": "tpu"}, {"device": "cpu:1"}, {"device": "cuda:x"}])
-def test_unknown_device_is_refused(flags):
-    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'cuda:N', but"):
+BAD_FLAGS = [
+    {"device": "tpu"},
+    {"device": "cpu:1"},
+    {"device": "cuda:x"},
+    {"engine": "dask"},
+    {"address": "auto"},
+    {"device": "cuda:1", "engine": "ray"},
+    {"block_size": 0},
+    {"jobs": 0},
+]
+
+
+@pytest.mark.parametrize("flags", BAD_FLAGS, ids=str)
+def test_bad_flags_are_refused_by_name(flags):
+    with pytest.raises(ValueError, match=next(iter(flags))):
         EngineFlags(**flags)
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ({"engine": "dask"}, r"engine must be one of \['local', 'ray'\], but 'dask' was given"),
-        ({"address": "auto"}, "address is for engine 'ray' only, but 'auto' was given"),
-        ({"engine": "ray", "device": "cuda:1"}, "device must be 'cuda', but 'cuda:1' was given"),
-    ],
-)
-def test_unknown_engine_or_idle_address_is_refused(flags, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        EngineFlags(**flags)
-
-
-def test_ray_takes_an_address_or_none():
-    assert EngineFlags().engine is Engine.LOCAL
-    assert EngineFlags(engine="ray").engine is Engine.RAY
-    assert EngineFlags(engine="ray", address="auto", device="cuda").address == "auto"
-
-
-@pytest.mark.parametrize("name", ["block_size", "jobs"])
-def test_flags_count_from_one(name):
-    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, but 0"):
-        EngineFlags(**{name: 0})
 
 
 def test_block_size_suits_the_device():
@@ -177,24 +148,10 @@ def test_budgets_are_read_from_text():
     assert parse_budgets("none, 0.1,5") == (math.inf, 0.1, 5.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("0", "an epsilon above 0 or 'none', but 0.0 was given"),
-        ("-1", "an epsilon above 0 or 'none', but -1.0 was given"),
-        ("nan", "an epsilon above 0 or 'none', but nan was given"),
-        ("0.1,lots", "an epsilon above 0 or 'none', but 'lots' was given"),
-        ("1,1.0", "budgets must name each one once, but '1,1.0' names one twice"),
-    ],
-)
-def test_bad_budgets_are_refused_in_a_sentence(text, sentence):
-    with pytest.raises(InputError, match=sentence):
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "1e-9", "1e9", "0.1,lots", "1,1.0"])
+def test_bad_budgets_are_refused(text):
+    with pytest.raises(InputError, match="budget"):
         parse_budgets(text)
-
-
-def test_batch_larger_than_the_data_is_refused():
-    with pytest.raises(InputError, match="at most the 100 training records, but 256 was given"):
-        TrainConfig().sampling(100)
 
 
 @pytest.mark.filterwarnings("ignore:Secure RNG turned off")  # Opacus, of its own generator
@@ -212,9 +169,3 @@ def test_sampling_and_normalisation_are_those_of_opacus(n_train):
     assert sampling.expected_batch == optimizer.expected_batch_size
     assert sampling.sample_rate == loader.sample_rate
     assert sampling.steps_per_epoch == len(loader)
-
-
-def test_importing_pcer_does_not_import_torch():
-    code = "import sys, pcer; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, Model, Terms, TrainConfig, fold
+from pcer.train import EngineFlags, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.fleet import cut_blocks, gather_predictions, plan_models
+from pcer.train.fleet import Model, cut_blocks, gather_predictions, plan_models
+from pcer.train.receipts import Terms, fold
 from pcer.train.rules import RULES, DpSgd
 from pcer.train.run import choose_device
 from pcer.train.schedule import sampled_positions
@@ -100,7 +101,8 @@ def test_rounded_products_are_refused():
 
 
 def test_the_device_flag_reaches_the_device():
-    from pcer.train import Budget, run_blocks
+    from pcer.train import Budget
+    from pcer.train.run import run_blocks
 
     data = make_data()
     budgets = [

@@ -14,19 +14,11 @@ from scipy import stats
 
 from pcer.data.dataset import standardise
 from pcer.errors import InputError, PcerError
-from pcer.train import (
-    Budget,
-    EngineFlags,
-    Model,
-    TrainConfig,
-    TrainingData,
-    cpu_kernels,
-    train_seeds,
-)
+from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, cpu_kernels, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
-from pcer.train.fleet import cut_blocks, plan_models
+from pcer.train.fleet import Model, cut_blocks, plan_models
 from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
@@ -51,33 +43,18 @@ def assemble(data, models, config=CONFIG):
 
 def test_a_model_is_the_same_bit_for_bit_in_any_block():
     data, models = make_data(), make_models()
+    threads = torch.get_num_threads()
     together = train_block(data, models, CONFIG)
     backwards = train_block(data, models[::-1], CONFIG)[::-1]
     assert np.array_equal(together, backwards)
     for index in (0, 2, 7, 11):
         alone = train_block(data.only([models[index].seed]), [models[index]], CONFIG)
         assert np.array_equal(alone[0], together[index])
-    for size in (2, 3, 5, 7):
+    for size in (3, 7):
         pieces = [train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)]
         assert np.array_equal(np.concatenate(pieces), together)
     assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
-
-
-def test_the_papers_network_is_the_same_bit_for_bit_in_any_block():
-    config = TrainConfig(epochs=2)
-    data = make_data(n=1500, n_features=21, seeds=range(2))
-    models = make_models(range(2))
-    together = train_block(data, models, config)
-    for index, model in enumerate(models):
-        assert np.array_equal(train_block(data, [model], config)[0], together[index])
-
-
-def test_a_device_is_passed_in_and_all_agree_to_rounding():
-    """The same blocks by torch alone: other kernels, the same draws, noise and split."""
-    data, models = make_data(), make_models()
-    company = sorted(models, key=lambda model: not model.is_private)
-    plain = train_block(data, models, device=PlainDevice(company))
-    np.testing.assert_allclose(train_block(data, models), plain, atol=2e-4, rtol=2e-4)
+    assert torch.get_num_threads() == threads
 
 
 def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeypatch):
@@ -188,17 +165,11 @@ def test_noise_in_the_weights_is_standard_normal_and_shared_by_nothing():
     assert abs(values.var() - 1) < 4.5 * math.sqrt(2 / values.size)
     rows = noise.reshape(steps * n_models, n_parameters)  # every pair of steps and models
     assert largest_correlation(rows) < 5.5
+    shared = np.concatenate([rows, rows[:1]])
+    assert largest_correlation(shared) > 20  # two that share a draw would be seen
     for lag in (1, 2, 64, n_parameters // 2):  # neighbouring parameters
         a, b = rows[:, :-lag].ravel(), rows[:, lag:].ravel()
         assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(a.size)
-
-
-def test_shared_noise_would_be_seen():
-    """The test above must fail if two budgets, seeds or steps shared a draw."""
-    config = TrainConfig(hidden=(64, 32), expected_batch=40)
-    noise = first_noise(make_data(), make_models(budgets=((0.5, 40.0), (4.0, 70.0))), config)[0]
-    noise[3] = noise[5]
-    assert largest_correlation(noise) > 20
 
 
 def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
@@ -242,57 +213,17 @@ def test_private_models_without_noise_follow_the_slow_twin():
     np.testing.assert_allclose(logits, module(x).detach()[:, 0], atol=2e-5)
 
 
-def test_constant_features_are_kept_at_zero():
-    data = make_data()
-    constant = np.concatenate([data.features, np.full((300, 1), 7.0)], axis=1)
-    table = fleets.record_table(
-        TrainingData.of(constant, data.labels, data.train_rows), [0], CONFIG, CPU
-    )
-    assert (table[:, 9] == 0).all()
-    torch.testing.assert_close(
-        table[data.train_rows[0], :9].mean(0), torch.zeros(9), atol=1e-5, rtol=0
-    )
-
-
-def test_missing_values_become_the_training_mean_where_allowed():
-    data = make_data()
-    features = data.features.copy()
-    features[::7, 2] = np.nan
-    features[data.train_rows[0], 5] = np.nan
-    holes = TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
-    table = fleets.record_table(holes, [0], CONFIG, CPU).numpy()[:-1]
-    assert (table[::7, 2] == 0).all()
-    assert (table[:, 5] == 0).all()  # never known among the training records
-    known = [row for row in data.train_rows[0] if row % 7]
-    column = features[:, 2].astype(np.float64)
-    expected = (column - column[known].mean()) / column[known].std()
-    np.testing.assert_allclose(table[known, 2], expected[known], rtol=1e-6, atol=1e-6)
-    with pytest.raises(InputError, match=r"Missing features need config\.standardise"):
-        fleets.record_table(holes, [0], TrainConfig(standardise=False), CPU)
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39, -1e39])
+@pytest.mark.parametrize("value", [-np.inf, 1e39])
 def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
     data = make_data()
     features = data.features.astype(np.float64)
     features[3, 3] = features[8, 3] = value
     features[5, 1] = np.nan
-    with pytest.raises(
-        InputError,
-        match=r"NaN for a missing value, but 2 records are not \(the first is record 3\), in 1 "
-        r"columns \(the first is column 3\); drop",
-    ):
+    with pytest.raises(InputError, match=r"2 records are not \(the first is record 3\)"):
         TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
 
 
-def test_features_may_come_standardised():
-    data = make_data()
-    table = fleets.record_table(data, [0], TrainConfig(standardise=False), CPU)[:-1]
-    assert np.array_equal(table[:, :9].numpy(), data.features)
-    np.testing.assert_allclose(table[:, 10], np.square(data.features).sum(1) + 1, rtol=1e-6)
-
-
-@pytest.mark.parametrize("size", [2e15, 1e19, 1e37])
+@pytest.mark.parametrize("size", [2e15, 1e37])
 def test_features_whose_squares_overflow_are_refused_before_training(size):
     data = make_data()
     features = data.features.copy()
@@ -300,29 +231,9 @@ def test_features_whose_squares_overflow_are_refused_before_training(size):
     large = TrainingData.of(features, data.labels, data.train_rows)
     config = TrainConfig(hidden=(16, 8), epochs=1, expected_batch=40, standardise=False)
     for device in (CPU, PlainDevice([])):
-        with pytest.raises(
-            InputError,
-            match=r"below about 1e\+15 .* those of 2 records in the split of seed 0 are not \(the "
-            r"first is record 7\); scale the features, or set config.standardise",
-        ):
+        with pytest.raises(InputError, match=r"seed 0 are not \(the first is record 7\); scale"):
             train_block(large, make_models(), config, device=device)
     assert np.isfinite(train_block(large, make_models())).all()
-
-
-def test_a_feature_that_only_test_records_have_is_refused_where_it_overflows():
-    data = make_data()
-    features = np.concatenate([data.features, np.zeros((300, 1))], axis=1)
-    outside = sorted(set(range(300)) - set(data.train_rows[2].tolist()))[4]
-    features[outside, 9] = 1e38
-    rows = {2: data.train_rows[2]}
-    for device in (CPU, PlainDevice([])):
-        with pytest.raises(
-            InputError,
-            match=rf"seed 2 are not \(the first is record {outside}\); a feature that is constant",
-        ):
-            train_block(
-                TrainingData.of(features, data.labels, rows), make_models([2]), device=device
-            )
 
 
 @pytest.mark.parametrize("epsilon", [NO_DP, 2.0])
@@ -356,12 +267,6 @@ def test_a_secret_changes_every_model():
     assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
 
 
-def test_threads_are_given_back():
-    before = torch.get_num_threads()
-    train_block(make_data(), make_models([0]), CONFIG)
-    assert torch.get_num_threads() == before
-
-
 def test_blocks_hold_every_model_once_and_few_splits():
     budgets = [
         Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
@@ -391,42 +296,24 @@ def test_predictions_are_ordered_by_budget_seed_and_record(flags):
         assert np.array_equal(found.predicted[i, seed], alone > 0)
 
 
-def test_training_learns():
-    data = make_data(n=2000, seeds=[0])
-    found = train_seeds(data, budgets=(NO_DP,), config=TrainConfig(), flags=EngineFlags(jobs=1))
-    right = found.predicted[0, 0] == (data.labels > 0)
-    assert right[~found.member[0]].mean() > 0.8
-
-
-def test_nan_features_are_refused():
-    data = make_data()
-    data.features[17, 2] = np.nan
-    with pytest.raises(InputError, match=r"1 records are not \(the first is record 17\), in 1"):
-        TrainingData.of(data.features, data.labels, data.train_rows)
-
-
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    "change",
     [
-        ({"features": np.zeros(5)}, r"features must be a table .*shape is \(5,\)"),
-        ({"labels": np.full(300, 2)}, "labels must hold one 0 or 1 for each of the 300 records"),
-        ({"labels": np.zeros(7)}, r"its shape is \(7,\)"),
-        ({"train_rows": {}}, "train_rows must hold the split of at least one seed"),
-        ({"train_rows": {0: [1, 1]}}, "train_rows of seed 0 must be different row numbers"),
-        ({"train_rows": {3: [1, 300]}}, "train_rows of seed 3 must be different row numbers"),
-        ({"train_rows": {0: [1], 1: [1, 2]}}, "same number of training records for every seed"),
+        {"features": np.zeros(5)},
+        {"features": np.full((300, 2), np.nan)},
+        {"labels": np.full(300, 2)},
+        {"labels": np.zeros(7)},
+        {"train_rows": {}},
+        {"train_rows": {0: [1, 1]}},
+        {"train_rows": {3: [1, 300]}},
+        {"train_rows": {0: [1], 1: [1, 2]}},
     ],
 )
-def test_bad_data_is_refused_in_a_sentence(change, sentence):
+def test_bad_data_is_refused_by_name(change):
     data = make_data()
     parts = {"features": data.features, "labels": data.labels, "train_rows": data.train_rows}
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InputError, match=next(iter(change))):
         TrainingData.of(**(parts | change))
-
-
-def test_batch_larger_than_the_data_is_refused_before_training():
-    with pytest.raises(InputError, match="at most the 210 training records, but 256 was given"):
-        train_seeds(make_data(), budgets=(1.0,))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
@@ -454,7 +341,8 @@ def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
 def test_no_room_for_compiled_code_is_told(tmp_path):
     code = (
         "import resource\n"
-        "from pcer.train import EngineFlags, prepare\n"
+        "from pcer.train import EngineFlags\n"
+        "from pcer.train.run import prepare\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         "try:\n"
         "    prepare(EngineFlags())\n"
@@ -471,7 +359,8 @@ def test_no_room_for_compiled_code_is_told(tmp_path):
 
 def test_after_preparing_nothing_is_left_to_compile():
     code = (
-        "from pcer.train import EngineFlags, NO_DP, prepare, train_seeds\n"
+        "from pcer.train import EngineFlags, NO_DP, train_seeds\n"
+        "from pcer.train.run import prepare\n"
         "from pcer.train import cpu_kernels\n"
         "from tests.train_cases import CONFIG, make_data\n"
         "every = vars(cpu_kernels).values()\n"
@@ -501,3 +390,56 @@ def test_standardising_is_that_of_the_data_room():
     np.testing.assert_allclose(table[:, 6], 1 + np.square(expected).sum(axis=1), rtol=1e-6)
     assert (table[:, 5] == 1).all()
     assert np.array_equal(table[:, 7], np.arange(200) % 2)
+    with pytest.raises(InputError, match=r"config\.standardise"):
+        fleets.record_table(data, [0], TrainConfig(standardise=False), CPU)
+    raw = fleets.record_table(make_data(), [0], TrainConfig(standardise=False), CPU)[:-1]
+    assert np.array_equal(raw[:, :9].numpy(), make_data().features)
+
+
+USUAL = TrainConfig(hidden=(32, 16), epochs=4, expected_batch=64, momentum=0.0)
+FIXED = dataclasses.replace(
+    USUAL, adjacency="add-or-remove", sample_rate=1 / 4, n_steps=16, divisor=64
+)
+N, NOISE, EPSILON = 256, 40.0, 0.5
+"""The noise makes a gradient invisible: 16 steps at rate 1/4 spend far less than this epsilon."""
+
+
+def spread_of_weights(config, n_train, seed):
+    """How far the weights of a published model have walked from their start."""
+    data = make_data(n=400, seeds=[seed], share=n_train / 400)
+    assert data.n_train == n_train
+    with torch.no_grad():
+        fleet = fleets.assemble(data, [Model(seed, EPSILON, NOISE)], config, device=CPU, secret=b"")
+        moved = CPU.fit(fleet).weights - fleet.start.weights
+    parts = [layer.matrix.flatten() for layer in fleet.layout.layers(moved)]
+    return float(torch.cat(parts).std())
+
+
+def guesses(config, *, n_seeds=16):
+    """Which of two neighbours an observer of the weights takes each model for, and which it is."""
+    both = np.array(
+        [[spread_of_weights(config, n, seed) for n in (N, N + 1)] for seed in range(n_seeds)]
+    )
+    line = np.median(both)
+    found = np.array([both[:, 0] < line, both[:, 1] >= line])
+    return max(found.mean(), 1 - found.mean())
+
+
+def test_with_n_secret_a_rate_that_follows_from_n_gives_one_person_away():
+    """256 records make 4 steps an epoch, 257 make 5, and each is divided by another number.
+
+    The epsilon is of sums that differ by one gradient; it covers no change of everybody's steps.
+    """
+    few, more = (USUAL.sampling(n) for n in (N, N + 1))
+    assert (few.n_steps, few.expected_batch) == (16, 64)
+    assert (more.n_steps, more.expected_batch) == (20, 51)
+    most = math.exp(EPSILON) / (
+        1 + math.exp(EPSILON)
+    )  # what pure EPSILON-DP lets an observer reach
+    assert most == pytest.approx(0.622, abs=1e-3)
+    assert guesses(USUAL) == 1.0
+
+
+def test_with_rate_steps_and_divisor_fixed_the_same_observer_learns_nothing():
+    assert FIXED.sampling(N + 1) == dataclasses.replace(FIXED.sampling(N), n_train=N + 1)
+    assert guesses(FIXED) < 0.8  # 32 guesses of a fair coin: 3.4 standard deviations

@@ -22,12 +22,6 @@ def test_streams_of_different_names_have_different_keys():
     assert len(set(keys)) == len(keys) == 90
 
 
-def test_a_stream_is_named_by_its_values_only():
-    one = stream(seed=3, epsilon=1, purpose=Purpose.NOISE)
-    same = stream(seed=3, epsilon=1.0, purpose=Purpose.NOISE)
-    assert (one.random_raw(9) == same.random_raw(9)).all()
-
-
 def test_negative_seed_is_refused():
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, but -1"):
         stream(seed=-1, epsilon=1.0, purpose=Purpose.NOISE)
@@ -82,10 +76,6 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     drawer = Drawer.on(torch.device("cpu"), sampling)
     assert drawer.positions(words).tolist() == samples[seed].tolist()
     assert len(asked) > 1
-
-
-def test_sample_rate_one_takes_everything():
-    assert sampled_positions(0, 1.0, Sampling(7, 1, 1), b"").tolist() == [*range(7)]
 
 
 def test_first_and_last_trial_are_drawn_like_the_others():

@@ -20,7 +20,8 @@ from pcer.files import Record, canonical_json, parse_record, read_json, require_
 from pcer.metrics import FloatArray
 from pcer.store import file_digest, is_sealed, save_array, sealed
 from pcer.sweep.bounds import ACCOUNTANT, KeptArray, terms_of
-from pcer.train import Budget, TrainConfig, realised_of, receipt_of
+from pcer.train import Budget, TrainConfig
+from pcer.train.receipts import realised_of, receipt_of
 
 FORMAT: Literal["pcer-receipts"] = "pcer-receipts"
 VERSION: Literal[1] = 1

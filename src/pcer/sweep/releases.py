@@ -51,13 +51,9 @@ from pcer.release import (
 )
 from pcer.store import Task, run_tasks, secret_name
 from pcer.sweep.bounds import EXACT_NOTE, SpentPrivacy, bounds_of, settings_spent
-from pcer.train import (
-    Adjacency,
-    Budget,
-    Predictions,
-    TrainConfig,
-    joint_epsilon,
-)
+from pcer.train import Budget, Predictions, TrainConfig
+from pcer.train.accounting import joint_epsilon
+from pcer.train.config import Adjacency
 
 
 class Trained(Protocol):

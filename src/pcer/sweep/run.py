@@ -47,26 +47,19 @@ from pcer.sweep.receipts import (
 )
 from pcer.sweep.releases import build_releases, config_of, release_config
 from pcer.train import (
-    ADDED_SETTINGS,
     NO_DP,
-    BlockResult,
     Budget,
     EngineFlags,
-    Model,
     NamedModule,
     Predictions,
     ReceiptMode,
     TrainConfig,
     TrainingData,
     calibrate,
-    cut_blocks,
-    gather_predictions,
-    installed_versions,
-    plan_models,
-    prepare,
-    require_engine,
-    run_blocks,
 )
+from pcer.train.config import ADDED_SETTINGS
+from pcer.train.fleet import BlockResult, Model, cut_blocks, gather_predictions, plan_models
+from pcer.train.run import installed_versions, prepare, require_engine, run_blocks
 
 NO_MODULE: Mapping[str, Any] = {
     "module": None,

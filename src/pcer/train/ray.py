@@ -332,7 +332,7 @@ def _protection(folder: Path) -> dict[str, str]:
         # Ray has no plain option for this: without clusters it takes the loopback address.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         # After a kill of this process workers end with the node, which waits so long for its head.
-        "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
         **QUIET,
     }
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):

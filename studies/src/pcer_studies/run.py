@@ -20,7 +20,8 @@ from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
-from pcer.train import ADDED_SETTINGS, EngineFlags, ReceiptMode, TrainConfig
+from pcer.train import EngineFlags, ReceiptMode, TrainConfig
+from pcer.train.config import ADDED_SETTINGS
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,

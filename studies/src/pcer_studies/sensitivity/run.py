@@ -16,7 +16,8 @@ from pcer.errors import require_at_least
 from pcer.files import write_files
 from pcer.release import read_release
 from pcer.sweep import Sweep, is_finished, run_sweep
-from pcer.train import NOISE_STEPS, Accountant, EngineFlags, TrainConfig, epsilon_spent
+from pcer.train import Accountant, EngineFlags, TrainConfig, epsilon_spent
+from pcer.train.accounting import NOISE_STEPS
 from pcer_studies.protocol import TRAINING
 from pcer_studies.run import Progress, environment
 from pcer_studies.sensitivity.analysis import (
