@@ -34,18 +34,12 @@ from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep
 from pcer.sweep.bounds import settings_spent
-from pcer.train import (
-    EngineFlags,
-    Model,
-    Terms,
-    TrainConfig,
-    TrainingData,
-    fold,
-    mu_of,
-    train_seeds,
-)
+from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.engine import assemble, one_thread
+from pcer.train.fleet import Model
+from pcer.train.receipts import Terms, fold
+from pcer.train.renyi import mu_of
 from pcer.train.rules import N_BINS
 
 SHARES = {"whole": 1.0, "half": 0.5, "tenth": 0.1}

@@ -36,9 +36,9 @@ from pcer.release import (
 )
 from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
+from pcer.train.devices import choose_device
 from pcer.train.opacus import train_modules
 from pcer.train.rules import RULES, DpSgd, RuleState
-from pcer.train.run import choose_device
 from tests.train_cases import (
     CONFIG,
     PlainDevice,

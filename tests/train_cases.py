@@ -9,9 +9,9 @@ import torch
 from pcer.train import TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.devices import choose_device
 from pcer.train.fleet import Model
 from pcer.train.receipts import Allowance
-from pcer.train.run import choose_device
 from pcer.train.schedule import Drawer, fill_rows, numpy_words
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream

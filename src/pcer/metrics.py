@@ -35,6 +35,8 @@ DEFAULT_BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
 """The paper's, in the order of its rows."""
 DEFAULT_SEEDS = 50
 """The paper's number of splits, and of models per budget."""
+DEFAULT_SPLITS = 20
+"""Random splits that an estimator is fitted on."""
 
 
 class Counts(NamedTuple):

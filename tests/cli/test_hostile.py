@@ -87,7 +87,7 @@ def test_no_page_holds_what_cannot_be_seen(hostile, tmp_path):
     own = re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S)
     assert not unseen(own, besides=LAYOUT)
     data = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, flags=re.S)
-    assert len(data) == 3
+    assert data
     assert not any(unseen(part) for part in data)
     for name in NAMES:
         assert shown(name) in own

@@ -274,9 +274,9 @@ def test_a_finished_sweep_is_not_trained_again(tmp_path, whole, monkeypatch):
 def test_a_release_is_read_once_however_often_it_is_asked_for(tmp_path, monkeypatch):
     read, seen = sweep_module.read_release, []
 
-    def counted(path):
+    def counted(path, **options):
         seen.append(path.name)
-        return read(path)
+        return read(path, **options)
 
     run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
     monkeypatch.setattr(sweep_module, "read_release", counted)

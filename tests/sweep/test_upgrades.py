@@ -17,7 +17,7 @@ from pcer.sweep import run as sweep_module
 from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import TrainConfig, TrainingData, train_seeds
 from pcer.train.config import ADDED_SETTINGS
-from pcer.train.run import installed_versions
+from pcer.train.devices import installed_versions
 from tests.commands import config, run
 from tests.sweep.test_run import CONFIG, FLAGS, tiny, tiny_dataset
 

@@ -11,10 +11,10 @@ from pcer.errors import InputError
 from pcer.train import EngineFlags, TrainConfig
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
+from pcer.train.devices import choose_device
 from pcer.train.fleet import Model, cut_blocks, gather_predictions, plan_models
 from pcer.train.receipts import Terms, fold
 from pcer.train.rules import RULES, DpSgd
-from pcer.train.run import choose_device
 from pcer.train.schedule import sampled_positions
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream

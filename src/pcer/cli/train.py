@@ -35,9 +35,8 @@ from pcer.cli.parts import (
 from pcer.cli.release import file_name, own_secret
 from pcer.errors import InputError
 from pcer.files import make_folder, write_files
-from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, NO_DP
+from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
-from pcer.models.estimator import N_SPLITS
 from pcer.release import Outcome
 from pcer.report import Table
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
@@ -100,7 +99,7 @@ def train(
         _model(
             min=1,
             help=f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator "
-            f"{N_SPLITS}.",
+            f"{DEFAULT_SPLITS}.",
         ),
     ] = None,
     estimator: Annotated[
@@ -406,7 +405,7 @@ def _fitted_releases(
         secret = read_secret(options["secret_file"])
     else:
         secret = b"" if dataset.public else own_secret()
-    n_splits = options["seeds"] or N_SPLITS
+    n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits)
     with file_named(options):
         disclosure = disclosure_rule(options)

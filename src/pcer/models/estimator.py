@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pcer.errors import InputError, require_at_least
+from pcer.metrics import DEFAULT_SPLITS
 from pcer.models.candidates import (
     Candidate,
     candidates_of,
@@ -44,7 +45,7 @@ from pcer.release import (
     values_of,
 )
 
-N_SPLITS, TEST_SIZE, MOST_SPLITS = 20, 0.3, 200
+N_SPLITS, TEST_SIZE, MOST_SPLITS = DEFAULT_SPLITS, 0.3, 200
 
 
 def release_from_estimator(

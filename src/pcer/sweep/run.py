@@ -58,8 +58,9 @@ from pcer.train import (
     calibrate,
 )
 from pcer.train.config import ADDED_SETTINGS
+from pcer.train.devices import installed_versions
 from pcer.train.fleet import BlockResult, Model, cut_blocks, gather_predictions, plan_models
-from pcer.train.run import installed_versions, prepare, require_engine, run_blocks
+from pcer.train.run import prepare, require_engine, run_blocks
 
 NO_MODULE: Mapping[str, Any] = {
     "module": None,

@@ -34,8 +34,8 @@ import numpy as np
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.store import LOCK, owned
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
+from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.fleet import BlockResult, Model, TrainingData
-from pcer.train.run import ARITHMETIC, choose_device, installed_versions
 
 MAX_RETRIES = 3
 """How often a block is started again after its process or node died."""

@@ -1,24 +1,18 @@
-"""Blocks of models through an engine: here, in processes, or on a Ray cluster.
-
-Which device and which versions train them is decided here, too.
-"""
+"""Blocks of models through an engine: here, in processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from pcer._version import __version__
-from pcer.errors import InputError, not_installed
+from pcer.errors import InputError
 from pcer.models import folder_first
 from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
+from pcer.train.devices import choose_device, require_device
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -31,11 +25,7 @@ from pcer.train.fleet import (
 from pcer.train.modules import NamedModule
 
 if TYPE_CHECKING:
-    from pcer.train.engine import Device
-
-ARITHMETIC = ("numba", "numpy", "scipy", "torch")
-CALIBRATION = ("dp-accounting", "opacus")
-"""Where the numbers of a training come from, besides pcer, and the noise that keeps a budget."""
+    pass
 
 
 def train_seeds(
@@ -118,43 +108,6 @@ def require_engine(flags: EngineFlags, module: NamedModule | None = None) -> Non
         require_ray(flags)
         return
     require_device(flags.device)
-
-
-def choose_device(name: str) -> Device:
-    """The device "cpu", "cuda" or "cuda:N"; InputError unless it can be used here."""
-    require_device(name)
-    if name == "cpu":
-        from pcer.train.cpu import CpuDevice
-
-        return CpuDevice()
-    from pcer.train.cuda import CudaDevice
-
-    return CudaDevice(torch.device(name))
-
-
-def require_device(name: str) -> None:
-    """Raise InputError unless the device can be used here."""
-    if name == "cpu" and find_spec("numba") is None:
-        raise not_installed("numba", extra="train", needed_by="training on a CPU")
-    if name != "cpu" and not torch.cuda.is_available():
-        raise InputError(
-            f"device {name!r} was asked for, but no CUDA device can be used here; use 'cpu'."
-        )
-
-
-def installed_versions(packages: Iterable[str] = ARITHMETIC + CALIBRATION) -> dict[str, str]:
-    """Versions of pcer and of what it trains with; for builds such as 2.13.0+cpu, 2.13.0.
-
-    >>> sorted(installed_versions(["numpy"]))
-    ['numpy', 'pcer']
-    """
-    found = {"pcer": __version__}
-    for name in packages:
-        try:
-            found[name] = version(name).partition("+")[0]
-        except PackageNotFoundError:  # numba is for CPUs only
-            found[name] = "(not installed)"
-    return found
 
 
 def _train_task(

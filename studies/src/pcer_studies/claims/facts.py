@@ -161,7 +161,7 @@ class SettingRow:
         return self.cost in ON_ATTACK_SCALE
 
 
-ON_ATTACK_SCALE = (proxies.LIRA.name, proxies.AUC_ADVANTAGE.name)
+ON_ATTACK_SCALE = (proxies.RMIA.name, proxies.LIRA.name, proxies.AUC_ADVANTAGE.name)
 CLOSEST_TITLE = "closest reading"
 
 
