@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -44,13 +44,19 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
 
     Returns None where it is in none of them. A file with a known digest is verified.
     """
-    named = folder or os.environ.get(FOLDER_VARIABLE)
-    for place in (BUNDLED, *([Path(named)] if named else []), cache or cache_folder()):
+    for place in _places(folder, cache):
         path = place / file.name
         if path.is_file():
             require_digest(file, path)
             return path
     return None
+
+
+def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:
+    yield BUNDLED
+    if named := folder or os.environ.get(FOLDER_VARIABLE):
+        yield Path(named)
+    yield cache or cache_folder()  # last and only when asked for: it imports pooch
 
 
 def download(file: DataFile, *, cache: Path | None = None, show_progress: bool = True) -> Path:
