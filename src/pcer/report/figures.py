@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name
@@ -39,7 +41,6 @@ VEGA_LITE = "6.4"
 WIDTH, HEIGHT, CELL = 380, 230, 210
 SCALE = 2.0
 LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
-SMALL, FONT = 11, "Liberation Sans, Arial, Helvetica, sans-serif"
 HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 """Of groups in their order, so that no chart needs colour."""
@@ -153,51 +154,12 @@ def legend() -> alt.Legend:
     return alt.Legend(orient="top", columns=2, labelLimit=150, symbolLimit=0)
 
 
+@cache
 def _look() -> Spec:
     """Fonts, colours by role, and the look of every kind of mark."""
-    ink, muted, line = "var(--ink)", "var(--muted)", "var(--line)"
-    text = {"labelColor": ink, "titleColor": muted, "labelFontSize": SMALL, "titleFontSize": SMALL}
-    return {
-        "font": FONT,
-        "view": {"stroke": None},
-        "axis": {
-            **text,
-            "titleFontWeight": "normal",
-            "gridColor": line,
-            "gridOpacity": 0.6,
-            "domainColor": line,
-            "tickColor": line,
-            "gridWidth": 0.5,
-        },
-        "axisX": {"grid": False},
-        "legend": {
-            **text,
-            "symbolBaseFillColor": ink,
-            "symbolBaseStrokeColor": ink,
-            "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},
-        },
-        "header": {**text, "labelFontWeight": "bold", "labelLimit": CELL},
-        "style": {
-            "shade": {"color": "var(--shade)"},
-            "band": {"color": "var(--band)", "opacity": 0.75},
-            "zero": {"color": muted, "strokeWidth": 1},
-            "noise": {"color": ink, "thickness": 1.5},
-            "seed": {"color": ink, "opacity": 0.28, "size": 12},
-            "interval": {"color": ink, "strokeWidth": 2},
-            "mean": {
-                "color": ink,
-                "stroke": ink,
-                "strokeWidth": 0.8,
-                "size": 70,
-                "filled": True,
-                "opacity": 1,
-            },
-            "point": {"color": ink, "strokeWidth": 1.8, "size": 65, "filled": True, "opacity": 1},
-            "law": {"color": muted, "strokeDash": [4, 3], "strokeWidth": 1.2},
-            "path": {"color": ink, "strokeWidth": 1.5},
-            "chosen": {"color": muted, "strokeDash": [2, 2]},
-        },
-    }
+    file = resources.files("pcer.report").joinpath("templates", "figures.json")
+    look: Spec = json.loads(file.read_text(encoding="utf-8"))
+    return look
 
 
 Drawing = tuple["AnyChart", list[Datum], str]

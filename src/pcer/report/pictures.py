@@ -420,7 +420,7 @@ def floor_claim(audit: Audit) -> str:
 
 
 def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Drawn]:
-    """Open where the interval holds 0, or the setting's verdict forbids reading a disparity."""
+    """Filled only where the audit shows a disparity, and the interval at this floor too."""
     marks = []
     for floor, row in floor_rows(audit, pair):
         ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
@@ -434,7 +434,7 @@ def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Draw
                 "told": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
                 "colour": _colour(audit.subject.groups.index(ahead)),
                 "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
-                "is_shown": not holds_zero and not one.verdict.voids,
+                "is_shown": pair.disparity_shown and not holds_zero,
                 "is_floored": share == 1,
             }
         )
@@ -442,7 +442,7 @@ def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Draw
 
 
 def _floors_notes(audit: Audit, n_rows: int) -> str:
-    text = "Open: the interval holds 0, or the verdict forbids reading a disparity. "
+    text = "Open: no disparity is shown in this setting, or the interval holds 0. "
     text += "Shaded: every cost is below the floor, only the rate difference is left."
     pairs = len(audit.budgets[0].pairs)
     left_out = pairs - n_rows if pairs > 1 else len(audit.budgets) - n_rows
