@@ -110,7 +110,7 @@ def _release(
     return parse_release(
         {
             "format": "pcer-release",
-            "version": 2,
+            "version": 3,
             "subject": {
                 "dataset": "simulated",
                 "attribute": "group",
