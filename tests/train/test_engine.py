@@ -323,7 +323,7 @@ def test_a_gpu_where_there_is_none_is_refused():
 
 
 def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
-    monkeypatch.setattr("pcer.train.run.find_spec", lambda name: None)
+    monkeypatch.setattr("pcer.train.devices.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 
