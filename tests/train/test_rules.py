@@ -308,24 +308,6 @@ def noisy_and_calm():
     return config, models
 
 
-def test_norms_of_noisy_models_are_computed_more_often_than_those_of_their_company():
-    config, models = noisy_and_calm()
-    fleet = assemble(make_data(), models, config)
-    noisy, calm = fleet.watch.rounds
-    assert noisy.models.tolist() == [0, 2, 4, 6]
-    assert calm.models.tolist() == [1, 3, 5, 7]
-    assert noisy.due == {0: 1, 1: 1, 3: 2, 5: 3, 8: 3, 11: 3, 14: 2}
-    assert calm.due == {0: 1, 1: 1, 3: 2, 6: 4, 10: 5, 14: 2}
-    assert fleet.watch.due(3) == [noisy, calm]
-    assert fleet.watch.due(5) == [noisy]
-    assert fleet.watch.due(6) == [calm]
-    assert fleet.watch.due(7) == []
-    with torch.no_grad():
-        CPU.fit(fleet)
-    for model in range(8):
-        assert (fleet.watch.steps_per_bin(model).sum(axis=1) == 15).all()
-
-
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("n_steps", "every"), [(1, 1), (18, 4), (425, 17), (425, 1), (10, 50)])
 def test_every_step_is_counted_once_and_by_norms_of_its_own_time(n_steps, every, before):
@@ -368,21 +350,6 @@ def test_receipts_travel_through_the_whole_path(jobs):
         config, models=[Model(2, 2.0, found.budgets[1].noise_multiplier)], data=make_data()
     )
     assert np.array_equal(found.receipts[1, 2], alone.receipts[0])
-
-
-def test_limits_are_the_same_where_the_device_counts_the_steps(monkeypatch):
-    allow(monkeypatch, 400.0)
-    config = dataclasses.replace(SMALL, receipts="held", budget_per_person=1.0)
-    fleet = assemble(small_data(), [Model(0, 0.5, 1.0), Model(1, NO_DP, 0.0)], config)
-    watch, rows = fleet.watch, fleet.schedule.rows[2]
-    watch.bounds[0] = torch.rand(61)
-    watch.until[0, ::2] = 2
-    found = watch.limits(rows, torch.tensor([2]))
-    assert torch.equal(found, watch.limits(rows, 2))
-    for column, row in enumerate(rows[0].tolist()):
-        expected = watch.bounds[0, min(row, 60)] * (watch.until[0, min(row, 60)] > 2)
-        assert found[0, column, 0] == expected
-    assert torch.isinf(found[1]).all()  # without privacy
 
 
 def test_a_thinned_sample_keeps_each_record_with_its_own_chance():

@@ -89,31 +89,6 @@ def real(batch, model):
     return batch.inputs[model][keep, :-1], batch.label[model, :, 0][keep]
 
 
-def clipped_share(module, batch, model, clip):
-    norms = [
-        math.sqrt(sum(float(g.square().sum()) for g in slow.record_gradient(module, x, y)))
-        for x, y in zip(*real(batch, model), strict=True)
-    ]
-    return np.mean(np.array(norms) > clip)
-
-
-@both_sums
-@pytest.mark.parametrize("sizes", SHAPES)
-def test_twenty_steps_agree_with_autograd_record_by_record(sum_of, sizes):
-    generator, dtype = torch.Generator().manual_seed(0), torch.float64
-    modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
-    batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
-    shares = [clipped_share(m, batches[0], i, CLIP) for i, m in enumerate(modules)]
-    assert 0 < np.mean(shares) < 1  # the clip is active on some records and not on others
-    state = run(sum_of, layout, modules, batches, CLIP, dtype)
-    for index, module in enumerate(modules):
-        own = [real(batch, index) for batch in batches]
-        slow.train(
-            module, own, clip=CLIP, learning_rate=RATE, momentum=MOMENTUM, expected_batch=EXPECTED
-        )
-        compare(layout, state, index, module, 1e-10)
-
-
 @both_sums
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # torch, of Opacus' hooks
 @pytest.mark.parametrize("clip", [CLIP, math.inf])

@@ -37,8 +37,7 @@ PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
 """Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
 epsilon 10 a finer grid would only cost time."""
 
-COARSE = 100
-"""How much coarser the search for a starting point may be than the answer."""
+COARSE = 100  # how much coarser the search for a starting point may be than the answer
 
 COARSE_ERROR = 0.01
 """How far above the budget, as a share, a coarse answer may lie; beyond it nothing kept is used."""
@@ -46,11 +45,8 @@ COARSE_ERROR = 0.01
 PRV_ERROR = 0.01
 """Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound."""
 
-NOISE_STEPS = 1000
-"""A noise multiplier is a whole number of thousandths."""
-
-NOISE_RANGE = (0.05, 1e5)
-"""Noise multipliers that are searched."""
+NOISE_STEPS = 1000  # a noise multiplier is a whole number of thousandths
+NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
 
 CACHE_FORMAT = {"format": "pcer-calibration", "version": 1}
 CACHE_FOLDER = "calibrations"

@@ -39,30 +39,23 @@ value, so that it can go on after an upgrade. An entry stays as it is even if th
 class Accountant(StrEnum):
     """Who adds up the privacy loss of a training run."""
 
-    PLD = "pld"
-    """Privacy loss distributions of dp-accounting: the tightest, and the default."""
-    PRV = "prv"
-    """Privacy random variables of Opacus: what the paper used."""
-    RDP = "rdp"
-    """Renyi divergences of dp-accounting: looser, hence more noise for the same budget."""
+    PLD = "pld"  # privacy loss distributions of dp-accounting: the tightest, and the default
+    PRV = "prv"  # privacy random variables of Opacus: what the paper used
+    RDP = "rdp"  # Renyi divergences of dp-accounting: looser, hence more noise for the same budget
 
 
 class Engine(StrEnum):
     """Who runs the blocks."""
 
-    LOCAL = "local"
-    """Processes of this machine."""
-    RAY = "ray"
-    """Tasks of a Ray cluster, or of one Ray node on this machine."""
+    LOCAL = "local"  # processes of this machine
+    RAY = "ray"  # tasks of a Ray cluster, or of one Ray node on this machine
 
 
 class SplitRule(StrEnum):
     """How records are divided; the split of a seed comes from the data, not from the engine."""
 
-    WITHIN_LABELS = "random 70/30 within each label"
-    """The paper's."""
-    GIVEN = "given"
-    """Whatever rows the caller names."""
+    WITHIN_LABELS = "random 70/30 within each label"  # the paper's
+    GIVEN = "given"  # whatever rows the caller names
 
 
 class Adjacency(StrEnum):
@@ -79,10 +72,8 @@ class Adjacency(StrEnum):
 class ReceiptMode(StrEnum):
     """How the privacy that each person spends is counted while a model trains."""
 
-    NONE = "none"
-    """Not at all."""
-    EXACT = "exact"
-    """From the norms of all training records at every step."""
+    NONE = "none"  # not at all
+    EXACT = "exact"  # from the norms of all training records at every step
     REFRESHED = "refreshed"
     """From norms that are computed every so many steps and taken to stay as they are: an
     estimate."""

@@ -18,8 +18,7 @@ from pcer.train.schedule import SPARE_DRAWS, Draw, n_draws, require_room
 from pcer.train.step import FleetState
 from pcer.train.streams import GapTable
 
-CHUNK = 512
-"""Records predicted at a time, or whose norms are computed."""
+CHUNK = 512  # records predicted at a time, or whose norms are computed
 
 
 class CpuDevice:
@@ -138,16 +137,6 @@ def _sgd(fleet: Fleet) -> kernels.Rule:
     return kernels.Rule.of(rule.learning_rate, rule.momentum, rule.expected_batch, dtype)
 
 
-def _bounds(fleet: Fleet) -> kernels.Bounds:
-    """Views of what the rule of the block overwrites."""
-    none, watch = np.empty((0, 0), fleet.table.numpy().dtype), fleet.watch
-    return kernels.Bounds(
-        none if watch.bounds is None else watch.bounds.numpy(),
-        none.astype(np.int32) if watch.until is None else watch.until.numpy(),
-        watch.firsts.numpy(),
-    )
-
-
 class CpuStep:
     """The state of a block, and the step that overwrites it."""
 
@@ -156,7 +145,13 @@ class CpuStep:
         self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
         self.table = fleet.table.numpy()
         self.net = kernels.Net.of(fleet.layout)
-        self.rule, self.bounds = _sgd(fleet), _bounds(fleet)
+        none, watch = np.empty((0, 0), self.table.dtype), fleet.watch
+        self.rule = _sgd(fleet)
+        self.bounds = kernels.Bounds(  # views of what the rule of the block overwrites
+            none if watch.bounds is None else watch.bounds.numpy(),
+            none.astype(np.int32) if watch.until is None else watch.until.numpy(),
+            watch.firsts.numpy(),
+        )
         self.clip = fleet.rule.clip.reshape(-1).numpy()
         self.noise, self.n_done = _Noise(fleet), 0
         n_columns = fleet.schedule.rows.shape[2]

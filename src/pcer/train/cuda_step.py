@@ -19,26 +19,16 @@ from pcer.train.engine import NORM_CHUNK, Fleet
 from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, FleetState
 
-COUNTERS = 256
-"""Philox blocks one program computes."""
-
-UPDATE_COUNTERS = 64
-"""Pairs of Philox blocks one program turns into noise for 16 parameters each."""
+COUNTERS = 256  # Philox blocks one program computes
+UPDATE_COUNTERS = 64  # pairs of Philox blocks one program turns into noise for 16 parameters each
 
 RECORDS = 16
 """Records of a batch that a program holds at once; batches are padded to a multiple of it."""
 
-SHARES = 3
-"""Programs that share the batch of a model; their sums are added in one order."""
-
-NORM_SHARES = 16
-"""Programs that share the records of a model whose norms are computed."""
-
-WARPS = 2
-"""Warps of a program with hidden layers."""
-
-HIDDEN_UNITS = (16, 32, 64, 128)
-"""Layer widths that the fused kernels take."""
+SHARES = 3  # programs that share the batch of a model; their sums are added in one order
+NORM_SHARES = 16  # programs that share the records of a model whose norms are computed
+WARPS = 2  # warps of a program with hidden layers
+HIDDEN_UNITS = (16, 32, 64, 128)  # layer widths that the fused kernels take
 
 _MARGIN = tl.constexpr(CLIP_MARGIN)
 _BINS = tl.constexpr(N_BINS)

@@ -39,14 +39,9 @@ from pcer.train.step import (
 from pcer.train.streams import Purpose, initial_weights
 from pcer.train.watch import StepBook, Watch
 
-CHUNK = 8192
-"""Records that a GPU predicts at a time."""
-
-MOST_FOLDED = 2**20
-"""Records whose steps a GPU folds at a time: about 4 GB."""
-
-NORM_CHUNK = 2048
-"""Records of every model whose norms a GPU computes at a time."""
+CHUNK = 8192  # records that a GPU predicts at a time
+MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB
+NORM_CHUNK = 2048  # records of every model whose norms a GPU computes at a time
 
 EXTRA_COLUMNS = 3
 """What the table of records holds besides the features: a 1, the squared norm, the label."""

@@ -108,17 +108,14 @@ StepCounts = NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What a block of models gives.
+    """What a block of models gives: logits on all records, and what each person spent.
 
-    Attributes:
-        models: the models.
-        logits: (model, record) on all records.
-        receipts: (model, training record), what is kept of the privacy that each person spent, in
-            the order of the split's rows; infinite without privacy. None where nobody counted.
+    Receipts (model, training record) are in the order of the split's rows, infinite without
+    privacy, and None where nobody counted.
     """
 
     models: tuple[Model, ...]
-    logits: Float32Array
+    logits: Float32Array  # (model, record)
     receipts: Float32Array | None = None
 
 

@@ -48,8 +48,7 @@ UNBOUNDED_CLIP = 1e30
 """Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the
 noise multiplier 0."""
 
-CHUNK = 4096
-"""Records predicted at a time."""
+CHUNK = 4096  # records predicted at a time
 
 
 def train_modules(

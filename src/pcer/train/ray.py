@@ -37,24 +37,19 @@ from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
-MAX_RETRIES = 3
-"""How often a block is started again after its process or node died."""
+MAX_RETRIES = 3  # how often a block is started again after its process or node died
 
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 """How long a machine may take to accept a connection, and a cluster to let us in; Ray itself would
 try for many minutes."""
 
-LEAST_STORE = 100_000_000
-"""Bytes of the object store of a node that is started here, at least."""
+LEAST_STORE = 100_000_000  # bytes of the object store of a node that is started here, at least
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 """No usage statistics; and errors are told by us, once."""
 
-LOCAL = "local"
-"""Ray's word for a new node on this machine."""
-
-FOLDERS = "pcer-ray-"
-"""How the folders of our own nodes begin; sockets in them need short names."""
+LOCAL = "local"  # Ray's word for a new node on this machine
+FOLDERS = "pcer-ray-"  # how the folders of our own nodes begin; sockets in them need short names
 
 LEAST_AGE_SECONDS, LINGER_SECONDS = 60, 10
 """Age of a folder that nobody owns before it counts as left behind, as it may just have been made;

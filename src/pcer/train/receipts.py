@@ -42,8 +42,7 @@ RUNG_MASK = 2**RUNG_BITS - 1
 """Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less
 than one part in 100,000."""
 
-LOT = 8192
-"""Records that are folded at a time, for memory."""
+LOT = 8192  # records that are folded at a time, for memory
 
 SLACK = 1e-12
 """Share by which divergences are raised on a device, where sums are taken in another order: a sum
@@ -67,19 +66,12 @@ class Allowance(NamedTuple):
 
 @dataclass(frozen=True)
 class Terms:
-    """What is settled before training about every record of a model: promise and levels.
+    """What is settled before training about every record of a model: promise and levels."""
 
-    Attributes:
-        noise_multiplier: standard deviation of the noise in units of the clip norm.
-        sampling_rate: chance of a record to join a step.
-        n_steps: steps of the training.
-        dp_delta: the delta of promise and receipts.
-    """
-
-    noise_multiplier: float
-    sampling_rate: float
-    n_steps: int
-    dp_delta: float
+    noise_multiplier: float  # standard deviation of the noise in units of the clip norm
+    sampling_rate: float  # chance of a record to join a step
+    n_steps: int  # of the training
+    dp_delta: float  # of promise and receipts
 
     def __post_init__(self) -> None:
         require_at_least(1, n_steps=self.n_steps)
@@ -135,12 +127,8 @@ def fold(
 ) -> Float32Array:
     """Four bytes per record (record,), from which ``Terms`` reads ``realised`` and ``receipt``.
 
-    Args:
-        steps_per_bin: (record, bin) numbers of steps whose clipped gradient norm, in 200ths of the
-            clip norm, lies in (bin - 1, bin]; bin 0 is gradient zero.
-        noise_multiplier: standard deviation of the noise in units of the clip norm.
-        sampling_rate: chance of a record to join a step.
-        dp_delta: the delta of promise and receipts.
+    ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in 200ths of the clip
+    norm, lies in (bin - 1, bin]; bin 0 is gradient zero.
     """
     terms = Terms(noise_multiplier, sampling_rate, _n_steps(steps_per_bin), dp_delta)
     costs = terms.costs[:, _wanted_orders(terms)]

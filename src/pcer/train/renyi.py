@@ -34,11 +34,8 @@ ORDERS: FloatArray = np.array(
 )
 """Orders of the divergences: those of dp-accounting's own accountant, so that both agree."""
 
-REACH = 12.0
-"""Standard deviations beyond which a Gaussian law is below 1e-31."""
-
-DENSITY = 8.0
-"""Points of an integral per standard deviation; the error is below 1e-16 then."""
+REACH = 12.0  # standard deviations beyond which a Gaussian law is below 1e-31
+DENSITY = 8.0  # points of an integral per standard deviation; the error is below 1e-16 then
 
 LEAST_MU, LARGEST_MU, N_MU = 1e-6, 100.0, 20_000
 """Grid on which the accountant is turned around; it is even in log mu."""

@@ -26,32 +26,23 @@ N_BINS = 200
 
 
 class RuleState(NamedTuple):
-    """What a rule has decided for the private models of a block, until it decides again.
+    """What a rule has decided for the private models of a block, until it decides again."""
 
-    Attributes:
-        clip: (private model, training record), the bound of each; None: the largest for all.
-        memory: what else the rule wants to remember.
-    """
-
-    clip: Tensor | None = None
-    memory: Any = None
+    clip: Tensor | None = None  # (private model, training record); None: the largest for all
+    memory: Any = None  # what else the rule wants to remember
 
 
 @dataclass(frozen=True)
 class Refresh:
     """What a rule sees when it decides.
 
-    Attributes:
-        step: the first step that the decision is for.
-        bins: (private model, training record) uint8, the norm of each record's gradient, clipped
-            at the largest bound, rounded up to a whole number of ``N_BINS``-ths of that bound.
-        records: (private model, training record), rows of the data.
-        largest_clip: the largest bound.
+    Bins are the norm of each record's gradient, clipped at the largest bound, and rounded up to a
+    whole number of ``N_BINS``-ths of that bound.
     """
 
-    step: int
-    bins: Tensor
-    records: Tensor
+    step: int  # the first that the decision is for
+    bins: Tensor  # (private model, training record) uint8
+    records: Tensor  # (private model, training record), rows of the data
     largest_clip: float
 
 

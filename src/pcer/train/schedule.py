@@ -23,8 +23,7 @@ from pcer.train.config import Sampling
 from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
 
-OVERFLOW_CHANCE = 1e-12
-"""Chance that any batch of a training is wider than the padding."""
+OVERFLOW_CHANCE = 1e-12  # chance that any batch of a training is wider than the padding
 
 WIDE_SHARE = 1e-4
 """Share of the batches wider than the usual width. A GPU has a wide step for all its models, so
@@ -34,8 +33,7 @@ SPARE_DRAWS = 6.0
 """Draws beyond the expected number, in standard deviations. A training that needs more, once in
 10^9, draws again from the start of the same stream."""
 
-Words = Callable[[int], Tensor]
-"""The first so many 64-bit words of a model's stream, int64."""
+Words = Callable[[int], Tensor]  # the first so many 64-bit words of a model's stream, int64
 
 Draw = Callable[[np.random.Philox, Tensor, Tensor], Tensor]
 """From a model's stream and its training records' rows of the table, fill its batches (step,

@@ -19,11 +19,8 @@ from numpy.typing import NDArray
 
 from pcer.errors import require_at_least
 
-KEY_BYTES = 16
-"""Length of a Philox 4x64 key."""
-
-WORD_BITS = 64
-"""Random bits that one draw uses."""
+KEY_BYTES = 16  # length of a Philox 4x64 key
+WORD_BITS = 64  # random bits that one draw uses
 
 
 class Purpose(StrEnum):
