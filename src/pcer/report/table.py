@@ -103,7 +103,7 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     '  cost: 1.5\n    [1.2, 1.9]'
     """
     lines: list[str] = []
-    for part in _visible(text).split("\n"):
+    for part in _plain(text).split("\n"):
         bound = TOGETHER.sub(lambda found: found[0].replace(" ", UNBROKEN_SPACE), part)
         found = Text(bound).wrap(_console(width), max(width - indent - hanging, 1))
         for k, line in enumerate(found):
@@ -304,7 +304,7 @@ def _console(width: int, text: TextIO | None = None) -> Console:
 
 
 def _lined(text: str) -> str:
-    return _visible(text).replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
+    return _plain(text).replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
 
 
 def _flat(text: str) -> str:
@@ -312,7 +312,12 @@ def _flat(text: str) -> str:
 
 
 def _unbroken(text: str) -> str:
-    return _visible(text).replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
+    return _plain(text).replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
+
+
+def _plain(text: str) -> str:
+    """Without the marks that isolate names: only a browser heeds them."""
+    return _visible(text).translate(dict.fromkeys(map(ord, ISOLATES)))
 
 
 def _visible(text: str) -> str:

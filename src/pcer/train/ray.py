@@ -52,6 +52,7 @@ LOCAL = "local"  # Ray's word for a new node on this machine
 FOLDERS = "pcer-ray-"  # how the folders of our own nodes begin; sockets in them need short names
 
 LEAST_AGE_SECONDS, LINGER_SECONDS = 60, 10
+REMOVALS = 20  # tries to remove a node's folder, within that time
 """Age of a folder that nobody owns before it counts as left behind, as it may just have been made;
 and how long the helpers of a node may take to end when they are killed."""
 
@@ -295,14 +296,23 @@ def _node_folder() -> Iterator[Path]:
         with suppress(PcerError, OSError):  # a living sweep's, or gone meanwhile
             if time.time() - lock.stat().st_mtime > LEAST_AGE_SECONDS:
                 with owned(lock.parent):
-                    shutil.rmtree(lock.parent, ignore_errors=True)
+                    _remove(lock.parent)
     folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
     try:
         with owned(folder):
             yield folder
     finally:
         _end_helpers(folder)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in which workers that are ending may still write a line or two."""
+    for _ in range(REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(LINGER_SECONDS / REMOVALS)
 
 
 def _end_helpers(folder: Path) -> None:
