@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +32,7 @@ import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.store import LOCK, owned
+from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.fleet import BlockResult, Model, TrainingData
@@ -51,10 +51,8 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 LOCAL = "local"  # Ray's word for a new node on this machine
 FOLDERS = "pcer-ray-"  # how the folders of our own nodes begin; sockets in them need short names
 
-LEAST_AGE_SECONDS, LINGER_SECONDS = 60, 10
-REMOVALS = 20  # tries to remove a node's folder, within that time
-"""Age of a folder that nobody owns before it counts as left behind, as it may just have been made;
-and how long the helpers of a node may take to end when they are killed."""
+LEAST_AGE_SECONDS = 60
+"""Age of a folder that nobody owns before it counts as left behind: it may just have been made."""
 
 _TRIAL = """
 import logging, sys
@@ -291,43 +289,32 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
 
 @contextmanager
 def _node_folder() -> Iterator[Path]:
-    """A folder for our own node, which goes with it; that of a killed sweep goes with the next."""
+    """A folder for our own node, which goes when this process is done with it, or is gone.
+
+    Its guard sees either; a guard that was killed too leaves the folder to the next sweep.
+    """
     for lock in Path(gettempdir()).glob(f"{FOLDERS}*/{LOCK}"):
         with suppress(PcerError, OSError):  # a living sweep's, or gone meanwhile
             if time.time() - lock.stat().st_mtime > LEAST_AGE_SECONDS:
                 with owned(lock.parent):
-                    _remove(lock.parent)
+                    pass
+                ray_guard.clear(str(lock.parent), spare=os.getpid())
     folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
+    with owned(folder), _guarded(folder):
+        yield folder
+
+
+@contextmanager
+def _guarded(folder: Path) -> Iterator[None]:
+    command = [sys.executable, "-I", "-S", ray_guard.__file__, str(folder), str(os.getpid())]
+    silent = subprocess.DEVNULL
+    guard = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
+    )
     try:
-        with owned(folder):
-            yield folder
+        yield
     finally:
-        _end_helpers(folder)
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder in which workers that are ending may still write a line or two."""
-    for _ in range(REMOVALS):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(LINGER_SECONDS / REMOVALS)
-
-
-def _end_helpers(folder: Path) -> None:
-    """End what Ray's shutdown has left of a node: it would write to its folder again."""
-    import psutil  # Ray brings it
-
-    left = [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in word for word in process.info["cmdline"] or ())
-    ]
-    for process in left:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(left, timeout=LINGER_SECONDS)
+        guard.communicate()
 
 
 def _protection(folder: Path) -> dict[str, str]:
@@ -336,8 +323,6 @@ def _protection(folder: Path) -> dict[str, str]:
         "RAY_AUTH_MODE": "token",
         # Ray has no plain option for this: without clusters it takes the loopback address.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        # After a kill of this process workers end with the node, which waits so long for its head.
-        "RAY_gcs_rpc_server_reconnect_timeout_s": "30",
         **QUIET,
     }
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
