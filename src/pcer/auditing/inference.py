@@ -29,9 +29,6 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
 
-ROUNDING = 1e-9
-"""Slack of a quick look at p-values, which the tests themselves then decide."""
-
 
 class PairDifference(NamedTuple):
     """Of every pair, second minus first, its error for people like these, and its p-value."""
@@ -68,11 +65,6 @@ class AttackTests(NamedTuple):
     """(setting, group) of "is anything memorised about these records?"."""
     pairs: PairTests
     """Arrays (setting, pair)."""
-
-    def only(self, groups: IntArray, pairs: slice) -> AttackTests:
-        """Some groups, and some pairs."""
-        kept = (PairDifference(*(part[:, pairs] for part in kind)) for kind in self.pairs)
-        return AttackTests(self.memorised_p[:, groups], PairTests(*kept))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,25 +292,20 @@ def alarms(
     said = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
     known = None if measured[0].proxy.is_from_counts else _memorised_p(measured, None)
     n_pairs = len(pairs) // n_families
-    # Only where the first step of Holm can reject is anything said; elsewhere exact p-values of
+    # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
     # memorisation, which take long, are not needed.
-    first_step = zip(
-        (tests.exposure, tests.cross), (EXPOSURE_SHARE, 1 - EXPOSURE_SHARE), strict=True
-    )
     hopeful = np.zeros(n_families, dtype=np.bool_)
-    for kind, share in first_step:
+    for kind in (tests.exposure, tests.cross):
         by_family = kind.p_value.reshape(len(panels), n_families, n_pairs)
         n = np.maximum(np.isfinite(by_family).sum(axis=(0, 2)), 1)
-        alone = not np.isfinite((tests.cross if share > 0.5 else tests.exposure).p_value).any()
-        level = SIGNIFICANCE * (1.0 if alone else share) * (1 + ROUNDING)
-        hopeful |= (by_family <= (level / n)[:, None]).any(axis=(0, 2))
+        hopeful |= (by_family <= (SIGNIFICANCE / n)[:, None]).any(axis=(0, 2))
     for start in np.flatnonzero(hopeful) * n_pairs:
         family = slice(start, start + n_pairs)
         groups, own = np.unique(np.array(pairs[family]), return_inverse=True)
-        one = AttackTests(np.zeros((len(panels), 0)), tests).only(np.zeros(0, np.int64), family)
+        kept = (PairDifference(*(part[:, family] for part in kind)) for kind in tests)
         p_memorised = _memorised_p(measured, groups) if known is None else known[:, groups]
         numbered = tuple((int(i), int(j)) for i, j in own.reshape(-1, 2))
-        found = decide([one._replace(memorised_p=p_memorised)], numbered, outcome=outcome)
+        found = decide([AttackTests(p_memorised, PairTests(*kept))], numbered, outcome=outcome)
         said.shown[:, family] = found.shown
         said.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
         said.differ[:, family] = found.exposures_differ
