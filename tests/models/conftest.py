@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from pcer.models import costs
+from pcer.attacks import costs
 
 
 @pytest.fixture

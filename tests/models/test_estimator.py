@@ -26,12 +26,12 @@ import pcer
 from pcer.attacks import (
     BudgetScores,
     ExposedSetting,
+    costs,
     log_odds,
     pooled_attacks_of,
     run_attacks_of,
 )
 from pcer.errors import InputError
-from pcer.models import costs
 from tests.models.worlds import (
     SAID,
     Budgeted,

@@ -23,9 +23,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
+from pcer.attacks import costs
 from pcer.auditing.claims import kish
 from pcer.errors import InputError
-from pcer.models import costs
 from pcer.models.splits import effective_units, given_splits, members, random_splits
 from tests.models.worlds import Ignorant, release, world
 

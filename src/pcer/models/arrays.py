@@ -296,7 +296,7 @@ def _attacked(
     table: _Table, entries: Entries, facts: ReleaseFacts, counted: Counted, records: Coded
 ) -> Counted:
     """The counts with what attacks find in the groups that may be released."""
-    from pcer.models.costs import with_costs
+    from pcer.attacks.costs import with_costs
     from pcer.models.records import RecordRows, no_coin, settings_of
 
     allowed = regrouping_of(facts, counted)

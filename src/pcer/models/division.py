@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks import BudgetScores
+from pcer.attacks.costs import ScoredSetting, with_costs
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.candidates import Candidate
-from pcer.models.costs import ScoredSetting, with_costs
 from pcer.models.fits import Said
 from pcer.models.labels import is_named
 from pcer.models.precision import smallest_gap

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer.attacks import BudgetScores
+from pcer.attacks.costs import ScoredSetting
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
-from pcer.models.costs import ScoredSetting
 from pcer.release import Counted, Entries
 
 

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pcer.attacks import (
+from pcer.attacks.coins import CheckedCoins, check_with_coins, no_coins
+from pcer.attacks.exposure import (
     BudgetScores,
-    CheckedCoins,
     ExposedSetting,
     RecordShares,
-    check_with_coins,
-    no_coins,
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
