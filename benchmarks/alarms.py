@@ -59,8 +59,8 @@ from pcer.attacks import run_attacks_of
 from pcer.auditing import Alarms, alarms
 from pcer.auditing.claims import Claims, claims_of
 from pcer.auditing.declarations import check_declarations
-from pcer.auditing.inference import Evidence, make_tests
 from pcer.auditing.measure import measure_panel, pairs_of
+from pcer.auditing.tests import Evidence, make_tests
 from pcer.release import GAP, Release, parse_release
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 

@@ -56,11 +56,11 @@ from pcer import Plan, audit
 from pcer.attacks.exposure import pooled_exposures
 from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
 from pcer.attacks.single import log_odds
-from pcer.auditing import people as errors
+from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
-from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import MUTUAL, Measured, measure_panel
-from pcer.auditing.people import difference_limit, limit_quantile
+from pcer.auditing.tests import compare_pairs
+from pcer.auditing.variances import difference_limit, limit_quantile
 from pcer.metrics import Counts
 from pcer.release import GAP
 from pcer.statistics import holm, interval_quantile

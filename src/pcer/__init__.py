@@ -16,10 +16,10 @@ from pcer.auditing import (
     Plan,
     Policy,
     Verdict,
-    audit,
     detectable,
     write_audit,
 )
+from pcer.auditing.audit import audit
 from pcer.auditing.compare import compare
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions

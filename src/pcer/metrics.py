@@ -98,7 +98,7 @@ def accuracy_difference(train_accuracy: FloatArray, test_accuracy: FloatArray) -
 def overfitting_gap(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
     """How much better the model does on records it was trained on (Definition 2), never negative.
 
-    Clipping makes its mean positive even where nothing is memorised; see ``pcer.auditing.null``.
+    Clipping makes its mean positive even where nothing is memorised; see ``auditing.variances``.
 
     >>> overfitting_gap(np.array([0.9, 0.7]), np.array([0.8, 0.75])).round(12)
     array([0.1, 0. ])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcer.attacks.rates import everybodys_benefit, record_rates
-from pcer.auditing.null import split_luck
+from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
 

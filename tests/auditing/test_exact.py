@@ -21,7 +21,7 @@ from pcer.auditing.exact import (
     strata_of_counts,
     strata_of_rates,
 )
-from pcer.auditing.null import split_luck
+from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts
 from tests import reference
 from tests.reference import Stratum

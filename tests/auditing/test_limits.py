@@ -11,7 +11,7 @@ from benchmarks.coverage import KINDS, TINY, measured, usable
 from scipy.optimize import brentq
 
 from pcer.auditing import Exposed
-from pcer.auditing.people import limit_quantile
+from pcer.auditing.variances import limit_quantile
 from tests.worlds.people import certain, draw_people, draw_tables
 
 DOZEN = 12

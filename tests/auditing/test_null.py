@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pcer.auditing.null import (
+from pcer.auditing.variances import (
     LARGEST_SPREAD,
     _n_at_most,
     draw_differences,

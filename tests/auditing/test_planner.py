@@ -15,7 +15,6 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import pcer
-from pcer.auditing.people import people_part
 from pcer.auditing.planner import (
     POWER,
     SPLIT_GRID,
@@ -29,6 +28,7 @@ from pcer.auditing.planner import (
     smallest,
     splits_for,
 )
+from pcer.auditing.variances import people_part
 from pcer.release import Panel, parse_release
 from tests.pages import many_groups, mixed_release
 from tests.worlds.pilots import DRAWN, answers, drawn_study

@@ -38,8 +38,8 @@ from pcer.attacks.divisions import Divisions, divided_panel
 from pcer.attacks.exposure import pooled_attacks_of
 from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.single import log_odds
-from pcer.auditing.inference import attack_tests, decide
 from pcer.auditing.measure import measure_panel
+from pcer.auditing.tests import attack_tests, decide
 from pcer.release import Panel, PooledExposures
 from tests.worlds.sweeps import splits
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.auditing.exact import strata_of_counts
-from pcer.auditing.people import (
+from pcer.auditing.variances import (
     OneSide,
     at_least_spread,
     benefit_variance,

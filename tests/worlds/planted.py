@@ -24,9 +24,8 @@ import numpy as np
 
 import pcer
 from pcer.auditing import Plan
-from pcer.auditing.costs import deciding_attacks
-from pcer.auditing.inference import Evidence, attack_tests, decide
-from pcer.auditing.measure import measure_panel
+from pcer.auditing.measure import deciding_attacks, measure_panel
+from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release import Panel
 from tests.worlds.fleets import MODELS, Fleet, People, exact_panel, fleet, people, scores_of
 

@@ -11,16 +11,16 @@ from scipy.special import ndtr
 
 from pcer.auditing import Plan, alarms
 from pcer.auditing.exact import Strata, memorised
-from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import measure_panel
-from pcer.auditing.people import (
+from pcer.auditing.planner import CountsError, Design
+from pcer.auditing.tests import compare_pairs
+from pcer.auditing.variances import (
     cost_in_tests,
     cost_variance,
     people_part,
     pooled_cost,
     record_variance,
 )
-from pcer.auditing.planner import CountsError, Design
 from pcer.metrics import Counts
 from pcer.release import Panel
 from pcer.statistics import holm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcer.auditing.audit import Tested, judge_tested, run_tests
 from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
@@ -33,13 +34,12 @@ from pcer.auditing.file import (
     rounded,
     write_audit,
 )
-from pcer.auditing.inference import Alarms, alarms
 from pcer.auditing.measure import Exposed, Measured, measure_costs
-from pcer.auditing.null import split_luck, split_luck_of_rates
 from pcer.auditing.plan import SHARPEST, Benefit, Plan, Policy
 from pcer.auditing.planner import Outlook, OutlookPoint, detectable, outlook_schema
 from pcer.auditing.policy import read_policy
-from pcer.auditing.settings import Tested, audit, judge_tested, run_tests
+from pcer.auditing.tests import Alarms, alarms
+from pcer.auditing.variances import split_luck, split_luck_of_rates
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (
     NOTHING,
@@ -97,7 +97,6 @@ __all__ = [
     "Tested",
     "Verdict",
     "alarms",
-    "audit",
     "audit_schema",
     "both_p",
     "bounds",

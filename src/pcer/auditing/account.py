@@ -14,9 +14,9 @@ import numpy as np
 from pcer.auditing.disclosed import disclosed
 from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
 from pcer.auditing.finding import Finding
-from pcer.auditing.inference import share_level
 from pcer.auditing.planner import more_would_show
 from pcer.auditing.results import Setting
+from pcer.auditing.tests import share_level
 from pcer.auditing.verdict import Verdict, strongest
 from pcer.auditing.words import in_setting, listed, setting_name
 from pcer.metrics import FloatArray

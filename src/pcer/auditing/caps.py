@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from pcer.auditing.inference import Evidence
 from pcer.auditing.measure import Pair
+from pcer.auditing.tests import Evidence
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import Panel, Placebo, Release
 from pcer.statistics import SIGNIFICANCE

@@ -32,11 +32,21 @@ from pcer.auditing.compare_words import (
     account,
     headline,
 )
-from pcer.auditing.costs import ADVANTAGES, PAIRED, is_carried
 from pcer.auditing.declarations import check_declarations
-from pcer.auditing.measure import MUTUAL, Exposed, Measured, Pair, measure_panel, number, pairs_of
-from pcer.auditing.people import cost_in_tests, pooled_cost
+from pcer.auditing.measure import (
+    ADVANTAGES,
+    MUTUAL,
+    PAIRED,
+    Exposed,
+    Measured,
+    Pair,
+    is_carried,
+    measure_panel,
+    number,
+    pairs_of,
+)
 from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.variances import cost_in_tests, pooled_cost
 from pcer.auditing.words import listed, short_setting
 from pcer.errors import InputError, PlanError
 from pcer.metrics import FloatArray, IntArray

@@ -9,32 +9,12 @@ import numpy as np
 
 from pcer.auditing.caps import Capped
 from pcer.auditing.file import CostStory
-from pcer.auditing.measure import Measured, Pair, measure_panel
+from pcer.auditing.measure import ADVANTAGES, PAIRED, Measured, Pair
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.words import listed
 from pcer.metrics import IntArray
 from pcer.release import Panel, Proxy, Release, carried_costs, proxies, proxy_named
 from pcer.statistics import holm
-
-ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
-PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
-"""Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
-differences, and a paired attack misses weak ones that concern everybody."""
-
-
-def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
-    """The plan's attack; or the strongest advantage and the strongest paired attack.
-
-    Each has an error for every setting and every group of eligible size. Where there is neither,
-    the gap from counts. Which fields are there decides, never their values.
-    """
-    if plan.cost != SHARPEST:
-        return (plan.cost,)
-    firsts = (
-        next((one.name for one in kind if is_carried(panels, plan, one)), None)
-        for kind in (ADVANTAGES, PAIRED)
-    )
-    return tuple(name for name in firsts if name is not None) or (proxies.GAP.name,)
 
 
 def why(release: Release, panels: Sequence[Panel], plan: Plan, attacks: Sequence[str]) -> str:
@@ -138,11 +118,3 @@ def _story(
 
 def _named(names: Sequence[str], groups: IntArray) -> list[str]:
     return [names[group] for group in np.unique(groups).tolist()]
-
-
-def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
-    """Whether every setting has it, with errors, for every group that is large enough."""
-    if cost is proxies.GAP:
-        return True
-    found = [measure_panel(panel, plan, cost.name) for panel in panels]
-    return all(one.exposed is not None and bool(one.told.any()) for one in found)

@@ -19,20 +19,21 @@ from pcer.auditing.exact import (
     strata_of_counts,
     strata_of_rates,
 )
-from pcer.auditing.null import SplitLuck, luck_of_strata
-from pcer.auditing.people import (
+from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.variances import (
+    SplitLuck,
     auc_people_part,
     balanced_people_part,
     benefit_variance,
     cost_limit,
     cost_variance,
+    luck_of_strata,
     people_part,
     rate_covariance,
     rate_variance,
     record_variance,
     subset_covariance,
 )
-from pcer.auditing.plan import SHARPEST, Plan
 from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release import GAP, PROXIES, Panel, Proxy, carried_costs, proxies, proxy_named
@@ -60,6 +61,11 @@ PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]
     proxies.BALANCED: balanced_people_part,
 }
 """What people add to the variance of a cost that is measured in each run, by its scale."""
+
+ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
+PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
+"""Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
+differences, and a paired attack misses weak ones that concern everybody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +308,29 @@ def measure_costs(
         cost: [_measured(panel, plan, cost, received, inflation) for panel, received in beside]
         for cost in costs
     }
+
+
+def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
+    """The plan's attack; or the strongest advantage and the strongest paired attack.
+
+    Each has an error for every setting and every group of eligible size. Where there is neither,
+    the gap from counts. Which fields are there decides, never their values.
+    """
+    if plan.cost != SHARPEST:
+        return (plan.cost,)
+    firsts = (
+        next((one.name for one in kind if is_carried(panels, plan, one)), None)
+        for kind in (ADVANTAGES, PAIRED)
+    )
+    return tuple(name for name in firsts if name is not None) or (proxies.GAP.name,)
+
+
+def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
+    """Whether every setting has it, with errors, for every group that is large enough."""
+    if cost is proxies.GAP:
+        return True
+    found = [measure_panel(panel, plan, cost.name) for panel in panels]
+    return all(one.exposed is not None and bool(one.told.any()) for one in found)
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:

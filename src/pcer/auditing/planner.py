@@ -20,27 +20,27 @@ import numpy as np
 from pydantic import Field
 
 from pcer.auditing.claims import claims_of
-from pcer.auditing.costs import deciding_attacks
 from pcer.auditing.file import BudgetResult, rounded
-from pcer.auditing.inference import compare_pairs
 from pcer.auditing.measure import (
     PEOPLE_PARTS,
     Exposed,
     Measured,
     Pair,
+    deciding_attacks,
     measure_panel,
     pairs_of,
     require_available,
 )
-from pcer.auditing.people import (
+from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.results import Setting
+from pcer.auditing.tests import compare_pairs
+from pcer.auditing.variances import (
     cost_in_tests,
     limit_quantile,
     people_part,
     pooled_cost,
     record_variance,
 )
-from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.results import Setting
 from pcer.auditing.verdict import Verdict
 from pcer.auditing.words import setting_name
 from pcer.errors import InputError, PlanError

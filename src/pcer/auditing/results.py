@@ -30,12 +30,11 @@ from pcer.auditing.file import (
     PublishedPair,
     Summary,
 )
-from pcer.auditing.inference import Evidence
 from pcer.auditing.measure import Measured, Pair, number
-from pcer.auditing.null import noise_level
-from pcer.auditing.people import difference_limit, equivalence_p, limit_quantile
 from pcer.auditing.plan import Plan
 from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_disparity
+from pcer.auditing.tests import Evidence
+from pcer.auditing.variances import difference_limit, equivalence_p, limit_quantile, noise_level
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Bound, Outcome, Panel, Release
 from pcer.statistics import (

@@ -20,8 +20,8 @@ from pcer.auditing.measure import (
     luck_of,
     number,
 )
-from pcer.auditing.null import draw_differences
 from pcer.auditing.plan import Plan
+from pcer.auditing.variances import draw_differences
 from pcer.metrics import Counts, FloatArray
 from pcer.release import Panel
 from pcer.statistics import bootstrap_sums, generator, percentile_interval

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pcer.auditing import SIGNIFICANT_DIGITS, Plan, audit, parse_plan, rounded
+from pcer.auditing import SIGNIFICANT_DIGITS, Plan, parse_plan, rounded
+from pcer.auditing.audit import audit
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
 from pcer.release import Release

@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pcer.auditing import Audit, BudgetResult, Plan, Tested, audit, judge_tested, run_tests
+from pcer.auditing import Audit, BudgetResult, Plan, Tested, judge_tested, run_tests
+from pcer.auditing.audit import audit
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.release import Panel, Release, panels, proxies, read_release

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pcer.auditing.people import (
+from pcer.auditing.variances import (
     OneSide,
     at_least_spread,
     auc_people_part,

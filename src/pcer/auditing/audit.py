@@ -15,7 +15,7 @@ from pcer.auditing.agreement import agreement
 from pcer.auditing.caps import Capped, Placebos, cap_alarms
 from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import algorithm1, compare
-from pcer.auditing.costs import cost_stories, deciding_attacks, why
+from pcer.auditing.costs import cost_stories, why
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.file import (
     AsPublished,
@@ -28,9 +28,15 @@ from pcer.auditing.file import (
     outcomes_of,
 )
 from pcer.auditing.finding import Finding, adjusted_over_checks
-from pcer.auditing.inference import AttackTests, Evidence, attack_tests, decide
 from pcer.auditing.judgement import judge, worse_off
-from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of, require_available
+from pcer.auditing.measure import (
+    Measured,
+    Pair,
+    deciding_attacks,
+    measure_costs,
+    pairs_of,
+    require_available,
+)
 from pcer.auditing.plan import Plan
 from pcer.auditing.policy import broken_rules
 from pcer.auditing.results import (
@@ -46,6 +52,7 @@ from pcer.auditing.results import (
     shared_columns,
 )
 from pcer.auditing.summaries import NullDraws, draw_null, pooled_sums, summarise
+from pcer.auditing.tests import AttackTests, Evidence, attack_tests, decide
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import GAP, Panel, Release, panels

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.auditing.measure import Exposed, Measured, Pair, Received, measure_panel
-from pcer.auditing.people import (
+from pcer.auditing.plan import Plan
+from pcer.auditing.variances import (
     OneSide,
     at_least_spread,
     cost_in_tests,
@@ -24,7 +25,6 @@ from pcer.auditing.people import (
     people_covariance,
     pooled_cost,
 )
-from pcer.auditing.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Outcome, Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
