@@ -26,6 +26,7 @@ from pcer.attacks.exposure import (
     run_exposures,
     weaker_notes,
 )
+from pcer.auditing.agreement import agreement
 from pcer.errors import InputError
 from pcer.release import PROXIES
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
@@ -166,7 +167,7 @@ def test_the_audit_takes_every_proxy_as_the_cost(scores, cost):
     assert loud.groups["b"].resolved
     assert not loud.groups["a"].resolved
     assert loud.groups["b"].cost.value > loud.groups["a"].cost.value
-    assert {row.proxy for row in audit.agreement.proxies} == {*PER_RUN, *PAIRED, *CALIBRATED}
+    assert {row.proxy for row in agreement(audit).proxies} == {*PER_RUN, *PAIRED, *CALIBRATED}
 
 
 @pytest.mark.parametrize(

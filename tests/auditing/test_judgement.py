@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.auditing.comparison import comparisons
 from pcer.release import Release, parse_release
 from tests.worlds.releases import World, simulate
 
@@ -296,7 +297,7 @@ def test_settings_are_models_and_budgets(unequal):
     audit = pcer.audit(two_models(unequal), QUICK)
     assert [(one.model, one.epsilon) for one in audit.budgets] == [("forest", None), ("net", None)]
     assert [one.model for one in audit.published] == ["forest", "net"]
-    assert [one.model for one in audit.comparisons] == ["forest", "net"]
+    assert [one.model for one in comparisons(audit)] == ["forest", "net"]
     assert "In forest without differential privacy" in audit.headline
     alone = pcer.audit(unequal, QUICK)
     one, other = alone.budgets[0].groups["g1"], audit.budgets[1].groups["g1"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.auditing.agreement import agreement
 from pcer.errors import PlanError
 from pcer.release import PROXIES, Release, parse_release, proxies, proxy_named
 from pcer.release.proxies import Basis
@@ -64,10 +65,10 @@ def test_a_name_means_nothing_by_its_ending():
         "the privacy cost measured as their advantage is 25 (g0) and 25 (g1) hundredths"
         in audit.account[1]
     )
-    beside = pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)).agreement
+    beside = agreement(pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)))
     assert [row.bound for row in beside.proxies] == [None]
     gap = pcer.Plan(cost="overfitting_gap", **QUICK)
-    ours = pcer.audit(release_carrying("auc_advantage"), gap).agreement
+    ours = agreement(pcer.audit(release_carrying("auc_advantage"), gap))
     assert [row.bound.n_cells_exceeding for row in ours.proxies] == [2]
 
 

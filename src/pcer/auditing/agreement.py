@@ -12,13 +12,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer import metrics
+from pcer.auditing.claims import claims_of
 from pcer.auditing.comparison import pearson
-from pcer.auditing.file import Agreement, BoundCheck, ProxyAgreement
-from pcer.auditing.measure import Measured, Pair
+from pcer.auditing.file import Audit
+from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of
 from pcer.auditing.plan import Plan
+from pcer.files import Record
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Panel, proxy_named
+from pcer.release import GAP, Panel, panels, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
+
+
+class BoundCheck(Record):
+    """How often an attack does better than the overfitting gap, which the paper says bounds it."""
+
+    n_runs: int
+    n_runs_exceeding: int
+    n_cells: int
+    n_cells_exceeding: int
+    n_cells_refuting: int
+
+
+class ProxyAgreement(Record):
+    """One attack beside the gap: over (budget, group) cells and (budget, pair) settings."""
+
+    proxy: str
+    n_cells: int
+    correlation: float | None
+    n_settings: int
+    n_same_sign: int
+    n_larger_disparity: int
+    median_ratio: float | None
+    disparity_correlation: float | None
+    bound: BoundCheck | None
+
+
+class Agreement(Record):
+    """Whether the attacks that a release carries agree with the gap. Descriptive."""
+
+    baseline: str
+    proxies: list[ProxyAgreement]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,19 +66,21 @@ class _Story:
     """(budget, pair) mean over seeds at the plan's floor; NaN of a cost that has none of seeds."""
 
 
-def agreement(
-    by_cost: Mapping[str, Sequence[Measured]], pairs: tuple[Pair, ...], plan: Plan
-) -> Agreement | None:
-    """Every attack that the release has beside the gap; None if it has none."""
+def agreement(audit: Audit) -> Agreement | None:
+    """Every attack that the audited release has beside the gap; None if it has none."""
+    release, plan = audit.sources[0], audit.plan
+    by_setting = panels(release)
+    by_cost = measure_costs(by_setting, plan, inflation=claims_of(release).inflation)
+    pairs = pairs_of(by_setting, plan)
     proxies = sorted(by_cost.keys() - {GAP.name})
     if not proxies:
         return None
     stories = {name: _story(measured, pairs, plan, name) for name, measured in by_cost.items()}
-    panels, gap = [one.panel for one in by_cost[GAP.name]], stories[GAP.name]
+    gap = stories[GAP.name]
     return Agreement(
         baseline=GAP.name,
         proxies=[
-            _beside(gap, stories[name], proxy=name, bound=_bound(panels, stories, name))
+            _beside(gap, stories[name], proxy=name, bound=_bound(by_setting, stories, name))
             for name in proxies
         ],
     )
@@ -102,7 +137,9 @@ def _both(first: FloatArray, second: FloatArray) -> list[tuple[float, float]]:
     return list(zip(first[known].tolist(), second[known].tolist(), strict=True))
 
 
-def _bound(panels: Sequence[Panel], stories: Mapping[str, _Story], name: str) -> BoundCheck | None:
+def _bound(
+    by_setting: Sequence[Panel], stories: Mapping[str, _Story], name: str
+) -> BoundCheck | None:
     """Proposition 1 as a measurement: is the advantage at most the gap?
 
     A cell refutes the bound if its mean advantage exceeds its mean gap beyond the errors of
@@ -113,7 +150,7 @@ def _bound(panels: Sequence[Panel], stories: Mapping[str, _Story], name: str) ->
     attack, gap = stories[name], stories[GAP.name]
     excess = attack.cost - gap.cost
     p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
-    runs = np.concatenate([_excess_of_runs(panel, name) for panel in panels])
+    runs = np.concatenate([_excess_of_runs(panel, name) for panel in by_setting])
     return BoundCheck(
         n_runs=int(np.isfinite(runs).sum()),
         n_runs_exceeding=int((runs > 0).sum()),

@@ -11,10 +11,9 @@ from typing import Any, overload
 import numpy as np
 
 from pcer.auditing.account import Conclusion, conclude
-from pcer.auditing.agreement import agreement
 from pcer.auditing.caps import Capped, Placebos, cap_alarms
 from pcer.auditing.claims import claims_of
-from pcer.auditing.comparison import algorithm1, compare
+from pcer.auditing.comparison import algorithm1
 from pcer.auditing.costs import cost_stories, why
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.file import (
@@ -22,9 +21,7 @@ from pcer.auditing.file import (
     Audit,
     AuditSubject,
     BudgetResult,
-    Comparison,
     DeclarationFinding,
-    EqualGapClaim,
     outcomes_of,
 )
 from pcer.auditing.finding import Finding, adjusted_over_checks
@@ -297,8 +294,6 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
             plan.policy, release, budgets, findings, outcomes_of(budgets, published)
         ),
         published=published,
-        comparisons=_comparisons(one, budgets),
-        agreement=agreement(one.measured, one.pairs, plan),
     )
     others = [member.release for member in family if member is not one]
     return known.with_sources(release, others)
@@ -415,35 +410,6 @@ def _by_model(by_setting: Sequence[Panel]) -> dict[str | None, list[int]]:
     for k, panel in enumerate(by_setting):
         members.setdefault(panel.model, []).append(k)
     return members
-
-
-def _comparisons(one: Tested, budgets: Sequence[BudgetResult]) -> list[Comparison]:
-    return [
-        compare(
-            [budgets[k] for k in members],
-            [claim for k in members for claim in _claims(one, k)],
-            one.release.subject.outcome,
-            model=model,
-        )
-        for model, members in _by_model(one.panels).items()
-    ]
-
-
-def _claims(one: Tested, k: int) -> list[EqualGapClaim]:
-    """Proposition 3: passing both audits claims equal costs; these are the tests of it."""
-    evidence, panel = one.main.of_setting(k), one.panels[k]
-    return [
-        EqualGapClaim(
-            epsilon=on_disk(panel.epsilon),
-            groups=(panel.group_names[i], panel.group_names[j]),
-            cost_difference=-float(evidence.exposure[pair]),
-            standard_error=float(evidence.exposure_error[pair]),
-            p_value=float(evidence.exposure_p[pair]),
-            refuted=bool(evidence.exposures_differ[pair]),
-        )
-        for pair, (i, j) in enumerate(one.pairs)
-        if np.isfinite(evidence.exposure_p[pair])
-    ]
 
 
 def _declarations(findings: Sequence[Finding]) -> list[DeclarationFinding]:

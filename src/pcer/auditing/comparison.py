@@ -12,21 +12,16 @@ import numpy as np
 
 from pcer.auditing.file import (
     Algorithm1,
+    Audit,
     BudgetResult,
-    Comparison,
-    Correlation,
-    DirectionDisagreement,
-    EqualGapClaim,
     EquitableBudget,
-    NormChoice,
     PairResult,
     PublishedBudget,
-    Ranking,
 )
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import GridVerdict, Verdict
+from pcer.files import Record
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release import Outcome
 
 TIE_TOLERANCE = 1e-12
 """Budgets whose values differ by less than this share are tied: rounding, not preference."""
@@ -36,6 +31,53 @@ RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
 
 Budgets = Sequence[BudgetResult]
 Measure = Callable[[BudgetResult], float | None]
+
+
+class Ranking(Record):
+    """Budgets from smallest to largest gap, by one measure."""
+
+    measure: str
+    budgets: list[float | None]
+    best: list[float | None]
+
+
+class DirectionDisagreement(Record):
+    """A budget and pair whose disparity and rate difference have opposite signs."""
+
+    epsilon: float | None
+    groups: tuple[str, str]
+
+
+class EqualGapClaim(Record):
+    """What passing both audits would claim (Proposition 3): equal costs. Can it be refuted?"""
+
+    epsilon: float | None
+    groups: tuple[str, str]
+    cost_difference: float
+    standard_error: float
+    p_value: float
+    refuted: bool
+
+
+class Correlation(Record):
+    """Pearson r over budgets between disparity and rate difference. Descriptive only."""
+
+    groups: tuple[str, str]
+    n_budgets: int
+    r: float | None
+    n_budgets_from_1: int
+    r_from_1: float | None
+
+
+class Comparison(Record):
+    """PCER beside demographic parity and equalized odds, over the budgets of one model."""
+
+    model: str | None
+    rankings: list[Ranking]
+    ranking_disagreement: dict[str, bool | None]
+    direction_disagreement: list[DirectionDisagreement]
+    equal_gap_claims: list[EqualGapClaim]
+    correlations: list[Correlation]
 
 
 def algorithm1(
@@ -69,13 +111,19 @@ def algorithm1(
     )
 
 
-def compare(
-    budgets: Budgets, claims: list[EqualGapClaim], outcome: Outcome, *, model: str | None = None
-) -> Comparison:
-    """Rankings, disagreements, the equal-gap claim, correlations and the norms' choices."""
+def comparisons(audit: Audit) -> list[Comparison]:
+    """PCER beside demographic parity and equalized odds, for each model of an audit."""
+    return [
+        _comparison([one for one in audit.budgets if one.model == model], model)
+        for model in audit.models
+    ]
+
+
+def _comparison(budgets: Budgets, model: str | None) -> Comparison:
+    """Rankings, disagreements, the equal-gap claim and correlations."""
     rankings = [
         _ranking("pcer_disparity", budgets, disparity_size),
-        _ranking("demographic_parity_gap", budgets, _parity),
+        _ranking("demographic_parity_gap", budgets, lambda b: b.demographic_parity_gap.mean),
         _ranking("equalized_odds_gap", budgets, lambda b: b.equalized_odds_gap.mean),
     ]
     ours = set(rankings[0].best)
@@ -87,10 +135,30 @@ def compare(
             for other in rankings[1:]
         },
         direction_disagreement=_directions(budgets),
-        equal_gap_claims=claims,
+        equal_gap_claims=[claim for budget in budgets for claim in _claims(budget)],
         correlations=[_correlation(budgets, k) for k in range(len(budgets[0].pairs))],
-        norms=_norms(budgets, outcome),
     )
+
+
+def _claims(budget: BudgetResult) -> list[EqualGapClaim]:
+    """Proposition 3: passing both audits claims equal costs; these are the tests of it.
+
+    What placebo groups speak against is refuted all the same: the claim is about these groups.
+    """
+    return [
+        EqualGapClaim(
+            epsilon=budget.epsilon,
+            groups=pair.groups,
+            cost_difference=difference.value,
+            standard_error=difference.standard_error,
+            p_value=difference.p_value,
+            refuted=pair.more_exposed is not None or pair.exposure_answer.downgraded is not None,
+        )
+        for pair in budget.pairs
+        if (difference := pair.exposure).p_value is not None
+        and difference.value is not None
+        and difference.standard_error is not None
+    ]
 
 
 def disparity_size(budget: BudgetResult) -> float | None:
@@ -125,10 +193,6 @@ def _size(disparities: Sequence[float | None]) -> float | None:
     return max(0.0, *known) - min(0.0, *known)
 
 
-def _parity(budget: BudgetResult) -> float | None:
-    return budget.demographic_parity_gap.mean
-
-
 def _equitable_budget(budgets: Sequence[PublishedBudget], k: int, floor: float) -> EquitableBudget:
     shares = [pair.floors[k].floor_dominated_share for budget in budgets for pair in budget.pairs]
     sizes = [(_size([pair.floors[k].mean for pair in one.pairs]), one.epsilon) for one in budgets]
@@ -152,10 +216,6 @@ def _label(
         bool(row.all()) for one, row in zip(budgets, resolved, strict=True) if one.epsilon in named
     ]
     return RESOLVED_CHOICE if told and all(told) else AS_PUBLISHED
-
-
-def _all_resolved(budget: BudgetResult) -> bool:
-    return all(group.resolved for group in budget.groups.values())
 
 
 def _ranking(name: str, budgets: Budgets, measure: Measure) -> Ranking:
@@ -206,39 +266,3 @@ def pearson(points: list[tuple[float, float]]) -> float | None:
     x, y = (column - column.mean() for column in columns)
     scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return max(-1.0, min(1.0, float((x * y).sum()) / scale)) if scale > 0 else None
-
-
-def _norms(budgets: Budgets, outcome: Outcome) -> list[NormChoice]:
-    sign = -1.0 if outcome == "benefit" else 1.0
-    rule = "largest smallest benefit" if outcome == "benefit" else "smallest largest harm rate"
-    table: list[tuple[str, str, Measure, bool]] = [
-        ("equal outcomes", "smallest demographic parity gap", _parity, False),
-        ("equal exposure", "smallest difference of cost estimates", _cost_spread, True),
-        ("worst-off group best off", rule, lambda b: _worst_off(b, sign), False),
-        ("compensatory (PCER)", "smallest PCER disparity", disparity_size, True),
-    ]
-    choices = []
-    for norm, rule, measure, needs_costs in table:
-        best = budgets_of_smallest(budgets, measure)
-        resolved = [_all_resolved(b) for b in budgets if b.epsilon in best]
-        choices.append(
-            NormChoice(
-                norm=norm,
-                rule=rule,
-                budgets=best,
-                costs_resolved=bool(resolved) and all(resolved) if needs_costs else None,
-            )
-        )
-    return choices
-
-
-def _cost_spread(budget: BudgetResult) -> float | None:
-    values = [group.cost.value for group in budget.groups.values()]
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if len(known) == len(values) else None
-
-
-def _worst_off(budget: BudgetResult, sign: float) -> float | None:
-    rates = [group.benefit.mean for group in budget.groups.values()]
-    known = [sign * rate for rate in rates if rate is not None]
-    return max(known) if len(known) == len(rates) else None

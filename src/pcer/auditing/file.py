@@ -338,94 +338,6 @@ class AsPublished(Record):
     algorithm1: Algorithm1
 
 
-class Ranking(Record):
-    """Budgets from smallest to largest gap, by one measure."""
-
-    measure: str
-    budgets: list[float | None]
-    best: list[float | None]
-
-
-class DirectionDisagreement(Record):
-    """A budget and pair whose disparity and rate difference have opposite signs."""
-
-    epsilon: float | None
-    groups: tuple[str, str]
-
-
-class EqualGapClaim(Record):
-    """What passing both audits would claim (Proposition 3): equal costs. Can it be refuted?"""
-
-    epsilon: float | None
-    groups: tuple[str, str]
-    cost_difference: float
-    standard_error: float
-    p_value: float
-    refuted: bool
-
-
-class Correlation(Record):
-    """Pearson r over budgets between disparity and rate difference. Descriptive only."""
-
-    groups: tuple[str, str]
-    n_budgets: int
-    r: float | None
-    n_budgets_from_1: int
-    r_from_1: float | None
-
-
-class NormChoice(Record):
-    """The budget that one norm would pick; the norm is the reader's choice."""
-
-    norm: str
-    rule: str
-    budgets: list[float | None]
-    costs_resolved: bool | None
-
-
-class Comparison(Record):
-    """PCER beside demographic parity and equalized odds, over the budgets of one model."""
-
-    model: str | None
-    rankings: list[Ranking]
-    ranking_disagreement: dict[str, bool | None]
-    direction_disagreement: list[DirectionDisagreement]
-    equal_gap_claims: list[EqualGapClaim]
-    correlations: list[Correlation]
-    norms: list[NormChoice]
-
-
-class BoundCheck(Record):
-    """How often an attack does better than the overfitting gap, which the paper says bounds it."""
-
-    n_runs: int
-    n_runs_exceeding: int
-    n_cells: int
-    n_cells_exceeding: int
-    n_cells_refuting: int
-
-
-class ProxyAgreement(Record):
-    """One attack beside the gap: over (budget, group) cells and (budget, pair) settings."""
-
-    proxy: str
-    n_cells: int
-    correlation: float | None
-    n_settings: int
-    n_same_sign: int
-    n_larger_disparity: int
-    median_ratio: float | None
-    disparity_correlation: float | None
-    bound: BoundCheck | None
-
-
-class Agreement(Record):
-    """Whether the attacks that a release carries agree with the gap. Descriptive."""
-
-    baseline: str
-    proxies: list[ProxyAgreement]
-
-
 class CostStory(Record):
     """One carried cost put to the same tests; the one that the verdict rests on is marked.
 
@@ -531,8 +443,6 @@ class Audit(ShownAudit):
     declarations: list[DeclarationFinding]
     broken_rules: list[BrokenRule]
     published: list[AsPublished]
-    comparisons: list[Comparison]
-    agreement: Agreement | None = None
 
     @property
     def title(self) -> str:
@@ -630,5 +540,5 @@ def audit_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Audit.model_json_schema(),
         "title": "pcer audit, version 2",
-        "required": [name for name in Audit.model_fields if name != "agreement"],
+        "required": list(Audit.model_fields),
     }

@@ -13,11 +13,9 @@ import numpy as np
 
 from pcer.auditing import (
     NOTHING,
-    Agreement,
     AsPublished,
     Audit,
     BudgetResult,
-    Comparison,
     FloorRow,
     GroupDifference,
     GroupResult,
@@ -41,6 +39,8 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
+from pcer.auditing.agreement import Agreement, agreement
+from pcer.auditing.comparison import Comparison, comparisons
 from pcer.release import GAP, Proxy, Release, panels, proxies, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
 from pcer.statistics import interval_quantile
@@ -106,14 +106,14 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
         "Every test": [resolution_table(audit), pairs_table(audit), differences_table(audit)],
         "Every cost": [
             *([costs_table(audit)] if len(audit.costs) > 1 else []),
-            *([agreement_table(audit.agreement)] if audit.agreement else []),
+            *([agreement_table(found)] if (found := agreement(audit)) else []),
         ],
         "The floor": [floors_table(audit)],
         "As published": [
             published_table(audit),
             *([] if audit.cost == GAP.name else [published_floors_table(audit)]),
             *(_algorithm_table(audit, one) for one in audit.published),
-            *(_rankings_table(audit, one) for one in audit.comparisons),
+            *(_rankings_table(audit, one) for one in comparisons(audit)),
         ],
     }
 

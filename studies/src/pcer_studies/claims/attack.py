@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from pcer.auditing import signed
+from pcer.auditing.agreement import agreement
 from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer_studies.claims.evidence import all_resolved
@@ -104,8 +105,8 @@ def _mean_cost(cost: str, name: str) -> ClaimNumber:
 def _stronger_attacks(run: OurRun) -> str:
     exceeding, refuting = 0, 0
     for one in CONFIGURATIONS:
-        agreement = run.audit(one).agreement
-        for proxy in agreement.proxies if agreement else ():
+        beside = agreement(run.audit(one))
+        for proxy in beside.proxies if beside else ():
             if proxy.proxy == LIRA and proxy.bound:
                 exceeding += proxy.bound.n_cells_exceeding
                 refuting += proxy.bound.n_cells_refuting

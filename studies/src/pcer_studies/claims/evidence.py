@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pcer.auditing.comparison import comparisons
 from pcer.release import proxies
 from pcer_studies.claims.judgement import LuckTest, Remark, Support
 from pcer_studies.claims.rules import SETTINGS, budget_words
@@ -108,7 +109,7 @@ def unequal_in_most(view: View) -> Support:
 def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:
     """By group: the budgets at which the audit with this cost finds it the more exposed."""
     found: dict[str, list[float]] = {name: [] for name in one.groups}
-    for claim in run.audit(one, cost).comparisons[0].equal_gap_claims:
+    for claim in comparisons(run.audit(one, cost))[0].equal_gap_claims:
         if claim.refuted:
             epsilon = NO_DP if claim.epsilon is None else claim.epsilon
             found[claim.groups[0 if claim.cost_difference > 0 else 1]].append(epsilon)

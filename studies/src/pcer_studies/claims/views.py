@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from pcer.auditing import Audit, BudgetResult, GroupResult, PairResult, budget_name
+from pcer.auditing.comparison import comparisons
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release import Panel, Release
@@ -389,7 +390,7 @@ class OurRun(View):
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""
-        claims = self.audit(one).comparisons[0].equal_gap_claims
+        claims = comparisons(self.audit(one))[0].equal_gap_claims
         at_budget = (c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon)
         claim = known(next(at_budget, None), "a test of equal costs", one)
         gaps = float((self.gap(one, epsilon, 0) - self.gap(one, epsilon, 1))[0])
