@@ -421,24 +421,6 @@ def test_several_labels_of_which_one_is_positive():
         release({**COLUMNS, "label": label, "guess": guess}, positive_label=None)
 
 
-WEIGHTS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-
-
-def test_weighted_rates_stand_beside_counts_that_no_weight_enters():
-    plain, weighted = release(COLUMNS), release(COLUMNS, sample_weight=WEIGHTS)
-    assert weighted.runs == plain.runs
-    assert plain.weighted_rates == []
-    women, men = weighted.weighted_rates
-    assert (women.epsilon, women.group, men.group) == (None, "f", "m")
-    assert women.positive_rate == pytest.approx(5 / 11)
-    assert (women.train_accuracy, women.test_accuracy) == (pytest.approx(1 / 3), 1.0)
-    assert men.positive_rate == pytest.approx(8 / 15)
-    assert (men.train_accuracy, men.test_accuracy) == (pytest.approx(4 / 7), 0.0)
-    assert women.effective_n_train == pytest.approx(3**2 / 5)
-    assert men.effective_n_test == pytest.approx(15**2 / (49 + 64))
-    assert any("takes no weights" in note for note in weighted.subject.notes)
-
-
 def swept(frame, **changes):
     """The release of ``sweep``."""
     return pcer.release_from_predictions(
@@ -449,46 +431,6 @@ def swept(frame, **changes):
         seed=frame["seed"],
         **{**SAID, "positive_label": None, "attribute": "sex", **changes},
     )
-
-
-def test_weights_change_no_number_of_an_audit():
-    frame = sweep()
-    plain = swept(frame, record_id=frame["id"])
-    weight = np.random.default_rng(0).uniform(0.5, 2, len(frame))
-    weighted = swept(frame, record_id=frame["id"], sample_weight=weight)
-    assert {row.group for row in weighted.weighted_rates} == {"f", "m"}
-    told = [
-        pcer.audit(one).model_dump(exclude={"release_sha256", "subject", "family"})
-        for one in (plain, weighted)
-    ]
-    assert told[0] == told[1]
-
-
-def test_equal_weights_give_the_rates_of_the_counts():
-    frame = sweep(3)
-    found = swept(frame, sample_weight=[2.0] * len(frame))
-    for row in found.weighted_rates:
-        tables = [run.groups[row.group] for run in found.runs]
-        rates = [(one.test.tp + one.test.fp) / one.test.n for one in tables]
-        assert row.positive_rate == pytest.approx(np.mean(rates))
-        right = [(one.train.tp + one.train.tn) / one.train.n for one in tables]
-        assert row.train_accuracy == pytest.approx(np.mean(right))
-        assert row.effective_n_test == pytest.approx(min(one.test.n for one in tables))
-
-
-@pytest.mark.parametrize(
-    ("weight", "changes", "sentence"),
-    [
-        ([1.0] * 7, {}, "All columns must have one length.*sample_weight 7"),
-        ([0.0, *WEIGHTS[1:]], {}, "sample_weight must be a number above 0 for every record"),
-        ([None, *WEIGHTS[1:]], {}, "sample_weight must be a number above 0 for every record"),
-        (["heavy"] * 8, {}, "sample_weight must hold numbers"),
-        (WEIGHTS, {"certain_cells": False}, "sample_weight cannot be used with certain_cells"),
-    ],
-)
-def test_weights_that_cannot_be_used(weight, changes, sentence):
-    with pytest.raises(InputError, match=sentence):
-        release(COLUMNS, sample_weight=weight, **changes)
 
 
 def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,), seed: int = 0) -> pd.DataFrame:

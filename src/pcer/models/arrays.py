@@ -20,10 +20,8 @@ from pcer.release import (
     CROSSING,
     LEAST_PEOPLE,
     SPLITS,
-    WEIGHTED_NOTE,
     Coded,
     Counted,
-    DisclosureRule,
     Entries,
     Outcome,
     Release,
@@ -49,7 +47,6 @@ from pcer.release import (
     spread,
     text_of,
     values_of,
-    weighted_rates,
 )
 
 
@@ -72,7 +69,6 @@ def release_from_predictions(
     split_id: Any = None,
     record_id: Any = None,
     reference: Any = None,
-    sample_weight: Any = None,
     dp_delta: float | None = None,
     training: Training | None = None,
     notes: Sequence[str] = (),
@@ -114,8 +110,6 @@ def release_from_predictions(
             people. As ``y_score``, a column for each reference model (array, data frame, dict).
             Each record is then held against them, which gives ``reference_advantage``. Whether
             they really never saw the records nobody can check.
-        sample_weight: how much each record counts in ``weighted_rates``, which stand in the release
-            with their effective numbers of people. Counts, costs and every test take no weights.
         dp_delta: the delta of every model with a budget.
         training: what else is known of the training; its ``split_kind`` is replaced.
         notes: sentences to travel with the release.
@@ -162,7 +156,6 @@ def release_from_predictions(
         group=cross([column_of(values, name) for name, values in columns.items()]),
         runs=_runs(len(truth), epsilon, seed, split_id, record_id),
         reference=None if references is None else beyond(references, answers.logits, truth),
-        weight=_weights(sample_weight, len(truth), facts.disclosure),
     )
     if references is not None:
         table = table.with_records()
@@ -207,7 +200,6 @@ class _Table:
     group: Coded
     runs: _RunColumn
     reference: FloatArray | None = None
-    weight: FloatArray | None = None
 
     def with_records(self) -> _Table:
         """The table with every row as a record of its own, where one model has no ids."""
@@ -230,8 +222,6 @@ class _Table:
             "sensitive_features": len(self.group.codes),
             "epsilon and seed": len(self.runs.codes),
         }
-        if self.weight is not None:
-            lengths["sample_weight"] = len(self.weight)
         if self.runs.split_ids is not None:
             lengths["split_id"] = len(self.runs.split_ids)
         if self.runs.records is not None:
@@ -262,34 +252,10 @@ def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
     if runs.records is not None:
         names_of_splits = [*published_splits([str(name) for name in names_of_splits], facts)]
     keys = [k._replace(split=s) for k, s in zip(runs.keys, names_of_splits, strict=True)]
-    plain = counted = count_entries(entries, keys, attribute=attribute, groups=names)
+    counted = count_entries(entries, keys, attribute=attribute, groups=names)
     if runs.records is not None and len(names) > 1:
         counted = _attacked(table, entries, facts, counted, runs.records)
-    if table.weight is not None:
-        allowed = regrouping_of(facts, plain)
-        counted = regrouped(plain, allowed) if counted is plain else counted
-        inside = replace(entries, group=allowed.apply(entries.group))
-        rows = weighted_rates(inside, keys, counted.groups, table.weight)
-        counted = replace(counted, weighted=rows, notes=[*counted.notes, WEIGHTED_NOTE])
     return build_release(facts, counted, file="predictions")
-
-
-def _weights(given: Any, n: int, rule: DisclosureRule) -> FloatArray | None:
-    """How much each record counts in weighted rates; None if nothing was said."""
-    if given is None:
-        return None
-    if not rule.certain_cells:
-        raise InputError(
-            "sample_weight cannot be used with certain_cells=False: weighted rates would tell what "
-            "the coarser tables hide; leave one of them out."
-        )
-    weight = numbers_of(given, n, name="sample_weight")
-    if not (np.isfinite(weight) & (weight > 0)).all():
-        raise InputError(
-            "sample_weight must be a number above 0 for every record; leave out records that do "
-            "not count."
-        )
-    return weight
 
 
 def _attacked(

@@ -71,8 +71,6 @@ from pcer.release.panel import Exposures, Panel, PooledExposures, carried_costs,
 from pcer.release.provenance import SourceState, source_state
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 from pcer.release.shown import Drawings, Shown
-from pcer.release.weighing import weighted_rates
-from pcer.release.weighted import WEIGHTED_NOTE, WeightedRates
 
 __all__ = [
     "CELLS",
@@ -82,7 +80,6 @@ __all__ = [
     "LIMITS",
     "PROXIES",
     "SPLITS",
-    "WEIGHTED_NOTE",
     "Bound",
     "Coded",
     "Confusion",
@@ -116,7 +113,6 @@ __all__ = [
     "StratifiedBy",
     "Subject",
     "Training",
-    "WeightedRates",
     "allowed_groups",
     "attribute_views",
     "build_release",
@@ -147,6 +143,5 @@ __all__ = [
     "spread",
     "text_of",
     "values_of",
-    "weighted_rates",
     "write_release",
 ]

@@ -46,7 +46,6 @@ from pcer.release.format import (
     parse_release,
 )
 from pcer.release.provenance import SourceState
-from pcer.release.weighted import WeightedRates
 
 CELLS = ("tn", "fp", "fn", "tp")
 """The cells of a confusion table: a record stands in cell 2 x label + prediction."""
@@ -161,7 +160,6 @@ class Counted:
         placebo: what coin flips and permuted groups gave.
         pooled: what attacks found over several models.
         bounds: what the training says about the privacy that people spent.
-        weighted: rates of weighted people, which no test takes.
         not_computed: by proxy, why it was not measured.
         notes: what the counting has to tell, after the notes of the facts.
     """
@@ -174,7 +172,6 @@ class Counted:
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
-    weighted: Sequence[WeightedRates] = ()
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -236,12 +233,7 @@ def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
     """The counts of the groups that may be released, before anything was attacked."""
     if not regrouping.changes:
         return counted
-    if (
-        counted.pooled
-        or counted.bounds
-        or counted.weighted
-        or any(run.exposure for run in counted.runs)
-    ):
+    if counted.pooled or counted.bounds or any(run.exposure for run in counted.runs):
         raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
     withheld = regrouping.place == NOBODY
     hidden = max(int(run.cells[:, withheld].sum()) for run in counted.runs)
@@ -283,7 +275,6 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         ],
         "pooled_exposure": list(counted.pooled),
         "bounds": list(counted.bounds),
-        "weighted_rates": list(counted.weighted),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
         "disclosure": _disclosure(facts.disclosure, counted, detail),

@@ -31,7 +31,6 @@ from pcer.release.fields import Cost, CostError, Count, Epsilon, Name, Note, Rat
 from pcer.release.limits import LIMITS, Limits, require_within
 from pcer.release.plain import plain
 from pcer.release.shown import Shown
-from pcer.release.weighted import WeightedRates
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 3
@@ -332,7 +331,6 @@ class Release(Shown):
     not_computed: dict[Name, Note] = Field(default_factory=dict)
     placebo: list[Placebo] = Field(default_factory=list)
     bounds: list[Bound] = Field(default_factory=list)
-    weighted_rates: list[WeightedRates] = Field(default_factory=list)
     disclosure: Disclosure | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -457,7 +455,6 @@ def _check_version(release: Release) -> None:
         "not_computed": release.not_computed,
         "placebo": release.placebo,
         "bounds": release.bounds,
-        "weighted_rates": release.weighted_rates,
         "disclosure": release.disclosure,
         "training.unit_of_split": release.training.unit_of_split,
         "training.effective_units": release.training.effective_units,
@@ -539,7 +536,7 @@ def _check_keyed(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
     groups = frozenset(release.subject.groups)
-    for field in ("pooled_exposure", "placebo", "bounds", "weighted_rates"):
+    for field in ("pooled_exposure", "placebo", "bounds"):
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
             path, key = f"{field}[{index}]", _row_key(row)
@@ -554,13 +551,11 @@ def _check_keyed(release: Release) -> None:
             seen.add(key)
 
 
-def _row_key(row: PooledExposure | Placebo | Bound | WeightedRates) -> tuple[object, ...]:
+def _row_key(row: PooledExposure | Placebo | Bound) -> tuple[object, ...]:
     if isinstance(row, Placebo):
         return (row.model, row.epsilon, *row.groups, row.proxy)
     if isinstance(row, Bound):
         return (row.model, row.epsilon, row.group, row.kind, row.label)
-    if isinstance(row, WeightedRates):
-        return (row.model, row.epsilon, row.group)
     return (row.model, row.epsilon, row.group, row.proxy)
 
 
