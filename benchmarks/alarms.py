@@ -61,7 +61,8 @@ from pcer.auditing.claims import Claims, claims_of
 from pcer.auditing.declarations import check_declarations
 from pcer.auditing.measure import measure_panel, pairs_of
 from pcer.auditing.tests import Evidence, make_tests
-from pcer.release import GAP, Release, parse_release
+from pcer.release.format import Release, parse_release
+from pcer.release.proxies import GAP
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 AUDIT_PLAN = pcer.Plan(resamples=1_000, null_draws=1)

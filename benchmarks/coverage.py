@@ -62,7 +62,7 @@ from pcer.auditing.measure import MUTUAL, Measured, measure_panel
 from pcer.auditing.tests import compare_pairs
 from pcer.auditing.variances import difference_limit, limit_quantile
 from pcer.metrics import Counts
-from pcer.release import GAP
+from pcer.release.proxies import GAP
 from pcer.statistics import holm, interval_quantile
 
 SPLITS = (1, 2, 5, 20)

@@ -41,7 +41,8 @@ from pcer.attacks import (
 from pcer.auditing import Plan, alarms
 from pcer.data import load, split
 from pcer.metrics import DEFAULT_BUDGETS
-from pcer.release import GAP, Panel, PooledExposures
+from pcer.release.panel import Panel, PooledExposures
+from pcer.release.proxies import GAP
 from pcer.sweep import Sweep
 from pcer.sweep import releases as made
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds

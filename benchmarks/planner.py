@@ -19,7 +19,7 @@ from tests.worlds.power import audited_shares, planted, resolved_share, shown_sh
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
 from pcer.auditing.planner import CountsError, Design, Question
-from pcer.release import Panel
+from pcer.release.panel import Panel
 
 N_WORLDS = 20
 

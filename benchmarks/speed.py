@@ -136,7 +136,7 @@ def measure_in_turn(old: Path, release: Path, repeats: int) -> list[tuple[float,
 def hot_spots(tree: dict[str, Any], n: int = 12) -> list[tuple[str, float]]:
     """Functions of pcer by the share of the audit's time inside them and what they call."""
     import pcer
-    from pcer.release import parse_release
+    from pcer.release.format import parse_release
 
     release, profile = parse_release(tree, file="x"), cProfile.Profile()
     pcer.audit(release.model_copy())
@@ -177,7 +177,7 @@ def audit() -> None:
     are the best of several.
     """
     import pcer
-    from pcer.release import parse_release
+    from pcer.release.format import parse_release
     from pcer.report import to_report
 
     release = parse_release(full_release(), file="made up")
@@ -376,7 +376,7 @@ def write_table(folder: Path, n_rows: int) -> str:
 def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
     import ibis
 
-    from pcer.release import DisclosureRule
+    from pcer.release.disclosure import DisclosureRule
     from pcer.tables import ReleaseFacts, releases_from_table
     from pcer.tables.source import PredictionColumns
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcer import Plan
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 
 GROUPS = ("women", "men", "under 30", "over 60", "newcomers", "the rest")
 MODELS = ("forest", "linear", "tree")

@@ -22,18 +22,11 @@ from pcer.data import benchmarks, load
 from pcer.data.fetch import DataFile
 from pcer.data.readers import read_csv
 from pcer.data.task import DatasetTask, GroupRule, Number
-from pcer.release import (
-    PROXIES,
-    DisclosureRule,
-    Entries,
-    Proxy,
-    Release,
-    ReleaseFacts,
-    RunKey,
-    build_release,
-    count_entries,
-    proxies,
-)
+from pcer.release import proxies
+from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
+from pcer.release.disclosure import DisclosureRule
+from pcer.release.format import Release
+from pcer.release.proxies import PROXIES, Proxy
 from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
 from pcer.train.devices import choose_device

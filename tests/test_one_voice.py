@@ -23,7 +23,8 @@ from pcer.auditing import Audit, FailOn, Verdict
 from pcer.auditing.verdict import BUDGET_VERDICTS, strongest
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
-from pcer.release import Release, proxy_named
+from pcer.release.format import Release
+from pcer.release.proxies import proxy_named
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.table import latex_text, markdown_text
 from tests.any_release import any_release

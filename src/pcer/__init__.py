@@ -5,7 +5,8 @@ scikit-learn or pandas.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
 from pcer._version import __version__
@@ -23,7 +24,7 @@ from pcer.auditing.audit import audit
 from pcer.auditing.compare import compare
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
-from pcer.release import Drawings, Release, Shown, read_release, write_release
+from pcer.release.format import Release, Shown, read_release, write_release
 
 if TYPE_CHECKING:
     from pcer.models import release_from_estimator
@@ -54,9 +55,9 @@ __all__ = [
 ]
 
 
-def _report() -> Drawings:
+def _report() -> ModuleType:
     """What draws audits and releases: loaded when the first of them is looked at."""
-    return cast(Drawings, importlib.import_module("pcer.report"))
+    return importlib.import_module("pcer.report")
 
 
 Shown.drawn_by(_report)

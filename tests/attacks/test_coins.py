@@ -24,7 +24,7 @@ from pcer.attacks import (
 from pcer.attacks import coins as coins_module
 from pcer.attacks.coins import pairs_of_groups
 from pcer.auditing import Plan, alarms
-from pcer.release import PooledExposures
+from pcer.release.panel import PooledExposures
 from pcer.store import run_tasks
 from tests.worlds.sweeps import scaled_logits, splits
 

@@ -28,9 +28,8 @@ from pcer.attacks.exposure import (
 )
 from pcer.auditing.agreement import agreement
 from pcer.errors import InputError
-from pcer.release import PROXIES
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training
-from pcer.release.proxies import Basis
+from pcer.release.proxies import PROXIES, Basis
 from pcer.report.figures import chart_spec
 from pcer.report.tables import resolution_table
 from tests.worlds.sweeps import scaled_logits, splits

@@ -28,7 +28,7 @@ from pcer.attacks.single import (
     true_label_logit,
 )
 from pcer.data import GroupedDataset, ProtectedAttribute, split
-from pcer.release import DisclosureRule
+from pcer.release.disclosure import DisclosureRule
 from pcer.store import run_tasks
 from pcer.sweep.releases import build_releases
 from pcer.train import Predictions, TrainConfig

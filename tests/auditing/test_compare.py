@@ -24,7 +24,7 @@ from pcer.auditing.compare import (
 from pcer.auditing.compare_words import ChangeVerdict, comparison_schema
 from pcer.auditing.measure import Exposed
 from pcer.auditing.variances import people_part
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 from tests.pages import many_groups, with_models
 from tests.worlds.two_models import TwoModels, draw_both
 

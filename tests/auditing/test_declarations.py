@@ -16,7 +16,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.declarations import assumed_strata, check_declarations, not_whole
 from pcer.auditing.exact import Strata
 from pcer.auditing.finding import LEVEL, LEVELS_OF_ONE_SPLIT, LEVELS_OF_SEVERAL, Finding
-from pcer.release import Release, parse_release, read_release
+from pcer.release.format import Release, parse_release, read_release
 from tests.worlds.releases import World, simulate
 from tests.worlds.splits import (
     claims_about,

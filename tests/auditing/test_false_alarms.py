@@ -14,7 +14,8 @@ import pytest
 import pcer
 from pcer.auditing import alarms
 from pcer.auditing.measure import pairs_of
-from pcer.release import GAP, panels
+from pcer.release.panel import panels
+from pcer.release.proxies import GAP
 from tests.worlds.releases import World, null_world, simulate
 
 PLAN = pcer.Plan(resamples=1, null_draws=1)

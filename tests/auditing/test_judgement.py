@@ -9,7 +9,7 @@ import pytest
 
 import pcer
 from pcer.auditing.comparison import comparisons
-from pcer.release import Release, parse_release
+from pcer.release.format import Release, parse_release
 from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=20, null_draws=5)

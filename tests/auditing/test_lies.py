@@ -17,7 +17,7 @@ from pcer.auditing.exact import Strata
 from pcer.auditing.finding import LEVEL, Finding, adjusted_over_checks
 from pcer.auditing.promises import missing_numbers, split_numbers, steps_of
 from pcer.auditing.spent import epsilon_of_steps
-from pcer.release import parse_release
+from pcer.release.format import parse_release
 from tests.worlds.honest import n_accused
 from tests.worlds.lies import LIES, NOISE, RATE, STEPS, Tree, honest, told
 from tests.worlds.splits import claims_about, draw_split

@@ -29,7 +29,8 @@ from pcer.auditing.planner import (
     splits_for,
 )
 from pcer.auditing.variances import people_part
-from pcer.release import Panel, parse_release
+from pcer.release.format import parse_release
+from pcer.release.panel import Panel
 from tests.pages import many_groups, mixed_release
 from tests.worlds.pilots import DRAWN, answers, drawn_study
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share

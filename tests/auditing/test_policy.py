@@ -13,7 +13,7 @@ import pcer
 from pcer.auditing import read_policy
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
-from pcer.release import parse_release
+from pcer.release.format import parse_release
 from pcer.report import (
     to_junit,
     to_latex_tables,

@@ -13,7 +13,7 @@ from scipy import stats
 from pcer.auditing.file import Plan
 from pcer.auditing.measure import by_split, measure_panel
 from pcer.auditing.tests import alarms, attack_tests, compare_pairs, decide, make_tests
-from pcer.release import Panel, PooledExposures
+from pcer.release.panel import Panel, PooledExposures
 from pcer.statistics import detectable, holm, two_sided_p, upper_p
 from tests import reference
 

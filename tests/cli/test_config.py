@@ -11,7 +11,7 @@ from pcer.cli.config import TABLE_OF, TABLES, file_named, read_config
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
 from pcer.errors import InputError
-from pcer.release import DisclosureRule
+from pcer.release.disclosure import DisclosureRule
 from pcer.train import EngineFlags, TrainConfig
 from tests.commands import config, run
 

@@ -22,7 +22,7 @@ from pcer.cli.process import what_lacks
 from pcer.cli.train import account_table
 from pcer.data import TablePlan, read_table
 from pcer.errors import InputError, OutputError, PcerError, shown
-from pcer.release import parse_release
+from pcer.release.format import parse_release
 from pcer.report import (
     draw_figures,
     to_junit,

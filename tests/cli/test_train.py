@@ -17,7 +17,7 @@ import pcer
 from pcer.data import load, split
 from pcer.errors import OutputError
 from pcer.models.estimator import N_SPLITS
-from pcer.release import LIMITS
+from pcer.release.format import LIMITS
 from pcer.sweep import run as sweep_module
 from pcer.train import TrainConfig, TrainingData, opacus
 from pcer.train.opacus import train_modules

@@ -24,7 +24,8 @@ from pcer.auditing import parse_plan
 from pcer.cli.audit import print_audits
 from pcer.errors import PcerError, shown
 from pcer.files import parse_json
-from pcer.release import carried_costs, panels, parse_release
+from pcer.release.format import parse_release
+from pcer.release.panel import carried_costs, panels
 from pcer.report import (
     to_junit,
     to_latex_tables,
@@ -184,7 +185,8 @@ def page_one(seed: int, page: str, folder: Path, findings: Findings) -> None:
 def table_one(seed: int, folder: Path, findings: Findings) -> None:
     """One mutated table of predictions, and the same text as a person's own table."""
     from pcer.data import TablePlan, read_table
-    from pcer.release import DisclosureRule, ReleaseFacts
+    from pcer.release.build import ReleaseFacts
+    from pcer.release.disclosure import DisclosureRule
     from pcer.tables import PredictionColumns, releases_from_table
 
     path = folder / "table.csv"

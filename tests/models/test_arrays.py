@@ -16,7 +16,7 @@ import pytest
 import pcer
 from pcer.cli import app
 from pcer.errors import InputError
-from pcer.release import Training
+from pcer.release.format import Training
 
 COLUMNS = {
     "label": ["yes", "no", "yes", "no", "yes", "no", "yes", "no"],

@@ -15,23 +15,20 @@ import pytest
 import pcer
 from pcer._version import __version__
 from pcer.errors import InputError
-from pcer.release import (
+from pcer.release.build import (
     CELLS,
-    SPLITS,
     Counted,
     CountedRun,
-    DisclosureRule,
     Entries,
-    Exposure,
-    PooledExposure,
     ReleaseFacts,
     RunKey,
     SourceState,
     build_release,
     count_entries,
-    read_release,
-    write_release,
 )
+from pcer.release.columns import SPLITS
+from pcer.release.disclosure import DisclosureRule
+from pcer.release.format import Exposure, PooledExposure, read_release, write_release
 
 SOURCE = Path(pcer.__file__).parent
 RECORDS = {"Release", "Subject", "Run", "GroupTables", "Confusion", "Provenance"}

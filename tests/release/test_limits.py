@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import pcer
 from pcer.errors import InputError
 from pcer.files import canonical_json, count_values, parse_json, read_text
-from pcer.release import LIMITS, Limits, parse_release, read_release
+from pcer.release.format import LIMITS, Limits, parse_release, read_release
 
 CELLS = {"tp": 50, "fp": 11, "tn": 70, "fn": 9}
 SMALL = Limits(n_runs=3, n_settings=2, n_groups=2, n_tables=5, n_rows=3, n_costs=1, n_notes=1)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.release import carried_costs, panels
 from pcer.release import panel as panel_file
+from pcer.release.panel import carried_costs, panels
 from pcer.report import to_report
 
 ROOT = Path(__file__).parents[2]

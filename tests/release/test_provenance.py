@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pcer.release.provenance import PACKAGE, SourceState, source_state
+from pcer.release.build import PACKAGE, SourceState, source_state
 
 WHO = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -86,7 +86,7 @@ def test_a_vendored_pcer_does_not_take_the_commit_of_its_host(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "src" / "pcer", ignore=unneeded)
     git(tmp_path, "add", "-A")
     git(tmp_path, *WHO, "commit", "-q", "-m", "Second")
-    code = "import pcer.release as r; print(r.__file__); print(*r.source_state())"
+    code = "import pcer.release.build as r; print(r.__file__); print(*r.source_state())"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True

@@ -12,8 +12,9 @@ import pytest
 import pcer
 from pcer.auditing.agreement import agreement
 from pcer.errors import PlanError
-from pcer.release import PROXIES, Release, parse_release, proxies, proxy_named
-from pcer.release.proxies import Basis
+from pcer.release import proxies
+from pcer.release.format import Release, parse_release
+from pcer.release.proxies import PROXIES, Basis, proxy_named
 from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]

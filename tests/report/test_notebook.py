@@ -25,7 +25,6 @@ import pytest
 
 import pcer
 from pcer.auditing.file import Audit
-from pcer.release.shown import Drawings
 from pcer.report import notebook as frames
 from pcer.report.figures import CHARTS
 from pcer.report.verify import verify_report
@@ -115,12 +114,6 @@ def test_many_groups_with_long_names_stay_small():
     release = many_groups([f"{k} {'m' * 195}" for k in range(40)])
     assert len(release._repr_html_().encode()) <= MOST_BYTES
     assert len(pcer.audit(release, QUICK)._repr_html_().encode()) <= MOST_BYTES
-
-
-def test_the_report_has_everything_that_shown_records_ask_for():
-    wanted = {name for name in vars(Drawings) if name.startswith(("to_", "save_"))}
-    assert len(wanted) == 5
-    assert all(callable(getattr(pcer.report, name)) for name in wanted)
 
 
 def test_looking_at_nothing_loads_nothing():

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pcer.release import panels
+from pcer.release.panel import panels
 from pcer_studies import CONFIGURATIONS
 from pcer_studies.claims.noise import (
     CLIPPED_MEAN,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from pcer.errors import InputError
-from pcer.release import DisclosureRule, ReleaseFacts
+from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import DisclosureRule
 from pcer.tables import membership
 from pcer.tables.auc import ScoreCounts, auc_from_counts
 from pcer.tables.count import RunKey, count_cells

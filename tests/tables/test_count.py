@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pcer.errors import InputError
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
-from pcer.release import DisclosureRule, ReleaseFacts
+from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import DisclosureRule
 from pcer.tables.count import count_cells
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns, connect, open_predictions

@@ -16,7 +16,8 @@ from pcer.attacks import BudgetScores, pooled_attacks_of, run_attacks_of
 from pcer.attacks.single import log_odds
 from pcer.cli import app as cli
 from pcer.errors import InputError
-from pcer.release import DisclosureRule, ReleaseFacts
+from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import DisclosureRule
 from pcer.tables import records, release
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns

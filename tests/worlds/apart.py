@@ -40,7 +40,7 @@ from pcer.attacks.groups import BudgetScores, Views
 from pcer.attacks.single import log_odds
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
-from pcer.release import Panel, PooledExposures
+from pcer.release.panel import Panel, PooledExposures
 from tests.worlds.sweeps import splits
 
 N_MODELS = 20

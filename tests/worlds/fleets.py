@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from pcer.attacks import BudgetScores, Divisions, log_odds, pooled_attacks_of, run_attacks_of
 from pcer.attacks.divisions import divided_panel
 from pcer.attacks.groups import Views
-from pcer.release import Panel, PooledExposures
+from pcer.release.panel import Panel, PooledExposures
 
 MODELS = {
     "logistic": LogisticRegression(),

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from pcer import release_from_estimator
 from pcer.auditing.claims import claims_of
 from pcer.auditing.declarations import check_declarations
-from pcer.release import Release
+from pcer.release.format import Release
 
 MODELS = (
     LogisticRegression(),

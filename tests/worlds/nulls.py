@@ -17,7 +17,8 @@ import numpy as np
 
 from pcer.auditing.claims import Claims, kish
 from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.release import Outcome, Panel, Release, StratifiedBy, parse_release
+from pcer.release.format import Outcome, Release, StratifiedBy, parse_release
+from pcer.release.panel import Panel
 
 BUDGETS = (math.inf, 10.0, 5.0, 1.0, 0.5, 0.1)
 N_SPLITS = (1, 2, 3, 5, 10, 20, 50)

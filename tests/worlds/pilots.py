@@ -23,8 +23,7 @@ from pcer.auditing import Plan
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.planner import Question, design_of_measured
 from pcer.auditing.tests import compare_pairs
-from pcer.release import Panel, panels
-from pcer.release.panel import PooledExposures
+from pcer.release.panel import Panel, PooledExposures, panels
 from pcer.statistics import SIGNIFICANCE
 
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage")

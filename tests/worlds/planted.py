@@ -26,7 +26,7 @@ import pcer
 from pcer.auditing import Plan
 from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.tests import Evidence, attack_tests, decide
-from pcer.release import Panel
+from pcer.release.panel import Panel
 from tests.worlds.fleets import MODELS, Fleet, People, exact_panel, fleet, people, scores_of
 
 N_SPLITS, N_PEOPLE = 20, 1_000

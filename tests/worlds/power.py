@@ -22,7 +22,7 @@ from pcer.auditing.variances import (
     record_variance,
 )
 from pcer.metrics import Counts
-from pcer.release import Panel
+from pcer.release.panel import Panel
 from pcer.statistics import holm
 
 LEVEL = 0.05

@@ -34,7 +34,8 @@ from pcer.attacks.placebo import (
 )
 from pcer.auditing import Alarms, Plan, alarms
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release import Outcome, Panel, Placebo, PooledExposures
+from pcer.release.format import Outcome, Placebo
+from pcer.release.panel import Panel, PooledExposures
 
 SEED = 0
 """Of all draws: whoever has the records can make them again."""

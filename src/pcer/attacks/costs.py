@@ -20,7 +20,10 @@ from pcer.attacks.exposure import (
     run_attacks_of,
     weaker_notes,
 )
-from pcer.release import GAP, Counted, Exposure, PooledExposure, Proxy, ReleaseFacts, proxies
+from pcer.release import proxies
+from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.format import Exposure, PooledExposure
+from pcer.release.proxies import GAP, Proxy
 
 FROM_ANSWERS = {proxies.PAIRED_GAP.name}
 """What can be had of models that give answers without probabilities."""

@@ -27,7 +27,7 @@ from pcer.attacks.pooled import (
     people_variance,
 )
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
-from pcer.release import Panel, PooledExposures
+from pcer.release.panel import Panel, PooledExposures
 
 BLOCK_MODELS = 16
 """Models whose predictions are counted at once."""

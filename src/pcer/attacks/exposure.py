@@ -34,16 +34,9 @@ from pcer.attacks.single import Advantage, auc_advantage
 from pcer.auditing import setting_name
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release import (
-    Exposure,
-    Panel,
-    PooledExposure,
-    PooledExposures,
-    column_of,
-    named_columns,
-    numbers_of,
-    required_column,
-)
+from pcer.release.columns import column_of, named_columns, numbers_of, required_column
+from pcer.release.format import Exposure, PooledExposure
+from pcer.release.panel import Panel, PooledExposures
 
 WEAKER = 3.0
 """Errors of the difference by which LiRA must fall short of the loss attack before that is said."""

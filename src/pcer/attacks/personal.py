@@ -21,7 +21,7 @@ from pcer.attacks.pooled import PairedPool, PooledAdvantage, Sides, paired
 from pcer.attacks.single import true_label_logit
 from pcer.errors import require_open_unit
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release import PooledExposure
+from pcer.release.format import PooledExposure
 
 LEAST_OUT = 3
 """Models without a person that make a threshold; whichever is left out, two others remain."""

@@ -20,7 +20,9 @@ from pcer.auditing.tests import share_level
 from pcer.auditing.verdict import Verdict, strongest
 from pcer.auditing.words import in_setting, listed, setting_name
 from pcer.metrics import FloatArray
-from pcer.release import Proxy, Release, proxies, proxy_named
+from pcer.release import proxies
+from pcer.release.format import Release
+from pcer.release.proxies import Proxy, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm
 
 MOST_GROUPS_IN_A_SENTENCE = 4

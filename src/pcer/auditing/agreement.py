@@ -19,7 +19,9 @@ from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of
 from pcer.auditing.plan import Plan
 from pcer.files import Record
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Panel, panels, proxy_named
+from pcer.release import panels
+from pcer.release.panel import Panel
+from pcer.release.proxies import GAP, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 

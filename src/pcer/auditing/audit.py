@@ -52,7 +52,9 @@ from pcer.auditing.summaries import NullDraws, draw_null, pooled_sums, summarise
 from pcer.auditing.tests import AttackTests, Evidence, attack_tests, decide
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Panel, Release, panels
+from pcer.release.format import Release
+from pcer.release.panel import Panel, panels
+from pcer.release.proxies import GAP
 from pcer.statistics import holm
 
 

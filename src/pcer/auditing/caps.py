@@ -19,7 +19,8 @@ import numpy as np
 from pcer.auditing.measure import Pair
 from pcer.auditing.tests import Evidence
 from pcer.metrics import BoolArray, IntArray
-from pcer.release import Panel, Placebo, Release
+from pcer.release.format import Placebo, Release
+from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE
 
 TOO_MANY = 0.01

@@ -14,7 +14,8 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.exact import Strata, lowest_seeds, strata_of_counts, strata_of_rates
 from pcer.auditing.words import setting_name
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel, Placebo, Release, Run, StratifiedBy, panels
+from pcer.release.format import Placebo, Release, Run, StratifiedBy
+from pcer.release.panel import Panel, panels
 
 SplitName: TypeAlias = str | int | None
 """As the file has it: 1 and "1" are two names, None is no name."""

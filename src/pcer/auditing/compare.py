@@ -50,7 +50,10 @@ from pcer.auditing.variances import cost_in_tests, pooled_cost
 from pcer.auditing.words import listed, short_setting
 from pcer.errors import InputError, PlanError
 from pcer.metrics import FloatArray, IntArray
-from pcer.release import GAP, Panel, Proxy, Release, panels, proxies, proxy_named
+from pcer.release import proxies
+from pcer.release.format import Release
+from pcer.release.panel import Panel, panels
+from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.statistics import holm
 
 CONFIDENCE: Final = 0.95

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from pcer.auditing.file import rounded
 from pcer.auditing.words import in_setting, setting_name
 from pcer.files import Record, canonical_json
-from pcer.release import Proxy, Shown, proxy_named
+from pcer.release.format import Shown
+from pcer.release.proxies import Proxy, proxy_named
 from pcer.statistics import SIGNIFICANCE
 
 MOST_NAMED: Final = 3

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer.metrics import FloatArray
-from pcer.release import StratifiedBy
+from pcer.release.format import StratifiedBy
 
 """What a split was balanced on."""
 

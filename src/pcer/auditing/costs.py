@@ -13,7 +13,10 @@ from pcer.auditing.measure import ADVANTAGES, PAIRED, Measured, Pair
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.words import listed
 from pcer.metrics import IntArray
-from pcer.release import Panel, Proxy, Release, carried_costs, proxies, proxy_named
+from pcer.release import proxies
+from pcer.release.format import Release
+from pcer.release.panel import Panel, carried_costs
+from pcer.release.proxies import Proxy, proxy_named
 from pcer.statistics import holm
 
 

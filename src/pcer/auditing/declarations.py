@@ -55,7 +55,7 @@ from pcer.auditing.promises import check_promises, check_runs
 from pcer.auditing.stated import check_copies, check_placebos, check_totals
 from pcer.auditing.words import listed
 from pcer.metrics import FloatArray
-from pcer.release import StratifiedBy
+from pcer.release.format import StratifiedBy
 from pcer.statistics import holm
 
 FINEST_DECIMALS: Final = 7

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release import LEAST_PEOPLE, Release, given_away, panels
+from pcer.release.disclosure import LEAST_PEOPLE, given_away
+from pcer.release.format import Release
+from pcer.release.panel import panels
 
 MOST_NAMED = 3
 """Small groups that are named in a sentence."""

@@ -20,7 +20,7 @@ from pcer.auditing.composition import (
 )
 from pcer.auditing.exact import Strata, memorised
 from pcer.metrics import FloatArray
-from pcer.release import StratifiedBy
+from pcer.release.format import StratifiedBy
 
 LEAST_SHARE = 0.5
 """Of the smaller of two variances: an honest spread over splits is not expected to be less."""

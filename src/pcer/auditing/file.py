@@ -24,7 +24,8 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
-from pcer.release import Outcome, Proxy, SplitKind, proxy_named
+from pcer.release.format import Outcome, SplitKind
+from pcer.release.proxies import Proxy, proxy_named
 
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 2

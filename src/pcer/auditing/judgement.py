@@ -11,7 +11,7 @@ from pcer.auditing.finding import Finding
 from pcer.auditing.measure import LEAST_RECORDS
 from pcer.auditing.results import Setting, floor_of
 from pcer.auditing.verdict import BudgetVerdict, Verdict
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 from pcer.statistics import SIGNIFICANCE
 
 NOT_RANDOM = "the release does not say that the split was random, which every test here needs"

@@ -36,7 +36,9 @@ from pcer.auditing.variances import (
 )
 from pcer.errors import PlanError
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release import GAP, PROXIES, Panel, Proxy, carried_costs, proxies, proxy_named
+from pcer.release import proxies
+from pcer.release.panel import Panel, carried_costs
+from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 from pcer.statistics import upper_p
 
 Pair = tuple[int, int]

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from pcer.auditing.verdict import GUARDED
 from pcer.files import Record, canonical_json
 from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
-from pcer.release import Name
+from pcer.release.format import Name
 
 SHARPEST: Final = "sharpest"
 """Not an attack, but the strongest that a release carries for everyone."""

@@ -46,7 +46,9 @@ from pcer.auditing.words import setting_name
 from pcer.errors import InputError, PlanError
 from pcer.files import Record, canonical_json
 from pcer.metrics import FloatArray
-from pcer.release import GAP, PROXIES, Panel, Proxy, Release, Shown, panels, proxy_named
+from pcer.release.format import Release, Shown
+from pcer.release.panel import Panel, panels
+from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
 ACCURACY: Final = 0.8

@@ -17,7 +17,9 @@ from pcer.auditing.plan import Policy
 from pcer.auditing.words import listed, setting_name
 from pcer.errors import InputError
 from pcer.files import parse_record, read_text
-from pcer.release import Release, carried_costs, panels, proxy_named
+from pcer.release.format import Release
+from pcer.release.panel import carried_costs, panels
+from pcer.release.proxies import proxy_named
 
 STRICT_SPLITS: Final = 8
 """Splits that strictness asks for where the policy names no number: what LiRA needs."""

@@ -36,7 +36,9 @@ from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_dis
 from pcer.auditing.tests import Evidence
 from pcer.auditing.variances import difference_limit, equivalence_p, limit_quantile, noise_level
 from pcer.metrics import FloatArray
-from pcer.release import GAP, Bound, Outcome, Panel, Release
+from pcer.release.format import Bound, Outcome, Release
+from pcer.release.panel import Panel
+from pcer.release.proxies import GAP
 from pcer.statistics import (
     EXPOSURE_SHARE,
     SIGNIFICANCE,

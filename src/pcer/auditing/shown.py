@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pcer.release import Release, Shown
+from pcer.release.format import Release, Shown
 
 FrameOf = Literal["groups", "pairs", "settings", "costs"]
 

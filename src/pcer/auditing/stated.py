@@ -11,7 +11,7 @@ from pcer.auditing.composition import Composition
 from pcer.auditing.finding import Finding
 from pcer.auditing.words import setting_name
 from pcer.metrics import FloatArray
-from pcer.release import proxy_named
+from pcer.release.proxies import proxy_named
 
 MOST_OFF = 0.5
 """Standard errors by which the quick attack on made-up groups may differ from the exact one."""

@@ -23,7 +23,7 @@ from pcer.auditing.measure import (
 from pcer.auditing.plan import Plan
 from pcer.auditing.variances import draw_differences
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel
+from pcer.release.panel import Panel
 from pcer.statistics import bootstrap_sums, generator, percentile_interval
 
 ColumnKey = tuple[object, ...]

@@ -26,7 +26,8 @@ from pcer.auditing.variances import (
     pooled_cost,
 )
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release import Outcome, Panel
+from pcer.release.format import Outcome
+from pcer.release.panel import Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
 
 

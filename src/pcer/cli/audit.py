@@ -45,7 +45,7 @@ from pcer.cli.parts import (
 from pcer.cli.process import require_stdout
 from pcer.errors import InputError, OutputError, PcerError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
-from pcer.release import LIMITS, Release, read_release, release_schema
+from pcer.release.format import LIMITS, Release, read_release, release_schema
 from pcer.report import (
     Difference,
     brief_parts,

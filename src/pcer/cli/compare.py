@@ -12,7 +12,7 @@ from pcer.auditing import compare as comparing
 from pcer.cli.audit import AllowLarge, Outputs, read_releases
 from pcer.cli.parts import MET, columns, folder_for, give, note, show, working
 from pcer.errors import InputError, PcerError
-from pcer.release import Release
+from pcer.release.format import Release
 from pcer.report import (
     OUTLOOK,
     change_parts,

@@ -30,7 +30,8 @@ from pcer._version import __version__
 from pcer.cli.process import keeping, peak_memory, processor, require_stdout
 from pcer.errors import InputError, not_installed, shown
 from pcer.files import make_folder, write_files
-from pcer.release import LIMITS, DisclosureRule, SmallGroups
+from pcer.release.disclosure import DisclosureRule, SmallGroups
+from pcer.release.format import LIMITS
 from pcer.report import NARROWEST, WIDTH, Part, Table, to_text
 
 if TYPE_CHECKING:

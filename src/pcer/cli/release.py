@@ -29,12 +29,12 @@ from pcer.cli.parts import (
 )
 from pcer.errors import InputError
 from pcer.metrics import NO_DP
-from pcer.release import LEAST_PEOPLE
+from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.report import Part, Table, wrapped
 from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
-    from pcer.release import Release
+    from pcer.release.format import Release
 
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them about "

@@ -37,13 +37,13 @@ from pcer.errors import InputError
 from pcer.files import make_folder, write_files
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 from pcer.report import Table
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable
-    from pcer.release import Release
+    from pcer.release.format import Release
     from pcer.sweep import Sweep
     from pcer.train import EngineFlags, NamedModule
 

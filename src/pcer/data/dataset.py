@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
 from pcer.metrics import IntArray
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 
 Features = npt.NDArray[np.float32]
 

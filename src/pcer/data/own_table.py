@@ -23,7 +23,7 @@ from pcer.data.task import (
 )
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa

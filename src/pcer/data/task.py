@@ -19,7 +19,7 @@ from pcer.data.dataset import (
 from pcer.data.fetch import DataFile
 from pcer.errors import InputError
 from pcer.metrics import IntArray
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 
 Column = npt.NDArray[Any]
 Columns = Mapping[str, Column]

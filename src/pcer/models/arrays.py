@@ -16,38 +16,37 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import disclosure_rule_of, is_named, positive_of
 from pcer.models.reference import beyond, reference_columns, reference_notes
-from pcer.release import (
-    CROSSING,
-    LEAST_PEOPLE,
-    SPLITS,
-    Coded,
+from pcer.release.build import (
     Counted,
     Entries,
-    Outcome,
-    Release,
     ReleaseFacts,
     RunKey,
-    SplitKind,
-    Training,
-    attribute_views,
     build_release,
-    column_of,
     count_entries,
+    published_splits,
+    regrouped,
+    regrouping_of,
+    split_digest,
+)
+from pcer.release.columns import (
+    CROSSING,
+    SPLITS,
+    Coded,
+    attribute_views,
+    column_of,
     cross,
     named_columns,
     numbers_of,
-    published_splits,
     recode,
-    regrouped,
-    regrouping_of,
     require_splits,
     required_column,
     seeds_of,
-    split_digest,
     spread,
     text_of,
     values_of,
 )
+from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.format import Outcome, Release, SplitKind, Training
 
 
 def release_from_predictions(

@@ -19,19 +19,10 @@ from pcer.models.fits import Said
 from pcer.models.labels import is_named
 from pcer.models.precision import smallest_gap
 from pcer.models.splits import effective_units
-from pcer.release import (
-    SPLITS,
-    Coded,
-    Counted,
-    Entries,
-    Release,
-    ReleaseFacts,
-    RunKey,
-    allowed_groups,
-    build_release,
-    count_entries,
-    recode,
-)
+from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey, build_release, count_entries
+from pcer.release.columns import SPLITS, Coded, recode
+from pcer.release.disclosure import allowed_groups
+from pcer.release.format import Release
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,18 +32,17 @@ from pcer.models.fits import FitData, Fits, OnProgress, n_rows
 from pcer.models.labels import disclosure_rule_of, positive_of, require_one_index
 from pcer.models.precision import StopRule
 from pcer.models.splits import Splits, given_splits, members, random_splits
-from pcer.release import (
+from pcer.release.build import ReleaseFacts
+from pcer.release.columns import (
     CROSSING,
-    LEAST_PEOPLE,
-    Outcome,
-    Release,
-    ReleaseFacts,
     column_of,
     cross,
     named_columns,
     required_column,
     values_of,
 )
+from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.format import Outcome, Release
 
 N_SPLITS, TEST_SIZE, MOST_SPLITS = DEFAULT_SPLITS, 0.3, 200
 

@@ -30,7 +30,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.candidates import Candidate, versions
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
-from pcer.release import Coded, column_of, text_of
+from pcer.release.columns import Coded, column_of, text_of
 from pcer.store import (
     Settings,
     die_with,

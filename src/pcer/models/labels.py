@@ -9,7 +9,8 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray
-from pcer.release import Coded, DisclosureRule, SmallGroups, positive_name, text_of
+from pcer.release.columns import Coded, positive_name, text_of
+from pcer.release.disclosure import DisclosureRule, SmallGroups
 
 
 def disclosure_rule_of(public: bool, least: int, small: str, certain: bool) -> DisclosureRule:

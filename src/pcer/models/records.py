@@ -12,7 +12,7 @@ from pcer.attacks import BudgetScores
 from pcer.attacks.costs import ScoredSetting
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
-from pcer.release import Counted, Entries
+from pcer.release.build import Counted, Entries
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release import values_of
+from pcer.release.columns import values_of
 
 
 def reference_columns(reference: Any) -> FloatArray | None:

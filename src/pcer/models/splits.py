@@ -18,7 +18,7 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
-from pcer.release import SplitKind, StratifiedBy
+from pcer.release.format import SplitKind, StratifiedBy
 
 PERSON = "person"
 """The unit of a split that keeps all records of a person together."""

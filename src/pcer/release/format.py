@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
-from pcer.errors import alike, confusable
+from pcer.errors import InputError, alike, confusable
 from pcer.files import (
+    ALLOW,
+    MAX_BYTES,
+    MAX_VALUES,
     Record,
     canonical_json,
     first_repeated,
@@ -27,10 +31,6 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
-from pcer.release.fields import Cost, CostError, Count, Epsilon, Name, Note, Rate, Seed
-from pcer.release.limits import LIMITS, Limits, require_within
-from pcer.release.plain import plain
-from pcer.release.shown import Shown
 
 FORMAT: Final = "pcer-release"
 VERSION: Final = 3
@@ -41,6 +41,20 @@ Made = TypeVar("Made")
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
 StratifiedBy = Literal["label", "group", "both", "nothing"]
+
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+_LINE = r"\x00-\x1f\x7f-\x9f"
+_UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+Name = Annotated[
+    str, Field(max_length=200, pattern=rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$")
+]
+"""One line of text with something to see: a name ends up in terminals and reports."""
+Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
+Epsilon = Annotated[float, Field(gt=0)]
+Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared and squared again
+CostError = Annotated[float, Field(ge=0, le=1e15)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 HINTS = {
     **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
@@ -314,6 +328,38 @@ class Provenance(Record):
     data_digest: Name | None = None
 
 
+class Shown(Record):
+    """A record with a face: small HTML in notebooks, a few lines elsewhere, one line in a list.
+
+    What draws it lies in a room below, which this room must not know; the package knows both.
+    """
+
+    drawings: ClassVar[Callable[[], Any]]
+    """Loads what draws, when the first record is looked at."""
+
+    @staticmethod
+    def drawn_by(load: Callable[[], Any]) -> None:
+        """Say how to load what draws, once for all such records."""
+        Shown.drawings = load
+
+    @property
+    def title(self) -> str:
+        """What it is, in few words; they are other people's."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
+
+    def __str__(self) -> str:
+        return Shown.drawings().to_plain(self)
+
+    def _repr_html_(self) -> str:
+        return Shown.drawings().to_notebook(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": str(self)}
+
+
 class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
@@ -393,6 +439,138 @@ class Release(Shown):
         copy = super().model_copy(update=update, deep=deep)
         copy.__dict__.pop("_kept", None)
         return copy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much one release may hold before an auditor is asked whether it is meant to be so large.
+
+    Attributes:
+        n_bytes: of the file.
+        n_values: numbers, texts, lists and objects in it.
+        n_runs: trained models.
+        n_settings: distinct pairs of model and epsilon.
+        n_groups: groups.
+        n_tables: runs times groups.
+        n_rows: settings times groups.
+        n_exposures: what attacks found: values of a cost of one group in one run.
+        n_costs: names of costs besides the gap.
+        n_notes: notes.
+    """
+
+    n_bytes: int = MAX_BYTES
+    n_values: int = MAX_VALUES
+    n_runs: int = 20_000
+    n_settings: int = 500
+    n_groups: int = 200
+    n_tables: int = 12_000
+    n_rows: int = 400
+    n_exposures: int = 100_000
+    n_costs: int = 50
+    n_notes: int = 200
+
+
+LIMITS: Final = Limits()
+
+
+def require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
+    """Raise InputError where a file, not checked yet, holds more than anybody would audit."""
+    runs, subject = _listed(data, "runs"), data.get("subject")
+    n_groups, n_settings = len(_listed(subject, "groups")), len({_setting(run) for run in runs})
+    sizes = {
+        "runs": (len(runs), limits.n_runs),
+        "settings": (n_settings, limits.n_settings),
+        "groups": (n_groups, limits.n_groups),
+        "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
+        "rows (settings times groups)": (n_settings * n_groups, limits.n_rows),
+        "exposures (of runs and groups)": (_n_exposures(runs), limits.n_exposures),
+        "costs": (_n_costs(data, runs, limits), limits.n_costs),
+        "notes": (len(_listed(subject, "notes")), limits.n_notes),
+    }
+    for what, (found, limit) in sizes.items():
+        if found > limit:
+            raise InputError(
+                f"{file} holds {found:,} {what}, more than the {limit:,} that are read by default; "
+                f"{ALLOW}, or divide it."
+            )
+
+
+def _listed(record: Any, field: str) -> list[Any]:
+    """A list in what may be a record."""
+    found = record.get(field) if isinstance(record, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _n_costs(data: Mapping[str, Any], runs: list[Any], limits: Limits) -> int:
+    """Names of costs in what may be a release; counted until there are too many."""
+    rows = (*_listed(data, "pooled_exposure"), *_listed(data, "placebo"))
+    found = {row["proxy"] for row in rows if isinstance(row, dict) and _is_text(row.get("proxy"))}
+    for run in runs:
+        groups = run.get("groups") if isinstance(run, dict) else None
+        for group in groups.values() if isinstance(groups, dict) else ():
+            exposure = group.get("exposure") if isinstance(group, dict) else None
+            if isinstance(exposure, dict):
+                found |= exposure.keys()
+        if len(found) > limits.n_costs:
+            break
+    return len(found)
+
+
+def _n_exposures(runs: list[Any]) -> int:
+    """Entries under ``exposure`` in what may be runs."""
+    return sum(
+        len(exposure)
+        for run in runs
+        if isinstance(run, dict) and isinstance(run.get("groups"), dict)
+        for group in run["groups"].values()
+        if isinstance(group, dict) and isinstance(exposure := group.get("exposure"), dict)
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _setting(run: Any) -> tuple[str | None, float | None]:
+    """Model and epsilon of what may be a run; all nonsense counts as one."""
+    model, epsilon = (run.get("model"), run.get("epsilon")) if isinstance(run, dict) else (0, "")
+    return (
+        model if isinstance(model, str) else None,
+        epsilon if isinstance(epsilon, int | float) else None,
+    )
+
+
+LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+def plain(value: Any) -> Any:
+    """Plain objects, without the absent fields of records.
+
+    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
+    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
+    the trainer's own settings may be called anything, and a null in the settings is a value.
+    """
+    if type(value) in LEAVES:
+        return value
+    if isinstance(value, Record):
+        return _present(value)
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list) else value
+
+
+def _present(record: Record) -> dict[str, Any]:
+    """A record's fields, without the absent ones; in one turn, as files hold many of them."""
+    found = {}
+    for name, part in record.__dict__.items():
+        if name.startswith("_"):  # kept beside the fields, and not one of them
+            continue
+        if type(part) in LEAVES:
+            if part is not None or name == "epsilon":
+                found[name] = part
+        elif (inside := plain(part)) not in ([], {}):
+            found[name] = inside
+    return found
 
 
 def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:

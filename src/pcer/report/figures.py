@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
-from pcer.release import Release
+from pcer.release.format import Release
 from pcer.report.pictures import N_SERIES, PALETTE
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import (

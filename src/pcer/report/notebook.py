@@ -17,7 +17,9 @@ import numpy as np
 from pcer.auditing import NOTHING, Audit, Changes, Outlook, budget_name, number_range
 from pcer.errors import InputError
 from pcer.files import write_files
-from pcer.release import Release, carried_costs, panels, proxy_named
+from pcer.release.format import Release
+from pcer.release.panel import carried_costs, panels
+from pcer.release.proxies import proxy_named
 from pcer.report.changes import change_parts, change_table
 from pcer.report.figures import chart_spec, spec_chart
 from pcer.report.outlooks import outlook_parts, outlook_spec, outlook_tables

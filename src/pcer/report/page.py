@@ -27,7 +27,8 @@ from pcer.auditing import (
 )
 from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
-from pcer.release import Release, carried_costs, panels, parse_release
+from pcer.release.format import Release, parse_release
+from pcer.release.panel import carried_costs, panels
 from pcer.report.glossary import explained, glossary
 from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
 from pcer.report.table import Table, isolate_names, isolated, to_html

@@ -25,7 +25,7 @@ from pcer.auditing import (
     setting_name,
     signed,
 )
-from pcer.release import Proxy
+from pcer.release.proxies import Proxy
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import MOST_PAIRS, UNSURE, audit_floors, floor_rows
 

@@ -41,7 +41,10 @@ from pcer.auditing import (
 )
 from pcer.auditing.agreement import Agreement, agreement
 from pcer.auditing.comparison import Comparison, comparisons
-from pcer.release import GAP, Proxy, Release, panels, proxies, proxy_named
+from pcer.release import proxies
+from pcer.release.format import Release
+from pcer.release.panel import panels
+from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
 from pcer.statistics import interval_quantile
 

@@ -14,7 +14,7 @@ from pcer.auditing import SIGNIFICANT_DIGITS, Plan, parse_plan, rounded
 from pcer.auditing.audit import audit
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
-from pcer.release import Release
+from pcer.release.format import Release
 from pcer.report.page import GENERATOR, Payload, read_payload, to_report
 
 HALF_A_DIGIT = 0.51

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pcer.data import ProtectedAttribute
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release import Bound
+from pcer.release.format import Bound
 from pcer.train import Budget, TrainConfig
 from pcer.train.receipts import Terms
 from pcer.train.renyi import allowed_advantage, mu_of

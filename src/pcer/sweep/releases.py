@@ -32,23 +32,19 @@ from pcer.attacks import (
 )
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, column_widths
 from pcer.metrics import BoolArray, IntArray
-from pcer.release import (
+from pcer.release.build import (
     CELLS,
-    SPLITS,
-    Bound,
     Counted,
     CountedRun,
-    DisclosureRule,
-    Exposure,
-    Panel,
-    PooledExposure,
-    Release,
     ReleaseFacts,
     RunKey,
-    allowed_groups,
     build_release,
     source_state,
 )
+from pcer.release.columns import SPLITS
+from pcer.release.disclosure import DisclosureRule, allowed_groups
+from pcer.release.format import Bound, Exposure, PooledExposure, Release
+from pcer.release.panel import Panel
 from pcer.store import Task, run_tasks, secret_name
 from pcer.sweep.bounds import EXACT_NOTE, SpentPrivacy, bounds_of, settings_spent
 from pcer.train import Budget, Predictions, TrainConfig

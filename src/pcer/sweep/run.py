@@ -21,7 +21,8 @@ import numpy as np
 from pcer.data.dataset import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
-from pcer.release import DisclosureRule, read_release
+from pcer.release.disclosure import DisclosureRule
+from pcer.release.format import read_release
 from pcer.store import (
     SETTINGS,
     Key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcer.release import ReleaseFacts
+from pcer.release.build import ReleaseFacts
 from pcer.tables.release import releases_from_table
 from pcer.tables.source import PredictionColumns
 

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pcer.errors import InputError
-from pcer.release import RunKey, positive_name, require_splits, seed_of, text_of
+from pcer.release.build import RunKey
+from pcer.release.columns import positive_name, require_splits, seed_of, text_of
 from pcer.tables.source import PredictionColumns, executed, require_prediction_columns
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcer.errors import InputError
-from pcer.release import SPLITS, RunKey
+from pcer.release.build import RunKey
+from pcer.release.columns import SPLITS
 from pcer.tables.auc import ScoreCounts
 from pcer.tables.count import group_key, run_key
 from pcer.tables.source import PredictionColumns, executed

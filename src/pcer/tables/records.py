@@ -14,7 +14,8 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray
-from pcer.release import SPLITS, Coded, RunKey, positive_name, split_digest, text_of
+from pcer.release.build import RunKey, split_digest
+from pcer.release.columns import SPLITS, Coded, positive_name, text_of
 from pcer.tables.membership import RUN_SEED, of_runs
 from pcer.tables.source import PredictionColumns, executed
 

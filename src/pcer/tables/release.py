@@ -27,27 +27,21 @@ from pcer.attacks import (
 )
 from pcer.errors import InputError
 from pcer.metrics import IntArray
-from pcer.release import (
-    CROSSING,
-    GAP,
-    SPLITS,
+from pcer.release import proxies
+from pcer.release.build import (
     CountedRun,
     Entries,
-    Exposure,
-    PooledExposure,
-    Regrouping,
-    Release,
     ReleaseFacts,
     RunKey,
-    attribute_views,
     build_release,
     count_entries,
-    cross,
-    proxies,
     published_splits,
-    recode,
     regrouping_of,
 )
+from pcer.release.columns import CROSSING, SPLITS, attribute_views, cross, recode
+from pcer.release.disclosure import Regrouping
+from pcer.release.format import Exposure, PooledExposure, Release
+from pcer.release.proxies import GAP
 from pcer.tables.auc import Auc, auc_from_counts
 from pcer.tables.count import Cell, count_cells
 from pcer.tables.membership import EXACT_ROWS, Groups, RunScores, membership_scores

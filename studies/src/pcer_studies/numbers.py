@@ -17,7 +17,7 @@ from pcer import metrics
 from pcer.auditing import BudgetResult, GroupResult, Summary
 from pcer.errors import InputError
 from pcer.metrics import Counts, FloatArray
-from pcer.release import Panel
+from pcer.release.panel import Panel
 from pcer.statistics import bootstrap_sums, sign_test
 from pcer_studies.protocol import (
     BUDGETS,

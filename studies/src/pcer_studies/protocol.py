@@ -12,7 +12,7 @@ from typing import Any
 from pcer.auditing import short_budget
 from pcer.metrics import DEFAULT_FLOOR as DEFAULT_FLOOR
 from pcer.metrics import NO_DP as NO_DP
-from pcer.release import Outcome
+from pcer.release.format import Outcome
 
 PAPER = (
     "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "

@@ -14,7 +14,9 @@ from pcer.auditing import Audit, BudgetResult, Plan, Tested, judge_tested, run_t
 from pcer.auditing.audit import audit
 from pcer.errors import InputError
 from pcer.files import read_json
-from pcer.release import Panel, Release, panels, proxies, read_release
+from pcer.release import proxies
+from pcer.release.format import Release, read_release
+from pcer.release.panel import Panel, panels
 from pcer.report import markdown_text
 from pcer_studies.protocol import (
     BUDGETS,

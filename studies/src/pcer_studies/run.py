@@ -18,7 +18,7 @@ from pcer.data import GroupedDataset, load
 from pcer.data.benchmarks import task_at_hand
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
-from pcer.release import source_state
+from pcer.release.build import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import EngineFlags, ReceiptMode, TrainConfig
 from pcer.train.config import ADDED_SETTINGS

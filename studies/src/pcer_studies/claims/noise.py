@@ -17,7 +17,7 @@ import numpy as np
 
 from pcer.auditing import split_luck, split_luck_of_rates
 from pcer.metrics import FloatArray
-from pcer.release import Panel
+from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
 from pcer_studies.protocol import BUDGETS, PAPER_RECORDS, SEEDS, Configuration
 from pcer_studies.published import PrintedFigure, figures_at, key_at

@@ -19,7 +19,8 @@ from pcer.auditing import Audit, BudgetResult, GroupResult, PairResult, budget_n
 from pcer.auditing.comparison import comparisons
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
-from pcer.release import Panel, Release
+from pcer.release.format import Release
+from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer_studies.claims.noise import PrintedGap, difference_p, published_gaps
 from pcer_studies.numbers import CHANCE, error_of_count, error_of_interval, our_number, study_seeds

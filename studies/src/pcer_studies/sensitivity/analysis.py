@@ -14,7 +14,8 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format
 from pcer.metrics import FloatArray
-from pcer.release import Panel, Release, panels
+from pcer.release.format import Release
+from pcer.release.panel import Panel, panels
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, holm, percentile_interval
 from pcer_studies.numbers import seed_values
 from pcer_studies.protocol import NO_DP, configuration
