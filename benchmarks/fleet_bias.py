@@ -43,9 +43,9 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.worlds.sweeps import splits
 
 from benchmarks.lira import lira_scores
+from benchmarks.personal import personal_alarms
 from pcer.attacks import BudgetScores, pooled_exposures
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
-from pcer.attacks.personal import personal_alarms
 from pcer.attacks.pooled import clustered_auc
 from pcer.metrics import BoolArray, FloatArray, IntArray
 

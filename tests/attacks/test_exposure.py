@@ -16,7 +16,6 @@ import pcer
 from pcer.attacks.exposure import (
     BudgetScores,
     ExposedSetting,
-    epsilon_bounds,
     exposure_from_scores,
     pooled_attacks_of,
     pooled_exposure_from_scores,
@@ -218,12 +217,6 @@ def test_a_release_with_exposures_survives_writing(scores, tmp_path):
     release = release_of({math.inf: scores})
     pcer.write_release(release, tmp_path / "r.json")
     assert pcer.read_release(tmp_path / "r.json") == release
-
-
-def test_epsilon_bounds_of_every_group(scores):
-    found = epsilon_bounds(scores, epsilon=0.1, dp_delta=1e-5)
-    assert [bound.group for bound in found] == ["a", "b"]
-    assert found[1].lower_bound > 0.1 > found[0].lower_bound
 
 
 @pytest.mark.parametrize("noisy", [False, True])

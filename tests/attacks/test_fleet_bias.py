@@ -137,3 +137,15 @@ def test_a_lead_shrinks_by_less_than_deviations_grow():
     """The bound in ``docs/attacks.md``: Phi - 1/2 is concave above 0."""
     distance, share = np.linspace(0, 8, 400), np.linspace(0.05, 1, 20)[:, None]
     assert (norm.cdf(share * distance) - 0.5 >= share * (norm.cdf(distance) - 0.5) - 1e-15).all()
+
+
+def test_one_threshold_is_not_the_mean_over_people_unless_they_are_alike():
+    kinds = fleet_bias.kinds(np.random.default_rng(7))
+    alike, easier = (fleet_bias.known_rates(kinds[name]) for name in ("all alike", "some easier"))
+    assert alike["one threshold, loss"] == pytest.approx(alike["own thresholds"])
+    assert easier["one threshold, distance"] == pytest.approx(easier["own thresholds"])
+    assert easier["one threshold, loss"] < 0.5 * easier["own thresholds"]
+    few, easy = (fleet_bias.known_rates(kinds[f"few exposed{more}"]) for more in ("", ", and easy"))
+    assert few["one threshold, LiRA"] > 1.05 * few["own thresholds"]
+    assert few["one threshold, loss"] < 0.5 * few["own thresholds"]
+    assert easy["one threshold, loss"] > easy["own thresholds"]

@@ -10,12 +10,10 @@ import pytest
 from benchmarks.lira import Form, lira_scores, rmia_scores
 
 from pcer.attacks import lira
-from pcer.attacks.epsilon import audit_guesses
 from pcer.attacks.exposure import BudgetScores
 from pcer.attacks.groups import (
     SMALL_RATES,
     Views,
-    count_all_guesses,
     pooled_attacks,
     single_model_attacks,
 )
@@ -124,12 +122,6 @@ def test_pooled(views, block, monkeypatch):
         for name, one in expected.items():
             pooled = alone(found[v].groups[g][name])
             assert pooled == pytest.approx(alone(one), rel=1e-11), (name, v, g)
-
-
-def test_guesses(views):
-    found = count_all_guesses(Views(views))
-    for v, g, logit, member in groups(views):
-        assert found[v][g] == audit_guesses(logit, member)
 
 
 def test_views_of_different_models_are_refused(views):

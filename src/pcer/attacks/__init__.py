@@ -12,15 +12,12 @@ from pcer.attacks.coins import (
     no_coins,
 )
 from pcer.attacks.divisions import Divisions
-from pcer.attacks.epsilon import EpsilonBound, alarm_notes, bound_epsilon, weigh
 from pcer.attacks.exposure import (
     BudgetScores,
     ExposedSetting,
     PooledAttacks,
     RecordShares,
     RunAttacks,
-    epsilon_bounds,
-    epsilon_bounds_of,
     exposure_from_scores,
     pooled_attacks_of,
     pooled_exposure_from_scores,
@@ -34,7 +31,6 @@ from pcer.attacks.exposure import (
 )
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.moments import GroupMeans
-from pcer.attacks.personal import PersonalAlarms, personal_alarms, personal_exposures
 from pcer.attacks.placebo import (
     DRAWS,
     PLACEBOS,
@@ -57,31 +53,23 @@ __all__ = [
     "CheckedCoins",
     "CoinDraws",
     "Divisions",
-    "EpsilonBound",
     "ExposedSetting",
     "GroupMeans",
     "PermutationTest",
     "Permutations",
-    "PersonalAlarms",
     "PooledAttacks",
     "RecordShares",
     "Records",
     "RunAttacks",
-    "alarm_notes",
     "beyond_reference",
-    "bound_epsilon",
     "check_with_coins",
     "coin_panel",
     "draw_coins",
-    "epsilon_bounds",
-    "epsilon_bounds_of",
     "exposure_from_scores",
     "group_means",
     "log_odds",
     "no_coins",
     "permutation_tests",
-    "personal_alarms",
-    "personal_exposures",
     "placebo_groupings",
     "pooled_attacks_of",
     "pooled_exposure_from_scores",
@@ -93,5 +81,4 @@ __all__ = [
     "run_exposures",
     "run_exposures_of",
     "weaker_notes",
-    "weigh",
 ]

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.divisions import Divisions, divided_costs
-from pcer.attacks.epsilon import EpsilonBound, bound_epsilon
 from pcer.attacks.groups import (
     AUC,
     LIRA,
@@ -23,7 +22,6 @@ from pcer.attacks.groups import (
     KeptParts,
     Pooled,
     Views,
-    count_all_guesses,
     pooled_attacks,
     single_model_attacks,
 )
@@ -265,27 +263,6 @@ def _beyond_loss(setting: ExposedSetting) -> Iterator[tuple[str, float, float]]:
         own = beyond[setting.scores.group == k]
         if len(own) > 1 and np.isfinite(own).all():
             yield name, float(own.mean()), float(own.std(ddof=1)) / math.sqrt(len(own))
-
-
-def epsilon_bounds(scores: BudgetScores, *, epsilon: float, dp_delta: float) -> list[EpsilonBound]:
-    """The one-run lower bound on epsilon of every group; ``empirical_epsilon.weigh`` them all."""
-    return epsilon_bounds_of([scores], epsilon=epsilon, dp_delta=dp_delta)[0]
-
-
-def epsilon_bounds_of(
-    scores: Sequence[BudgetScores], *, epsilon: float, dp_delta: float
-) -> list[list[EpsilonBound]]:
-    """The same for several attributes of the same models."""
-    inclusion = float(scores[0].member.mean())
-    return [
-        [
-            bound_epsilon(
-                guesses, inclusion=inclusion, dp_delta=dp_delta, epsilon=epsilon, group=name
-            )
-            for name, guesses in zip(one.group_names, groups, strict=True)
-        ]
-        for one, groups in zip(scores, count_all_guesses(Views(scores)), strict=True)
-    ]
 
 
 def exposure_from_scores(table: Any) -> dict[str, Exposure]:

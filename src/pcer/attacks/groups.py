@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.epsilon import Guesses, count_guesses, total, yardstick
 from pcer.attacks.lira import (
     LEAST_MODELS,
     RatioParts,
@@ -344,20 +343,6 @@ def _pool(views: Views, v: int, *, chance: float) -> Pool:
 def _paired_pool(views: Views, v: int) -> PairedPool:
     kind = KeptPairedPool if views.is_whole[v] else PairedPool
     return kind(views.group[v], views.n_groups[v], n_models=views.n_models)
-
-
-def count_all_guesses(views: Views) -> list[list[Guesses]]:
-    """For every view and group, the guesses of the epsilon alarm; needs 8 models."""
-    half, ranker = views.n_models // 2, views.ranker()
-    first = slice(0, half)
-    stick = yardstick(views.scaled_logit(first), views.member[first], n_models=views.n_models)
-    counted = []
-    for model in range(half, views.n_models):
-        ranked = ranker.rank(stick.score(views.scaled_logit(model)), views.member[model])
-        counted.append([[count_guesses(group) for group in view] for view in ranked])
-    return [
-        [total(group) for group in zip(*view, strict=True)] for view in zip(*counted, strict=True)
-    ]
 
 
 class _Calibrated(NamedTuple):

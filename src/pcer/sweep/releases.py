@@ -11,24 +11,19 @@ import numpy as np
 
 from pcer.attacks import (
     CHECKING,
-    LEAST_MODELS,
     BudgetScores,
     CheckedCoins,
     CoinDraws,
-    EpsilonBound,
     ExposedSetting,
     PooledAttacks,
     RunAttacks,
-    alarm_notes,
     check_with_coins,
     coin_panel,
     draw_coins,
-    epsilon_bounds_of,
     pooled_attacks_of,
     pooled_notes,
     run_attacks_of,
     weaker_notes,
-    weigh,
 )
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, column_widths
 from pcer.metrics import BoolArray, IntArray
@@ -102,7 +97,6 @@ class Attacked(NamedTuple):
     tables: list[ModelTable]
     """By seed."""
     pooled: list[PooledExposure]
-    bounds: list[EpsilonBound]
     setting: ExposedSetting
     """Who is behind them, which never leaves the trainer."""
 
@@ -237,7 +231,6 @@ def _release(
         for budget, one in zip(scores.budgets, attacked, strict=True)
         for seed, table in zip(scores.seeds, one.tables, strict=True)
     )
-    alarms = alarm_notes(weigh([bound for one in attacked for bound in one.bounds]))
     counted = Counted(
         attribute=attribute.name,
         groups=attribute.group_names,
@@ -252,7 +245,6 @@ def _release(
             *([told.note] if told.note else []),
             *pooled_notes(len(scores.seeds)),
             *weaker_notes([one.setting for one in attacked]),
-            *alarms,
             *([EXACT_NOTE] if told.bounds else []),
         ],
     )
@@ -282,29 +274,21 @@ def attack_models(
         views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
     draws = draws or [CoinDraws(None)] * len(views[0])
     budgets = [(one, budget.epsilon) for one, budget in zip(views, scores.budgets, strict=True)]
-    delta = sweep.config.dp_delta
-    bounded = len(scores.seeds) >= LEAST_MODELS
     tasks: list[Task] = [
         *((_pooled, (one, epsilon, draws)) for one, epsilon in budgets),  # the longest first
         *((_single, (one, epsilon, draws)) for one, epsilon in budgets),
-        *((_bounds, (one, epsilon, delta)) for one, epsilon in budgets if bounded),
     ]
     # Processes, since small arrays keep threads waiting for the lock.
     found = list(run_tasks(tasks, n_processes=n_processes, in_order=True))
-    pooled, single, bounds = (
-        found[k : k + len(views)] for k in range(0, 3 * len(views), len(views))
-    )
-    bounds = bounds or [[[] for _ in one] for one in views]
+    pooled, single = found[: len(views)], found[len(views) :]
     parts = [
         [*map(_attacked, one, *of_budget)]
-        for one, *of_budget in zip(views, single, pooled, bounds, strict=True)
+        for one, *of_budget in zip(views, single, pooled, strict=True)
     ]
     return [list(attribute) for attribute in zip(*parts, strict=True)]
 
 
-def _attacked(
-    scores: BudgetScores, single: _Single, pooled: PooledAttacks, bounds: list[EpsilonBound]
-) -> Attacked:
+def _attacked(scores: BudgetScores, single: _Single, pooled: PooledAttacks) -> Attacked:
     exposure = single.attacks.records.exposure | pooled.records.exposure
     panel = single.panel
     if panel is not None:
@@ -312,7 +296,6 @@ def _attacked(
     return Attacked(
         tables=list(zip(single.counts, single.attacks.runs, strict=True)),
         pooled=[*single.attacks.rows, *pooled.rows],
-        bounds=bounds,
         setting=ExposedSetting(
             epsilon=single.epsilon,
             scores=scores,
@@ -345,12 +328,6 @@ def _pooled(
     views: Sequence[BudgetScores], epsilon: float, draws: Sequence[CoinDraws]
 ) -> list[PooledAttacks]:
     return pooled_attacks_of(views, epsilon=epsilon, coins=[one.divisions for one in draws])
-
-
-def _bounds(
-    views: Sequence[BudgetScores], epsilon: float, dp_delta: float
-) -> list[list[EpsilonBound]]:
-    return epsilon_bounds_of(views, epsilon=epsilon, dp_delta=dp_delta)
 
 
 def _run(budget: Budget, seed: int, split_id: str, table: ModelTable) -> CountedRun:
