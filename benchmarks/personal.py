@@ -24,7 +24,7 @@ from pcer.metrics import BoolArray, FloatArray
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer.train import TrainConfig
 from pcer.train.fleet import StepCounts
-from pcer.train.renyi import epsilon_of, step_costs
+from pcer.train.receipts import epsilon_of, step_costs
 from pcer.train.rules import N_BINS
 
 LEAST_OUT = 3

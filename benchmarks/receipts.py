@@ -38,8 +38,7 @@ from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.engine import assemble, one_thread
 from pcer.train.fleet import Model
-from pcer.train.receipts import Terms, fold
-from pcer.train.renyi import mu_of
+from pcer.train.receipts import Terms, fold, mu_of
 from pcer.train.rules import N_BINS
 
 SHARES = {"whole": 1.0, "half": 0.5, "tenth": 0.1}

@@ -31,7 +31,7 @@ from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
 from pcer.train.devices import choose_device
 from pcer.train.opacus import train_modules
-from pcer.train.rules import RULES, DpSgd, RuleState
+from pcer.train.rules import RULES, DpSgd
 from tests.train_cases import (
     CONFIG,
     PlainDevice,
@@ -131,9 +131,9 @@ class Gentle(DpSgd):
         """A share for each training record."""
         return np.where(records % 2, 0.5, 1.0)
 
-    def refresh(self, state, seen):
+    def refresh(self, seen):
         """A bound for each training record of each private model."""
-        return RuleState(torch.where(seen.records % 2 == 1, 0.125, seen.largest_clip))
+        return torch.where(seen.records % 2 == 1, 0.125, seen.largest_clip)
 
 
 def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):

@@ -11,8 +11,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.devices import choose_device
 from pcer.train.fleet import Model
-from pcer.train.receipts import Allowance
-from pcer.train.schedule import Drawer, fill_rows, numpy_words
+from pcer.train.schedule import Drawer, fill_rows
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, stream
 
@@ -37,8 +36,24 @@ COSTS = np.arange(201) ** 2 / 1024.0  # sums of them are exact
 
 def allow(monkeypatch, budget):
     """Let every person spend a budget, at costs whose sums are exact."""
-    allowance = Allowance(COSTS, budget)
-    monkeypatch.setattr("pcer.train.watch.allowance", lambda *given, **terms: allowance)
+    monkeypatch.setattr("pcer.train.watch.allowance", lambda *given: (COSTS, budget))
+
+
+def numpy_words(bits):
+    """The first words of a stream that nobody has drawn from."""
+    start = bits.state
+
+    def words(n_words):
+        bits.state = start
+        return torch.from_numpy(bits.random_raw(n_words).view(np.int64))
+
+    return words
+
+
+def sampled_positions(seed, epsilon, sampling):
+    """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
+    bits = stream(seed=seed, epsilon=epsilon, purpose=Purpose.SAMPLING)
+    return Drawer.on(torch.device("cpu"), sampling).positions(numpy_words(bits)).numpy()
 
 
 class PlainDevice:

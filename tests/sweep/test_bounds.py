@@ -5,8 +5,7 @@ import pytest
 
 from pcer.data import ProtectedAttribute
 from pcer.sweep.bounds import bounds_of, placed, spent_privacy, two_way_error
-from pcer.train.receipts import Terms, fold
-from pcer.train.renyi import mu_of
+from pcer.train.receipts import Terms, fold, mu_of
 from tests import reference_receipts as reference
 
 N_STEPS = 40

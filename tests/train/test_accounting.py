@@ -75,7 +75,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 def quick(monkeypatch) -> Iterator[None]:
     """Accountants that answer at once: what is spent is 3 / noise."""
 
-    def spent(mechanism, noise, scale, coarse):
+    def spent(sampling, delta, noise, scale, coarse):
         return 3 / noise
 
     accounting._spent.cache_clear()
@@ -90,9 +90,9 @@ def searches(monkeypatch) -> list[float]:
     """The epsilons for which noise was really searched."""
     found, search = [], accounting._least_noise
 
-    def counted(mechanism, epsilon, accountant):
+    def counted(sampling, delta, epsilon, accountant):
         found.append(epsilon)
-        return search(mechanism, epsilon, accountant)
+        return search(sampling, delta, epsilon, accountant)
 
     monkeypatch.setattr(accounting, "_least_noise", counted)
     return found
@@ -119,9 +119,8 @@ def test_the_least_noise_that_keeps_the_budget_is_found_once(cache, searches, ac
     assert kept.epsilon_by_accountant[accountant] <= 0.2
     less, who = kept.noise_multiplier - 0.001, Accountant(accountant)
     assert epsilon_spent(less, n_train=N_TRAIN, config=config, accountant=who) > 0.2
-    mechanism = accounting._Mechanism(config.sampling(N_TRAIN), config.dp_delta)
     weak = replace(kept, noise_multiplier=0.7 * kept.noise_multiplier)  # whatever the file says
-    assert not accounting._keeps_budget(weak, mechanism, who)
+    assert not accounting._keeps_budget(weak, config.sampling(N_TRAIN), config.dp_delta, who)
 
 
 @pytest.mark.usefixtures("quick", "cache")
@@ -195,14 +194,14 @@ def test_the_answer_to_another_question_is_not_used(cache, searches):
         (1.5, {"rdp": 2.0}),
     ],
 )
-def test_a_whole_file_with_a_wrong_answer_is_not_used(searches, noise, spent):
+def test_a_whole_file_with_a_wrong_answer_is_not_used(cache, searches, noise, spent):
+    answer()
+    question = json.loads(only(cache).read_text())["question"]
     wrong = Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
-    mechanism = accounting._Mechanism(CONFIG.sampling(N_TRAIN), CONFIG.dp_delta)
-    question = accounting._question(mechanism, 2.0, CONFIG.accountant)
     accounting._keep_answer(question, wrong)
     assert accounting._kept_answer(question) == wrong
     assert answer().noise_multiplier == 1.5
-    assert searches == [2.0]
+    assert searches == [2.0, 2.0]
 
 
 @pytest.mark.usefixtures("quick", "cache")

@@ -15,7 +15,6 @@ from pcer.train.devices import choose_device
 from pcer.train.fleet import Model, cut_blocks, gather_predictions, plan_models
 from pcer.train.receipts import Terms, fold
 from pcer.train.rules import RULES, DpSgd
-from pcer.train.schedule import sampled_positions
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
 from tests.train_cases import (
@@ -27,6 +26,7 @@ from tests.train_cases import (
     moved,
     plain_logits,
     plain_states,
+    sampled_positions,
     train_block,
 )
 
@@ -63,7 +63,7 @@ def test_schedules_on_the_device_are_those_of_the_cpu():
     data, models, sampling = make_data(), make_models(), CONFIG.sampling(210)
     schedule = assemble(data, models, CONFIG).schedule
     for index, model in enumerate(models):
-        positions = sampled_positions(model.seed, model.epsilon, sampling, b"")
+        positions = sampled_positions(model.seed, model.epsilon, sampling)
         for step in range(sampling.n_steps):
             drawn = positions[positions // 210 == step] % 210
             expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
@@ -281,8 +281,8 @@ def test_a_book_on_the_device_counts_as_on_the_cpu():
         for book in books:
             mine = joined if isinstance(joined, int) else joined.to(book.place)
             book.add(bins.to(book.place), mine, 5)
-    for model in range(2):
-        assert np.array_equal(*(book.steps_per_bin(model) for book in books))
+    both = [book.counts(torch.arange(2, device=book.place)).cpu() for book in books]
+    assert torch.equal(*both)
 
 
 @pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])

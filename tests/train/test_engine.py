@@ -19,7 +19,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.fleet import Model, cut_blocks, plan_models
-from pcer.train.schedule import Widths, fill_rows, n_draws, sampled_positions
+from pcer.train.schedule import Widths, fill_rows, n_draws
 from pcer.train.streams import Purpose, initial_weights, stream
 from tests import reference_train as slow
 from tests.train_cases import (
@@ -30,6 +30,7 @@ from tests.train_cases import (
     moved,
     plain_logits,
     plain_states,
+    sampled_positions,
     train_block,
 )
 
@@ -68,7 +69,7 @@ def test_schedule_holds_each_models_own_draws():
     fleet, sampling = assemble(data, models), CONFIG.sampling(210)
     padding = 4 * data.n_records
     for index, model in enumerate(models):
-        positions = sampled_positions(model.seed, model.epsilon, sampling, b"")
+        positions = sampled_positions(model.seed, model.epsilon, sampling)
         for step in range(sampling.n_steps):
             drawn = positions[positions // 210 == step] % 210
             expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
@@ -182,7 +183,7 @@ def test_two_budgets_of_a_seed_do_not_give_the_clean_gradient_away():
         loop.advance(fleet.schedule.rows[0], fleet.schedule.sizes[0])
     sums = loop.state.velocity * fleet.rule.expected_batch
     guess = (20 * sums[0] - 40 * sums[1]) / (20 - 40)
-    assert guess.norm() > 20 * math.sqrt(fleet.layout.n_parameters)  # still only noise
+    assert guess.norm() > 20 * math.sqrt(fleet.layout.width)  # still only noise
 
 
 def test_private_models_without_noise_follow_the_slow_twin():
@@ -200,7 +201,7 @@ def test_private_models_without_noise_follow_the_slow_twin():
     module = slow.mlp((4, 5, 1))
     bits = stream(seed=1, epsilon=0.5, purpose=Purpose.INITIAL)
     slow.load_matrices(module, initial_weights(bits, sizes=(4, 5, 1)))
-    positions = sampled_positions(1, 0.5, sampling, b"")
+    positions = sampled_positions(1, 0.5, sampling)
     drawn = [rows[positions[positions // 42 == t] % 42] for t in range(sampling.n_steps)]
     slow.train(
         module,

@@ -1,3 +1,7 @@
+"""Modules of the user's own: which can be trained privately, and that they are."""
+
+from __future__ import annotations
+
 import dataclasses
 import math
 
@@ -12,29 +16,141 @@ from pcer.train.config import NO_DP
 from pcer.train.fleet import Model
 from pcer.train.opacus import (
     batch_rows,
-    make_module,
+    initial_module,
     private_optimizer,
+    require_private,
     train_module,
     train_modules,
 )
-from pcer.train.streams import Purpose, initial_weights, stream
-from tests import reference_train as slow
+from pcer.train.streams import Purpose, stream
 from tests.train_cases import make_data
 
+N = 5
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
 
 
-def same_start(model):
-    """A factory of the engine's network with the engine's initial weights."""
+class Centred(nn.Module):
+    """A norm that nobody knows by name."""
 
-    def factory(n_features):
-        sizes = (n_features, *CONFIG.hidden, 1)
-        module = slow.mlp(sizes, torch.float32)
-        bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=Purpose.INITIAL)
-        slow.load_matrices(module, initial_weights(bits, sizes=sizes))
-        return module
+    def forward(self, x):
+        """Subtract the mean of the batch."""
+        return x - x.mean(dim=0)
 
-    return factory
+
+class Counting(nn.Module):
+    """Keeps the largest value that it saw, in a buffer, and does nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("largest", torch.zeros(()))
+
+    def forward(self, x):
+        """Look, and give it back."""
+        self.largest = torch.maximum(self.largest, x.max())
+        return x
+
+
+class Elsewhere(nn.Module):
+    """Uses the weight of a layer without calling the layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(N, N)
+        self.last = nn.Linear(N, 1)
+
+    def forward(self, x):
+        """The inner layer twice, once behind its back."""
+        return self.last(self.inner(x) + x @ self.inner.weight)
+
+
+class OwnWeights(nn.Module):
+    """Weights of its own, which Opacus has no rule for."""
+
+    def __init__(self, *, spare: bool = False):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, N))
+        if spare:
+            self.spare = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        """One product."""
+        return x @ self.weight
+
+
+class Both(nn.Linear):
+    """Says two things at once."""
+
+    def forward(self, x):
+        """A logit, and what it was asked."""
+        return super().forward(x), x
+
+
+def frozen_norm(n):
+    norm = nn.BatchNorm1d(n).requires_grad_(False)
+    module = nn.Sequential(norm, nn.Linear(n, 1))
+    norm.eval()
+    return module
+
+
+SOUND = {
+    "linear": lambda n: nn.Linear(n, 1),
+    "flat": lambda n: nn.Sequential(nn.Linear(n, 1), nn.Flatten(0)),
+    "dropout": lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1)),
+    "group norm": lambda n: nn.Sequential(nn.Linear(n, 8), nn.GroupNorm(2, 8), nn.Linear(8, 1)),
+    "own weights": lambda n: OwnWeights(),
+    "a norm that is frozen": frozen_norm,
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_keeps_records_apart_is_taken(name):
+    torch.manual_seed(1)
+    before = torch.random.get_rng_state()
+    require_private(SOUND[name], N, name="mine:net")
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+KEPT = nn.Linear(N, 1)
+RANDOM = np.random.default_rng(0)
+
+
+def with_own_numbers(n):
+    module = nn.Linear(n, 1)
+    with torch.no_grad():
+        module.weight += float(RANDOM.normal())
+    return module
+
+
+REFUSED = {
+    "returned str": lambda n: "net",
+    "has no weights to train": lambda n: nn.ReLU(),
+    "make a fresh module in every call": lambda n: KEPT,
+    "other weights for the same torch seed": with_own_numbers,
+    r"layer '1' \(BatchNorm1d\) mixes .* use nn.GroupNorm": lambda n: nn.Sequential(
+        nn.Linear(n, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)
+    ),
+    r"layer '0' \(BatchNorm1d\) mixes": lambda n: nn.Sequential(
+        nn.BatchNorm1d(n, affine=False), nn.Linear(n, 1)
+    ),
+    "per-record gradients .* replace that layer": lambda n: nn.Sequential(
+        nn.Unflatten(1, (n, 1)), nn.LSTM(1, 1)
+    ),
+    "depends on who else is in the batch": lambda n: nn.Sequential(Centred(), nn.Linear(n, 1)),
+    "its buffer 0.largest keeps": lambda n: nn.Sequential(Counting(), nn.Linear(n, 1)),
+    r"one logit per record, but gave \(6, 2\)": lambda n: nn.Linear(n, 2),
+    "one logit per record, but gave tuple": lambda n: Both(n, 1),
+    "gradient of inner.weight cannot be told": lambda n: Elsewhere(),
+    "gradient of spare cannot be told": lambda n: OwnWeights(spare=True),
+    "fails on 6 made-up records of 5 features": lambda n: nn.Linear(n + 1, 1),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_mixes_records_or_cannot_be_made_is_refused_in_one_sentence(sentence):
+    with pytest.raises(InputError, match=sentence) as refusal:
+        require_private(REFUSED[sentence], N, name="mine:net")
+    assert str(refusal.value).startswith("mine:net ")
+    assert str(refusal.value).endswith(".")
 
 
 def test_any_module_gives_the_same_outputs():
@@ -59,19 +175,16 @@ def test_any_module_gives_the_same_outputs():
 
 
 def test_a_module_whose_training_diverges_is_named():
-    model, config = (
-        Model(2, NO_DP, 0.0),
-        TrainConfig(epochs=2, expected_batch=70, learning_rate=1e30),
-    )
+    config = TrainConfig(epochs=2, expected_batch=70, learning_rate=1e30)
     with pytest.raises(InputError, match="The training of seed 2 without privacy diverged"):
-        train_module(same_start(model), make_data(), model, config)
+        train_module(SOUND["dropout"], make_data(), Model(2, NO_DP, 0.0), config)
 
 
 def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
     one, same, other = (
-        make_module(lambda n: nn.Linear(n, 1), 5, Model(seed, 1.0, 1.0), b"").weight
+        initial_module(lambda n: nn.Linear(n, 1), 5, Model(seed, 1.0, 1.0), b"").weight
         for seed in (1, 1, 2)
     )
     assert torch.equal(one, same)
@@ -81,9 +194,10 @@ def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
 
 def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
     sampling, noise = CONFIG.sampling(210), []
-    for model in (Model(0, 1.0, 5.0), Model(0, 2.0, 5.0), Model(1, 1.0, 5.0)):
+    models = [(0, 1.0, b""), (0, 2.0, b""), (1, 1.0, b""), (0, 1.0, b"another secret")]
+    for seed, epsilon, secret in models:
         module = nn.Linear(20_000, 1)
-        optimizer = private_optimizer(module, model, CONFIG, sampling, b"")
+        optimizer = private_optimizer(module, Model(seed, epsilon, 5.0), CONFIG, sampling, secret)
         for p in module.parameters():
             p.grad_sample = torch.zeros(1, *p.shape)
         start = module.weight.detach().clone()
@@ -92,18 +206,7 @@ def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
         noise.append((change * sampling.expected_batch / (5.0 * CONFIG.clip_norm)).numpy())
     rows = np.stack(noise)
     assert np.abs(rows.var(axis=1) - 1).max() < 4.5 * math.sqrt(2 / 20_000)
-    assert np.abs(np.corrcoef(rows) - np.eye(3)).max() < 4.5 / math.sqrt(20_000)
-
-
-def test_seeds_that_torch_takes_for_the_same_give_other_noise():
-    """On a CPU torch reads 32 bits of a seed; the key of a stream has 128."""
-    one, other = (torch.Generator().manual_seed(7 + k * 2**32) for k in (0, 1))
-    assert torch.equal(torch.randn(3, generator=one), torch.randn(3, generator=other))
-    model, keys = Model(0, 1.0, 1.0), set()
-    for secret in (b"", b"a", b"b"):
-        optimizer = private_optimizer(nn.Linear(2, 1), model, CONFIG, CONFIG.sampling(210), secret)
-        keys.add(tuple(optimizer._normal.bit_generator.state["state"]["key"]))
-    assert len(keys) == 3
+    assert np.abs(np.corrcoef(rows) - np.eye(4)).max() < 4.5 / math.sqrt(20_000)
 
 
 def test_a_private_module_is_what_a_plain_loop_gives():
@@ -114,7 +217,7 @@ def test_a_private_module_is_what_a_plain_loop_gives():
     train, sampling = data.train_rows[1], CONFIG.sampling(data.n_train)
     mean, std = data.features[train].mean(axis=0), data.features[train].std(axis=0)
     features = torch.from_numpy((data.features - mean) / std).double()
-    module = make_module(factory, features.shape[1], model, b"").double()
+    module = initial_module(factory, features.shape[1], model, b"").double()
     parameters = list(module.parameters())
     speed = [torch.zeros_like(p) for p in parameters]
     noise = np.random.Generator(stream(seed=1, epsilon=1.0, purpose=Purpose.NOISE))
@@ -160,9 +263,11 @@ def test_what_fails_in_training_is_named_without_its_words():
                 raise RuntimeError(f"cannot stand {x[0].tolist()}")
             return self.inner(x)
 
-    with pytest.raises(InputError, match=r"fails in the training of seed 2 .*RuntimeError") as told:
+    with pytest.raises(
+        InputError, match=r"fails in the training of seed 2 .*RuntimeError"
+    ) as refusal:
         train_module(Fails, make_data(), Model(2, NO_DP, 0.0), CONFIG)
-    assert "cannot stand" not in str(told.value)
+    assert "cannot stand" not in str(refusal.value)
 
 
 def test_a_module_is_never_asked_about_nobody():

@@ -17,7 +17,6 @@ import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.store import owned
 from pcer.train import EngineFlags
 from pcer.train import ray as ray_path
 from tests.commands import config
@@ -212,29 +211,6 @@ def temporary(tmp_path, monkeypatch) -> Path:
     """The folder for temporary files, empty."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
-
-
-def left_behind(temporary: Path, name: str) -> Path:
-    """A node's folder with the token of a node, and old."""
-    folder = temporary / f"pcer-ray-{name}"
-    folder.mkdir()
-    (folder / "token").write_text("a token")
-    (folder / ".lock").touch()
-    os.utime(folder / ".lock", (0, 0))
-    return folder
-
-
-def test_what_a_killed_sweep_left_goes_with_the_next(temporary):
-    left_behind(temporary, "stale")
-    living, fresh = left_behind(temporary, "living"), left_behind(temporary, "fresh")
-    foreign = temporary / "pcer-ray-foreign"
-    foreign.mkdir()
-    os.utime(fresh / ".lock")
-    with owned(living):
-        os.utime(living / ".lock", (0, 0))
-        with ray_path._node_folder():
-            pass
-    assert sorted(temporary.iterdir()) == sorted([fresh, foreign, living])
 
 
 def test_the_folder_of_a_node_is_its_owners_and_goes_with_it(temporary):

@@ -169,12 +169,12 @@ def test_layers_start_at_aligned_places_and_do_not_overlap():
     layout = Layout((7, 5, 3, 1))
     assert all(start % 16 == 0 for start in layout.starts)
     assert layout.width % 64 == 0
-    assert layout.n_parameters == 7 * 5 + 5 + 5 * 3 + 3 + 3 + 1
+    n_parameters = 7 * 5 + 5 + 5 * 3 + 3 + 3 + 1
     flat = torch.zeros(2, layout.width)
     for layer in layout.layers(flat):
         layer.matrix.add_(1)
     assert flat.max() == 1
-    assert flat.sum() == 2 * layout.n_parameters
+    assert flat.sum() == 2 * n_parameters
 
 
 def noise_sample(n_models=4, width=200_000):

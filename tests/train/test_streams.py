@@ -8,9 +8,10 @@ import torch
 from scipy import stats
 
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.schedule import Drawer, Widths, numpy_words, sampled_positions
+from pcer.train.schedule import Drawer, Widths
 from pcer.train.streams import GapTable, Purpose, initial_weights, stream
 from tests import reference_train as slow
+from tests.train_cases import numpy_words, sampled_positions
 
 
 def test_streams_of_different_names_have_different_keys():
@@ -64,7 +65,7 @@ def test_positions_follow_the_gaps_one_by_one(steps):
 
 def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch):
     sampling = TrainConfig(expected_batch=60, epochs=40).sampling(600)
-    samples = [sampled_positions(seed, 1.0, sampling, b"") for seed in range(8)]
+    samples = [sampled_positions(seed, 1.0, sampling) for seed in range(8)]
     seed = max(range(8), key=lambda s: len(samples[s]))
     monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
     source, asked = numpy_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)), []
@@ -80,7 +81,7 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
 
 def test_first_and_last_trial_are_drawn_like_the_others():
     sampling = Sampling(n_train=10, steps_per_epoch=3, n_steps=4)
-    found = [sampled_positions(s, 1.0, sampling, b"") for s in range(4000)]
+    found = [sampled_positions(s, 1.0, sampling) for s in range(4000)]
     assert all((np.diff(p) > 0).all() for p in found)
     counts = np.bincount(np.concatenate(found), minlength=40)
     assert len(counts) == 40
@@ -89,7 +90,7 @@ def test_first_and_last_trial_are_drawn_like_the_others():
 
 def _sample(seed, epsilon=1.0, n_train=600, epochs=400):
     sampling = TrainConfig(expected_batch=60, epochs=epochs).sampling(n_train)
-    positions = sampled_positions(seed, epsilon, sampling, b"")
+    positions = sampled_positions(seed, epsilon, sampling)
     hits = np.zeros((sampling.n_steps, n_train), dtype=bool)
     hits[positions // n_train, positions % n_train] = True
     return sampling, hits

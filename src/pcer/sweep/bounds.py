@@ -19,8 +19,7 @@ from pcer.data import ProtectedAttribute
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.format import Bound
 from pcer.train import Budget, TrainConfig
-from pcer.train.receipts import Terms
-from pcer.train.renyi import allowed_advantage, mu_of
+from pcer.train.receipts import Terms, allowed_advantage, mu_of
 
 KeptArray: TypeAlias = npt.NDArray[np.float32]
 """What ``pcer.train.fold`` keeps of records."""

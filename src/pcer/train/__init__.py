@@ -12,8 +12,8 @@ from pcer.train.config import (
     parse_budgets,
 )
 from pcer.train.fleet import Predictions, TrainingData
-from pcer.train.modules import NamedModule
-from pcer.train.rules import RULES, TrainingRule
+from pcer.train.opacus import NamedModule
+from pcer.train.rules import RULES, DpSgd
 from pcer.train.run import train_seeds
 
 __all__ = [
@@ -21,13 +21,13 @@ __all__ = [
     "RULES",
     "Accountant",
     "Budget",
+    "DpSgd",
     "EngineFlags",
     "NamedModule",
     "Predictions",
     "ReceiptMode",
     "TrainConfig",
     "TrainingData",
-    "TrainingRule",
     "calibrate",
     "epsilon_spent",
     "parse_budgets",

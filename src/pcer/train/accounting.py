@@ -33,25 +33,21 @@ from pcer.errors import InputError, OutputError
 from pcer.files import cache_folder, canonical_json, read_json, write_files
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
+# Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
+# epsilon 10 a finer grid would only cost time.
 PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
-"""Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
-epsilon 10 a finer grid would only cost time."""
-
 COARSE = 100  # how much coarser the search for a starting point may be than the answer
+COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may lie above it
 
-COARSE_ERROR = 0.01
-"""How far above the budget, as a share, a coarse answer may lie; beyond it nothing kept is used."""
-
+# Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound.
 PRV_ERROR = 0.01
-"""Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound."""
-
 NOISE_STEPS = 1000  # a noise multiplier is a whole number of thousandths
 NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
 
 CACHE_FORMAT = {"format": "pcer-calibration", "version": 1}
-CACHE_FOLDER = "calibrations"
 MAX_CACHE_BYTES = 10_000
 
+# Whose epsilon stands beside that of the accountant that chose the noise.
 _SECOND = {
     Accountant.PLD: Accountant.RDP,
     Accountant.PRV: Accountant.PLD,
@@ -80,18 +76,17 @@ def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
-    mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
-    found = _calibrated(mechanism, float(epsilon), config.accountant)
-    spent = dict(found.epsilon_by_accountant)
-    return replace(found, epsilon=epsilon, epsilon_by_accountant=spent)
+    sampling, delta = config.sampling(n_train), config.dp_delta
+    found = _calibrated(sampling, delta, float(epsilon), config.accountant)
+    return replace(found, epsilon=epsilon)
 
 
 def epsilon_spent(
     noise_multiplier: float, *, n_train: int, config: TrainConfig, accountant: Accountant
 ) -> float:
     """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
-    mechanism = _Mechanism(config.sampling(n_train), config.dp_delta)
-    return _spent(mechanism, noise_multiplier, 1.0, accountant)
+    sampling, delta = config.sampling(n_train), config.dp_delta
+    return _spent(sampling, delta, noise_multiplier, 1.0, accountant)
 
 
 def joint_epsilon(
@@ -101,50 +96,37 @@ def joint_epsilon(
 
     Renyi composition over all models: as if every record were in every training set.
     """
-    import dp_accounting as dpa
     from dp_accounting.rdp import RdpAccountant
 
     if not noise_multipliers:
         return 0.0
-    sampling = config.sampling(n_train)
-    accountant = RdpAccountant()
+    sampling, accountant = config.sampling(n_train), RdpAccountant()
     with _without_remarks_on_skipped_orders():
-        for noise, models in Counter(noise_multipliers).items():
-            step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
-            accountant.compose(dpa.SelfComposedDpEvent(step, sampling.n_steps * models))
+        for noise, n_models in Counter(noise_multipliers).items():
+            accountant.compose(_training(sampling, noise, n_models))
         return float(accountant.get_epsilon(config.dp_delta))
 
 
-@dataclass(frozen=True)
-class _Mechanism:
-    sampling: Sampling
-    dp_delta: float
-
-
 @lru_cache(maxsize=1024)
-def _calibrated(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> Budget:
-    question = _question(mechanism, epsilon, accountant)
-    kept = _kept_answer(question)
-    if kept is not None and _keeps_budget(kept, mechanism, accountant):
-        return kept
-    noise = _least_noise(mechanism, epsilon, accountant)
+def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> Budget:
+    """The answer that was kept, if it is sound; else one that is computed and kept."""
     both = (accountant, _SECOND[accountant])
-    spent = {str(who): _spent(mechanism, noise, epsilon, who) for who in both}
-    answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
-    _keep_answer(question, answer)
-    return answer
-
-
-def _question(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> dict[str, Any]:
-    """All that the answer depends on: what is asked, how it is answered, and by which versions."""
-    return {
+    question = {  # all that the answer depends on
         "epsilon": epsilon,
-        **asdict(mechanism.sampling),
-        "dp_delta": mechanism.dp_delta,
-        "accountants": [str(accountant), str(_SECOND[accountant])],
+        **asdict(sampling),
+        "dp_delta": delta,
+        "accountants": [str(each) for each in both],
         "method": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
         "versions": {name: version(name) for name in ("dp-accounting", "numpy", "opacus", "scipy")},
     }
+    kept = _kept_answer(question)
+    if kept is not None and _keeps_budget(kept, sampling, delta, accountant):
+        return kept
+    noise = _least_noise(sampling, delta, epsilon, accountant)
+    spent = {str(each): _spent(sampling, delta, noise, epsilon, each) for each in both}
+    answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
+    _keep_answer(question, answer)
+    return answer
 
 
 def _kept_answer(question: Mapping[str, Any]) -> Budget | None:
@@ -172,23 +154,20 @@ def _keep_answer(question: Mapping[str, Any], answer: Budget) -> None:
 
 
 def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
-    found = {
-        "noise_multiplier": answer.noise_multiplier,
-        "epsilon": dict(answer.epsilon_by_accountant),
-    }
-    content = {"question": dict(question), "answer": found}
+    epsilon, noise = dict(answer.epsilon_by_accountant), answer.noise_multiplier
+    content = {"question": question, "answer": {"noise_multiplier": noise, "epsilon": epsilon}}
     return {**CACHE_FORMAT, **content, "digest": _digest(content)}
 
 
 def _cache_path(question: Mapping[str, Any]) -> Path:
-    return cache_folder() / CACHE_FOLDER / f"{_digest(question)[:32]}.json"
+    return cache_folder() / "calibrations" / f"{_digest(question)[:32]}.json"
 
 
 def _digest(tree: Any) -> str:
     return hashlib.sha256(canonical_json(tree).encode()).hexdigest()
 
 
-def _keeps_budget(kept: Budget, mechanism: _Mechanism, accountant: Accountant) -> bool:
+def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Accountant) -> bool:
     """Compute once more that the noise of a kept answer keeps the budget.
 
     A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
@@ -196,17 +175,17 @@ def _keeps_budget(kept: Budget, mechanism: _Mechanism, accountant: Accountant) -
     """
     if list(kept.epsilon_by_accountant) != [str(accountant), str(_SECOND[accountant])]:
         return False
-    if kept.epsilon_by_accountant[str(accountant)] > kept.epsilon:
-        return False
-    spent = _pld(mechanism, kept.noise_multiplier, kept.epsilon, COARSE)
-    return spent <= kept.epsilon * (1 + COARSE_ERROR)
+    spent = _pld(sampling, delta, kept.noise_multiplier, kept.epsilon, COARSE)
+    is_kept = kept.epsilon_by_accountant[str(accountant)] <= kept.epsilon
+    return is_kept and spent <= kept.epsilon * (1 + COARSE_ERROR)
 
 
-def _least_noise(mechanism: _Mechanism, epsilon: float, accountant: Accountant) -> float:
+def _least_noise(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> float:
     def spent(thousandths: int) -> float:
-        return _spent(mechanism, thousandths / NOISE_STEPS, epsilon, accountant)
+        return _spent(sampling, delta, thousandths / NOISE_STEPS, epsilon, accountant)
 
-    start = _rough_noise(lambda s: _ESTIMATE[accountant](mechanism, s, epsilon, COARSE), epsilon)
+    estimate = _ESTIMATE[accountant]
+    start = _rough_noise(lambda s: estimate(sampling, delta, s, epsilon, COARSE), epsilon)
     thousandths = math.ceil(start * NOISE_STEPS)
     while spent(thousandths) > epsilon:
         thousandths += 1
@@ -233,47 +212,47 @@ def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _spent(mechanism: _Mechanism, noise: float, scale: float, accountant: Accountant) -> float:
-    return _ESTIMATE[accountant](mechanism, noise, scale, 1)
+def _spent(
+    sampling: Sampling, delta: float, noise: float, scale: float, accountant: Accountant
+) -> float:
+    return _ESTIMATE[accountant](sampling, delta, noise, scale, 1)
 
 
-def _pld(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+def _pld(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
     from dp_accounting.pld import PLDAccountant
 
     interval = max(PLD_INTERVAL, PLD_RELATIVE_INTERVAL * scale * coarse)
     accountant = PLDAccountant(value_discretization_interval=interval)
-    return _compose(accountant, mechanism, noise)
+    return float(accountant.compose(_training(sampling, noise)).get_epsilon(delta))
 
 
-def _rdp(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+def _rdp(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
     from dp_accounting.rdp import RdpAccountant
 
     with _without_remarks_on_skipped_orders():
-        return _compose(RdpAccountant(), mechanism, noise)
+        return float(RdpAccountant().compose(_training(sampling, noise)).get_epsilon(delta))
 
 
-def _prv(mechanism: _Mechanism, noise: float, scale: float, coarse: int) -> float:
+def _prv(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
     from opacus.accountants import PRVAccountant
 
     accountant = PRVAccountant()
-    accountant.history = [(noise, mechanism.sampling.sample_rate, mechanism.sampling.n_steps)]
-    error = PRV_ERROR * min(1.0, scale)
+    accountant.history = [(noise, sampling.sample_rate, sampling.n_steps)]
     with warnings.catch_warnings(), np.errstate(over="ignore"):
         # Its first guess of the range remarks on Renyi orders and overflows to infinity.
         warnings.filterwarnings("ignore", message="Optimal order is the", category=UserWarning)
-        return float(accountant.get_epsilon(mechanism.dp_delta, eps_error=error))
+        return float(accountant.get_epsilon(delta, eps_error=PRV_ERROR * min(1.0, scale)))
 
 
 _ESTIMATE = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
 
 
-def _compose(accountant: object, mechanism: _Mechanism, noise: float) -> float:
+def _training(sampling: Sampling, noise: float, n_models: int = 1) -> Any:
+    """What dp-accounting composes: every step of some trainings."""
     import dp_accounting as dpa
 
-    sampling = mechanism.sampling
     step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
-    composed = accountant.compose(dpa.SelfComposedDpEvent(step, sampling.n_steps))  # type: ignore[attr-defined]
-    return float(composed.get_epsilon(mechanism.dp_delta))
+    return dpa.SelfComposedDpEvent(step, sampling.n_steps * n_models)
 
 
 @contextmanager

@@ -16,10 +16,11 @@ from typing import Any
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
 from pcer.metrics import NO_DP as NO_DP
-from pcer.train.rules import RULES, DpSgd, TrainingRule
+from pcer.train.rules import RULES, DpSgd
 
-_NO_DP_WORDS = ("none", "no-dp", "inf")
-
+# Settings of ``TrainConfig`` that are younger than version 0.1.0, each with the value that stands
+# for what older versions did. A sweep's folder or release without the setting counts as having that
+# value, so that it can go on after an upgrade. An entry stays as it is even if the default changes.
 ADDED_SETTINGS: Mapping[str, Any] = {
     "adjacency": "zero-out",
     "sample_rate": None,
@@ -30,10 +31,17 @@ ADDED_SETTINGS: Mapping[str, Any] = {
     "refresh_every": None,
     "budget_per_person": None,
 }
-"""Settings of ``TrainConfig`` that are younger than version 0.1.0, each with the value that stands
-for what older versions did. A sweep's folder or release without the setting counts as having that
-value, so that it can go on after an upgrade. An entry stays as it is even if the default changes.
-"""
+
+# Outside of these no accountant finds noise: it would be nothing, or everything.
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
+LARGEST_DELTA = 0.1  # with a larger one, a mechanism may publish one record in ten
+MOST_EPOCHS = 1_000_000
+MOST_WEIGHTS = 100_000_000
+
+# How far noise may move a weight from one computation of norms to the next: where it moves more,
+# estimates of what people spent have less than r = .999 with what they spent (COMPAS at 0.1).
+LARGEST_MOVE = 0.17
+MOST_ON_A_CORE = 25  # models of a block on a CPU: more would hold more splits in memory for nothing
 
 
 class Accountant(StrEnum):
@@ -61,12 +69,12 @@ class SplitRule(StrEnum):
 class Adjacency(StrEnum):
     """Which two data sets an epsilon compares: what it takes to be public, and what not."""
 
+    # One record is replaced by one that joins batches with a gradient of zero: the number of
+    # training records is public, and sample rate, steps and divisor may follow from it.
     ZERO_OUT = "zero-out"
-    """One record is replaced by one that joins batches with a gradient of zero: the number of
-    training records is public, and sample rate, steps and divisor may follow from it."""
+    # One record is added or removed: the number of training records is secret, so that sample rate,
+    # steps and divisor must be fixed without it.
     ADD_OR_REMOVE = "add-or-remove"
-    """One record is added or removed: the number of training records is secret, so that sample
-    rate, steps and divisor must be fixed without it."""
 
 
 class ReceiptMode(StrEnum):
@@ -74,12 +82,11 @@ class ReceiptMode(StrEnum):
 
     NONE = "none"  # not at all
     EXACT = "exact"  # from the norms of all training records at every step
+    # From norms that are computed every so many steps and taken to stay as they are: an estimate.
     REFRESHED = "refreshed"
-    """From norms that are computed every so many steps and taken to stay as they are: an
-    estimate."""
+    # Likewise, and each record is clipped at the norm that was counted, which is the rule "held":
+    # what is counted is what happened.
     HELD = "held"
-    """Likewise, and each record is clipped at the norm that was counted, which is the rule "held":
-    what is counted is what happened."""
 
 
 @dataclass(frozen=True)
@@ -160,26 +167,32 @@ class TrainConfig:
         require_at_least(1, epochs=self.epochs, expected_batch=self.expected_batch)
         for units in self.hidden:
             require_at_least(1, hidden=units)
+        _require_counts(self, "n_steps", "divisor", "refresh_every")
         require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         require_open_unit(dp_delta=self.dp_delta)
-        _require_at_most(LARGEST_DELTA, dp_delta=self.dp_delta)
-        _require_at_most(MOST_EPOCHS, epochs=self.epochs)
-        weights = sum(one * other for one, other in pairwise(self.hidden))
-        _require_at_most(MOST_WEIGHTS, **{"the number of weights between hidden layers": weights})
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
-        _require_counts(self, "n_steps", "divisor", "refresh_every")
+        weights = sum(inputs * outputs for inputs, outputs in pairwise(self.hidden))
+        for name, value, most in (
+            ("dp_delta", self.dp_delta, LARGEST_DELTA),
+            ("epochs", self.epochs, MOST_EPOCHS),
+            ("the number of weights between hidden layers", weights, MOST_WEIGHTS),
+        ):
+            if value > most:
+                raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
         self._check_adjacency()
         self._check_rule()
 
     def _check_adjacency(self) -> None:
-        rate = self.sample_rate
-        if rate is not None and not (0 < rate <= 1 and _is_whole(1 / rate)):
+        rate, fixed = self.sample_rate, ("sample_rate", "n_steps", "divisor")
+        if rate is not None and not (
+            0 < rate <= 1 and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
+        ):
             raise InputError(
                 f"sample_rate must be one over a whole number, such as 1/100, but {rate!r} was "
                 "given."
             )
-        missing = [name for name in _FIXED if getattr(self, name) is None]
+        missing = [name for name in fixed if getattr(self, name) is None]
         if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
             raise InputError(
                 f"adjacency 'add-or-remove' keeps the number of training records secret, so that "
@@ -187,11 +200,12 @@ class TrainConfig:
             )
 
     def _check_rule(self) -> None:
-        if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
+        is_held = self.receipts is ReceiptMode.HELD
+        if is_held and self.rule == DpSgd.name:
             object.__setattr__(self, "rule", str(ReceiptMode.HELD))
         if self.rule not in RULES:
             raise InputError(f"rule must be one of {list(RULES)}, but {self.rule!r} was given.")
-        if self.receipts is ReceiptMode.HELD and self.rule != ReceiptMode.HELD:
+        if is_held and self.rule != ReceiptMode.HELD:
             raise InputError(
                 f"receipts 'held' are counted under the rule 'held', but rule {self.rule!r} was "
                 "given; leave one of them out."
@@ -203,21 +217,16 @@ class TrainConfig:
             )
         if self.budget_per_person is not None:
             require_positive(budget_per_person=self.budget_per_person)
-            if self.receipts is not ReceiptMode.HELD:
+            if not is_held:
                 raise InputError(
                     f"budget_per_person needs receipts 'held', which say before a step what it "
                     f"costs each person at most, but receipts {str(self.receipts)!r} was given."
                 )
 
     @property
-    def training_rule(self) -> TrainingRule:
+    def training_rule(self) -> DpSgd:
         """What a step clips, samples and adds."""
         return RULES[self.rule]
-
-    @property
-    def largest_clip(self) -> float:
-        """The largest bound of any record's gradient, as the rule has it."""
-        return self.training_rule.largest_clip(self.clip_norm)
 
     def refresh_steps(self, n_train: int, noise_multiplier: float) -> int | None:
         """Most steps from one computation of all norms to the next; None where none is needed.
@@ -230,7 +239,7 @@ class TrainConfig:
             return None
         if self.receipts is ReceiptMode.EXACT:
             return 1
-        sampling, noise = self.sampling(n_train), noise_multiplier * self.largest_clip
+        sampling, noise = self.sampling(n_train), noise_multiplier * self.clip_norm
         if self.refresh_every or self.training_rule.adapts or not noise:
             return self.refresh_every or sampling.steps_per_epoch
         move = self.learning_rate / (1 - self.momentum) * noise / sampling.expected_batch
@@ -277,20 +286,6 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
     "adjacency": Adjacency,
     "receipts": ReceiptMode,
 }
-_FIXED = ("sample_rate", "n_steps", "divisor")
-
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
-"""Outside of these no accountant finds noise: it would be nothing, or everything."""
-LARGEST_DELTA = 0.1  # with a larger one, a mechanism may publish one record in ten
-MOST_EPOCHS = 1_000_000
-MOST_WEIGHTS = 100_000_000
-
-LARGEST_MOVE = 0.17
-"""How far noise may move a weight from one computation of norms to the next: where it moves more,
-estimates of what people spent have less than r = .999 with what they spent (COMPAS at 0.1)."""
-
-MOST_ON_A_CORE = 25
-"""Models of a block on a CPU, at most: more would hold more splits in memory for nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,10 +364,19 @@ def parse_budgets(text: str) -> tuple[float, ...]:
     >>> parse_budgets("none,0.5")
     (inf, 0.5)
     """
-    budgets = tuple(_budget(word.strip()) for word in text.split(","))
+    budgets = []
+    for word in text.split(","):
+        is_none = word.strip().lower() in ("none", "no-dp", "inf")
+        try:
+            budgets.append(NO_DP if is_none else float(word))
+        except ValueError:
+            raise InputError(
+                f"A budget must be an epsilon above 0 or 'none', but {word.strip()!r} was given."
+            ) from None
+        require_budget(budgets[-1])
     if len(set(budgets)) < len(budgets):
         raise InputError(f"budgets must name each one once, but {text!r} names one twice.")
-    return budgets
+    return tuple(budgets)
 
 
 def require_budget(epsilon: float) -> None:
@@ -392,30 +396,6 @@ def _require_counts(settings: object, *names: str) -> None:
     for name in names:
         if (value := getattr(settings, name)) is not None:
             require_at_least(1, **{name: value})
-
-
-def _require_at_most(most: float, **arguments: float) -> None:
-    for name, value in arguments.items():
-        if value > most:
-            raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
-
-
-def _budget(word: str) -> float:
-    if word.lower() in _NO_DP_WORDS:
-        return NO_DP
-    try:
-        epsilon = float(word)
-    except ValueError:
-        raise InputError(
-            f"A budget must be an epsilon above 0 or 'none', but {word!r} was given."
-        ) from None
-    require_budget(epsilon)
-    return epsilon
-
-
-def _is_whole(number: float) -> bool:
-    """To the rounding of a quotient."""
-    return abs(number - round(number)) <= 1e-9 * number
 
 
 def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:

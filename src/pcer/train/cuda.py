@@ -7,6 +7,7 @@ Import this only where there is a CUDA device: torch's CUDA builds bring triton,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,11 +28,10 @@ from pcer.train.engine import (
     step,
 )
 from pcer.train.fleet import Float32Array
-from pcer.train.schedule import Draw, Drawer, Words, fill_rows
+from pcer.train.schedule import Draw, Drawer, fill_rows
 from pcer.train.step import FleetState
 
-WARM_UP_STEPS = 3
-"""Steps run before the capture, so that libraries allocate what they need outside of it."""
+WARM_UP_STEPS = 3  # before the capture, so that libraries allocate what they need outside of it
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
 
 
-def first_words(bits: np.random.Philox, device: torch.device) -> Words:
+def first_words(bits: np.random.Philox, device: torch.device) -> Callable[[int], Tensor]:
     """The words of a stream that nobody has drawn from, computed on the device."""
     keys = philox_keys([bits]).to(device)
     start = torch.zeros(1, dtype=torch.int64, device=device)

@@ -22,9 +22,7 @@ from pcer.train.step import CLIP_MARGIN, FleetState
 COUNTERS = 256  # Philox blocks one program computes
 UPDATE_COUNTERS = 64  # pairs of Philox blocks one program turns into noise for 16 parameters each
 
-RECORDS = 16
-"""Records of a batch that a program holds at once; batches are padded to a multiple of it."""
-
+RECORDS = 16  # of a batch that a program holds at once; batches are padded to a multiple of it
 SHARES = 3  # programs that share the batch of a model; their sums are added in one order
 NORM_SHARES = 16  # programs that share the records of a model whose norms are computed
 WARPS = 2  # warps of a program with hidden layers
@@ -329,7 +327,7 @@ class FusedStep:
     def limits(self, counter: Tensor, n_columns: int) -> Tensor:
         """The clip bound of every model (model,), or of every record (model, column)."""
         watch = self.fleet.watch
-        if not watch.decides:
+        if watch.bounds is None:
             return self.clip
         rows = self.fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
         return watch.limits(rows, counter)[..., 0].contiguous()

@@ -15,9 +15,8 @@ from pcer.errors import InputError, not_installed
 if TYPE_CHECKING:
     from pcer.train.engine import Device
 
-ARITHMETIC = ("numba", "numpy", "scipy", "torch")
-CALIBRATION = ("dp-accounting", "opacus")
-"""Where the numbers of a training come from, besides pcer, and the noise that keeps a budget."""
+ARITHMETIC = ("numba", "numpy", "scipy", "torch")  # numbers of a training come from these
+CALIBRATION = ("dp-accounting", "opacus")  # and the noise that keeps a budget from these
 
 
 def choose_device(name: str) -> Device:

@@ -43,12 +43,11 @@ CHUNK = 8192  # records that a GPU predicts at a time
 MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB
 NORM_CHUNK = 2048  # records of every model whose norms a GPU computes at a time
 
-EXTRA_COLUMNS = 3
-"""What the table of records holds besides the features: a 1, the squared norm, the label."""
+EXTRA_COLUMNS = 3  # of the table of records, after the features: a 1, the squared norm, the label
 
+# Largest squared norm of a record: its products with weights and signals must fit float32 too,
+# whose largest number is 3.4e38.
 LARGEST_SQUARE = 1e30
-"""Largest squared norm of a record: its products with weights and signals must fit float32 too,
-whose largest number is 3.4e38."""
 
 
 @dataclass(frozen=True)
@@ -132,15 +131,17 @@ def assemble(
     """Make every tensor of a block; private models must come first."""
     layout, place = Layout((data.features.shape[1], *config.hidden, 1)), device.place
     private = [model for model in models if model.is_private]
-    std = [[model.noise_multiplier * config.largest_clip] for model in private]
+    std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
     slots = [seeds.index(model.seed) for model in models]
-    rule = step_rule(models, config, config.sampling(data.n_train).expected_batch, place)
+    clips = [config.clip_norm if model.is_private else float("inf") for model in models]
+    clip = torch.tensor(clips, device=place).view(-1, 1, 1)
+    expected = config.sampling(data.n_train).expected_batch
     records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
     return Fleet(
         layout=layout,
         start=initial_state(layout, models, place, secret),
-        rule=rule,
+        rule=StepRule(clip, config.learning_rate, config.momentum, expected),
         std=torch.tensor(std, device=place).view(-1, 1),
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, slots, config, device, secret),
@@ -149,7 +150,7 @@ def assemble(
         watch=Watch(
             config,
             private,
-            clip=rule.clip,
+            clip=clip,
             records=torch.from_numpy(records).view(-1, data.n_train).to(place),
             firsts=torch.tensor(slots, device=place) * data.n_records,
             n_records=data.n_records,
@@ -267,15 +268,6 @@ def initial_state(
             layer.matrix[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(place)
     return FleetState(weights, torch.zeros_like(weights))
-
-
-def step_rule(
-    models: Sequence[Model], config: TrainConfig, expected_batch: int, place: torch.device
-) -> StepRule:
-    """Clip and SGD settings; without privacy the clip is infinite."""
-    clips = [config.largest_clip if model.is_private else float("inf") for model in models]
-    clip = torch.tensor(clips, device=place).view(-1, 1, 1)
-    return StepRule(clip, config.learning_rate, config.momentum, expected_batch)
 
 
 def draw_schedule(

@@ -17,6 +17,7 @@ from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.streams import Purpose, stream
 
 Float32Array = NDArray[np.float32]
+StepCounts = NDArray[np.unsignedinteger[Any]]  # (training record, norm bin) steps in each bin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +101,6 @@ class Model:
     def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
         """The bit generator of this model for one purpose."""
         return stream(seed=self.seed, epsilon=self.epsilon, purpose=purpose, secret=secret)
-
-
-StepCounts = NDArray[np.unsignedinteger[Any]]
-"""(training record, norm bin) how many steps a record spent in each bin."""
 
 
 @dataclass(frozen=True)

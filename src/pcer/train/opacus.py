@@ -1,24 +1,36 @@
-"""Training of any ``torch.nn.Module``, one model after another, through Opacus.
+"""Any ``torch.nn.Module``: made by its name, tried on made-up records, trained through Opacus.
 
 Batches, budgets, normalisation and results are those of the engine; only the per-record gradients
-come from Opacus, which knows most layers. Use it for models the engine does not have.
+come from Opacus, which knows most layers. Use it for models the engine does not have, one after
+another.
+
+Opacus names layers that it knows to mix records. What it does not know is found by trying: whether
+a record's answer depends on who else is in the batch, whether something is kept of the records
+without noise, and whether gradients of single records add up to that of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from opacus import GradSampleModule
-from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
 
-from pcer.errors import InputError
+from pcer.errors import InputError, PcerError, clipped
+from pcer.models import folder_first, object_named
+from pcer.store import record_digest
 from pcer.train.accounting import calibrate
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
-from pcer.train.cpu import CpuDevice
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
     BlockResult,
@@ -30,25 +42,249 @@ from pcer.train.fleet import (
     plan_models,
     require_sound,
 )
-from pcer.train.modules import (
-    ModuleFactory,
-    failing_as,
-    logits_of,
-    require_known_layers,
-    require_private,
-    seeded,
-    seeded_module,
-    without_remarks,
-)
 from pcer.train.rules import DpSgd
-from pcer.train.schedule import sampled_positions
+from pcer.train.schedule import Widths
 from pcer.train.streams import Purpose
 
-UNBOUNDED_CLIP = 1e30
-"""Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the
-noise multiplier 0."""
+ModuleFactory = Callable[[int], nn.Module]  # a fresh module for a number of features
 
+N_PROBES = 6  # made-up records of a batch
+TOLERANCE = 1e-3  # of float32 sums, relative to the largest; what is wrong is wrong by far more
+LONGEST_FAULT = 300  # characters of an error that is not ours
+SHIPPED = ("torch", "opacus")  # every block notes their versions; no digest covers their sources
+
+# Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the noise
+# multiplier 0.
+UNBOUNDED_CLIP = 1e30
 CHUNK = 4096  # records predicted at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedModule:
+    """What makes the torch modules of a sweep.
+
+    Attributes:
+        name: ``package.module:function``, called with the number of features; it returns a fresh
+            ``torch.nn.Module`` that gives one logit per record.
+        folder: looked into first for the package.
+        settings: further arguments, by name; plain values.
+    """
+
+    name: str
+    folder: Path = field(default_factory=Path.cwd)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def factory(self) -> ModuleFactory:
+        """What makes a module for a number of features, wherever it is called."""
+        make = partial(self._make(), **self.settings)
+
+        def factory(n_features: int) -> nn.Module:
+            with folder_first(self.folder), failing_as(f"{self.name} fails"):
+                made: nn.Module = make(n_features)
+            return made
+
+        return factory
+
+    def require_private(self, n_features: int) -> None:
+        """Raise InputError unless it makes modules that can be trained privately."""
+        require_private(self.factory, n_features, name=self.name)
+
+    def describe(self, n_features: int) -> dict[str, Any]:
+        """What scores depend on, as plain JSON values for a release.
+
+        Of the arguments, numbers; texts may be values of a category. The digest covers all of them,
+        the layers, the source of every class among them that does not come with torch, that of the
+        function, and weights that no seed changes.
+        """
+        one, other = (seeded_module(self.factory, n_features, k, name=self.name) for k in (0, 1))
+        first, second = one.state_dict(), other.state_dict()
+        constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
+        content = {
+            "layers": str(one),
+            "settings": {key: repr(value) for key, value in self.settings.items()},
+            "sources": sorted(_sources((self._make(), *map(type, one.modules())))),
+            "constant": {key: _digest(first[key].numpy().tobytes()) for key in constant},
+        }
+        return {
+            "module": self.name,
+            "module_settings": {k: v for k, v in self.settings.items() if _is_number(v)},
+            "module_weights": sum(p.numel() for p in one.parameters() if p.requires_grad),
+            "module_digest": record_digest(content),
+        }
+
+    def _make(self) -> Any:
+        return object_named(self.name, folder=self.folder, example="mymodels:make_net")
+
+
+def _sources(objects: Iterable[Any]) -> set[str]:
+    """Digests of the files that define some classes and functions."""
+    own = [x for x in objects if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
+    paths = [inspect.getsourcefile(each) for each in own]
+    return {_digest(Path(path).read_bytes()) if path else "" for path in paths}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _are_equal(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num())
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Whatever draws from torch's generator draws from this seed's; afterwards it is as before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
+    """Tell in one sentence what a user's module raises; its own message may quote a record."""
+    try:
+        yield
+    except PcerError:
+        raise
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}" if quoted else type(error).__name__
+        raise InputError(f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python.") from error
+
+
+def seeded_module(
+    factory: ModuleFactory, n_features: int, seed: int, *, name: str = "The module"
+) -> nn.Module:
+    """A module whose random weights come from a seed; torch's own generator is left alone."""
+    with seeded(seed):
+        module = factory(n_features)
+    if not isinstance(module, nn.Module):
+        kind = type(module).__name__
+        raise InputError(f"{name} must return a torch.nn.Module, but returned {kind}.")
+    if not any(p.requires_grad for p in module.parameters()):
+        raise InputError(f"{name} returns a module that has no weights to train.")
+    return module
+
+
+def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") -> Tensor:
+    """One logit per record, (record,)."""
+    output = module(features)
+    shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if shape not in ((len(features),), (len(features), 1)):
+        raise InputError(
+            f"{name} must give one logit per record, but gave {shape} for {len(features)} records; "
+            "end it with nn.Linear(..., 1)."
+        )
+    logits: Tensor = output.reshape(-1)
+    return logits
+
+
+def require_private(factory: ModuleFactory, n_features: int, *, name: str) -> None:
+    """Raise InputError, with a remedy, unless what the factory makes can be trained privately."""
+    with failing_as(f"{name} fails on {N_PROBES} made-up records of {n_features} features"):
+        module, twin = (seeded_module(factory, n_features, 0, name=name) for _ in range(2))
+        _require_fresh(module, twin, name)
+        _require_known_layers(module, name)
+        generator = torch.Generator().manual_seed(0)
+        first, others = (torch.randn(N_PROBES, n_features, generator=generator) for _ in range(2))
+        others[0] = first[0]  # two batches whose first records are the same, and no others
+        _require_alone(module, twin, first, others, name)
+        _require_gradients(module, first, name)
+
+
+def _require_fresh(module: nn.Module, twin: nn.Module, name: str) -> None:
+    """Refuse unless a seed gives a model of its own, and always the same."""
+    shared = {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}
+    if module is twin or shared:
+        raise InputError(
+            f"{name} returns the same weights again; make a fresh module in every call."
+        )
+    first, second = module.state_dict(), twin.state_dict()
+    if first.keys() != second.keys() or not all(_are_equal(first[k], second[k]) for k in first):
+        raise InputError(
+            f"{name} gives other weights for the same torch seed, so that nothing could be "
+            "repeated; draw initial weights through torch alone."
+        )
+
+
+def _require_known_layers(module: nn.Module, name: str) -> None:
+    """Refuse, naming the layer, layers that are known to mix records."""
+    from opacus import GradSampleModule
+    from opacus.validators import ModuleValidator
+
+    for path, layer in module.named_modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
+            raise InputError(
+                f"{name} cannot be trained with per-record gradients: its layer "
+                f"{repr(path) if path else 'of all'} ({type(layer).__name__}) mixes the records of "
+                "a batch; use nn.GroupNorm there, or opacus.validators.ModuleValidator.fix."
+            )
+    for problem in (*ModuleValidator.validate(module), *GradSampleModule.validate(module)):
+        raise InputError(
+            f"{name} cannot be trained with per-record gradients "
+            f"({clipped(str(problem).rstrip('. '), LONGEST_FAULT)}); replace that layer, for "
+            "example by opacus.validators.ModuleValidator.fix."
+        )
+
+
+def _require_alone(
+    module: nn.Module, twin: nn.Module, first: Tensor, others: Tensor, name: str
+) -> None:
+    """Refuse if the answer for a record, or what is kept, depends on the others of a batch."""
+    answers = []
+    for mine, batch in ((module, first), (twin, others)):
+        with torch.no_grad(), seeded(0):
+            answers.append(logits_of(mine, batch, name=name)[0])
+    if not torch.allclose(*answers, rtol=TOLERANCE, atol=TOLERANCE):
+        raise InputError(
+            f"{name} cannot be trained privately: what it says of a record depends on who else is "
+            "in the batch; compute nothing over the first axis (nn.GroupNorm is a norm that does "
+            "not)."
+        )
+    kept, other = dict(module.named_buffers()), dict(twin.named_buffers())
+    for key in kept:
+        if key not in other or not _are_equal(kept[key], other[key]):
+            raise InputError(
+                f"{name} cannot be trained privately: its buffer {key} keeps something of the "
+                "records it sees, without noise; leave that out (track_running_stats=False)."
+            )
+
+
+def _require_gradients(module: nn.Module, features: Tensor, name: str) -> None:
+    """Refuse unless gradients of single records, by Opacus, add up to the one that torch finds."""
+    from opacus import GradSampleModule
+
+    hooked = GradSampleModule(module, loss_reduction="sum")
+    with _without_remarks(), seeded(0):
+        logits_of(hooked, features).square().sum().backward()  # type: ignore[no-untyped-call]
+    for key, p in module.named_parameters():
+        if p.requires_grad and not _adds_up(p, len(features)):
+            raise InputError(
+                f"{name} cannot be trained privately: the gradient of {key} cannot be told for "
+                "single records; use every weight, in the layer that it belongs to and no other, "
+                "or freeze it (requires_grad=False)."
+            )
+    hooked.to_standard_module()
+
+
+def _adds_up(p: nn.Parameter, n_records: int) -> bool:
+    single: Any = getattr(p, "grad_sample", None)
+    if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
+        return False
+    largest = max(1.0, float(p.grad.abs().max()))
+    return torch.allclose(single.sum(dim=0), p.grad, rtol=TOLERANCE, atol=TOLERANCE * largest)
+
+
+@contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Torch remarks that inputs need no gradient: they do not."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
+        yield
 
 
 def train_modules(
@@ -70,16 +306,25 @@ def train_modules(
         secret: as in ``train_seeds``.
     """
     config = config or TrainConfig()
-    require_plain(config)
+    _require_plain(config)
     require_private(factory, data.features.shape[1], name="The module")
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
+    results = (
+        BlockResult((model,), train_module(factory, data, model, config, secret=secret)[None])
+        for model in plan_models(calibrated, data.seeds)
+    )
+    return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
-    def results() -> Iterator[BlockResult]:
-        for model in plan_models(calibrated, data.seeds):
-            logits = train_module(factory, data, model, config, secret=secret)
-            yield BlockResult((model,), logits[None])
 
-    return gather_predictions(results(), budgets=calibrated, seeds=data.seeds, member=data.member)
+def _require_plain(config: TrainConfig) -> None:
+    """Refuse what needs norms of all training records, or bounds of single ones."""
+    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
+        raise InputError(
+            f"rule {config.rule!r} cannot be trained through Opacus with receipts "
+            f"{str(config.receipts)!r}: it clips all records at one norm and sees the norms of a "
+            "batch only; train the network of the engine (train_seeds), or use rule 'dp-sgd' and "
+            "receipts 'none'."
+        )
 
 
 def train_module(
@@ -95,42 +340,34 @@ def train_module(
     They depend on the model's streams and its split alone: layers that draw, such as dropout, draw
     from a stream of the model's own, too.
     """
-    require_plain(config)
+    from pcer.train.cpu import CpuDevice
+
+    _require_plain(config)
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
-    n = data.features.shape[1]
+    n, sampling = data.features.shape[1], config.sampling(data.n_train)
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
-    sampling = config.sampling(data.n_train)
     train = torch.from_numpy(data.train_rows[model.seed])
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
     with one_thread(), failing_as(where, quoted=False):
-        module = make_module(factory, n, model, secret)
+        module = initial_module(factory, n, model, secret)
         optimizer = private_optimizer(module, model, config, sampling, secret)
         batches = (train[rows] for rows in batch_rows(model, sampling, secret))
         with seeded(_torch_seed(model, Purpose.LAYERS, secret)):
             fit_module(module, optimizer, features, labels, batches)
-            logits = predict_module(module, features)
+            module.eval()
+            with torch.no_grad():
+                parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
+    logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
-def require_plain(config: TrainConfig) -> None:
-    """Refuse what needs norms of all training records, or bounds of single ones."""
-    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
-        raise InputError(
-            f"rule {config.rule!r} cannot be trained through Opacus with receipts "
-            f"{str(config.receipts)!r}: it clips all records at one norm and sees the norms of a "
-            "batch only; train the network of the engine (train_seeds), or use rule 'dp-sgd' and "
-            "receipts 'none'."
-        )
-
-
-def make_module(factory: ModuleFactory, n_features: int, model: Model, secret: bytes) -> nn.Module:
-    """A fresh module with initial weights from the model's stream, checked by Opacus."""
-    seed = _torch_seed(model, Purpose.INITIAL, secret)
-    module = seeded_module(factory, n_features, seed, name="The module")
-    require_known_layers(module)
-    return module
+def initial_module(
+    factory: ModuleFactory, n_features: int, model: Model, secret: bytes
+) -> nn.Module:
+    """A fresh module with initial weights from the model's stream."""
+    return seeded_module(factory, n_features, _torch_seed(model, Purpose.INITIAL, secret))
 
 
 def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
@@ -139,10 +376,13 @@ def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
 
 def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tensor]:
     """The Poisson batches of a model, as positions in its training split; some may be empty."""
-    positions = sampled_positions(model.seed, model.epsilon, sampling, secret)
-    ends = np.searchsorted(positions, np.arange(1, sampling.n_steps) * sampling.n_train)
-    for part in np.split(positions, ends):
-        yield torch.from_numpy(part % sampling.n_train)
+    from pcer.train.cpu import draw_on_cpu
+
+    rows = torch.empty(sampling.n_steps, Widths.of(sampling).full, dtype=torch.int32)
+    everybody = torch.arange(sampling.n_train, dtype=torch.int32)
+    sizes = draw_on_cpu(sampling, model.stream(Purpose.SAMPLING, secret), everybody, rows)
+    for row, size in zip(rows, sizes.tolist(), strict=True):
+        yield row[:size].long()
 
 
 def fit_module(
@@ -156,14 +396,15 @@ def fit_module(
 
     An empty batch is a step of noise alone, and the module is not asked.
     """
+    from opacus import GradSampleModule
+
     hooked = GradSampleModule(module, loss_reduction="sum")
-    with without_remarks():
+    with _without_remarks():
         for rows in batches:
             optimizer.zero_grad()
             if len(rows):
-                logits = logits_of(hooked, features[rows])
                 loss = nn.functional.binary_cross_entropy_with_logits(
-                    logits, labels[rows], reduction="sum"
+                    logits_of(hooked, features[rows]), labels[rows], reduction="sum"
                 )
                 loss.backward()  # type: ignore[no-untyped-call]
             else:
@@ -174,46 +415,32 @@ def fit_module(
     hooked.to_standard_module()
 
 
-class StreamedNoise(DPOptimizer):  # type: ignore[misc]  # Opacus has no types
-    """Opacus' optimizer with noise from a stream whose key has 128 bits.
-
-    A generator of torch is seeded with 32 bits on a CPU, whatever the seed: two models would share
-    their noise now and then, and who knows all but one record could try all seeds.
-    """
-
-    def __init__(self, optimizer: torch.optim.Optimizer, bits: np.random.Philox, **settings: Any):
-        super().__init__(optimizer, **settings)
-        self._normal = np.random.Generator(bits)
-
-    def add_noise(self) -> None:
-        """To every clipped sum, as Opacus does it."""
-        std = self.noise_multiplier * self.max_grad_norm
-        for p in self.params:
-            p.grad = p.summed_grad.view_as(p)
-            if self.noise_multiplier:
-                drawn = torch.from_numpy(std * self._normal.standard_normal(p.shape))
-                p.grad = p.grad + drawn.to(p.dtype)
-
-
 def private_optimizer(
     module: nn.Module, model: Model, config: TrainConfig, sampling: Sampling, secret: bytes
 ) -> torch.optim.Optimizer:
-    """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
-    sgd = torch.optim.SGD(module.parameters(), config.learning_rate, config.momentum)
+    """SGD that clips, adds noise from the model's stream and divides by the expected batch.
+
+    It is Opacus' optimizer with other noise. A generator of torch is seeded with 32 bits on a CPU,
+    whatever the seed: two models would share their noise now and then, and who knows all but one
+    record could try all seeds. The key of a stream has 128 bits.
+    """
+    from opacus.optimizers import DPOptimizer
+
+    normal = np.random.Generator(model.stream(Purpose.NOISE, secret))
+
+    class StreamedNoise(DPOptimizer):  # type: ignore[misc]  # Opacus has no types
+        def add_noise(self) -> None:
+            std = self.noise_multiplier * self.max_grad_norm
+            for p in self.params:
+                p.grad = p.summed_grad.view_as(p)
+                if self.noise_multiplier:
+                    drawn = torch.from_numpy(std * normal.standard_normal(p.shape))
+                    p.grad = p.grad + drawn.to(p.dtype)
+
     return StreamedNoise(
-        sgd,
-        model.stream(Purpose.NOISE, secret),
+        torch.optim.SGD(module.parameters(), config.learning_rate, config.momentum),
         noise_multiplier=model.noise_multiplier,
         max_grad_norm=config.clip_norm if model.is_private else UNBOUNDED_CLIP,
         expected_batch_size=sampling.expected_batch,
         loss_reduction="mean",
     )
-
-
-def predict_module(module: nn.Module, features: Tensor) -> Float32Array:
-    """Logits (record,) on all records."""
-    module.eval()
-    with torch.no_grad():
-        parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
-    logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
-    return logits

@@ -16,43 +16,37 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
-from pcer.store import LOCK, owned
 from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
+from pcer.train.engine import train_block
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
 MAX_RETRIES = 3  # how often a block is started again after its process or node died
 
+# How long a machine may take to accept a connection, and a cluster to let us in; Ray itself would
+# try for many minutes.
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
-"""How long a machine may take to accept a connection, and a cluster to let us in; Ray itself would
-try for many minutes."""
 
 LEAST_STORE = 100_000_000  # bytes of the object store of a node that is started here, at least
-
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
-"""No usage statistics; and errors are told by us, once."""
-
 LOCAL = "local"  # Ray's word for a new node on this machine
-FOLDERS = "pcer-ray-"  # how the folders of our own nodes begin; sockets in them need short names
 
-LEAST_AGE_SECONDS = 60
-"""Age of a folder that nobody owns before it counts as left behind: it may just have been made."""
+# No usage statistics; and errors are told by us, once.
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
 _TRIAL = """
 import logging, sys
@@ -80,6 +74,28 @@ class Work:
     versions: tuple[tuple[str, str], ...]
 
 
+def require_ray(flags: EngineFlags) -> None:
+    """Raise InputError, with the remedy, unless Ray is installed and the address answers."""
+    if find_spec("ray") is None:
+        raise not_installed("ray", extra="ray", needed_by="engine 'ray'")
+    address = flags.address
+    if address is None or address == "auto":  # where "auto" is, is left to Ray
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InputError(
+            f"address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
+            f"{address!r} was given."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise InputError(
+            f"No Ray cluster can be reached at {address} ({error.strerror or error}); check the "
+            "address, and that the head is running."
+        ) from None
+
+
 def train_on_ray(
     data: TrainingData,
     blocks: Sequence[Sequence[Model]],
@@ -93,12 +109,28 @@ def train_on_ray(
     A connection that the caller has made with ``ray.init`` is used and left open.
     """
     work = Work(data, secret, config, flags.device, _versions())
-    running: list[Any] = []
+    waiting, running = iter([tuple(block) for block in blocks]), list[Any]()
+    processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
     with _connected(flags, _store_bytes(data, blocks)) as is_ours:
         import ray
 
+        if not _slots(processor):  # Ray would wait for ever
+            raise InputError(
+                f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
+                f"{processor}; start one that does, or choose another device."
+            )
+        # Without max_calls=0 a process on a GPU ends after one block; the next starts from nothing.
+        options = {"max_retries": MAX_RETRIES, "max_calls": 0, "num_cpus": 1, "num_gpus": n_gpus}
+        task, shared = ray.remote(**options)(train_task), ray.put(work)
         try:
-            yield from _results(work, [tuple(block) for block in blocks], flags, running)
+            while True:
+                most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker waits for us
+                free = max(0, most - len(running))
+                running += [task.remote(shared, block) for block in islice(waiting, free)]
+                if not running:
+                    return
+                (done,), running[:] = ray.wait(running, num_returns=1)
+                yield _fetched(done)
         finally:
             # A connection of ours is closed, which ends its tasks; and to cancel one in the moment
             # in which it finishes can end this process (ray-project/ray#54798 is one form of it).
@@ -106,19 +138,9 @@ def train_on_ray(
                 ray.cancel(reference, force=True)
 
 
-def require_ray(flags: EngineFlags) -> None:
-    """Raise InputError, with the remedy, unless Ray is installed and the address answers."""
-    if find_spec("ray") is None:
-        raise not_installed("ray", extra="ray", needed_by="engine 'ray'")
-    if flags.address is not None:
-        _knock(flags.address)
-
-
 def train_task(work: Work, block: Block) -> BlockResult:
     """Train one block in a worker process."""
     import torch
-
-    from pcer.train.engine import train_block
 
     for (name, here), (_, there) in zip(_versions(), work.versions, strict=True):
         if here != there:
@@ -136,32 +158,6 @@ def train_task(work: Work, block: Block) -> BlockResult:
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return result
-
-
-def _results(
-    work: Work, blocks: Sequence[Block], flags: EngineFlags, running: list[Any]
-) -> Iterator[BlockResult]:
-    """Each block's result; ``running`` holds the tasks that have none yet."""
-    import ray
-
-    processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
-    if not _slots(processor):  # Ray would wait for ever
-        raise InputError(
-            f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
-            f"{processor}; start one that does, or choose another device."
-        )
-    # Without max_calls=0 a process on a GPU ends after one block, and the next starts from nothing.
-    task = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)(train_task)
-    shared, waiting = ray.put(work), iter(blocks)
-    while True:
-        most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker waits for us
-        running += [
-            task.remote(shared, block) for block in islice(waiting, max(0, most - len(running)))
-        ]
-        if not running:
-            return
-        (done,), running[:] = ray.wait(running, num_returns=1)
-        yield _fetched(done)
 
 
 def _slots(processor: str) -> int:
@@ -221,6 +217,24 @@ def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[bool]:
             ray.shutdown()
 
 
+def _require_entry(address: str) -> None:
+    """Connect once in another process: a failed attempt of Ray cannot be interrupted."""
+    command = [sys.executable, "-c", _TRIAL, address, str(os.getpid())]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=CONNECT_SECONDS, check=False
+        )
+        if done.returncode == 0:
+            return
+        log, reason = done.stderr, done.stdout.strip() or "it did not answer as Ray does"
+    except subprocess.TimeoutExpired as error:
+        log = (error.stderr or b"").decode(errors="replace")
+        reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
+    if "Unauthenticated" in log:
+        reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
+    raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
+
+
 def _start(options: Mapping[str, Any]) -> None:
     """Start a node or connect, in silence; never go on with our own node in reach of others."""
     import ray
@@ -233,10 +247,8 @@ def _start(options: Mapping[str, Any]) -> None:
         raise InputError(
             f"Ray cannot be started or joined ({reason}); try engine 'local'."
         ) from error
-    if options["address"] != LOCAL:
-        return
     here = ray.util.get_node_ip_address()
-    if not ip_address(here).is_loopback:
+    if options["address"] == LOCAL and not ip_address(here).is_loopback:
         raise InputError(
             f"Ray would listen on {here}, as it was imported before pcer could bind it to this "
             "machine; call ray.init yourself before training, and pcer uses that connection."
@@ -289,30 +301,15 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
 
 @contextmanager
 def _node_folder() -> Iterator[Path]:
-    """A folder for our own node, which goes when this process is done with it, or is gone.
-
-    Its guard sees either; a guard that was killed too leaves the folder to the next sweep.
-    """
-    for lock in Path(gettempdir()).glob(f"{FOLDERS}*/{LOCK}"):
-        with suppress(PcerError, OSError):  # a living sweep's, or gone meanwhile
-            if time.time() - lock.stat().st_mtime > LEAST_AGE_SECONDS:
-                with owned(lock.parent):
-                    pass
-                ray_guard.clear(str(lock.parent), spare=os.getpid())
-    folder = Path(mkdtemp(prefix=FOLDERS))  # for its owner only
-    with owned(folder), _guarded(folder):
-        yield folder
-
-
-@contextmanager
-def _guarded(folder: Path) -> Iterator[None]:
-    command = [sys.executable, "-I", "-S", ray_guard.__file__, str(folder), str(os.getpid())]
+    """A folder for our own node; its guard removes it when this process is done, or is gone."""
+    folder = mkdtemp(prefix="pcer-ray-")  # for its owner only; sockets in it need short names
+    command = [sys.executable, "-I", "-S", ray_guard.__file__, folder, str(os.getpid())]
     silent = subprocess.DEVNULL
     guard = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
     )
     try:
-        yield
+        yield Path(folder)
     finally:
         guard.communicate()
 
@@ -337,44 +334,6 @@ def _protection(folder: Path) -> dict[str, str]:
 def _token() -> str:
     """One token per process: Ray reads it once."""
     return secrets.token_hex(32)
-
-
-def _knock(address: str) -> None:
-    """Raise InputError unless somebody listens there; where "auto" is, is left to Ray."""
-    if address == "auto":
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise InputError(
-            f"address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
-            f"{address!r} was given."
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
-    except OSError as error:
-        raise InputError(
-            f"No Ray cluster can be reached at {address} ({error.strerror or error}); check the "
-            "address, and that the head is running."
-        ) from None
-
-
-def _require_entry(address: str) -> None:
-    """Connect once in another process: a failed attempt of Ray cannot be interrupted."""
-    command = [sys.executable, "-c", _TRIAL, address, str(os.getpid())]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=CONNECT_SECONDS, check=False
-        )
-        said, reason = done.stderr, done.stdout.strip() or "it did not answer as Ray does"
-    except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode(errors="replace")
-        reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
-    else:
-        if done.returncode == 0:
-            return
-    if "Unauthenticated" in said:
-        reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
-    raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
 
 
 @contextmanager

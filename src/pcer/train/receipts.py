@@ -1,5 +1,16 @@
 """What a training run cost each of its records, and what of that is a bound.
 
+A record whose clipped gradient has norm s is hidden by noise of sigma C / s, in units of that norm.
+Norms are rounded up to a grid of C/200, so that a table of 200 rows holds every cost there is, and
+what a training run cost a record is its number of steps in each row times the table.
+
+Divergences of order a (Renyi) add up over steps, also where the norm of a step depends on what the
+steps before gave (Feldman and Zrnic 2021). Neighbouring data sets: the record is replaced by one
+that joins batches with gradient zero. Of the two directions the one that puts the record above is
+the larger at every order (Mironov, Talwar and Zhang 2019, Theorem 5), so it is the one kept.
+dp-accounting computes these rows one by one, in some seconds for a table; it is the witness in the
+tests.
+
 Two numbers of a record, both from its number of steps in each bin of gradient norms:
 
 * ``realised``: its divergences, added up, as an epsilon at delta, by the order that gives least.
@@ -12,41 +23,107 @@ Two numbers of a record, both from its number of steps in each bin of gradient n
 
 Both follow from the settings and the bins alone. Of a finished model four bytes per record are
 kept: ``realised`` as a float32 whose last bits name the rung of the ladder.
+
+Many steps of DP-SGD together look like one Gaussian mechanism of parameter mu (Dong, Roth and Su
+2022): with everything in sight, "was trained on" and "was not" are two normal laws of one deviation
+and a distance of mu deviations. That turns an epsilon into what attacks are measured in.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from scipy.special import gammaln, logsumexp, ndtr, xlog1py
 from torch import Tensor
 
-from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
+from pcer.errors import InputError, require_positive
 from pcer.metrics import BoolArray, FloatArray
 from pcer.train.fleet import Float32Array, StepCounts
-from pcer.train.renyi import ORDERS, conversion, epsilon_of, step_costs
 from pcer.train.rules import N_BINS
 
+# Orders of the divergences: those of dp-accounting's own accountant, so that both agree.
+ORDERS: FloatArray = np.array(
+    [*(1 + tenths / 10 for tenths in range(1, 100)), *range(11, 64), 128, 256, 512, 1024]
+)
+REACH = 12.0  # standard deviations beyond which a Gaussian law is below 1e-31
+DENSITY = 8.0  # points of an integral per standard deviation; the error is below 1e-16 then
+
+# Levels below the promised epsilon, and each as a share of the next: from 86 % down to 3 %. More
+# levels round less but share delta among more; receipts are lowest, on average, about here. What
+# was folded by one ladder means nothing by another: these two stay as they are.
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
-"""Levels below the promised epsilon, and each as a share of the next: from 86 % down to 3 %. More
-levels round less but share delta among more; receipts are lowest, on average, about here. What was
-folded by one ladder means nothing by another: these two stay as they are."""
 
+# Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less than
+# one part in 100,000.
 RUNG_BITS = 6
 RUNG_MASK = 2**RUNG_BITS - 1
-"""Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less
-than one part in 100,000."""
-
 LOT = 8192  # records that are folded at a time, for memory
 
+# Share by which divergences are raised on a device, where sums are taken in another order: a sum of
+# 201 products rounds by less than 1e-13, so that no number is below the CPU's.
 SLACK = 1e-12
-"""Share by which divergences are raised on a device, where sums are taken in another order: a sum
-of 201 products rounds by less than 1e-13, so that no number is below the CPU's."""
+
+LEAST_MU, LARGEST_MU, N_MU = 1e-6, 100.0, 20_000  # the accountant is turned around on this grid
+MOST_QUANTILES = 512  # of mu, above which neighbours share their mean: an error below 1e-4
+
+
+@lru_cache(maxsize=256)
+def step_costs(noise_multiplier: float, sampling_rate: float) -> FloatArray:
+    """Renyi divergence (bin, order) that one step costs a record; bin 0 costs nothing."""
+    require_positive(noise_multiplier=noise_multiplier)
+    noise = noise_multiplier * N_BINS / np.arange(1, N_BINS + 1)
+    whole = np.floor(ORDERS) == ORDERS
+    log_moments = np.empty((N_BINS, len(ORDERS)))
+    for column in np.flatnonzero(whole):
+        log_moments[:, column] = _whole_order(noise, sampling_rate, int(ORDERS[column]))
+    for row, own in enumerate(noise):
+        log_moments[row, ~whole] = _broken_orders(float(own), sampling_rate, ORDERS[~whole])
+    costs = np.zeros((1 + N_BINS, len(ORDERS)))
+    costs[1:] = np.maximum(log_moments, 0) / (ORDERS - 1)  # below 0 is rounding
+    costs.flags.writeable = False
+    return costs
+
+
+def conversion(dp_delta: float) -> FloatArray:
+    """What each order adds to a divergence to make an epsilon at ``dp_delta``.
+
+    Proposition 12 of Canonne, Kamath and Steinke 2020, as in dp-accounting.
+    """
+    return np.asarray(np.log1p(-1 / ORDERS) - np.log(dp_delta * ORDERS) / (ORDERS - 1))
+
+
+def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
+    """The least epsilon over orders, from divergences (..., order), as dp-accounting gives it."""
+    best = (divergence + conversion(dp_delta)).min(axis=-1)
+    # Below this at any order, the total variation is below delta.
+    hidden = divergence.min(axis=-1) < -math.log1p(-(dp_delta**2))
+    return np.where(hidden, 0.0, np.maximum(best, 0.0))
+
+
+def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
+    """Log moment E_Q[(P/Q)^order] by the binomial formula, for every noise."""
+    k = np.arange(order + 1)
+    choose = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    weight = choose + k * math.log(rate) + xlog1py(order - k, -rate)
+    return np.asarray(logsumexp(weight + (k * k - k) / (2 * noise[:, None] ** 2), axis=1))
+
+
+def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
+    """Log moments at orders between whole ones, as an integral over the noise."""
+    # The sum over an even grid is as good as exact: the integrand is smooth up to a distance of
+    # pi x noise from the line.
+    step = min(1.0, 4 * noise) / DENSITY
+    x = np.arange(-REACH, REACH + orders.max() / noise, step)
+    log_rest = math.log1p(-rate) if rate < 1 else -math.inf
+    log_ratio = np.logaddexp(log_rest, math.log(rate) + x / noise - 1 / (2 * noise**2))
+    density = -(x**2) / 2
+    return np.asarray(logsumexp(orders[:, None] * log_ratio + density, axis=1) - logsumexp(density))
 
 
 class Level(NamedTuple):
@@ -57,13 +134,6 @@ class Level(NamedTuple):
     divergence: float  # how much may be spent
 
 
-class Allowance(NamedTuple):
-    """What keeps a person within a budget: a step is joined while spent + cost <= budget."""
-
-    cost: FloatArray  # (bin,) divergence of one step; 0 in bin 0
-    budget: float  # divergence that a record may spend in all
-
-
 @dataclass(frozen=True)
 class Terms:
     """What is settled before training about every record of a model: promise and levels."""
@@ -72,10 +142,6 @@ class Terms:
     sampling_rate: float  # chance of a record to join a step
     n_steps: int  # of the training
     dp_delta: float  # of promise and receipts
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_steps=self.n_steps)
-        require_open_unit(dp_delta=self.dp_delta)
 
     @property
     def costs(self) -> FloatArray:
@@ -108,18 +174,16 @@ class Terms:
 
 def realised_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
     """``realised`` from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
-    value = (_bits(kept) & ~np.uint32(RUNG_MASK)).view(np.float32)
+    bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
+    value = (bits & ~np.uint32(RUNG_MASK)).view(np.float32)
     return np.asarray(np.minimum(value.astype(np.float64), ladder[-1]))
 
 
 def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
     """The receipts from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
-    rung = np.minimum(_bits(kept) & np.uint32(RUNG_MASK), len(ladder) - 1)
+    bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
+    rung = np.minimum(bits & np.uint32(RUNG_MASK), len(ladder) - 1)
     return np.where(np.isnan(kept), np.nan, ladder[rung])
-
-
-def _bits(values: Float32Array) -> npt.NDArray[np.uint32]:
-    return np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
 
 
 def fold(
@@ -203,27 +267,24 @@ def _rungs(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
     return lowest.masked_fill_(untouched, 0)
 
 
-def allowance(
-    epsilon: float, *, noise_multiplier: float, sampling_rate: float, n_steps: int, dp_delta: float
-) -> Allowance:
+def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
     """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
 
-    Its one order is settled beforehand, like that of a level.
+    Gives the divergence of one step (bin,), and how much a record may spend: it joins a step while
+    spent + cost <= budget. The one order is settled beforehand, like that of a level.
 
     Raises:
         InputError: no order can hold so small a budget.
     """
-    require_positive(budget_per_person=epsilon)
-    terms = Terms(noise_multiplier, sampling_rate, n_steps, dp_delta)
-    best = _level(epsilon, terms, dp_delta)
+    best = _level(epsilon, terms, terms.dp_delta)
     if best is None:
-        least = float(conversion(dp_delta).min())
+        least = float(conversion(terms.dp_delta).min())
         raise InputError(
-            f"budget_per_person must be above {least:.3g} at delta {dp_delta:g}, but {epsilon!r} "
-            "was given."
+            f"budget_per_person must be above {least:.3g} at delta {terms.dp_delta:g}, but "
+            f"{epsilon!r} was given."
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
-    return Allowance(terms.costs[:, column].copy(), best.divergence)
+    return terms.costs[:, column].copy(), best.divergence
 
 
 @lru_cache(maxsize=1024)
@@ -252,3 +313,42 @@ def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
     if allowed[best] <= 0:
         return None
     return Level(epsilon, float(ORDERS[best]), float(allowed[best]))
+
+
+def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
+    """Parameter of the Gaussian mechanism that the Renyi accountant gives this epsilon at delta.
+
+    An epsilon of 0 gives 0; NaN stays NaN.
+    """
+    square = np.interp(epsilon, _epsilons_of_mu(dp_delta), _mu_grid() ** 2)  # linear in mu^2
+    nothing = np.where(np.isnan(epsilon), np.nan, 0)
+    return np.where(np.asarray(epsilon) > 0, np.sqrt(square), nothing)
+
+
+def _mu_grid() -> FloatArray:
+    return np.geomspace(LEAST_MU, LARGEST_MU, N_MU)
+
+
+@lru_cache(maxsize=16)
+def _epsilons_of_mu(dp_delta: float) -> FloatArray:
+    return epsilon_of(_mu_grid()[:, None] ** 2 * ORDERS / 2, dp_delta=dp_delta)
+
+
+def allowed_advantage(mu: FloatArray) -> float:
+    """AUC minus 1/2 that the likelihood ratios of these people, pooled, would give an attacker.
+
+    LiRA's AUC compares different people: the score of one who was trained on, normal with mean
+    mu_i^2/2 and variance mu_i^2, and that of another who was not, with mean -mu_j^2/2. The first is
+    larger with chance Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs. An estimate:
+    for an attacker who sees every step.
+
+    >>> round(allowed_advantage(np.array([1.0])), 4)  # Phi(sqrt(2)/2) - 1/2
+    0.2602
+    """
+    ordered = np.sort(np.asarray(mu, dtype=np.float64) ** 2)
+    n_parts = min(len(ordered), MOST_QUANTILES)
+    starts = np.arange(n_parts) * len(ordered) // n_parts  # of parts of about equal size
+    sizes = np.diff(np.append(starts, len(ordered)))
+    square, weight = np.add.reduceat(ordered, starts) / sizes, sizes / len(ordered)
+    chance = ndtr(np.sqrt(square[:, None] + square) / 2)
+    return float(weight @ chance @ weight) - 0.5

@@ -14,22 +14,13 @@ the calibrated epsilon holds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
 
 from pcer.metrics import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-N_BINS = 200
-"""Steps of the grid to which clipped norms are rounded up, from 0 to the largest clip bound."""
-
-
-class RuleState(NamedTuple):
-    """What a rule has decided for the private models of a block, until it decides again."""
-
-    clip: Tensor | None = None  # (private model, training record); None: the largest for all
-    memory: Any = None  # what else the rule wants to remember
+N_BINS = 200  # of the grid to which clipped norms are rounded up, from 0 to the largest clip bound
 
 
 @dataclass(frozen=True)
@@ -46,56 +37,31 @@ class Refresh:
     largest_clip: float
 
 
-class TrainingRule(Protocol):
-    """One way to train; add it to ``RULES``."""
+@dataclass(frozen=True)
+class DpSgd:
+    """The paper's rule, and what others are made from: one clip bound and one sample rate for all.
 
-    @property
-    def name(self) -> str:
-        """As in ``TrainConfig.rule``."""
+    Attributes:
+        name: as in ``TrainConfig.rule``.
+        adapts: whether ``refresh`` is called, before the first step and every so many steps.
+    """
 
-    @property
-    def adapts(self) -> bool:
-        """Whether ``refresh`` is to be called, before the first step and every so many steps."""
-
-    @property
-    def binds(self) -> bool:
-        """Whether a record's bound is its norm as it was seen.
-
-        What is accounted from the norms is then what happened, and not only an estimate of it.
-        """
-
-    def largest_clip(self, clip_norm: float) -> float:
-        """The largest bound of any record; noise is in units of it."""
+    name: str = "dp-sgd"
+    adapts: bool = False
 
     def sample_shares(self, records: IntArray) -> FloatArray | None:
         """How often each training record joins a step, as a share of the sample rate, in [0, 1].
 
         None is 1 for all. Given the rows of a split's training records.
         """
-
-    def refresh(self, state: RuleState, seen: Refresh) -> RuleState:
-        """Decide anew for every record by itself, on the device where the tensors lie."""
-
-
-@dataclass(frozen=True)
-class DpSgd:
-    """The paper's: one clip bound and one sample rate for all."""
-
-    name: str = "dp-sgd"
-    adapts: bool = False
-    binds: bool = False
-
-    def largest_clip(self, clip_norm: float) -> float:
-        """The clip norm."""
-        return clip_norm
-
-    def sample_shares(self, records: IntArray) -> FloatArray | None:
-        """Everybody alike."""
         return None
 
-    def refresh(self, state: RuleState, seen: Refresh) -> RuleState:
-        """Nothing changes."""
-        return state
+    def refresh(self, seen: Refresh) -> Tensor:
+        """The clip bound of every training record (private model, training record).
+
+        Decided for each record by itself, on the device where the tensors lie.
+        """
+        return torch.full(seen.bins.shape, seen.largest_clip, device=seen.bins.device)
 
 
 @dataclass(frozen=True)
@@ -104,12 +70,10 @@ class Held(DpSgd):
 
     name: str = "held"
     adapts: bool = True
-    binds: bool = True
 
-    def refresh(self, state: RuleState, seen: Refresh) -> RuleState:
+    def refresh(self, seen: Refresh) -> Tensor:
         """The upper end of every record's bin."""
-        return RuleState(seen.bins.double().mul_(seen.largest_clip / N_BINS))
+        return seen.bins.double().mul_(seen.largest_clip / N_BINS)
 
 
-RULES: dict[str, TrainingRule] = {rule.name: rule for rule in (DpSgd(), Held())}
-"""Every rule by its name."""
+RULES = {rule.name: rule for rule in (DpSgd(), Held())}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from pcer.store import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device, require_device
+from pcer.train.engine import train_block
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -22,10 +22,7 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.modules import NamedModule
-
-if TYPE_CHECKING:
-    pass
+from pcer.train.opacus import NamedModule, train_module
 
 
 def train_seeds(
@@ -77,10 +74,10 @@ def run_blocks(
 
         yield from train_on_ray(data, blocks, config=config, flags=flags, secret=secret)
         return
-    parts = [(data.only({model.seed for model in block}), tuple(block)) for block in blocks]
-    tasks: list[Task] = [(_train_task, (*part, config, flags.device, secret)) for part in parts]
-    if module is not None:
-        tasks = [(_module_task, (*part, config, secret, module)) for part in parts]
+    tasks: list[Task] = [
+        (_train_task, (data.only({m.seed for m in block}), block, config, flags, secret, module))
+        for block in map(tuple, blocks)
+    ]
     yield from run_tasks(tasks, n_processes=flags.n_processes)
 
 
@@ -106,31 +103,21 @@ def require_engine(flags: EngineFlags, module: NamedModule | None = None) -> Non
         from pcer.train.ray import require_ray
 
         require_ray(flags)
-        return
-    require_device(flags.device)
+    else:
+        require_device(flags.device)
 
 
 def _train_task(
     data: TrainingData,
     block: tuple[Model, ...],
     config: TrainConfig,
-    device: str,
+    flags: EngineFlags,
     secret: bytes,
+    module: NamedModule | None,
 ) -> BlockResult:
-    from pcer.train.engine import train_block
-
-    return train_block(data, block, config, device=choose_device(device), secret=secret)
-
-
-def _module_task(
-    data: TrainingData,
-    block: tuple[Model, ...],
-    config: TrainConfig,
-    secret: bytes,
-    module: NamedModule,
-) -> BlockResult:
-    from pcer.train.opacus import train_module
-
+    """Train one block in this process."""
+    if module is None:
+        return train_block(data, block, config, device=choose_device(flags.device), secret=secret)
     with folder_first(module.folder):
-        found = [train_module(module.factory, data, one, config, secret=secret) for one in block]
-    return BlockResult(block, np.stack(found))
+        logits = [train_module(module.factory, data, m, config, secret=secret) for m in block]
+    return BlockResult(block, np.stack(logits))

@@ -18,26 +18,25 @@ from scipy.stats import binom
 from torch import Tensor
 
 from pcer.errors import PcerError
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import FloatArray
 from pcer.train.config import Sampling
 from pcer.train.step import LANES, round_up
-from pcer.train.streams import WORD_BITS, GapTable, Purpose, stream
+from pcer.train.streams import WORD_BITS, GapTable
 
 OVERFLOW_CHANCE = 1e-12  # chance that any batch of a training is wider than the padding
 
+
+# Share of the batches wider than the usual width. A GPU has a wide step for all its models, so that
+# few steps should need it; a CPU computes no padding at all.
 WIDE_SHARE = 1e-4
-"""Share of the batches wider than the usual width. A GPU has a wide step for all its models, so
-that few steps should need it; a CPU computes no padding at all."""
 
+# Draws beyond the expected number, in standard deviations. A training that needs more, once in
+# 10^9, draws again from the start of the same stream.
 SPARE_DRAWS = 6.0
-"""Draws beyond the expected number, in standard deviations. A training that needs more, once in
-10^9, draws again from the start of the same stream."""
 
-Words = Callable[[int], Tensor]  # the first so many 64-bit words of a model's stream, int64
-
+# From a model's stream and its training records' rows of the table, fill its batches (step, column)
+# from the left and give their sizes.
 Draw = Callable[[np.random.Philox, Tensor, Tensor], Tensor]
-"""From a model's stream and its training records' rows of the table, fill its batches (step,
-column) from the left and give their sizes."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,11 @@ class Drawer:
         keeps = rest < self.threshold.index_select(0, column)
         return torch.where(keeps, column, self.alias.index_select(0, column)).add_(1)
 
-    def positions(self, words: Words) -> Tensor:
-        """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
+    def positions(self, words: Callable[[int], Tensor]) -> Tensor:
+        """A model's drawn (step, record) pairs, each as step * n_train + record, ascending.
+
+        ``words`` gives the first so many 64-bit words of the model's stream, int64.
+        """
         n_trials, spare = self.sampling.n_steps * self.sampling.n_train, SPARE_DRAWS
         while True:
             drawn = words(n_draws(self.sampling, spare))
@@ -113,24 +115,6 @@ def n_draws(sampling: Sampling, spare: float) -> int:
     """Words that a training draws at first: the expected number and some standard deviations."""
     expected = sampling.n_steps * sampling.n_train * sampling.sample_rate
     return max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
-
-
-def numpy_words(bits: np.random.Philox) -> Words:
-    """The words of a stream that nobody has drawn from."""
-    start = bits.state
-
-    def words(n_words: int) -> Tensor:
-        bits.state = start
-        return torch.from_numpy(bits.random_raw(n_words).view(np.int64))
-
-    return words
-
-
-def sampled_positions(seed: int, epsilon: float, sampling: Sampling, secret: bytes) -> IntArray:
-    """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
-    bits = stream(seed=seed, epsilon=epsilon, purpose=Purpose.SAMPLING, secret=secret)
-    found: IntArray = Drawer.on(torch.device("cpu"), sampling).positions(numpy_words(bits)).numpy()
-    return found
 
 
 def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:

@@ -18,19 +18,16 @@ from torch import Tensor
 
 from pcer.train.rules import N_BINS
 
+# Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
+# clip, and a zero gradient divides by no zero.
 CLIP_MARGIN = 1e-6
-"""Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
-clip, and a zero gradient divides by no zero."""
 
+# Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
+# that no model falls into the remainder loop, which may round differently.
 LANES = 32
-"""Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
-that no model falls into the remainder loop, which may round differently."""
+ALIGNMENT = 16  # floats in 64 bytes, where each layer starts: matrix products may round by it
 
-_ALIGNMENT = 16
-"""Floats in 64 bytes, where each layer starts: matrix products may round by alignment."""
-
-relu_backward = torch.ops.aten.threshold_backward.grad_input
-"""Sets a signal to 0 where the activation is 0, in place."""
+relu_backward = torch.ops.aten.threshold_backward.grad_input  # a signal is 0 where its unit is 0
 
 
 @dataclass(frozen=True)
@@ -66,18 +63,13 @@ class Layout:
         """First element of each layer; one more, the end of the last."""
         starts = [0]
         for rows, columns in self.shapes:
-            starts.append(round_up(starts[-1] + rows * columns, _ALIGNMENT))
+            starts.append(round_up(starts[-1] + rows * columns, ALIGNMENT))
         return tuple(starts)
 
     @property
     def width(self) -> int:
         """Elements of a row, the gaps between layers included."""
         return round_up(self.starts[-1], 2 * LANES)
-
-    @property
-    def n_parameters(self) -> int:
-        """Trained parameters of one model."""
-        return sum(rows * columns for rows, columns in self.shapes)
 
     def layers(self, flat: Tensor) -> list[Layer]:
         """Views of the layers of a flat parameter tensor."""

@@ -15,14 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcer.metrics import FloatArray
 from pcer.train.config import ReceiptMode, TrainConfig
 from pcer.train.fleet import Model, StepCounts
-from pcer.train.receipts import Allowance, allowance
-from pcer.train.rules import N_BINS, Refresh, RuleState
+from pcer.train.receipts import Terms, allowance
+from pcer.train.rules import N_BINS, Refresh
 
+# Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
+# record. A refresh an epoch stays below it.
 KEPT_REFRESHES = 128
-"""Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
-record. A refresh an epoch stays below it."""
 
 
 class StepBook:
@@ -42,45 +43,30 @@ class StepBook:
         """
         self.kept.append((bins.clone(), joined, n_steps))
         if len(self.kept) > KEPT_REFRESHES:
-            self._add_up()
+            if self.sums is None:
+                self.sums = torch.zeros(self.shape, dtype=self.kind, device=self.place)
+            self._count_kept(self.sums, slice(None))
+            self.kept.clear()
 
-    def steps_per_bin(self, model: int) -> StepCounts:
-        """Steps of one model, (training record, bin); every row adds up to all steps so far."""
-        found = self._added_up(
-            model, torch.zeros(self.shape[1:], dtype=self.kind, device=self.place)
-        )
-        wanted = np.uint16 if self.kind == torch.int16 else np.uint32
-        return found.cpu().numpy().view(wanted)
-
-    def counts(self, models: Tensor) -> Tensor:
-        """Steps of some models, (model, training record, bin) float64, where the norms lie."""
+    def counts(self, models: Tensor, kind: torch.dtype = torch.float64) -> Tensor:
+        """Steps of some models, (model, training record, bin), where the norms lie."""
         shape = (len(models), *self.shape[1:])
-        return self._added_up(models, torch.zeros(shape, dtype=torch.float64, device=self.place))
-
-    def _added_up(self, models: Tensor | int, found: Tensor) -> Tensor:
+        counts = torch.zeros(shape, dtype=kind, device=self.place)
         if self.sums is not None:
-            found += self.sums[models]
+            counts += self.sums[models]
+        self._count_kept(counts, models)
+        return counts
+
+    def _count_kept(self, counts: Tensor, models: Tensor | slice) -> None:
+        """Add the steps that are kept as they came to (model, training record, bin)."""
         for bins, joined, n_steps in self.kept:
-            mine = joined if isinstance(joined, int) else joined[models]
-            _count(found, bins[models], mine, n_steps)
-        return found
-
-    def _add_up(self) -> None:
-        if self.sums is None:
-            self.sums = torch.zeros(self.shape, dtype=self.kind, device=self.place)
-        for bins, joined, n_steps in self.kept:
-            _count(self.sums, bins, joined, n_steps)
-        self.kept.clear()
-
-
-def _count(counts: Tensor, bins: Tensor, joined: Tensor | int, n_steps: int) -> None:
-    """Add steps to (..., record, bin)."""
-    here = bins.long()[..., None]
-    if isinstance(joined, int):
-        counts.scatter_add_(-1, here, counts.new_full((), joined).expand(here.shape))
-        return
-    counts.scatter_add_(-1, here, joined[..., None].to(counts.dtype))
-    counts[..., 0] += (n_steps - joined).to(counts.dtype)
+            mine = bins[models].long()[..., None]
+            if isinstance(joined, int):
+                counts.scatter_add_(-1, mine, counts.new_full((), joined).expand(mine.shape))
+            else:
+                own = joined[models].to(counts.dtype)
+                counts.scatter_add_(-1, mine, own[..., None])
+                counts[..., 0] += n_steps - own
 
 
 class PersonFilter:
@@ -90,11 +76,13 @@ class PersonFilter:
     sampled or not, and what it has spent depends on what was seen before only.
     """
 
-    def __init__(self, allowances: list[Allowance], n_train: int, place: torch.device) -> None:
-        costs = np.array([allowed.cost for allowed in allowances]).reshape(-1, N_BINS + 1)
+    def __init__(
+        self, allowances: Sequence[tuple[FloatArray, float]], n_train: int, place: torch.device
+    ) -> None:
+        costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
         self.costs = torch.from_numpy(costs).to(place)
-        budgets = [[allowed.budget] for allowed in allowances]
-        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
+        budgets = np.array([budget for _, budget in allowances]).reshape(-1, 1)
+        self.budget = torch.from_numpy(budgets).to(place)
         self.spent = torch.zeros(len(allowances), n_train, dtype=torch.float64, device=place)
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
@@ -168,34 +156,28 @@ class Watch:
         firsts: Tensor,
         n_records: int,
     ) -> None:
-        n_train, place = records.shape[1], clip.device
-        self.rule, self.largest_clip = config.training_rule, config.largest_clip
+        sampling, place = config.sampling(records.shape[1]), clip.device
+        self.rule, self.largest_clip = config.training_rule, config.clip_norm
         self.clip, self.records, self.firsts, self.n_records = clip, records, firsts, n_records
-        self.n_steps, self.state = config.sampling(n_train).n_steps, RuleState()
+        self.n_steps = sampling.n_steps
         self.has_book = config.receipts is not ReceiptMode.NONE
         shape = (len(clip), n_records + 1)  # one more, for padding
         self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if self.rule.adapts else None
-        self.until, self.filter = None, None
+        self.until, self.filter = None, None  # only where bounds are, too
         if config.budget_per_person is not None:
-            self.filter = PersonFilter(_allowances(private, config, n_train), n_train, place)
+            rate, delta = sampling.sample_rate, config.dp_delta
+            terms = [Terms(m.noise_multiplier, rate, self.n_steps, delta) for m in private]
+            allowances = [allowance(config.budget_per_person, own) for own in terms]
+            self.filter = PersonFilter(allowances, sampling.n_train, place)
             self.until = torch.full(shape, self.n_steps, dtype=torch.int32, device=place)
-        every = [config.refresh_steps(n_train, model.noise_multiplier) for model in private]
-        self.rounds = [
-            self._round(steps, [i for i, mine in enumerate(every) if mine == steps])
-            for steps in sorted({steps for steps in every if steps is not None})
-        ]
-
-    def _round(self, every: int, models: Sequence[int]) -> Round:
-        n_train, place = self.records.shape[1], self.clip.device
-        assert len(models) == len(self.records) or not self.rule.adapts
-        book = StepBook(len(models), n_train, self.n_steps, place) if self.has_book else None
-        due = due_steps(self.n_steps, every, before=self.rule.adapts)
-        return Round(due, torch.tensor(models, device=place), book)
-
-    @property
-    def decides(self) -> bool:
-        """Whether records have bounds of their own."""
-        return self.bounds is not None or self.until is not None
+        every = [config.refresh_steps(sampling.n_train, m.noise_multiplier) for m in private]
+        self.rounds = []
+        for steps in sorted({steps for steps in every if steps is not None}):
+            models = [i for i, mine in enumerate(every) if mine == steps]
+            size = (len(models), sampling.n_train, self.n_steps)
+            book = StepBook(*size, place) if self.has_book else None
+            due = due_steps(self.n_steps, steps, before=self.rule.adapts)
+            self.rounds.append(Round(due, torch.tensor(models, device=place), book))
 
     def due(self, step: int) -> list[Round]:
         """Whose norms are wanted before a step."""
@@ -203,61 +185,40 @@ class Watch:
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
         """Book the steps that norms (model, training record) stand for, and let the rule decide."""
-        n_steps = due.due[step]
-        if self.rule.adapts:
-            seen = Refresh(step, bins, self.records, self.largest_clip)
-            self.state = self.rule.refresh(self.state, seen)
-        spent = self._accounted(bins)
+        n_steps, spent = due.due[step], bins
+        if self.bounds is not None:
+            clips = self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
+            self._place(self.bounds, clips.clamp(0, self.largest_clip))
+            # A record contributes its norm, or its bound if that is less; no number is the last bin
+            bound = clips.double().mul(N_BINS / self.largest_clip).ceil()
+            bound = bound.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)
+            spent = torch.minimum(bins, bound.to(torch.uint8))
         joined = n_steps if self.filter is None else self.filter.admit(spent, n_steps)
         if due.book is not None:
             due.book.add(spent, joined, n_steps)
-        if self.bounds is not None and self.state.clip is not None:
-            self._place(self.bounds, self.state.clip.clamp(0, self.largest_clip))
         if self.until is not None and not isinstance(joined, int):
             self._place(self.until, joined + step)
 
     def steps_per_bin(self, model: int) -> StepCounts:
-        """Steps of one private model, (training record, bin)."""
-        for each in self.rounds:
-            if each.book is not None and model in (mine := each.models.tolist()):
-                return each.book.steps_per_bin(mine.index(model))
-        raise LookupError(f"Nobody counts the steps of model {model}.")
+        """Steps of one private model, (training record, bin); every row has all steps so far."""
+        (found,) = [each for each in self.rounds if model in each.models.tolist()]
+        assert found.book is not None
+        row = torch.tensor([found.models.tolist().index(model)], device=found.models.device)
+        counts = found.book.counts(row, found.book.kind)[0].cpu().numpy()
+        return counts.view(np.uint16 if counts.itemsize == 2 else np.uint32)
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
         """The clip bound of every record of a step's batches, (model, column or 1, 1).
 
         Batches are rows (model, column) of the table; a step is a tensor where the device counts.
         """
-        if not self.decides:
+        if self.bounds is None:
             return self.clip
         place = (rows - self.firsts[:, None]).clamp_(max=self.n_records).long()
-        found = self.clip[..., 0] if self.bounds is None else self.bounds.gather(1, place)
+        limits = self.bounds.gather(1, place)
         if self.until is not None:
-            found = found.masked_fill(self.until.gather(1, place) <= step, 0)
-        return found[..., None]
-
-    def _accounted(self, bins: Tensor) -> Tensor:
-        """The bin of what a record can contribute: of its norm or of its bound, if that is less."""
-        if self.state.clip is None:
-            return bins
-        bound = self.state.clip.double().mul(N_BINS / self.largest_clip).ceil()
-        bound = bound.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)  # what is no number is the last bin
-        return torch.minimum(bins, bound.to(torch.uint8))
+            limits = limits.masked_fill(self.until.gather(1, place) <= step, 0)
+        return limits[..., None]
 
     def _place(self, held: Tensor, values: Tensor) -> None:
         held[: len(values)].scatter_(1, self.records, values.to(held.dtype))
-
-
-def _allowances(private: Sequence[Model], config: TrainConfig, n_train: int) -> list[Allowance]:
-    sampling, epsilon = config.sampling(n_train), config.budget_per_person
-    assert epsilon is not None
-    return [
-        allowance(
-            epsilon,
-            noise_multiplier=model.noise_multiplier,
-            sampling_rate=sampling.sample_rate,
-            n_steps=sampling.n_steps,
-            dp_delta=config.dp_delta,
-        )
-        for model in private
-    ]
