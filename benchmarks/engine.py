@@ -39,7 +39,7 @@ from torch import nn
 from benchmarks import parser_of, run_verb, write_results
 from pcer.cli import peak_memory
 from pcer.data import load, split
-from pcer.sweep.bounds import terms_of
+from pcer.sweep.receipts import terms_of
 from pcer.train import Budget, EngineFlags, ReceiptMode, TrainConfig, TrainingData, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP

@@ -33,7 +33,7 @@ from pcer.auditing import Audit, BudgetResult
 from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep
-from pcer.sweep.bounds import settings_spent
+from pcer.sweep.receipts import placed, terms_of
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.engine import assemble, one_thread
@@ -492,12 +492,13 @@ def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Ro
         config=config,
         flags=EngineFlags(jobs=1),
     )
-    spent = settings_spent(found.receipts, found.member, found.budgets, config)
-    return [
-        budget_row(dataset, one.by_kind["realised"], one.nominal, logits, found.member)
-        | {"dataset": name, "epsilon": one.epsilon, "n_seeds": n_seeds}
-        for one, logits in zip(spent, found.logits, strict=True)
-    ]
+    table = []
+    for budget, kept, logits in zip(found.budgets, found.receipts, found.logits, strict=True):
+        terms = terms_of(budget, data.n_train, config)
+        realised = terms.realised(placed(kept, found.member))
+        row = budget_row(dataset, realised, terms.nominal, logits, found.member)
+        table.append(row | {"dataset": name, "epsilon": budget.epsilon, "n_seeds": n_seeds})
+    return table
 
 
 def budget_row(

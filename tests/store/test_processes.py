@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pcer.store import run_tasks
+from pcer.store.processes import run_tasks
 from tests.processes import alive, descendants, require_gone, until
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def is_worker(pid: int) -> bool:
 
 PARENT = """
 import threading, sys
-from pcer.store import processes, run_tasks
+from pcer.store.processes import run_tasks
 from tests.store.test_processes import nap
 
 def work():
@@ -97,8 +97,15 @@ else:
 """
 
 
-@pytest.mark.parametrize("where", ["main", "thread"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [
+        ("main", signal.SIGKILL),
+        ("thread", signal.SIGKILL),
+        pytest.param("main", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("main", signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_workers_die_with_their_parent(where, number):
     """By the kernel's signal, and where that cannot be used by their own watch."""
     command = [sys.executable, "-c", PARENT, where]
@@ -116,7 +123,7 @@ def test_workers_die_with_their_parent(where, number):
 
 
 def test_a_worker_whose_parent_is_gone_already_ends_at_once():
-    code = "from pcer.store import die_with; die_with(1 << 30); print('still here')"
+    code = "from pcer.store.processes import die_with; die_with(1 << 30); print('still here')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
 
@@ -124,7 +131,7 @@ def test_a_worker_whose_parent_is_gone_already_ends_at_once():
 def test_without_the_kernels_help_the_watch_remains():
     code = (
         "import os, sys, time\n"
-        "from pcer.store import die_with\n"
+        "from pcer.store.processes import die_with\n"
         "sys.platform = 'elsewhere'\n"
         "die_with(os.getppid()); print('ready', flush=True); time.sleep(600)"
     )

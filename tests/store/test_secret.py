@@ -6,11 +6,12 @@ import base64
 import os
 import random
 import uuid
+from contextlib import suppress
 
 import pytest
 
 from pcer.errors import InputError
-from pcer.store import read_secret
+from pcer.store.secret import read_secret
 
 GUESSABLE = [
     "correct horse battery staple",
@@ -26,60 +27,46 @@ GUESSABLE = [
 ]
 
 
-@pytest.mark.parametrize("phrase", GUESSABLE)
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_a_pass_phrase_is_refused(tmp_path, phrase, end):
+def test_a_pass_phrase_or_a_pattern_is_refused(tmp_path, end):
     path = tmp_path / "secret"
-    path.write_text(phrase + end, encoding="utf-8")
-    with pytest.raises(InputError, match="can be guessed, and a release holds its digest") as told:
-        read_secret(path)
-    assert "head -c 32 /dev/urandom > secret" in str(told.value)
-    assert phrase not in str(told.value)
+    for phrase in GUESSABLE:
+        path.write_text(phrase + end, encoding="utf-8")
+        with pytest.raises(InputError, match="can be guessed, and a release holds its") as error:
+            read_secret(path)
+        assert "head -c 32 /dev/urandom > secret" in str(error.value)
+        assert phrase not in str(error.value)
+    for pattern in (bytes(32), b"\x00\xff" * 16, bytes([200] * 20)):
+        path.write_bytes(pattern)
+        with pytest.raises(InputError, match="can be guessed"):
+            read_secret(path)
 
 
-@pytest.mark.parametrize("pattern", [bytes(32), b"\x00\xff" * 16, bytes([200] * 20)])
-def test_bytes_that_repeat_are_refused(tmp_path, pattern):
-    (tmp_path / "secret").write_bytes(pattern)
-    with pytest.raises(InputError, match="can be guessed"):
-        read_secret(tmp_path / "secret")
-
-
-@pytest.mark.parametrize("n", [16, 32, 64])
-def test_random_bytes_are_read_as_they_are(tmp_path, n):
-    chance = random.Random(n)
-    for _ in range(200):
-        secret = chance.randbytes(n)
-        (tmp_path / "secret").write_bytes(secret)
-        assert read_secret(tmp_path / "secret") == secret
-
-
-def test_random_text_is_read(tmp_path):
-    chance, path = random.Random(1), tmp_path / "secret"
-    n_read = 0
-    for _ in range(200):
+def test_random_bytes_and_random_text_are_read(tmp_path):
+    chance, path, n_read = random.Random(1), tmp_path / "secret", 0
+    for n in (16, 32, 64):
+        for _ in range(100):
+            secret = chance.randbytes(n)
+            path.write_bytes(secret)
+            assert read_secret(path) == secret
+    for _ in range(100):
         drawn = chance.randbytes(32)
-        path.write_text(drawn.hex())
-        assert read_secret(path)
-        path.write_text(str(uuid.UUID(bytes=drawn[:16])))
-        assert read_secret(path)
+        for text in (drawn.hex(), str(uuid.UUID(bytes=drawn[:16]))):
+            path.write_text(text)
+            assert read_secret(path)
         path.write_bytes(base64.b64encode(drawn) + b"\n")
-        try:
+        with suppress(InputError):
             n_read += bool(read_secret(path))
-        except InputError:
-            continue
-    assert n_read >= 195
+    assert n_read >= 97
 
 
-@pytest.mark.parametrize("n", [0, 15, 65, 10_000])
-def test_its_length_is_said(tmp_path, n):
-    (tmp_path / "secret").write_bytes(os.urandom(n))
-    with pytest.raises(InputError, match=f"must hold 16 to 64 bytes, but holds {n}; make one with"):
-        read_secret(tmp_path / "secret")
-
-
-def test_a_secret_is_a_regular_file(tmp_path):
+def test_its_length_is_said_and_only_a_regular_file_is_read(tmp_path):
+    path = tmp_path / "secret"
+    for n in (0, 15, 65, 10_000):
+        path.write_bytes(os.urandom(n))
+        with pytest.raises(InputError, match=f"must hold 16 to 64 bytes, but holds {n}; make one"):
+            read_secret(path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match=r"the secret: .*pipe is a pipe or a device"):
-        read_secret(tmp_path / "pipe")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_secret(tmp_path / "none")
+    for name in ("pipe", "none"):
+        with pytest.raises(InputError, match="the secret: "):
+            read_secret(tmp_path / name)

@@ -19,7 +19,7 @@ from pcer.cli.app import app
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
-from pcer.store.seals import SEAL, sealed
+from pcer.store.blocks import SEAL, sealed
 from pcer.sweep import Sweep, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer.train.config import ADDED_SETTINGS

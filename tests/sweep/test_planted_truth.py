@@ -14,7 +14,7 @@ import pytest
 
 import pcer
 from pcer.data import GroupedDataset, ProtectedAttribute
-from pcer.sweep.run import Sweep, run_sweep
+from pcer.sweep import Sweep, run_sweep
 from pcer.train import EngineFlags, TrainConfig
 
 N, N_FEATURES, N_SEEDS = 600, 200, 24

@@ -1,27 +1,40 @@
+"""What people spent: bounds in the release, a private file, the same bytes however interrupted."""
+
+from __future__ import annotations
+
+import dataclasses
 import json
 import math
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import pcer
 from pcer.cli.app import app
+from pcer.data import ProtectedAttribute, split
 from pcer.errors import InputError
+from pcer.sweep import Sweep, is_finished, person_receipts, right_guesses, run_sweep
 from pcer.sweep.receipts import (
     ARRAY,
     INDEX,
     ReceiptIndex,
     ReceiptSetting,
     find_receipts,
+    group_bounds,
     has_receipts,
-    person_receipts,
+    placed,
     read_receipts,
-    receipts_folder,
-    right_guesses,
+    two_way_error,
     write_receipts,
 )
-from pcer.train.receipts import Terms, fold
+from pcer.train import Budget, Predictions, calibrate
+from pcer.train.receipts import Terms, fold, mu_of
+from tests import commands
+from tests import reference_receipts as reference
+from tests.sweep.test_run import CONFIG, FLAGS, N, and_more, contents, kill, released, tiny
 
 N_STEPS = 40
 TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
@@ -43,14 +56,6 @@ def kept_of(terms: Terms, bins: list[int]) -> np.ndarray:
 BINS = [[200, 50, -1, 0], [200, -1, -1, 0], [150, 20, -1, 0]]
 """Of four records in three models."""
 KEPT = np.array([[kept_of(terms, row) for row in BINS] for terms in TERMS])
-
-
-MODELS = {
-    "data_digest": "hmac-sha256:0",
-    "mode": "held",
-    "epsilons": [5.0, 0.5],
-    "seeds": [0, 1, 2],
-}
 
 
 def index(**changed) -> ReceiptIndex:
@@ -81,7 +86,7 @@ def index(**changed) -> ReceiptIndex:
 
 @pytest.fixture
 def folder(tmp_path):
-    write_receipts(receipts_folder(tmp_path, "loans"), index(), KEPT)
+    write_receipts(tmp_path / "loans.receipts", index(), KEPT)
     return tmp_path
 
 
@@ -90,25 +95,12 @@ def test_what_is_written_is_read_and_is_its_owners_only(folder):
     found, kept = read_receipts(place)
     assert np.array_equal(kept.view(np.uint32), KEPT.view(np.uint32))
     assert found.record_ids == [11, 12, 15, 40]
-    assert has_receipts(place, **MODELS)
-    for other in (
-        {"seeds": [0, 1, 3]},
-        {"epsilons": [0.5]},
-        {"mode": "exact"},
-        {"data_digest": ""},
-    ):
-        assert not has_receipts(place, **{**MODELS, **other})
-    assert not has_receipts(folder / "other.receipts", **MODELS)
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
     assert {path.name for path in place.iterdir()} == {ARRAY, INDEX}
-
-
-def test_the_same_receipts_are_the_same_bytes(folder, tmp_path):
-    again = tmp_path / "again"
-    write_receipts(again, index(), KEPT)
-    for name in (ARRAY, INDEX):
-        assert (again / name).read_bytes() == (folder / "loans.receipts" / name).read_bytes()
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    write_receipts(place, index(), KEPT)
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
 def test_a_person_finds_what_each_budget_promised_and_spent(folder):
@@ -123,27 +115,33 @@ def test_a_person_finds_what_each_budget_promised_and_spent(folder):
     assert [row.receipt.max() for row in clipped] == [terms.nominal for terms in TERMS]
 
 
-@pytest.mark.parametrize("name", [ARRAY, INDEX])
-def test_a_changed_file_does_not_count(folder, name):
-    path = folder / "loans.receipts" / name
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b'"loans"', b'"roans"') if name == INDEX else data[:-1] + b"\7")
-    with pytest.raises(InputError, match="is not as it was written; train again"):
+@pytest.mark.parametrize("damage", ["array", "index", "lost", "newer"])
+def test_a_changed_file_does_not_count(folder, damage):
+    array, path = (folder / "loans.receipts" / name for name in (ARRAY, INDEX))
+    if damage == "array":
+        array.write_bytes(array.read_bytes()[:-1] + b"\7")
+    elif damage == "index":
+        path.write_text(path.read_text().replace('"loans"', '"roans"'))
+    elif damage == "lost":
+        array.unlink()
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
+    sentence = "upgrade pcer" if damage == "newer" else "is not as it was written; train again"
+    with pytest.raises(InputError, match=sentence):
         person_receipts(folder, "12")
 
 
-def test_a_lost_array_does_not_count(folder):
-    (folder / "loans.receipts" / ARRAY).unlink()
-    with pytest.raises(InputError, match="is not as it was written"):
-        person_receipts(folder, "12")
-    assert not has_receipts(folder / "loans.receipts", **MODELS)
-
-
-def test_receipts_of_two_sweeps_must_be_named(folder):
-    write_receipts(receipts_folder(folder, "adult"), index(dataset="adult"), KEPT)
+def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(folder, tmp_path):
+    with pytest.raises(InputError, match="has no receipt of a record '99'; give the id") as error:
+        person_receipts(folder, "99")
+    assert "40" not in str(error.value)
+    write_receipts(folder / "adult.receipts", index(dataset="adult"), KEPT)
     with pytest.raises(InputError, match=r"name one of: adult\.receipts, loans\.receipts"):
         find_receipts(folder)
     assert person_receipts(folder / "adult.receipts", "12")[0].dataset == "adult"
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="holds no receipts; train with receipts 'held'"):
+        find_receipts(tmp_path / "none")
 
 
 def test_right_guesses_are_the_best_that_the_two_lines_allow():
@@ -186,7 +184,7 @@ def test_a_receipt_in_words_and_numbers(folder):
     [("exact", "computed at every step"), ("refreshed", "an estimate and not a bound")],
 )
 def test_a_receipt_says_what_its_norms_are_worth(tmp_path, mode, says):
-    write_receipts(receipts_folder(tmp_path, "loans"), index(mode=mode, standardised=False), KEPT)
+    write_receipts(tmp_path / "loans.receipts", index(mode=mode, standardised=False), KEPT)
     done = shown(tmp_path, "11")
     assert says in words(done)
     assert "Outside" not in words(done)
@@ -207,30 +205,252 @@ def test_who_never_had_a_gradient_is_a_coin(folder):
 
 def test_without_privacy_there_is_no_bound(tmp_path):
     none = index(settings=[], has_models_without_privacy=True)
-    write_receipts(receipts_folder(tmp_path, "loans"), none, KEPT[:0])
+    write_receipts(tmp_path / "loans.receipts", none, KEPT[:0])
     assert "trained without privacy: no bound exists." in shown(tmp_path, "11").output
 
 
-@pytest.mark.parametrize(
-    ("record", "sentence"),
-    [("99", r"has no receipt of a record '99'; give the id that the dataset 'loans' has for it\.")],
+ATTRIBUTE = ProtectedAttribute(
+    name="sex", group_names=("f", "m"), codes=np.array([0, 0, 0, 1, 1, -1])
 )
-def test_an_unknown_record_is_one_sentence(folder, record, sentence):
-    with pytest.raises(InputError, match=sentence):
-        person_receipts(folder, record)
-    assert "40" not in str(shown(folder, record).exception)
+LABELS = np.array([0, 1, 1, 0, 0, 1])
+MEMBER = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 0]], dtype=bool)
+SPENT_CONFIG = dataclasses.replace(
+    CONFIG, receipts="held", n_steps=N_STEPS, sample_rate=0.1, divisor=1, adjacency="add-or-remove"
+)
 
 
-def test_a_sweep_without_receipts_is_one_sentence(tmp_path):
-    done = shown(tmp_path, "11")
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == (
-        f"{tmp_path} holds no receipts; train with receipts 'held' to have them."
+def bounds(kind: str) -> dict:
+    """By group and label; of training records of two models, in the order of the data."""
+    kept = [kept_of(TERMS[0], bins) for bins in ([200, 20, 60, 0], [40, 20, 100, 60])]
+    scores = Predictions(
+        budgets=(Budget(epsilon=1.5, noise_multiplier=4.0, epsilon_by_accountant={}),),
+        seeds=(0, 1),
+        logits=np.zeros((1, 2, 6), dtype=np.float32),
+        member=MEMBER,
+        receipts=np.array([kept]),
     )
+    rows = group_bounds(scores, SPENT_CONFIG, ATTRIBUTE, LABELS)
+    return {(row.group, row.label): row for row in rows if row.kind == kind}
 
 
-def test_a_newer_file_is_refused(folder):
-    path = folder / "loans.receipts" / INDEX
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
-    with pytest.raises(InputError, match="upgrade pcer"):
-        person_receipts(folder, "12")
+def of_one_norm(kind: str, position: int) -> float:
+    return float(getattr(TERMS[0], kind)(kept_of(TERMS[0], [position]))[0])
+
+
+def test_numbers_stand_where_their_people_stand():
+    whole = placed(np.array([[1, 2, 3, 4], [5, 6, 7, 8]], dtype=np.float32), MEMBER)
+    expected = [[1, 2, np.nan, 3, np.nan, 4], [np.nan, 5, 6, 7, 8, np.nan]]
+    assert whole == pytest.approx(np.array(expected), nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["realised", "receipt"])
+def test_means_are_over_people_and_models_of_a_group_and_by_label(kind):
+    rows = bounds(kind)
+    assert set(rows) == {("f", None), ("f", 0), ("f", 1), ("m", None), ("m", 0)}  # no m of label 1
+    value = {position: of_one_norm(kind, position) for position in (0, 20, 40, 60, 100, 200)}
+    assert rows["f", None].mean == pytest.approx(sum(value[b] for b in (200, 20, 40, 20)) / 4)
+    assert rows["f", 0].mean == pytest.approx(value[200])
+    assert rows["f", 1].mean == pytest.approx(sum(value[b] for b in (20, 40, 20)) / 3)
+    assert rows["m", None].mean == pytest.approx(sum(value[b] for b in (60, 100, 60)) / 3)
+    assert [rows[key].n_records for key in rows] == [3, 1, 2, 2, 2]
+    assert rows["f", 0].standard_error is None
+    assert rows["f", None].quantiles["0.95"] == value[200]
+    assert rows["m", None].quantiles == {
+        "0.05": value[60],
+        "0.25": value[60],
+        "0.5": value[60],
+        "0.75": value[100],
+        "0.95": value[100],
+    }
+    for row in rows.values():
+        assert (row.epsilon, row.mode, row.accountant, row.exact) == (1.5, "held", "rdp", True)
+        assert row.nominal == TERMS[0].nominal
+
+
+def test_what_is_allowed_is_over_the_pairs_of_each_model():
+    models = [[of_one_norm("realised", b) for b in bins] for bins in ([200, 20], [40, 20])]
+    expected = [reference.allowed_advantage(mu_of(np.array(m), dp_delta=1e-5)) for m in models]
+    allowed = bounds("realised")["f", None].allowed_advantage
+    assert allowed == pytest.approx(sum(expected) / 2, rel=1e-4)
+    assert {row.allowed_advantage for row in bounds("receipt").values()} == {None}
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2, 7])
+def test_the_error_is_over_people_and_seeds(n_seeds):
+    rng = np.random.default_rng(n_seeds)
+    values = rng.gamma(2.0, 1.0, 30) + 0.5 * rng.standard_normal((n_seeds, 1)) + 5
+    values = np.where(rng.random((n_seeds, 30)) < 0.7, values, np.nan)
+    rows = [{i: v for i, v in enumerate(row) if not math.isnan(v)} for row in values]
+    assert two_way_error(values) == pytest.approx(reference.two_way_error(rows), rel=1e-12)
+
+
+def test_the_error_covers_both_kinds_of_luck():
+    """People and models vary; the mean of fresh draws varies as much as the error says."""
+    rng = np.random.default_rng(0)
+    means, errors = [], []
+    for _ in range(400):
+        people, models = rng.normal(0, 1.0, 60), rng.normal(0, 0.3, (12, 1))
+        values = people + models + 0.2 * rng.standard_normal((12, 60))
+        values = np.where(rng.random((12, 60)) < 0.7, values, np.nan)
+        means.append(np.nanmean(values))
+        errors.append(two_way_error(values))
+    assert np.mean(np.square(errors)) == pytest.approx(np.var(means), rel=0.2)
+
+
+def accounted(mode: str = "held", **changes) -> Sweep:
+    config = dataclasses.replace(CONFIG, epochs=2, receipts=mode)
+    return tiny(**{"config": config, **changes})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    run_sweep(accounted(), folder, flags=FLAGS)
+    return folder
+
+
+def test_a_release_has_the_bounds_of_every_private_setting_group_and_label(whole):
+    release = released(whole)
+    keys = [(b.epsilon, b.group, b.label, b.kind) for b in release.bounds]
+    assert len(keys) == len(set(keys)) == 2 * 3 * 2
+    assert {b.epsilon for b in release.bounds} == {1.0}  # none without privacy
+    assert all(b.mode == "held" and b.accountant == "rdp" and b.exact for b in release.bounds)
+    assert all(0 < b.mean <= b.nominal for b in release.bounds)
+    spent = {k: next(b for b in release.bounds if b.kind == k) for k in ("realised", "receipt")}
+    assert spent["realised"].mean < spent["receipt"].mean
+    assert 0 < spent["realised"].allowed_advantage < 0.5
+    assert any("bounds hold exact statistics" in note for note in release.subject.notes)
+
+
+def test_bounds_are_those_of_the_kept_receipts(whole):
+    release, sweep = released(whole), accounted()
+    index, kept = read_receipts(whole / "tiny.receipts")
+    (setting,) = index.settings
+    budget = calibrate(1.0, n_train=211, config=sweep.config)
+    sampling = sweep.config.sampling(211)
+    terms = Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, 1e-5)
+    assert setting.ladder == terms.ladder.tolist()
+    assert kept.shape == (1, 4, N)
+    member = ~np.isnan(kept[0])
+    for row, seed in zip(member, sweep.seeds, strict=True):
+        assert np.flatnonzero(row).tolist() == sorted(split(sweep.dataset, seed=seed).train)
+    chosen = sweep.dataset.attribute("sex").codes == 0
+    for kind, values in (("realised", terms.realised(kept)), ("receipt", terms.receipt(kept))):
+        (bound,) = (b for b in release.bounds if (b.group, b.label, b.kind) == ("f", None, kind))
+        assert bound.mean == pytest.approx(np.nanmean(values[0][:, chosen]))
+        assert bound.n_records == int((member.any(axis=0) & chosen).sum())
+
+
+@pytest.mark.parametrize(("stage", "block"), and_more(("between", 1), ("after", 1), ("release", 0)))
+def test_a_killed_sweep_resumes_to_the_same_receipts(tmp_path, whole, stage, block):
+    kill("accounted()", stage, block, tmp_path)
+    run_sweep(accounted(), tmp_path, flags=FLAGS)
+    assert contents(tmp_path) == contents(whole)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in whole.iterdir()}
+
+
+@pytest.mark.parametrize("damage", ["flip", "lose"])
+def test_receipts_of_a_block_that_were_damaged_are_made_again(tmp_path, whole, damage):
+    run_sweep(accounted(), tmp_path, flags=FLAGS, keep_scores=True)
+    for path in tmp_path.glob("*.release.json"):
+        path.unlink()
+    blocks = sorted((tmp_path / "tiny.scores").glob("block-*.second.npy"))
+    assert all(np.load(path).shape[1:] == (211,) for path in blocks)  # four bytes a record
+    content = bytearray(blocks[0].read_bytes())
+    content[-3] ^= 4
+    blocks[0].write_bytes(content) if damage == "flip" else blocks[0].unlink()
+    notes: list[str] = []
+    run_sweep(accounted(), tmp_path, flags=FLAGS, on_note=notes.append)
+    assert contents(tmp_path) == contents(whole)
+    assert "(damaged)" in notes[0]
+
+
+def test_a_sweep_that_counts_otherwise_is_another_sweep(whole):
+    with pytest.raises(InputError, match="was made with rule 'held', but 'dp-sgd' is asked"):
+        run_sweep(accounted("refreshed"), whole, flags=FLAGS)
+
+
+def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_path, whole):
+    run_sweep(accounted(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    place = tmp_path / "tiny.receipts"
+    assert has_receipts(place, accounted(seeds=(0, 1)))
+    for other in ({"seeds": (0, 2)}, {"budgets": (2.0,)}, {"secret": b"0" * 16}):
+        assert not has_receipts(place, accounted(**{"seeds": (0, 1), **other}))
+    assert not has_receipts(place, accounted("exact", seeds=(0, 1)))
+    assert not has_receipts(tmp_path / "other.receipts", accounted(seeds=(0, 1)))
+    assert is_finished(accounted(seeds=(0, 1)), tmp_path)
+    (place / INDEX).unlink()
+    assert not is_finished(accounted(seeds=(0, 1)), tmp_path)
+    assert not is_finished(accounted(), tmp_path)
+    run_sweep(accounted(), tmp_path, flags=FLAGS)
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_a_person_reads_what_their_record_spent(whole):
+    index, (row,) = person_receipts(whole, "10")
+    assert (index.mode, index.standardised) == ("held", True)
+    assert index.has_models_without_privacy
+    n_models = sum(0 in split(accounted().dataset, seed=seed).train for seed in range(4))
+    assert len(row.receipt) == n_models > 0
+    assert (row.realised <= row.receipt).all()
+    assert (row.receipt <= row.nominal).all()
+
+
+def test_exact_receipts_change_no_model(tmp_path):
+    """The tables are those of a sweep without receipts."""
+    for mode in ("exact", "none"):
+        sweep = accounted(mode, seeds=(0, 1), attributes=("sex",))
+        run_sweep(sweep, tmp_path / mode, flags=FLAGS)
+    ours, theirs = (released(tmp_path / mode) for mode in ("exact", "none"))
+    assert [run.groups for run in ours.runs] == [run.groups for run in theirs.runs]
+    assert not theirs.bounds
+    assert all(b.mean <= b.nominal for b in ours.bounds)
+
+
+def test_without_private_models_there_is_nothing_to_account(tmp_path):
+    sweep = accounted(budgets=(math.inf,), seeds=(0, 1), attributes=("sex",))
+    run_sweep(sweep, tmp_path, flags=FLAGS)
+    assert is_finished(sweep, tmp_path)
+    index, rows = person_receipts(tmp_path, "10")
+    assert index.has_models_without_privacy
+    assert list(rows) == []
+
+
+def test_the_whole_way_on_the_command_line(tmp_path):
+    rng, table = np.random.default_rng(0), tmp_path / "loans.csv"
+    lines = [
+        f"{rng.normal():.3f},{'fm'[k % 2]},{'yes' if rng.random() < 0.5 else 'no'}"
+        for k in range(300)
+    ]
+    table.write_text("\n".join(["income,sex,paid", *lines]) + "\n")
+    train = f"train {table} --attribute sex --label paid --positive yes --outcome benefit"
+    train += f" --budgets 2 --seeds 2 --epochs 1 --batch 20 --receipts held -o {tmp_path}"
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = CliRunner().invoke(
+        app,
+        [*train.split(), "--hidden", "4", *commands.config(engine={"jobs": 1})],
+        env=environment,
+    )
+    assert done.exit_code == 0, done.exception
+    assert f"pcer receipt {tmp_path} --record ID" in done.output
+    index, _ = read_receipts(tmp_path / "loans.receipts")
+    shown = CliRunner().invoke(
+        app, ["receipt", str(tmp_path), "--record", str(index.record_ids[0])]
+    )
+    assert shown.exit_code == 0, shown.exception
+    (release,) = tmp_path.glob("*.release.json")
+    assert pcer.read_release(release).bounds
+
+
+def test_the_filter_keeps_everybody_within_the_budget(tmp_path):
+    config = dataclasses.replace(CONFIG, epochs=4, receipts="held", budget_per_person=0.4)
+    sweep = accounted(config=config, budgets=(1.0,), seeds=(0,))
+    run_sweep(sweep, tmp_path, flags=FLAGS)
+    index, kept = read_receipts(tmp_path / "tiny.receipts")
+    budget = calibrate(1.0, n_train=211, config=config)
+    sampling = config.sampling(211)
+    terms = Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, 1e-5)
+    realised = terms.realised(kept)[~np.isnan(kept)]
+    assert (realised <= 0.4 * (1 + 1e-5)).all()
+    assert realised.max() > 0.3  # and somebody met it
+    assert index.settings[0].ladder[-1] > 0.9

@@ -6,12 +6,10 @@ import csv
 import dataclasses
 import json
 import math
-import os
 import re
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +20,10 @@ import pcer
 from pcer.cli.app import app
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
-from pcer.store import file_digest, is_sealed, owned
+from pcer.store.blocks import file_digest, is_sealed
+from pcer.store.lock import owned
+from pcer.sweep import Sweep, run_sweep
 from pcer.sweep import run as sweep_module
-from pcer.sweep.run import Sweep, is_finished, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
@@ -71,51 +70,59 @@ def tiny(**changes: object) -> Sweep:
     return Sweep(**{**settings, **changes})  # type: ignore[arg-type]
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """The releases and receipts of a folder."""
+    files = [*folder.glob("*.release.json"), *folder.glob("*.receipts/*")]
+    return {path.name: path.read_bytes() for path in files}
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    """The bytes of an uninterrupted sweep."""
+def finished(tmp_path_factory) -> Path:
+    """An uninterrupted sweep; not to be written into."""
     folder = tmp_path_factory.mktemp("whole")
-    paths = run_sweep(tiny(), folder, flags=FLAGS)
-    return {name: path.read_bytes() for name, path in paths.items()}
-
-
-def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(tmp_path):
-    """A release says of every cost how it varies with the benefit, and how coin flips do."""
     steps: list[str] = []
-    paths = run_sweep(tiny(), tmp_path, flags=FLAGS, on_step=steps.append)
+    run_sweep(tiny(), folder, flags=FLAGS, on_step=steps.append)
     assert steps == ["checking with coin flips"]
-    for path in paths.values():
-        release = pcer.read_release(path)
-        costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
-        assert {row.proxy for row in release.pooled_exposure} == costs
-        assert len(release.pooled_exposure) == 2 * 2 * len(costs)
-        assert all(row.benefit_covariance is not None for row in release.pooled_exposure)
-        assert len(release.placebo) == 2 * (1 + len(costs))
-        assert {row.proxy for row in release.placebo} == {"overfitting_gap", *costs}
-        assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {(200, 9_999)}
-        assert all(row.p_value is not None for row in release.placebo)
-        assert {"auc_advantage", "attack_advantage"} <= set(
-            release.runs[0].groups[release.subject.groups[0]].exposure
-        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(finished) -> dict[str, bytes]:
+    return contents(finished)
+
+
+def released(folder: Path, attribute: str = "sex") -> pcer.Release:
+    return pcer.read_release(folder / f"tiny.{attribute}.release.json")
+
+
+@pytest.mark.parametrize("attribute", ["sex", "age"])
+def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(finished, attribute):
+    """A release says of every cost how it varies with the benefit, and how coin flips do."""
+    release = released(finished, attribute)
+    costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
+    assert {row.proxy for row in release.pooled_exposure} == costs
+    assert len(release.pooled_exposure) == 2 * 2 * len(costs)
+    assert all(row.benefit_covariance is not None for row in release.pooled_exposure)
+    assert len(release.placebo) == 2 * (1 + len(costs))
+    assert {row.proxy for row in release.placebo} == {"overfitting_gap", *costs}
+    assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {(200, 9_999)}
+    assert all(row.p_value is not None for row in release.placebo)
+    group = release.subject.groups[0]
+    assert {"auc_advantage", "attack_advantage"} <= set(release.runs[0].groups[group].exposure)
 
 
 def test_too_many_records_for_coin_flips_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr("pcer.attacks.coins.MOST_ENTRIES", N - 1)
-    release = pcer.read_release(run_sweep(tiny(), tmp_path, flags=FLAGS)["sex"])
-    assert release.placebo == []
-    assert "up to 299 records times groups less one" in release.not_computed["placebo"]
+    run_sweep(tiny(seeds=(0, 1), attributes=("sex",)), tmp_path, flags=FLAGS)
+    assert released(tmp_path).placebo == []
+    assert "up to 299 records times" in released(tmp_path).not_computed["placebo"]
 
 
-def test_counts_against_a_loop(tmp_path):
-    sweep = tiny()
-    path = run_sweep(sweep, tmp_path, flags=FLAGS)["age"]
-    release = pcer.read_release(path)
+def test_counts_against_a_loop(finished):
+    sweep, release = tiny(), released(finished, "age")
     dataset, codes = sweep.dataset, sweep.dataset.attribute("age").codes
-    data = TrainingData.of(
-        dataset.features,
-        dataset.labels,
-        {seed: split(dataset, seed=seed).train for seed in sweep.seeds},
-    )
+    rows = {seed: split(dataset, seed=seed).train for seed in sweep.seeds}
+    data = TrainingData.of(dataset.features, dataset.labels, rows)
     scores = train_seeds(data, budgets=(1.0, math.inf), config=CONFIG, flags=FLAGS)
     for run in release.runs:
         b, s = int(run.epsilon is None), run.seed
@@ -134,30 +141,27 @@ def test_counts_against_a_loop(tmp_path):
 
 def test_a_release_carries_what_attacks_found(tmp_path):
     sweep = tiny(budgets=(math.inf,), seeds=tuple(range(8)), attributes=("sex",))
-    release = pcer.read_release(run_sweep(sweep, tmp_path, flags=FLAGS)["sex"])
+    run_sweep(sweep, tmp_path, flags=FLAGS)
+    release = released(tmp_path)
     proxies = {row.proxy for row in release.pooled_exposure}
     assert {"paired_gap", "paired_confidence", "lira_advantage"} <= proxies
-    exposure = release.runs[0].groups["f"].exposure
-    assert {"attack_advantage", "auc_advantage"} <= set(exposure)
-    member = release.runs[0].groups["f"].train.n
-    assert exposure["auc_advantage"].n_members == member
+    group = release.runs[0].groups["f"]
+    assert group.exposure["auc_advantage"].n_members == group.train.n
     audit = pcer.audit(release, pcer.Plan(cost="paired_gap", resamples=20, null_draws=5))
     assert audit.budgets[0].groups["f"].cost.value is not None
 
 
-def test_a_release_says_how_it_was_trained(tmp_path):
-    release = pcer.read_release(run_sweep(tiny(), tmp_path, flags=FLAGS)["sex"])
+def test_a_release_says_how_it_was_trained(finished):
+    release = released(finished)
     private = next(run for run in release.runs if run.epsilon == 1.0)
     budget = calibrate(1.0, n_train=211, config=CONFIG)
     assert private.noise_multiplier == budget.noise_multiplier
     assert private.epsilon_by_accountant["rdp"] <= 1.0
-    assert release.training.split_kind == "random"
-    assert release.training.config["epochs"] == 1
-    assert release.training.config["adjacency"] == "zero-out"
-    assert release.training.joint_privacy["adjacency"] == "zero-out"
-    assert release.training.mechanism == "dp-sgd"
-    joint = release.training.joint_privacy
+    training, joint = release.training, release.training.joint_privacy
+    assert (training.split_kind, training.mechanism) == ("random", "dp-sgd")
+    assert (training.config["epochs"], training.config["adjacency"]) == (1, "zero-out")
     assert (joint["private_models"], joint["models_without_privacy"]) == (4, 4)
+    assert joint["adjacency"] == "zero-out"
     assert joint["epsilon_of_the_private_models"] > 1.0
     assert release.provenance.data_digest.startswith("sha256:")
 
@@ -185,8 +189,8 @@ def test_joint_privacy_of_one_model_is_its_own():
 
 
 def test_block_size_and_jobs_change_nothing(tmp_path, whole):
-    paths = run_sweep(tiny(), tmp_path, flags=EngineFlags(jobs=2, block_size=5))
-    assert {name: path.read_bytes() for name, path in paths.items()} == whole
+    run_sweep(tiny(), tmp_path, flags=EngineFlags(jobs=2, block_size=5))
+    assert contents(tmp_path) == whole
 
 
 MODELS_AFTER_BLOCKS = (0, 2, 5, 8)
@@ -196,6 +200,7 @@ import os, signal, sys
 from pathlib import Path
 from pcer.store import blocks
 from pcer.sweep import run as sweep
+from tests.sweep.test_receipts import accounted
 from tests.sweep.test_run import FLAGS, tiny
 
 stage, block, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
@@ -216,7 +221,7 @@ def save_block(*arguments, **more):
 
 def write_files(texts, **how):
     names = [Path(path).name for path in texts]
-    if stage == "between" and seen == block and names[0].startswith("block-"):
+    if stage == "between" and seen == block and names[0].endswith(".json"):
         die()
     if stage == "release" and any(name.endswith(".release.json") for name in names):
         die()
@@ -224,76 +229,51 @@ def write_files(texts, **how):
 
 sweep.save_block = save_block
 sweep.write_files = blocks.write_files = write_files
-sweep.run_sweep(tiny(), folder, flags=FLAGS)
+sweep.run_sweep({sweep}, folder, flags=FLAGS)
 """
 
 
-@pytest.mark.parametrize(
-    ("stage", "block"),
-    [
-        ("between", 1),
-        ("release", 0),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in [("before", 1), ("after", 1), ("before", 2), ("between", 3)]
-        ),
-    ],
-)
-def test_a_killed_sweep_resumes_to_the_same_bytes(tmp_path, whole, stage, block):
-    script = tmp_path / "killer.py"
-    script.write_text(textwrap.dedent(KILLER))
-    folder = tmp_path / "out"
+def kill(sweep: str, stage: str, block: int, folder: Path) -> None:
+    """Run a sweep that is killed at a stage."""
     killed = subprocess.run(
-        [sys.executable, script, stage, str(block), folder],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        [sys.executable, "-c", KILLER.replace("{sweep}", sweep), stage, str(block), folder],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert not list(folder.glob("*.release.json"))
+
+
+def and_more(*cases: tuple[object, ...]) -> list[object]:
+    """The first case, and the others where time does not matter."""
+    return [cases[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in cases[1:])]
+
+
+@pytest.mark.parametrize(
+    ("stage", "block"),
+    and_more(("between", 1), ("release", 0), ("before", 1), ("after", 1), ("between", 3)),
+)
+def test_a_killed_sweep_resumes_to_the_same_bytes(tmp_path, whole, stage, block):
+    kill("tiny()", stage, block, tmp_path)
     trained: list[int] = []
-    paths = run_sweep(
-        tiny(), folder, flags=FLAGS, on_progress=lambda done, total: trained.append(done)
-    )
-    assert {name: path.read_bytes() for name, path in paths.items()} == whole
+    run_sweep(tiny(), tmp_path, flags=FLAGS, on_progress=lambda done, total: trained.append(done))
+    assert contents(tmp_path) == whole
     done = {"before": block - 1, "between": block - 1, "after": block, "release": 3}[stage]
     assert trained[0] == MODELS_AFTER_BLOCKS[done]
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "tiny.age.release.json",
-        "tiny.sex.release.json",
-    ]
+    assert {path.name for path in tmp_path.iterdir()} == set(whole)
 
 
-def test_a_finished_sweep_is_not_trained_again(tmp_path, whole, monkeypatch):
-    run_sweep(tiny(), tmp_path, flags=FLAGS)
+def test_a_finished_sweep_is_not_trained_again(finished, whole, monkeypatch):
     monkeypatch.setattr(sweep_module, "run_blocks", None)
-    paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
-    assert {name: path.read_bytes() for name, path in paths.items()} == whole
-
-
-def test_a_release_is_read_once_however_often_it_is_asked_for(tmp_path, monkeypatch):
-    read, seen = sweep_module.read_release, []
-
-    def counted(path, **options):
-        seen.append(path.name)
-        return read(path, **options)
-
-    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
-    monkeypatch.setattr(sweep_module, "read_release", counted)
-    both = ["tiny.age.release.json", "tiny.sex.release.json"]
-    assert is_finished(tiny(seeds=(0, 1)), tmp_path)
-    run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
-    assert not is_finished(tiny(), tmp_path)
-    run_sweep(tiny(), tmp_path, flags=FLAGS)
-    assert sorted(seen) == both
-    assert is_finished(tiny(), tmp_path)  # they were written anew, and so are read anew
-    assert sorted(seen) == sorted([*both, *both])
+    run_sweep(tiny(), finished, flags=FLAGS)
+    assert contents(finished) == whole
 
 
 def test_more_seeds_extend_a_sweep_and_fewer_are_refused(tmp_path, whole):
     run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
-    paths = run_sweep(tiny(), tmp_path, flags=FLAGS)
-    assert paths["sex"].read_bytes() == whole["sex"]
+    run_sweep(tiny(), tmp_path, flags=FLAGS)
+    assert contents(tmp_path) == whole
     with pytest.raises(InputError, match="holds 4 models that this sweep would drop"):
         run_sweep(tiny(seeds=(0, 1)), tmp_path, flags=FLAGS)
 
@@ -301,28 +281,39 @@ def test_more_seeds_extend_a_sweep_and_fewer_are_refused(tmp_path, whole):
 def test_two_sweeps_on_one_folder(tmp_path):
     with owned(tmp_path / "tiny.scores"), pytest.raises(InputError, match="in use"):
         run_sweep(tiny(), tmp_path, flags=FLAGS)
-    run_sweep(tiny(), tmp_path, flags=FLAGS)
 
 
-def test_changed_settings_refuse_the_old_folder(tmp_path):
-    other = TrainConfig(epochs=2, expected_batch=50, hidden=(4,), accountant=Accountant.RDP)
-    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
-    with pytest.raises(InputError, match="epochs 1, but 2 is asked for"):
-        run_sweep(tiny(config=other), tmp_path, flags=FLAGS)
-    for path in (tmp_path / "tiny.scores").iterdir():
-        path.unlink()
-    (tmp_path / "tiny.scores").rmdir()
-    with pytest.raises(
-        InputError, match=r"release\.json was made with epochs 1, but 2 is asked for"
-    ):
-        run_sweep(tiny(config=other), tmp_path, flags=FLAGS)
+def test_changed_settings_refuse_a_folder_and_a_release(finished, tmp_path):
+    other = tiny(config=dataclasses.replace(CONFIG, epochs=2))
+    begin(tmp_path, 1)
+    with pytest.raises(InputError, match=r"tiny\.scores was made with epochs 1, but 2 is asked"):
+        run_sweep(other, tmp_path, flags=FLAGS)
+    with pytest.raises(InputError, match=r"release\.json was made with epochs 1, but 2 is asked"):
+        run_sweep(other, finished, flags=FLAGS)
     with pytest.raises(InputError, match="secret"):
-        run_sweep(tiny(secret=b"0123456789abcdef"), tmp_path, flags=FLAGS)
+        run_sweep(tiny(secret=b"0123456789abcdef"), finished, flags=FLAGS)
 
 
-def test_a_secret_changes_every_private_model(tmp_path, whole):
-    paths = run_sweep(tiny(secret=b"0123456789abcdef"), tmp_path, flags=FLAGS)
-    assert paths["sex"].read_bytes() != whole["sex"]
+def begin(folder: Path, n_blocks: int) -> None:
+    """A sweep that was stopped after some blocks of three models."""
+    calls: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        if len(calls) > n_blocks:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(tiny(), folder, flags=FLAGS, on_progress=stop)
+
+
+def test_a_secret_changes_every_private_model(tmp_path, finished):
+    run_sweep(tiny(secret=b"0123456789abcdef", attributes=("sex",)), tmp_path, flags=FLAGS)
+    ours, theirs = (
+        [run.groups for run in released(folder).runs if run.epsilon == 1.0]
+        for folder in (tmp_path, finished)
+    )
+    assert all(one != other for one, other in zip(ours, theirs, strict=True))
 
 
 def test_kept_scores_are_indexed(tmp_path):
@@ -330,18 +321,16 @@ def test_kept_scores_are_indexed(tmp_path):
     work = tmp_path / "tiny.scores"
     index = json.loads((work / "index.json").read_text())
     assert index["record_ids"] == list(range(10, N + 10))
-    models = [(m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]]
-    assert sorted(models, key=str) == sorted(
-        [(e, s) for e in (None, 1.0) for s in range(4)], key=str
-    )
+    models = {(m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]}
+    assert models == {(e, s) for e in (None, 1.0) for s in range(4)}
     for block in index["blocks"]:
         scores = np.load(work / block["scores"], allow_pickle=False)
         assert scores.shape == (len(block["models"]), N)
         assert scores.dtype == np.float32
+        assert file_digest(work / block["scores"]) == block["sha256"]
     member = np.load(work / index["membership"], allow_pickle=False)
     assert member.sum(axis=1).tolist() == [211] * 4
     assert file_digest(work / index["membership"]) == index["membership_sha256"]
-    assert all(file_digest(work / block["scores"]) == block["sha256"] for block in index["blocks"])
     assert is_sealed(index)
 
 
@@ -372,10 +361,8 @@ def test_a_sweep_runs_without_what_only_linux_has(tmp_path, whole):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    found = {name: (tmp_path / f"tiny.{name}.release.json").read_bytes() for name in whole}
-    assert found == whole
+    assert (done.returncode, done.stderr) == (0, "")
+    assert contents(tmp_path) == whole
 
 
 def test_no_room_on_the_disk(tmp_path):
@@ -386,13 +373,12 @@ def test_no_room_on_the_disk(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
     try:
-        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too large\); make"):
+        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too.* make room"):
             run_sweep(tiny(), tmp_path, flags=FLAGS)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list((tmp_path / "tiny.scores").glob("*.npy"))
     assert not list((tmp_path / "tiny.scores").glob(".block*"))
-    run_sweep(tiny(), tmp_path, flags=FLAGS)
 
 
 def test_a_model_that_diverges_stops_the_sweep_and_is_not_written(tmp_path):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pcer.store.blocks import (
-    Key,
-    StoredBlock,
+    Settings,
     finished_blocks,
     load_block,
-    load_second,
-    save_array,
+    record_digest,
+    resume_folder,
     save_block,
+    settings_digest,
 )
 from pcer.store.lock import LOCK, owned
 from pcer.store.processes import Task, die_with, run_tasks
-from pcer.store.seals import file_digest, is_sealed, record_digest, sealed
 from pcer.store.secret import (
     SECRET_BYTES,
     keep_secret,
@@ -23,39 +22,23 @@ from pcer.store.secret import (
     secret_path,
     state_folder,
 )
-from pcer.store.settings import (
-    SETTINGS,
-    Settings,
-    require_same_settings,
-    resume_folder,
-    settings_digest,
-)
 
 __all__ = [
     "LOCK",
     "SECRET_BYTES",
-    "SETTINGS",
-    "Key",
     "Settings",
-    "StoredBlock",
     "Task",
     "die_with",
-    "file_digest",
     "finished_blocks",
-    "is_sealed",
     "keep_secret",
     "load_block",
-    "load_second",
     "new_secret",
     "owned",
     "read_secret",
     "record_digest",
-    "require_same_settings",
     "resume_folder",
     "run_tasks",
-    "save_array",
     "save_block",
-    "sealed",
     "secret_name",
     "secret_path",
     "settings_digest",

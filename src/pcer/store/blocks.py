@@ -1,11 +1,10 @@
-"""Finished blocks of work in a folder: each is an array and the names of its rows.
+"""Finished blocks of work in a folder, and the settings that they depend on.
 
-A block may have a second array, with a row for each name too; both are sealed alike.
-
-A block is written whole or not at all, so a killed job finds what is finished and does only what
-is missing. It carries the digests of its array, of its own record and of the settings that made
-it: what a disk, a copy or a hand has changed does not count. What the numbers mean is the job's
-own matter. Rows are about persons, so all files are their owner's only.
+A block is an array and the names of its rows, perhaps with a second array beside it. It is written
+whole or not at all, so a killed job finds what is finished and does only what is missing. A block
+carries the digests of its arrays, of its own record and of the settings that made it: what a disk,
+a copy or a hand has changed, or other settings made, does not count. Rows are about persons, so
+all files are their owner's only.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,19 +21,18 @@ import numpy as np
 
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, write_files
-from pcer.store.seals import file_digest, is_sealed, sealed
 
 Key: TypeAlias = tuple[str, int]
 """The name of one row: a setting and a seed."""
+Settings: TypeAlias = Mapping[str, Any]
+"""Names and plain JSON values."""
 
+SETTINGS = "settings.json"
+SEAL = "sha256"
+"""The field of a record that holds the digest of all others."""
 ANEW = "run again, and it is made anew"
-"""What the owner of a damaged block can do."""
-
 MOST_NAMED = 3
-"""Blocks that a sentence names."""
-
-UNSEALED = {"models", "made_with"}
-"""Fields of a block from before blocks were sealed."""
+"""Faulty blocks that a sentence names."""
 
 
 class StoredBlock(NamedTuple):
@@ -43,18 +40,10 @@ class StoredBlock(NamedTuple):
 
     keys: list[Key]
     array: Path
-    made_with: dict[str, str] | None
-    """Versions by package; None where the folder is older than that note."""
-    settings: str | None
-    """Digest of the settings; None where the folder is older than seals, as for the next."""
-    array_digest: str | None
-    second_digest: str | None = None
-    """Of the second array; None where the block has none."""
-
-    @property
-    def second(self) -> Path:
-        """Where the second array lies, if there is one."""
-        return _second(self.array)
+    made_with: dict[str, str]  # versions by package
+    settings: str  # digest, as the next two
+    array_digest: str
+    second_digest: str | None  # None where there is no second array
 
 
 def save_block(
@@ -66,206 +55,108 @@ def save_block(
     settings: str,
     second: np.ndarray[Any, Any] | None = None,
 ) -> None:
-    """Values first, then the small file that makes them count.
+    """Arrays with a row for each key, then the small file that makes them count.
 
-    Args:
-        folder: where.
-        keys: the names of the rows.
-        values: a row each.
-        made_with: versions by package.
-        settings: digest of the settings that made them.
-        second: another array with a row each.
+    ``made_with`` are versions by package, ``settings`` the digest of what the rows depend on.
     """
     array = folder / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
-    digest = save_array(array, values)
     record = {
         "models": keys,
         "made_with": dict(made_with),
         "settings": settings,
-        "array_sha256": digest,
+        "array_sha256": save_array(array, values),
     }
     if second is not None:
         record["second_sha256"] = save_array(_second(array), second)
-    _write_record(array, record)
+    content = canonical_json(sealed(record))
+    write_files({array.with_suffix(".json"): content}, private=True)
 
 
 def finished_blocks(folder: Path) -> Iterator[StoredBlock]:
-    """Every finished block of a folder.
-
-    Raises:
-        InputError: one is not as it was written; ``check_blocks`` removes such a block.
-    """
-    for path in _records(folder):
-        yield _block(path)
+    """Every finished block of a folder; InputError where one is not as it was written."""
+    return map(_read_block, _records(folder))
 
 
-def check_blocks(
-    folder: Path,
-    *,
-    settings: str,
-    has_settings: bool,
-    n_columns: int,
-    n_second: int | None = None,
-) -> list[str]:
-    """Remove every block that is not what these settings wrote; gives sentences for the reader.
-
-    Blocks from before blocks were sealed are taken as they are, and sealed, if the folder itself
-    says that it was made with these settings.
-
-    Args:
-        folder: whose owner the caller is.
-        settings: digest of the settings that are asked for.
-        has_settings: whether the folder was found to name the same settings.
-        n_columns: of every block.
-        n_second: columns of the second array of every block; None where they need none.
-    """
-    for path in folder.glob(".*.tmp"):  # what a kill left of an array
-        path.unlink(missing_ok=True)
-    faults: dict[str, str] = {}
-    n_sealed = 0
-    for path in _records(folder):
-        fault = _fault(path, settings, has_settings, (n_columns, n_second))
-        if fault is not None:
-            faults[path.stem] = fault
-            _remove(path)
-        elif _block(path).settings is None:
-            _seal(path, settings)
-            n_sealed += 1
-    return [*_told_of_faults(folder, faults), *_told_of_sealed(folder, n_sealed)]
-
-
-def has_block_of(folder: Path, settings: str) -> bool:
-    """Whether some block says, under its seal, that these settings made it."""
-    for path in _records(folder):
-        with suppress(InputError):
-            if _block(path).settings == settings:
-                return True
-    return False
-
-
-def load_block(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
-    """The array of a block, float32 with so many columns, as it was written."""
-    return _load(block.array, block.array_digest, (len(block.keys), n_columns))
-
-
-def load_second(block: StoredBlock, n_columns: int) -> np.ndarray[Any, Any]:
-    """The second array of a block, likewise; InputError where it has none."""
-    if block.second_digest is None:
-        raise InputError(f"{block.array} has no second array beside it; {ANEW}.")
-    return _load(block.second, block.second_digest, (len(block.keys), n_columns))
-
-
-def _load(path: Path, digest: str | None, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
-    if digest is not None and digest != _digest_or_none(path):
-        raise InputError(f"{path} is not as it was written; {ANEW}.")
+def load_block(
+    block: StoredBlock, n_columns: int, *, is_second: bool = False
+) -> np.ndarray[Any, Any]:
+    """An array of a block, float32 with so many columns; InputError if it is not as written."""
+    path = _second(block.array) if is_second else block.array
     try:
-        found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if file_digest(path) != (block.second_digest if is_second else block.array_digest):
+            raise ValueError
+        values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # numpy raises whatever its parser of a header meets
-        raise InputError(f"{path} cannot be read; {ANEW}.") from None
-    if found.shape != shape or found.dtype != np.float32:
+        raise InputError(f"{path} is not as it was written; {ANEW}.") from None
+    if values.shape != (len(block.keys), n_columns) or values.dtype != np.float32:
         raise InputError(
-            f"{path} must hold {shape[0]} rows of {shape[1]} numbers (float32), but has shape "
-            f"{found.shape} ({found.dtype}); {ANEW}."
+            f"{path} must hold {len(block.keys)} rows of {n_columns} numbers (float32), but has "
+            f"shape {values.shape} ({values.dtype}); {ANEW}."
         )
-    return found
+    return values
 
 
 def save_array(path: Path, values: np.ndarray[Any, Any]) -> str:
     """Write an array whole or not at all, for its owner only; gives the digest of the file."""
-    content = io.BytesIO()  # numpy's own write to a file does not say why it failed
+    content = io.BytesIO()
     np.save(content, values, allow_pickle=False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(content.getbuffer())
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except OSError as error:
+        write_files({path: content.getvalue()}, private=True)
+    except OutputError as error:
         raise OutputError(
-            f"{path} cannot be written ({error.strerror}); make room and run again: what is "
-            "finished is kept."
+            f"{str(error)[:-1]}; or make room and run again: what is finished is kept."
         ) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
-def _second(path: Path) -> Path:
-    return path.with_suffix(".second.npy")
+def resume_folder(
+    folder: Path,
+    settings: Settings,
+    *,
+    added: Settings,
+    n_columns: int,
+    n_second: int | None = None,
+) -> list[str]:
+    """Begin or go on in a folder: every block that is not what these settings wrote is removed.
 
+    The folder's settings file names what it was begun with. Where that is lost or damaged, or a
+    block of these very settings says otherwise, the blocks speak for themselves.
 
-def _digest_or_none(path: Path) -> str | None:
-    try:
-        return file_digest(path)
-    except OSError:
-        return None
+    Args:
+        folder: whose owner the caller is.
+        settings: what its blocks depend on.
+        added: as for ``require_same_settings``.
+        n_columns: of every block.
+        n_second: columns of the second array of every block; None where they need none.
 
+    Returns:
+        Sentences for the reader, about blocks that do not count.
 
-def _records(folder: Path) -> list[Path]:
-    return sorted(folder.glob("block-*.json"))
-
-
-def _write_record(array: Path, record: Mapping[str, Any]) -> None:
-    write_files({array.with_suffix(".json"): canonical_json(sealed(record))}, private=True)
-
-
-def _block(path: Path) -> StoredBlock:
-    record = read_json(path)
-    try:
-        keys = [(str(setting), int(seed)) for setting, seed in record["models"]]
-        made = record.get("made_with")
-        made_with = None if made is None else {str(k): str(v) for k, v in made.items()}
-        is_old = set(record) <= UNSEALED
-        names = ("settings", "array_sha256")
-        digests = [None, None] if is_old else [record[name] for name in names]
-        digests.append(record.get("second_sha256"))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise InputError(f"{path} does not name the rows of a block; {ANEW}.") from None
-    if not is_old and not is_sealed(record):
-        raise InputError(f"{path} is not as it was written; {ANEW}.")
-    return StoredBlock(keys, path.with_suffix(".npy"), made_with, *digests)
-
-
-def _fault(
-    path: Path, settings: str, has_settings: bool, n_columns: tuple[int, int | None]
-) -> str | None:
-    """Why a block does not count; None if it does."""
-    try:
-        block = _block(path)
-        load_block(block, n_columns[0])
-        if n_columns[1] is not None and block.settings in (None, settings):
-            load_second(block, n_columns[1])
-    except InputError:
-        return "damaged"
-    if block.settings is None:
-        return None if has_settings else "made with settings that are lost"
-    return None if block.settings == settings else "made with other settings"
-
-
-def _remove(path: Path) -> None:
-    try:
+    Raises:
+        InputError: it was begun with other settings.
+    """
+    digest = settings_digest(settings, added=added)
+    for path in folder.glob(".block-*"):  # what a kill left of an array
         path.unlink(missing_ok=True)
-        path.with_suffix(".npy").unlink(missing_ok=True)
-        _second(path).unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be removed ({error.strerror}), and it is not as it was written; "
-            "remove it and run again."
-        ) from None
-
-
-def _seal(path: Path, settings: str) -> None:
-    record, array = read_json(path), path.with_suffix(".npy")
-    digests = {"settings": settings, "array_sha256": file_digest(array)}
-    _write_record(array, {**record, **digests})
-
-
-def _told_of_faults(folder: Path, faults: Mapping[str, str]) -> list[str]:
+    blocks: dict[Path, StoredBlock | None] = dict.fromkeys(_records(folder))
+    for path in blocks:
+        with suppress(InputError):
+            blocks[path] = _read_block(path)
+    if not any(block is not None and block.settings == digest for block in blocks.values()):
+        before = None
+        with suppress(InputError):
+            before = read_json(folder / SETTINGS)
+        if isinstance(before, dict):
+            require_same_settings(before, settings, added=added, where=folder)
+    faults = {}
+    for path, block in blocks.items():
+        if fault := _fault(block, digest, n_columns, n_second):
+            faults[path] = fault
+            _remove(path)
+    write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
     if not faults:
         return []
-    named = [f"{name} ({fault})" for name, fault in list(faults.items())[:MOST_NAMED]]
+    named = [f"{path.stem} ({fault})" for path, fault in [*faults.items()][:MOST_NAMED]]
     more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
     return [
         f"{folder}: what these blocks held is made again, as they are not what the same settings "
@@ -273,11 +164,124 @@ def _told_of_faults(folder: Path, faults: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _told_of_sealed(folder: Path, n_sealed: int) -> list[str]:
-    if not n_sealed:
-        return []
-    blocks = "1 block is" if n_sealed == 1 else f"{n_sealed} blocks are"
-    return [
-        f"{folder}: {blocks} from before blocks carried digests, and taken as found; from now on "
-        "a change is noticed."
-    ]
+def require_same_settings(
+    before: Settings, settings: Settings, *, added: Settings, where: Path
+) -> None:
+    """Raise InputError, naming the first that differs, unless both say the same.
+
+    Args:
+        before: with what ``where`` was made, perhaps by another version.
+        settings: what is asked for now.
+        added: for each setting that is younger than some folders, what stood for it before.
+        where: the folder or file that the sentence names.
+    """
+    made = {**{name: added[name] for name in added if name in settings}, **before}
+    for name in (*settings, *made):
+        if name not in settings:
+            fault = (
+                f"was made with {name} {made[name]!r}, a setting that this version of pcer does "
+                "not have; go on with the version that began it, or choose another folder"
+            )
+        elif name not in made:
+            fault = (
+                f"does not say with which {name} it was made, and {settings[name]!r} is asked for; "
+                "choose another folder, or remove it"
+            )
+        elif made[name] != settings[name]:
+            fault = (
+                f"was made with {name} {made[name]!r}, but {settings[name]!r} is asked for; "
+                "choose another folder, or remove it"
+            )
+        else:
+            continue
+        raise InputError(f"{where} {fault}.")
+
+
+def settings_digest(settings: Settings, *, added: Settings) -> str:
+    """A digest that stays the same when a later version adds a setting and it is left as it was.
+
+    >>> before, now = {"epochs": 3}, {"epochs": 3, "dropout": 0.0}
+    >>> settings_digest(before, added={}) == settings_digest(now, added={"dropout": 0.0})
+    True
+    """
+    unchanged = {name for name in added if name in settings and settings[name] == added[name]}
+    return record_digest({name: settings[name] for name in settings if name not in unchanged})
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def record_digest(record: Mapping[str, Any]) -> str:
+    """SHA-256 of plain JSON objects, whatever the order of their names.
+
+    >>> record_digest({"a": 1, "b": (2, 3)}) == record_digest({"b": [2, 3], "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with its own digest."""
+    return {**record, SEAL: record_digest(record)}
+
+
+def is_sealed(record: Mapping[str, Any]) -> bool:
+    """Whether a record carries a digest, and is as it was when it got it."""
+    rest = {name: value for name, value in record.items() if name != SEAL}
+    return record.get(SEAL) == record_digest(rest)
+
+
+def _records(folder: Path) -> list[Path]:
+    return sorted(folder.glob("block-*.json"))
+
+
+def _second(path: Path) -> Path:
+    return path.with_suffix(".second.npy")
+
+
+def _read_block(path: Path) -> StoredBlock:
+    record = read_json(path)
+    try:
+        if is_sealed(record):
+            return StoredBlock(
+                keys=[(str(setting), int(seed)) for setting, seed in record["models"]],
+                array=path.with_suffix(".npy"),
+                made_with=dict(record["made_with"]),
+                settings=record["settings"],
+                array_digest=record["array_sha256"],
+                second_digest=record.get("second_sha256"),
+            )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass  # it may hold any JSON
+    raise InputError(f"{path} is not as it was written; {ANEW}.")
+
+
+def _fault(
+    block: StoredBlock | None, settings: str, n_columns: int, n_second: int | None
+) -> str | None:
+    """Why a block does not count; None if it does."""
+    if block is None:
+        return "damaged"
+    if block.settings != settings:
+        return "made with other settings"
+    try:
+        load_block(block, n_columns)
+        if n_second is not None:
+            load_block(block, n_second, is_second=True)
+    except InputError:
+        return "damaged"
+    return None
+
+
+def _remove(path: Path) -> None:
+    try:
+        for file in (path, path.with_suffix(".npy"), _second(path)):
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be removed ({error.strerror}), and it is not as it was written; "
+            "remove it and run again."
+        ) from None

@@ -6,12 +6,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pcer.errors import InputError, OutputError
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 LOCK = ".lock"
 OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
@@ -28,15 +24,6 @@ def owned(folder: Path) -> Iterator[None]:
     Nobody else can read the folder, nor what lies in it; what an older version left open to others
     is closed to them.
     """
-    lock = _locked(folder)
-    try:
-        _close_to_others(folder)
-        yield
-    finally:
-        lock.release()
-
-
-def _locked(folder: Path) -> BaseFileLock:
     with warnings.catch_warnings():  # filelock remarks on systems without locks
         warnings.filterwarnings("ignore", message=".*soft ?file ?lock", category=UserWarning)
         from filelock import FileLock, Timeout
@@ -54,13 +41,11 @@ def _locked(folder: Path) -> BaseFileLock:
                 f"{folder} cannot be made ({error.strerror}); choose a folder that you may write "
                 "to."
             ) from None
-    return lock
-
-
-def _close_to_others(folder: Path) -> None:
-    with suppress(OSError):
-        folder.chmod(OWNERS_FOLDER)
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if path.is_file() and not path.is_symlink():
-                path.chmod(OWNERS_FILE)
+    try:
+        for path in (folder, *folder.iterdir()):
+            with suppress(OSError):
+                if path == folder or (path.is_file() and not path.is_symlink()):
+                    path.chmod(OWNERS_FOLDER if path == folder else OWNERS_FILE)
+        yield
+    finally:
+        lock.release()

@@ -65,18 +65,23 @@ def run_tasks(
 
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
-    """End this process as soon as its parent has ended.
+    """End this process as soon as its parent, a process number, has ended.
 
-    Args:
-        parent: process number of the parent.
-        is_from_main_thread: whether this process was started by a thread that lives as long as
-            the parent: the kernel's signal is about that thread.
+    The kernel's signal is about the thread that started us, so it is asked for only where that
+    thread lives as long as the parent.
     """
-    if is_from_main_thread:
-        _ask_kernel()
+    if is_from_main_thread and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before we could ask
         os._exit(1)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    """For systems that do not tell."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os._exit(1)
 
 
 def _start_tracker() -> None:
@@ -93,15 +98,3 @@ def _start_tracker() -> None:
         ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _ask_kernel() -> None:
-    """Linux only; elsewhere, and where it is not allowed, the watch remains."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
-    os._exit(1)

@@ -40,11 +40,7 @@ def secret_name(secret: bytes) -> str:
 
 
 def new_secret() -> bytes:
-    """Fresh random bytes, kept in the state folder under their own name.
-
-    Raises:
-        OutputError: there is no place to keep it.
-    """
+    """Fresh random bytes, kept in the state folder under their own name; or OutputError."""
     secret = secrets.token_bytes(SECRET_BYTES)
     keep_secret(secret, secret_path(secret_name(secret)))
     return secret
@@ -56,11 +52,7 @@ def secret_path(name: str) -> Path:
 
 
 def read_secret(path: Path) -> bytes:
-    """A secret from its file.
-
-    Raises:
-        InputError: it cannot be read, is too short or too long, or could be guessed.
-    """
+    """A secret from its file; InputError where it is too short or too long, or could be guessed."""
     try:
         secret = read_regular(path, max_bytes=LARGEST_FILE)
     except InputError as error:
@@ -84,30 +76,20 @@ def _is_random(secret: bytes) -> bool:
     Text in any other form counts as words. Bytes and hexadecimal are hardly ever taken for such
     (once in a million); base 64 now and then (once in fifty), which costs its owner one command.
     """
-    text = _text_of(secret)
-    if text is None:
-        return len(set(secret)) >= FEWEST_DISTINCT
-    digits = text.replace("-", "")
-    if _HEXADECIMAL.fullmatch(digits):
-        steps = sum(abs(ord(one) - ord(other)) <= 1 for one, other in pairwise(digits))
-        is_long = len(digits) >= 2 * FEWEST_BYTES
-        return is_long and 2 * steps < len(digits) and len(set(digits)) >= FEWEST_DISTINCT
-    return _BASE_64.fullmatch(text) is not None and _turns(text) >= FEWEST_TURNS * len(text)
-
-
-def _text_of(secret: bytes) -> str | None:
-    """The text that a secret is, if it is one."""
     try:
         text = secret.decode().strip()
     except UnicodeDecodeError:
-        return None
-    return text if text.isprintable() else None
-
-
-def _turns(text: str) -> int:
-    """How often small letters, capital letters and others take turns: rarely in words."""
-    kinds = [(letter.islower(), letter.isupper()) for letter in text]
-    return sum(one != other for one, other in pairwise(kinds))
+        text = "\0"
+    if not text.isprintable():
+        return len(set(secret)) >= FEWEST_DISTINCT
+    digits = text.replace("-", "")
+    if _HEXADECIMAL.fullmatch(digits):
+        n_steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(digits))
+        is_long = len(digits) >= 2 * FEWEST_BYTES
+        return is_long and 2 * n_steps < len(digits) and len(set(digits)) >= FEWEST_DISTINCT
+    # Small letters, capital letters and others rarely take turns in words.
+    n_turns = sum(a != b for a, b in pairwise((c.islower(), c.isupper()) for c in text))
+    return _BASE_64.fullmatch(text) is not None and n_turns >= FEWEST_TURNS * len(text)
 
 
 def keep_secret(secret: bytes, path: Path) -> None:

@@ -1,83 +1,73 @@
-"""The private file of receipts: what every record spent in every model, for its person alone.
+"""What people spent: bounds of groups in a release, and the private file of everybody's receipts.
 
-``NAME.receipts`` beside the releases of a sweep holds one array and an index. Both are about
-persons, so only their owner can read them; nothing in them is for publication.
+Both are of two numbers (``pcer.train.receipts``): the receipt, which is a bound, and the realised
+epsilon, which papers print and which bounds nothing. Those in a release are exact statistics, so
+they are a release of training records outside the training epsilon. ``NAME.receipts`` beside the
+releases holds one array and an index about persons: only their owner can read them, and nothing in
+them is for publication.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from pcer.data import GroupedDataset
+from pcer.data import ProtectedAttribute
 from pcer.errors import InputError, OutputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format, write_files
-from pcer.metrics import FloatArray
-from pcer.store import file_digest, is_sealed, save_array, sealed
-from pcer.sweep.bounds import ACCOUNTANT, KeptArray, terms_of
-from pcer.train import Budget, TrainConfig
-from pcer.train.receipts import realised_of, receipt_of
+from pcer.metrics import NO_DP, BoolArray, FloatArray, IntArray
+from pcer.release.format import Bound
+from pcer.store.blocks import file_digest, is_sealed, save_array, sealed
+from pcer.store.lock import OWNERS_FOLDER
+from pcer.sweep.sweep import Sweep
+from pcer.train import Budget, Predictions, TrainConfig
+from pcer.train.receipts import Terms, allowed_advantage, mu_of, realised_of, receipt_of
+
+KeptArray: TypeAlias = npt.NDArray[np.float32]
+"""What ``pcer.train.fold`` keeps of records."""
 
 FORMAT: Literal["pcer-receipts"] = "pcer-receipts"
 VERSION: Literal[1] = 1
-SUFFIX = ".receipts"
 INDEX, ARRAY = "receipts.json", "receipts.npy"
-OWNERS_ONLY = 0o700
 ANEW = "train again, and they are made anew"
-ASK = "train with receipts 'held' to have them"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+ACCOUNTANT = "rdp"
+"""Of all numbers here: Renyi divergences, which carry the proof of a receipt."""
+EXACT_NOTE = (
+    "bounds hold exact statistics of what training records spent, outside the training epsilon; "
+    "docs/receipts.md says what noise they would need."
+)
 
 
 class ReceiptSetting(Record):
-    """The models of one privacy budget.
+    """The models of one privacy budget."""
 
-    Attributes:
-        epsilon: as promised.
-        epsilon_by_accountant: the promise, by each accountant that was asked.
-        noise_multiplier: of the training.
-        ladder: what the rungs of the receipts are worth; the promise by their accountant last.
-    """
-
-    epsilon: float
+    epsilon: float  # as promised
     epsilon_by_accountant: dict[str, float]
     noise_multiplier: float
-    ladder: list[float]
+    ladder: list[
+        float
+    ]  # what the rungs of receipts are worth; the promise by their accountant last
 
 
 class ReceiptIndex(Record):
-    """What the array of receipts holds, (setting, seed, record).
-
-    Attributes:
-        format: of the file.
-        version: of the format.
-        dataset: what was trained on.
-        data_digest: of it, keyed where the records are private.
-        mode: where the norms of gradients come from.
-        accountant: of every ladder.
-        dp_delta: of every epsilon.
-        clip_norm: largest norm that one record's gradient keeps.
-        standardised: whether features were scaled by statistics of the training records.
-        has_models_without_privacy: whether others were trained on the same people.
-        settings: along the first axis.
-        seeds: along the second.
-        record_ids: along the third.
-        array_sha256: digest of the array's file.
-        sha256: digest of all this.
-    """
+    """What the array of receipts holds, (setting, seed, record)."""
 
     format: Literal["pcer-receipts"] = FORMAT
     version: Literal[1] = VERSION
     dataset: str
-    data_digest: str
-    mode: Literal["exact", "refreshed", "held"]
-    accountant: str
+    data_digest: str  # keyed where the records are private
+    mode: Literal["exact", "refreshed", "held"]  # where the norms of gradients come from
+    accountant: str  # of every ladder
     dp_delta: float
     clip_norm: float
-    standardised: bool
+    standardised: bool  # whether features were scaled by statistics of the training records
     has_models_without_privacy: bool
     settings: list[ReceiptSetting]
     seeds: list[int]
@@ -106,73 +96,141 @@ class SettingReceipts:
         return self.setting.ladder[-1]
 
 
-def receipts_folder(folder: Path, name: str) -> Path:
-    """Where the receipts of a sweep lie; ``name`` as in the names of its other files."""
-    return folder / f"{name}{SUFFIX}"
+def group_bounds(
+    scores: Predictions, config: TrainConfig, attribute: ProtectedAttribute, labels: IntArray
+) -> list[Bound]:
+    """Rows of every private budget: both kinds for every group, over all its people and by label.
+
+    None where nobody counted.
+    """
+    if scores.receipts is None:
+        return []
+    parts = [
+        (name, label, (attribute.codes == code) & ((labels == label) | (label is None)))
+        for code, name in enumerate(attribute.group_names)
+        for label in (None, 0, 1)
+    ]
+    rows: list[Bound] = []
+    for budget, kept in zip(scores.budgets, scores.receipts, strict=True):
+        if budget.epsilon == NO_DP:
+            continue
+        whole = placed(kept, scores.member)
+        terms = terms_of(budget, int(scores.member[0].sum()), config)
+        same = {"epsilon": budget.epsilon, "mode": str(config.receipts)}
+        kinds = {"receipt": terms.receipt(whole), "realised": terms.realised(whole)}
+        rows += [
+            Bound.model_validate(
+                {**same, "group": name, "label": label, "kind": kind}
+                | _statistics(values[:, chosen], terms, kind)
+            )
+            for kind, values in kinds.items()
+            for name, label, chosen in parts
+            if not np.isnan(values[:, chosen]).all()
+        ]
+    return rows
 
 
-def receipt_index(
-    dataset: GroupedDataset,
-    config: TrainConfig,
-    *,
-    data_digest: str,
-    budgets: Sequence[Budget],
-    seeds: Sequence[int],
-    n_train: int,
-) -> ReceiptIndex:
-    """The index of a sweep's receipts, without digests."""
-    private = [budget for budget in budgets if not math.isinf(budget.epsilon)]
-    return ReceiptIndex(
-        dataset=dataset.name,
-        data_digest=data_digest,
-        mode=str(config.receipts),  # type: ignore[arg-type]  # one of the three, which is checked
+def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object]:
+    """The numbers of one row; (seed, record) values are NaN where a model did not train on it."""
+    there = values[~np.isnan(values)]
+    shares = np.quantile(there, QUANTILES, method="inverted_cdf")  # levels stay levels
+    allowed = None
+    if kind == "realised":  # mean over models, as an attack is on one of them
+        models = [mu[~np.isnan(mu)] for mu in mu_of(values, dp_delta=terms.dp_delta)]
+        allowed = float(np.mean([allowed_advantage(mu) for mu in models if len(mu)]))
+    return {
+        "accountant": ACCOUNTANT,
+        "mean": float(there.mean()),
+        "standard_error": two_way_error(values),
+        "quantiles": {f"{q:g}": float(v) for q, v in zip(QUANTILES, shares, strict=True)},
+        "n_records": int((~np.isnan(values)).any(axis=0).sum()),
+        "nominal": terms.nominal,
+        "allowed_advantage": allowed,
+        "exact": True,
+    }
+
+
+def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
+    """What is settled before training about every record."""
+    sampling = config.sampling(n_train)
+    return Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta)
+
+
+def placed(kept: KeptArray, member: BoolArray) -> KeptArray:
+    """(seed, record) from (seed, training record); NaN where a record was not trained on."""
+    whole = np.full(member.shape, np.nan, dtype=np.float32)
+    whole[member] = kept.ravel()
+    return whole
+
+
+def two_way_error(values: FloatArray) -> float | None:
+    """Standard error of the mean over people and seeds of (seed, record); None for one person.
+
+    People are in several models, and a model is about many people: clusters of people, plus what
+    models differ by beyond their own people (Cameron, Gelbach and Miller 2011); never less than the
+    part of people.
+    """
+    there = ~np.isnan(values)
+    n, (n_seeds, n_people) = int(there.sum()), (int(there.any(axis=k).sum()) for k in (1, 0))
+    if n_people < 2:
+        return None
+    off = np.where(there, values - values[there].mean(), 0.0) / n
+    people = (off.sum(axis=0) ** 2).sum() * n_people / (n_people - 1)
+    if n_seeds < 2:
+        return math.sqrt(people)
+    seeds = (off.sum(axis=1) ** 2).sum() * n_seeds / (n_seeds - 1)
+    return math.sqrt(people + max(0.0, seeds - (off**2).sum()))
+
+
+def sweep_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, KeptArray]:
+    """An index without digests, and (setting, seed, record) what ``fold`` kept of private models.
+
+    NaN where a model was not trained on a record.
+    """
+    assert scores.receipts is not None
+    n_train = int(scores.member[0].sum())
+    private = [k for k, budget in enumerate(scores.budgets) if budget.epsilon != NO_DP]
+    index = ReceiptIndex(
+        dataset=sweep.dataset.name,
+        data_digest=sweep.dataset.published_digest(sweep.secret),
+        mode=str(sweep.config.receipts),  # type: ignore[arg-type]  # one of the three
         accountant=ACCOUNTANT,
-        dp_delta=config.dp_delta,
-        clip_norm=config.clip_norm,
-        standardised=config.standardise,
-        has_models_without_privacy=len(private) < len(budgets),
-        settings=[_setting(one, n_train, config) for one in private],
-        seeds=list(seeds),
-        record_ids=dataset.record_ids.tolist(),
+        dp_delta=sweep.config.dp_delta,
+        clip_norm=sweep.config.clip_norm,
+        standardised=sweep.config.standardise,
+        has_models_without_privacy=len(private) < len(scores.budgets),
+        settings=[
+            ReceiptSetting(
+                epsilon=budget.epsilon,
+                epsilon_by_accountant=dict(budget.epsilon_by_accountant),
+                noise_multiplier=budget.noise_multiplier,
+                ladder=terms_of(budget, n_train, sweep.config).ladder.tolist(),
+            )
+            for budget in (scores.budgets[k] for k in private)
+        ],
+        seeds=list(scores.seeds),
+        record_ids=sweep.dataset.record_ids.tolist(),
     )
-
-
-def _setting(budget: Budget, n_train: int, config: TrainConfig) -> ReceiptSetting:
-    return ReceiptSetting(
-        epsilon=budget.epsilon,
-        epsilon_by_accountant=dict(budget.epsilon_by_accountant),
-        noise_multiplier=budget.noise_multiplier,
-        ladder=terms_of(budget, n_train, config).ladder.tolist(),
-    )
+    kept = np.array([placed(scores.receipts[k], scores.member) for k in private], np.float32)
+    return index, kept.reshape(len(private), *scores.member.shape)
 
 
 def write_receipts(folder: Path, index: ReceiptIndex, kept: KeptArray) -> None:
-    """The array first, then the index that makes it count; both whole, for their owner only.
-
-    Args:
-        folder: from ``receipts_folder``.
-        index: without digests.
-        kept: (setting, seed, record) as ``fold`` keeps it; NaN where a model was not trained on
-            a record.
-    """
+    """The array first, then the index that makes it count; both whole, for their owner only."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_ONLY)
-        folder.chmod(OWNERS_ONLY)
+        folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
+        folder.chmod(OWNERS_FOLDER)
     except OSError as error:
         raise OutputError(
             f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
         ) from None
     digest = save_array(folder / ARRAY, kept)
-    told = index.model_copy(update={"array_sha256": digest}).model_dump(exclude={"sha256"})
-    write_files({folder / INDEX: canonical_json(sealed(told))}, private=True)
+    record = index.model_copy(update={"array_sha256": digest}).model_dump(exclude={"sha256"})
+    write_files({folder / INDEX: canonical_json(sealed(record))}, private=True)
 
 
 def read_receipts(folder: Path) -> tuple[ReceiptIndex, KeptArray]:
-    """The index and the array, as they were written.
-
-    Raises:
-        InputError: there are none, or they are not as they were written.
-    """
+    """The index and the array; InputError where there are none, or not as they were written."""
     path, array = folder / INDEX, folder / ARRAY
     data = read_json(path, max_bytes=None)
     require_format(data, file=str(path), name=FORMAT, version=VERSION)
@@ -182,30 +240,25 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, KeptArray]:
     return index, np.load(array, mmap_mode="r", allow_pickle=False)
 
 
-def has_receipts(
-    folder: Path, *, data_digest: str, mode: str, epsilons: Collection[float], seeds: Sequence[int]
-) -> bool:
+def has_receipts(folder: Path, sweep: Sweep) -> bool:
     """Whether a folder holds the receipts of these models; nothing but the index is read."""
     try:
-        found = parse_record(ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file="")
+        index = parse_record(ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file="")
     except InputError:
         return False
-    same = (found.data_digest, found.mode, found.seeds) == (data_digest, mode, list(seeds))
-    budgets = {setting.epsilon for setting in found.settings}
-    return same and budgets == set(epsilons) and (folder / ARRAY).exists()
+    digest, mode = sweep.dataset.published_digest(sweep.secret), str(sweep.config.receipts)
+    is_same = (index.data_digest, index.mode, index.seeds) == (digest, mode, list(sweep.seeds))
+    epsilons = {setting.epsilon for setting in index.settings}
+    return is_same and epsilons == {*sweep.budgets} - {NO_DP} and (folder / ARRAY).exists()
 
 
 def find_receipts(folder: Path) -> Path:
-    """The only receipts in a folder, which may be their own.
-
-    Raises:
-        InputError: there are none, or those of several sweeps.
-    """
+    """The only receipts in a folder, which may be their own; InputError where there are others."""
     if (folder / INDEX).exists():
         return folder
-    found = sorted(path.parent for path in folder.glob(f"*{SUFFIX}/{INDEX}"))
+    found = sorted(path.parent for path in folder.glob(f"*.receipts/{INDEX}"))
     if not found:
-        raise InputError(f"{folder} holds no receipts; {ASK}.")
+        raise InputError(f"{folder} holds no receipts; train with receipts 'held' to have them.")
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise InputError(f"{folder} holds receipts of several sweeps; name one of: {names}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pcer.attacks import (
     run_attacks_of,
     weaker_notes,
 )
-from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, column_widths
+from pcer.data.dataset import ProtectedAttribute, Split
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.build import (
     CELLS,
@@ -37,43 +37,15 @@ from pcer.release.build import (
     source_state,
 )
 from pcer.release.columns import SPLITS
-from pcer.release.disclosure import DisclosureRule, allowed_groups
-from pcer.release.format import Bound, Exposure, PooledExposure, Release
+from pcer.release.disclosure import allowed_groups
+from pcer.release.format import Exposure, PooledExposure, Release
 from pcer.release.panel import Panel
-from pcer.store import Task, run_tasks, secret_name
-from pcer.sweep.bounds import EXACT_NOTE, SpentPrivacy, bounds_of, settings_spent
-from pcer.train import Budget, Predictions, TrainConfig
+from pcer.store.processes import Task, run_tasks
+from pcer.sweep.receipts import EXACT_NOTE, group_bounds
+from pcer.sweep.sweep import Sweep
+from pcer.train import Budget, Predictions
 from pcer.train.accounting import joint_epsilon
 from pcer.train.config import Adjacency
-
-
-class Trained(Protocol):
-    """The part of a sweep that its releases tell about."""
-
-    @property
-    def dataset(self) -> GroupedDataset:
-        """The records."""
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Protected attributes."""
-
-    @property
-    def config(self) -> TrainConfig:
-        """The training settings."""
-
-    @property
-    def secret(self) -> bytes:
-        """What was mixed into the streams."""
-
-    @property
-    def disclosure(self) -> DisclosureRule:
-        """What may be let out about few people, or about one."""
-
-    @property
-    def module_settings(self) -> Mapping[str, Any]:
-        """What made the models, if not pcer's own network; empty for that."""
-
 
 ADJACENCY_NOTES = {
     Adjacency.ZERO_OUT: (
@@ -102,7 +74,7 @@ class Attacked(NamedTuple):
 
 
 def build_releases(
-    sweep: Trained,
+    sweep: Sweep,
     scores: Predictions,
     splits: Mapping[int, Split],
     *,
@@ -128,7 +100,8 @@ def build_releases(
     attacked = attack_models(sweep, scores, views, draws=draws, n_processes=n_processes)
     on_step(CHECKING)
     flips = _check(facts, attacked, draws, n_processes=n_processes)
-    bounds = _bounds_by_attribute(sweep, scores, attributes)
+    labels = sweep.dataset.labels
+    bounds = [group_bounds(scores, sweep.config, one, labels) for one in attributes]
     told = [
         _Beside(a[1], rows, coins) for a, rows, coins in zip(allowed, bounds, flips, strict=True)
     ]
@@ -144,17 +117,6 @@ class _Beside(NamedTuple):
     note: str
     bounds: list[Bound]
     coins: CheckedCoins
-
-
-def _bounds_by_attribute(
-    sweep: Trained, scores: Predictions, attributes: Sequence[ProtectedAttribute]
-) -> list[list[Bound]]:
-    """What the groups of every attribute spent, where that was counted."""
-    spent: list[SpentPrivacy] = []
-    if scores.receipts is not None:
-        spent = settings_spent(scores.receipts, scores.member, scores.budgets, sweep.config)
-    labels = sweep.dataset.labels
-    return [[row for one in spent for row in bounds_of(one, a, labels)] for a in attributes]
 
 
 def _check(
@@ -178,7 +140,7 @@ def _check(
 
 
 def _allowed(
-    facts: ReleaseFacts, sweep: Trained, name: str, scores: Predictions
+    facts: ReleaseFacts, sweep: Sweep, name: str, scores: Predictions
 ) -> tuple[ProtectedAttribute, str]:
     """An attribute's groups as they may be released, joined before any attack; and a note."""
     attribute = sweep.dataset.attribute(name)
@@ -197,7 +159,7 @@ def _people(attribute: ProtectedAttribute, labels: IntArray, member: BoolArray) 
     return np.array(counts, dtype=np.int64).reshape(len(member), len(SPLITS), n_groups, 2)
 
 
-def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
+def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
     dataset, private = sweep.dataset, [b for b in scores.budgets if not math.isinf(b.epsilon)]
     meaning = [ADJACENCY_NOTES[sweep.config.adjacency]] if private else []
     return ReleaseFacts(
@@ -209,7 +171,7 @@ def _facts(sweep: Trained, scores: Predictions, notes: Sequence[str]) -> Release
         positive_label=dataset.positive_label,
         unit_of_privacy="record",
         mechanism=sweep.config.rule if private else "sgd",
-        config=release_config(sweep),
+        config=sweep.release_config,
         joint_privacy=_joint_privacy(sweep, scores, private),
         dp_delta=sweep.config.dp_delta,
         data_digest=dataset.published_digest(sweep.secret),
@@ -252,7 +214,7 @@ def _release(
 
 
 def attack_models(
-    sweep: Trained,
+    sweep: Sweep,
     scores: Predictions,
     views: Sequence[Sequence[BudgetScores]] | None = None,
     *,
@@ -308,7 +270,7 @@ def _attacked(scores: BudgetScores, single: _Single, pooled: PooledAttacks) -> A
 
 
 def _views(
-    sweep: Trained, attributes: Sequence[ProtectedAttribute], scores: Predictions, b: int
+    sweep: Sweep, attributes: Sequence[ProtectedAttribute], scores: Predictions, b: int
 ) -> list[BudgetScores]:
     """The models of a budget beside every attribute; all share the same arrays."""
     logits = scores.logits[b]
@@ -392,27 +354,7 @@ def _two_by_two(member: BoolArray, predicted: BoolArray, mask: BoolArray) -> lis
     return [[n_inside - both, both], [n - n_inside - n_positive + both, n_positive - both]]
 
 
-def config_of(sweep: Trained) -> dict[str, Any]:
-    """The training settings that count: hidden layers are those of pcer's own network."""
-    config = sweep.config.to_dict()
-    if sweep.module_settings:
-        del config["hidden"]
-    return config
-
-
-def release_config(sweep: Trained) -> dict[str, Any]:
-    """The settings as a release states them: columns by width, and whether noise is secret."""
-    return {
-        **sweep.module_settings,
-        **config_of(sweep),
-        "columns": column_widths(sweep.dataset.feature_names),
-        "noise_from_secret": bool(sweep.secret),
-        "split_from_secret": bool(sweep.secret),
-        **({"secret_name": secret_name(sweep.secret)} if sweep.secret else {}),
-    }
-
-
-def _joint_privacy(sweep: Trained, scores: Predictions, private: list[Budget]) -> dict[str, Any]:
+def _joint_privacy(sweep: Sweep, scores: Predictions, private: list[Budget]) -> dict[str, Any]:
     """What releasing every model of the sweep costs a person who is in all training sets."""
     n_train = int(scores.member[0].sum())
     seeds = len(scores.seeds)

@@ -1,0 +1,127 @@
+"""What a sweep is: everything that can change a number, and how files state it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pcer.data.dataset import GroupedDataset, column_widths
+from pcer.errors import InputError
+from pcer.release.disclosure import DisclosureRule
+from pcer.store.blocks import settings_digest
+from pcer.store.secret import secret_name
+from pcer.train import NamedModule, ReceiptMode, TrainConfig
+from pcer.train.config import ADDED_SETTINGS
+
+NO_MODULE: Mapping[str, Any] = {
+    "module": None,
+    "module_settings": None,
+    "module_weights": None,
+    "module_digest": None,
+}
+"""What stands for a module in a sweep of pcer's own networks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What to train: everything that can change a number.
+
+    Args:
+        dataset: the records.
+        attributes: protected attributes; the models are trained once for all of them.
+        budgets: epsilons; infinity for no privacy.
+        seeds: one split and one model per budget each.
+        config: the training settings.
+        secret: mixed into every random stream, the splits and the digests; see
+            ``pcer.train.train_seeds``. Records that are not public need one.
+        disclosure: what a release may let out about few people, or about one.
+        module: what makes the models, which Opacus then trains; None for pcer's own network.
+        keep_people: keep what each person spent, in a file for its owner; if not, the bounds of
+            groups in the releases are all that is left of it.
+    """
+
+    dataset: GroupedDataset
+    attributes: tuple[str, ...]
+    budgets: tuple[float, ...]
+    seeds: tuple[int, ...]
+    config: TrainConfig
+    secret: bytes = b""
+    disclosure: DisclosureRule = field(default_factory=DisclosureRule)
+    module: NamedModule | None = None
+    keep_people: bool = True
+
+    def __post_init__(self) -> None:
+        if not (self.secret or self.dataset.public):
+            raise InputError(
+                f"dataset {self.dataset.name!r} is not public, so its noise, splits and digests "
+                "need a secret of 16 to 64 bytes; give one, or say that the records are public."
+            )
+        for name in self.attributes:
+            self.dataset.attribute(name)
+        for kind in ("attributes", "budgets", "seeds"):
+            values = getattr(self, kind)
+            if not values or len(set(values)) < len(values):
+                raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
+        if self.module is not None:
+            if self.config.rule != TrainConfig.rule or self.has_receipts:
+                raise InputError(
+                    f"{self.module.name} is trained through Opacus, which clips all records at one "
+                    "norm and sees the norms of a batch only; use rule 'dp-sgd' and receipts "
+                    "'none'."
+                )
+            self.module.require_private(self.dataset.features.shape[1])
+
+    @property
+    def has_receipts(self) -> bool:
+        """Whether the privacy that each person spends is counted."""
+        return self.config.receipts is not ReceiptMode.NONE
+
+    @property
+    def keeps_receipts(self) -> bool:
+        """Whether each person's are kept, beside the bounds."""
+        return self.keep_people and self.has_receipts
+
+    @cached_property
+    def trained_by(self) -> dict[str, Any]:
+        """The training settings that count: a module brings its own in place of hidden layers."""
+        config = self.config.to_dict()
+        if self.module is None:
+            return config
+        del config["hidden"]
+        return {**self.module.describe(self.dataset.features.shape[1]), **config}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the score files of this sweep depend on, besides seed and budget."""
+        return {
+            **NO_MODULE,
+            "dataset": self.dataset.name,
+            "data_digest": self.dataset.published_digest(self.secret).partition(":")[2],
+            "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
+            "split_from_secret": bool(self.secret),
+            **self.trained_by,
+        }
+
+    @property
+    def added_settings(self) -> dict[str, Any]:
+        """What stood for younger settings in folders and releases of older versions."""
+        return {**NO_MODULE, **ADDED_SETTINGS, "split_from_secret": False}
+
+    @property
+    def settings_digest(self) -> str:
+        """What every block of the sweep carries, so that it counts for these settings only."""
+        return settings_digest(self.settings, added=self.added_settings)
+
+    @property
+    def release_config(self) -> dict[str, Any]:
+        """The settings as a release states them: columns by width, and whether noise is secret."""
+        return {
+            **self.trained_by,
+            "columns": column_widths(self.dataset.feature_names),
+            "noise_from_secret": bool(self.secret),
+            "split_from_secret": bool(self.secret),
+            **({"secret_name": secret_name(self.secret)} if self.secret else {}),
+        }
