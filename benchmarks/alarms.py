@@ -38,17 +38,18 @@ from tests.worlds.nulls import (
     NullWorld,
     attributes,
     draw_null,
-    release_of_claims,
+    remembering,
     unequal_rates,
 )
 from tests.worlds.references import OneModel, draw_model, scores_of
 from tests.worlds.releases import World, null_world, simulate
 from tests.worlds.splits import (
-    drifting_claims,
-    fold_claims,
-    person_claims,
-    repeated_claims,
-    true_claims,
+    Drawn,
+    drifting_splits,
+    folds,
+    repeated_split,
+    splits_by_person,
+    true_splits,
 )
 from tests.worlds.two_models import TwoModels, draw_both
 
@@ -57,8 +58,7 @@ from benchmarks import run_verb, with_numbers, write_results
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import run_attacks_of
 from pcer.auditing import Alarms, alarms
-from pcer.auditing.claims import Claims, claims_of
-from pcer.auditing.declarations import check_declarations
+from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
 from pcer.auditing.tests import Evidence, make_tests
 from pcer.release.format import Release, parse_release
@@ -309,7 +309,7 @@ ESTIMATED = 20
 
 
 def accused(release: Release) -> bool:
-    return any(one.caps_verdict for one in check_declarations(claims_of(release)))
+    return any(one.caps_verdict for one in check_release(release))
 
 
 def share_found(name: str, n: int, seed: int) -> float:
@@ -317,26 +317,26 @@ def share_found(name: str, n: int, seed: int) -> float:
     hits = 0
     for k in range(n):
         release = parse_release(told(name, np.random.default_rng([seed, k])), file=name)
-        hits += any(one.check in checks for one in check_declarations(claims_of(release)))
+        hits += any(one.check in checks for one in check_release(release))
     return hits / n
 
 
-HONEST: dict[str, Callable[[np.random.Generator], object]] = {
-    "random": lambda g: true_claims(g, "nothing", declared=True),
-    "random, nothing said": lambda g: true_claims(g, "nothing", declared=False),
-    "by label": lambda g: true_claims(g, "label", declared=True),
-    "by label, nothing said": lambda g: true_claims(g, "label", declared=False),
-    "by group": lambda g: true_claims(g, "group", declared=True),
-    "by both": lambda g: true_claims(g, "both", declared=True),
-    "folds": lambda g: fold_claims(g, "nothing", declared=True),
-    "folds by label": lambda g: fold_claims(g, "label", declared=True),
-    "by person": lambda g: person_claims(g, declared=True, n_splits=5),
+HONEST: dict[str, Callable[[np.random.Generator], Drawn]] = {
+    "random": lambda g: true_splits(g, "nothing", declared=True),
+    "random, nothing said": lambda g: true_splits(g, "nothing", declared=False),
+    "by label": lambda g: true_splits(g, "label", declared=True),
+    "by label, nothing said": lambda g: true_splits(g, "label", declared=False),
+    "by group": lambda g: true_splits(g, "group", declared=True),
+    "by both": lambda g: true_splits(g, "both", declared=True),
+    "folds": lambda g: folds(g, "nothing", declared=True),
+    "folds by label": lambda g: folds(g, "label", declared=True),
+    "by person": lambda g: splits_by_person(g, declared=True, n_splits=5),
 }
 
 
 def drawn_release(name: str, rng: np.random.Generator) -> Release:
     while True:
-        made = release_of_claims(HONEST[name](rng), rng)  # type: ignore[arg-type]
+        made = remembering(HONEST[name](rng), rng)
         if made.is_usable:
             return made.release()
 
@@ -384,48 +384,50 @@ def own_releases() -> list[Path]:
     return sorted(path for place in places for path in ROOT.glob(place))
 
 
-DrawClaims = Callable[[np.random.Generator], Claims]
+DrawSplits = Callable[[np.random.Generator], Drawn]
 
-TRUE: dict[str, DrawClaims] = {
-    "random, said so": partial(true_claims, strata="nothing", declared=True),
-    "random, nothing said": partial(true_claims, strata="nothing", declared=False),
-    "by label, said so": partial(true_claims, strata="label", declared=True),
-    "by label, nothing said": partial(true_claims, strata="label", declared=False),
-    "by group, said so": partial(true_claims, strata="group", declared=True),
-    "by group, nothing said": partial(true_claims, strata="group", declared=False),
-    "by both, said so": partial(true_claims, strata="both", declared=True),
-    "folds, said so": partial(fold_claims, strata="nothing", declared=True),
-    "folds by label, said so": partial(fold_claims, strata="label", declared=True),
-    "folds by label, nothing said": partial(fold_claims, strata="label", declared=False),
-    "by person, said so, 1 split": partial(person_claims, declared=True, n_splits=1),
-    "by person, said so, 10 splits": partial(person_claims, declared=True, n_splits=10),
+TRUE: dict[str, DrawSplits] = {
+    "random, said so": partial(true_splits, strata="nothing", declared=True),
+    "random, nothing said": partial(true_splits, strata="nothing", declared=False),
+    "by label, said so": partial(true_splits, strata="label", declared=True),
+    "by label, nothing said": partial(true_splits, strata="label", declared=False),
+    "by group, said so": partial(true_splits, strata="group", declared=True),
+    "by group, nothing said": partial(true_splits, strata="group", declared=False),
+    "by both, said so": partial(true_splits, strata="both", declared=True),
+    "folds, said so": partial(folds, strata="nothing", declared=True),
+    "folds by label, said so": partial(folds, strata="label", declared=True),
+    "folds by label, nothing said": partial(folds, strata="label", declared=False),
+    "by person, said so, 1 split": partial(splits_by_person, declared=True, n_splits=1),
+    "by person, said so, 10 splits": partial(splits_by_person, declared=True, n_splits=10),
 }
-FALSE: dict[str, DrawClaims] = {
-    "one random split, 2 names": partial(repeated_claims, strata="nothing", n_names=2),
-    "one random split, 5 names": partial(repeated_claims, strata="nothing", n_names=5),
-    "one split by label, 2 names": partial(repeated_claims, strata="label", n_names=2),
-    "one split by label, 3 names": partial(repeated_claims, strata="label", n_names=3),
-    "drift from .2, 1 split": partial(drifting_claims, rate=0.2, drift=0.05, n_splits=1),
-    "drift from .475, 1 split": partial(drifting_claims, rate=0.475, drift=0.05, n_splits=1),
-    "drift from .475, 2 splits": partial(drifting_claims, rate=0.475, drift=0.05, n_splits=2),
+FALSE: dict[str, DrawSplits] = {
+    "one random split, 2 names": partial(repeated_split, strata="nothing", n_names=2),
+    "one random split, 5 names": partial(repeated_split, strata="nothing", n_names=5),
+    "one split by label, 2 names": partial(repeated_split, strata="label", n_names=2),
+    "one split by label, 3 names": partial(repeated_split, strata="label", n_names=3),
+    "drift from .2, 1 split": partial(drifting_splits, rate=0.2, drift=0.05, n_splits=1),
+    "drift from .475, 1 split": partial(drifting_splits, rate=0.475, drift=0.05, n_splits=1),
+    "drift from .475, 2 splits": partial(drifting_splits, rate=0.475, drift=0.05, n_splits=2),
     "drift from .475, 80/20, 1 split": partial(
-        drifting_claims, rate=0.475, drift=0.05, n_splits=1, train_share=0.8
+        drifting_splits, rate=0.475, drift=0.05, n_splits=1, train_share=0.8
     ),
     "drift from .475, 80/20, 2 splits": partial(
-        drifting_claims, rate=0.475, drift=0.05, n_splits=2, train_share=0.8
+        drifting_splits, rate=0.475, drift=0.05, n_splits=2, train_share=0.8
     ),
     "drift of 6 from .475, 80/20, 1 split": partial(
-        drifting_claims, rate=0.475, drift=0.06, n_splits=1, train_share=0.8
+        drifting_splits, rate=0.475, drift=0.06, n_splits=1, train_share=0.8
     ),
-    "by person, not said, 1 split": partial(person_claims, declared=False, n_splits=1),
-    "by person, not said, 10 splits": partial(person_claims, declared=False, n_splits=10),
+    "by person, not said, 1 split": partial(splits_by_person, declared=False, n_splits=1),
+    "by person, not said, 10 splits": partial(splits_by_person, declared=False, n_splits=10),
 }
 
 
-def finding_shares(world: DrawClaims, n: int, rng: np.random.Generator) -> dict[str, float]:
+def finding_shares(world: DrawSplits, n: int, rng: np.random.Generator) -> dict[str, float]:
     found: dict[str, int] = {"capped": 0}
     for _ in range(n):
-        findings = check_declarations(world(rng))
+        while not (splits := world(rng)).is_usable:
+            pass
+        findings = check_release(splits.release())
         found["capped"] += any(finding.caps_verdict for finding in findings)
         for check in {finding.check for finding in findings}:
             found[check] = found.get(check, 0) + 1
@@ -445,14 +447,14 @@ WHOLE = (
 COUNTS_PLAN = Plan(resamples=1, null_draws=1)
 
 
-def capped_share(world: DrawClaims, n: int, rng: np.random.Generator) -> float:
+def capped_share(world: DrawSplits, n: int, rng: np.random.Generator) -> float:
     """How many whole audits conclude nothing because of what the release says."""
     return float(np.mean([is_capped(usable_release(world, rng)) for _ in range(n)]))
 
 
-def usable_release(world: DrawClaims, rng: np.random.Generator) -> NullRelease:
+def usable_release(world: DrawSplits, rng: np.random.Generator) -> NullRelease:
     """One that has records of every group in every part, as a file must."""
-    while not (drawn := release_of_claims(world(rng), rng)).is_usable:
+    while not (drawn := remembering(world(rng), rng)).is_usable:
         pass
     return drawn
 

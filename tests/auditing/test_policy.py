@@ -73,7 +73,7 @@ def test_strictness_alone_asks_for_eight_splits():
 
 
 def test_a_contradiction_breaks_strictness():
-    tree = told("accuracies invented", np.random.default_rng(2))
+    tree = told("parts exchanged", np.random.default_rng(2))
     assert "contradiction" in broken({"strict": True}, tree)
     assert "contradiction" not in broken({"min_splits": 2}, tree)
 

@@ -24,10 +24,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import costs
-from pcer.auditing.claims import kish
 from pcer.errors import InputError
 from pcer.models.splits import effective_units, given_splits, members, random_splits
 from tests.models.worlds import Ignorant, release, world
+from tests.worlds.splits import kish
 
 pytestmark = pytest.mark.usefixtures("few_permutations")
 

@@ -13,9 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer import release_from_estimator
-from pcer.auditing.claims import claims_of
-from pcer.auditing.declarations import check_declarations
-from pcer.release.format import Release
+from pcer.auditing.checks import check_release
+from pcer.release import Release
 
 MODELS = (
     LogisticRegression(),
@@ -49,8 +48,7 @@ def honest_release(n_splits: int, draw: int) -> Release:
 
 def accusing(n_splits: int, draw: int) -> set[str]:
     """The checks that find something against one honest release."""
-    findings = check_declarations(claims_of(honest_release(n_splits, draw)))
-    return {one.check for one in findings}
+    return {one.check for one in check_release(honest_release(n_splits, draw))}
 
 
 def n_accused(n_splits: int, draws: int) -> int:

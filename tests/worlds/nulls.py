@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.claims import Claims, kish
 from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.release.format import Outcome, Release, StratifiedBy, parse_release
+from pcer.release import Release, parse_release
+from pcer.release.format import Outcome, StratifiedBy
 from pcer.release.panel import Panel
+from tests.worlds.splits import Drawn, kish
 
 BUDGETS = (math.inf, 10.0, 5.0, 1.0, 0.5, 0.1)
 N_SPLITS = (1, 2, 3, 5, 10, 20, 50)
@@ -224,21 +225,20 @@ def _table(n: np.ndarray, right: np.ndarray, positive: np.ndarray) -> Counts:
     return Counts(*(one.sum(axis=-1).astype(float) for one in (*cells, wrong[..., positive])))
 
 
-def release_of_claims(claims: Claims, rng: np.random.Generator) -> NullRelease:
-    """A release that says what the claims say, of models that remember plainly: 80 and 95 % right.
+def remembering(splits: Drawn, rng: np.random.Generator) -> NullRelease:
+    """A release of these splits by models that remember plainly: 80 and 95 % right.
 
     So that whatever it cannot conclude is for its words, not for want of evidence.
     """
-    assert claims.runs is not None
     train, test = (
         _labelled(np.moveaxis(part, 2, 0).astype(int)[:, None], right, rng)
-        for part, right in ((claims.runs.train, 0.95), (claims.runs.test, 0.8))
+        for part, right in ((splits.train, 0.95), (splits.test, 0.8))
     )
     return NullRelease(
         train=train,
         test=test,
-        stratified_by=claims.stratified_by,
-        effective_units=claims.effective_units,
+        stratified_by=splits.stratified_by,
+        effective_units=splits.effective_units,
     )
 
 

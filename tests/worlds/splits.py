@@ -1,18 +1,13 @@
-"""Splits with a known truth, as the claims that a release would make about them.
-
-Only what the checks of declarations read is drawn: how many records of each group and label are
-trained on, and how many of those a model that memorised nothing gets right.
-"""
+"""Splits with a known truth, and releases of one model per split that memorised nothing."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pcer.auditing.claims import Claims, SplitSpread, kish
-from pcer.auditing.composition import Composition, StratifiedBy
-from pcer.auditing.exact import Strata
+from pcer.release import Release, Training
+from pcer.release.format import Confusion, GroupTables, Run, StratifiedBy, Subject
 
 TRAIN_SHARES = (0.5, 0.7, 0.8, 0.9)
 N_SPLITS = (1, 2, 3, 5, 10, 20)
@@ -57,100 +52,142 @@ def draw_folds(
     return trained
 
 
-def claims_about(
-    total: np.ndarray,
-    trained: list[np.ndarray],
-    rng: np.random.Generator,
-    *,
-    stratified_by: StratifiedBy | None = None,
-    accuracy: float = 0.8,
-) -> Claims:
-    """What a release of one model per split claims: random, every split under its own name."""
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """Splits: records (split, group, label) of both parts, and what is said of them."""
+
+    train: np.ndarray
+    test: np.ndarray
+    stratified_by: StratifiedBy | None = None
+    effective_units: np.ndarray | None = None
+    """(group,) where records are said to be split by person."""
+    names: list[str | int | None] | None = None
+    accuracy: float = 0.8
+    seed: int = 0
+    more: dict[str, object] = field(default_factory=dict)
+    """Further fields of ``training``."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether every group has records in both parts of every split."""
+        return bool(self.train.sum(axis=2).all() and self.test.sum(axis=2).all())
+
+    def release(self) -> Release:
+        """As a file would hold it, unchecked, since there are thousands: a random split."""
+        rng = np.random.default_rng(self.seed)
+        total, trained = (part.astype(int) for part in (self.train + self.test, self.train))
+        correct = rng.binomial(total, self.accuracy)
+        hits = rng.hypergeometric(correct, total - correct, trained)
+        parts = (trained, hits), (total - trained, correct - hits)
+        n_splits, n_groups = total.shape[:2]
+        groups = [f"g{g}" for g in range(n_groups)]
+        said: dict[str, object] = {"split_kind": "random", "stratified_by": self.stratified_by}
+        if self.effective_units is not None:
+            units = dict(zip(groups, self.effective_units.tolist(), strict=True))
+            said |= {"unit_of_split": "person", "effective_units": units}
+        runs = [
+            Run.model_construct(
+                epsilon=None,
+                seed=s,
+                split=s if self.names is None else self.names[s],
+                groups={
+                    name: GroupTables.model_construct(
+                        **{
+                            part: table(n[s, g], right[s, g])
+                            for part, (n, right) in zip(("train", "test"), parts, strict=True)
+                        }
+                    )
+                    for g, name in enumerate(groups)
+                },
+            )
+            for s in range(n_splits)
+        ]
+        subject = {"dataset": "d", "attribute": "a", "outcome": "benefit", "n_missing_group": 0}
+        return Release.model_construct(
+            subject=Subject.model_construct(groups=groups, **subject),
+            training=Training.model_construct(**(said | self.more)),
+            runs=runs,
+        )
+
+
+def table(n: np.ndarray, right: np.ndarray) -> Confusion:
+    """The confusion table of (label,) records, of which so many are right."""
+    (tn, tp), (fp, fn) = right.tolist(), (n - right).tolist()
+    return Confusion.model_construct(tp=tp, fp=fp, tn=tn, fn=fn)
+
+
+def kish(unit_sizes: np.ndarray) -> float:
+    """Effective number of units that hold so many records each: (sum m)^2 / sum m^2."""
+    return float(unit_sizes.sum() ** 2 / (unit_sizes**2).sum())
+
+
+def drawn(total: np.ndarray, trained: list[np.ndarray], **fields: object) -> Drawn:
+    """One data set, cut as often as one likes."""
     train = np.stack(trained).astype(float)
-    test = total - train
-    return Claims(
-        random=True,
-        stratified_by=stratified_by,
-        unit_of_split="record",
-        effective_units=None,
-        is_complete=True,
-        group_names=tuple(f"g{g}" for g in range(len(total))),
-        split_names=tuple(range(len(train))),
-        runs=Composition(train=train, test=test),
-        sizes=Composition(train=train.sum(axis=2)[..., None], test=test.sum(axis=2)[..., None]),
-        rates=(),
-        spreads=(_spread(train, test, accuracy, rng),),
-    )
+    return Drawn(train=train, test=total - train, **fields)  # type: ignore[arg-type]
 
 
-def true_claims(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Claims:
+def true_splits(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Drawn:
     """A random world, split as is said."""
     total = draw_world(rng)
     n_train = round(float(rng.choice(TRAIN_SHARES)) * total.sum())
     trained = [draw_split(total, n_train, strata, rng) for _ in range(int(rng.choice(N_SPLITS)))]
-    return claims_about(
+    return drawn(
         total,
         trained,
-        rng,
         stratified_by=strata if declared else None,
         accuracy=float(rng.choice(ACCURACIES)),
+        seed=int(rng.integers(2**31)),
     )
 
 
-def fold_claims(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Claims:
+def folds(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Drawn:
     """One to three cross-validations of 2 to 10 folds."""
     total, n_folds = draw_world(rng), int(rng.choice([2, 3, 5, 10]))
-    sets = [draw_folds(total, n_folds, strata, rng) for _ in range(int(rng.integers(1, 4)))]
-    trained = [fold for folds in sets for fold in folds]
-    return claims_about(total, trained, rng, stratified_by=strata if declared else None)
+    rounds = [draw_folds(total, n_folds, strata, rng) for _ in range(int(rng.integers(1, 4)))]
+    trained = [fold for folds_of_one in rounds for fold in folds_of_one]
+    return drawn(
+        total,
+        trained,
+        stratified_by=strata if declared else None,
+        seed=int(rng.integers(2**31)),
+    )
 
 
-def person_claims(rng: np.random.Generator, *, declared: bool, n_splits: int) -> Claims:
+def splits_by_person(rng: np.random.Generator, *, declared: bool, n_splits: int) -> Drawn:
     """People of one label with one record or many, split by person."""
     group = np.repeat(np.arange(2), np.exp(rng.uniform(np.log(200), np.log(3000), 2)).astype(int))
     label = rng.binomial(1, rng.uniform(0.1, 0.6, 2)[group])
     n_records = rng.geometric(1 / 3, len(group))
     n_train = round(0.7 * len(group))
 
-    def table(people: np.ndarray) -> np.ndarray:
+    def cells_of(people: np.ndarray) -> np.ndarray:
         cells = np.bincount(2 * group[people] + label[people], n_records[people], minlength=4)
         return cells.reshape(2, 2).astype(int)
 
     everybody = np.arange(len(group))
-    trained = [table(rng.permutation(everybody)[:n_train]) for _ in range(n_splits)]
-    claims = claims_about(table(everybody), trained, rng)
+    trained = [cells_of(rng.permutation(everybody)[:n_train]) for _ in range(n_splits)]
+    made = drawn(cells_of(everybody), trained, seed=int(rng.integers(2**31)))
     if not declared:
-        return claims
+        return made
     units = np.array([kish(n_records[group == g].astype(float)) for g in range(2)])
-    return replace(claims, unit_of_split="person", effective_units=units)
+    return replace(made, effective_units=units)
 
 
-def repeated_claims(rng: np.random.Generator, strata: StratifiedBy, *, n_names: int) -> Claims:
+def repeated_split(rng: np.random.Generator, strata: StratifiedBy, *, n_names: int) -> Drawn:
     """One split under several names, undeclared; groups of 300 to 40,000."""
     total = draw_world(rng, least=300, most=40_000)
     trained = draw_split(total, round(0.7 * total.sum()), strata, rng)
-    return claims_about(total, [trained] * n_names, rng)
+    return drawn(total, [trained] * n_names, seed=int(rng.integers(2**31)))
 
 
-def drifting_claims(
+def drifting_splits(
     rng: np.random.Generator, *, rate: float, drift: float, n_splits: int, train_share: float = 0.7
-) -> Claims:
+) -> Drawn:
     """Two groups of 10,000; in the second the positive rate of the test part is higher."""
     n_train = round(train_share * 10_000)
     sizes, parts = (n_train, 10_000 - n_train), []
     for n, rates in zip(sizes, ((rate, rate), (rate, rate + drift)), strict=True):
         positive = rng.binomial(n, rates, (n_splits, 2))
         parts.append(np.stack([n - positive, positive], axis=2).astype(float))
-    train, test = parts
-    claims = claims_about(train[0] + test[0], list(train), rng)
-    return replace(claims, runs=Composition(train=train, test=test))
-
-
-def _spread(
-    train: np.ndarray, test: np.ndarray, accuracy: float, rng: np.random.Generator
-) -> SplitSpread:
-    total, trained = ((np.moveaxis(part, 2, 0)).astype(int) for part in (train + test, train))
-    correct = rng.binomial(total, accuracy)
-    hits = rng.hypergeometric(correct, total - correct, trained)
-    parts = (part.astype(float) for part in (total, trained, correct, hits))
-    return SplitSpread(setting="no-DP", strata=Strata(*parts))
+    return Drawn(train=parts[0], test=parts[1], seed=int(rng.integers(2**31)))

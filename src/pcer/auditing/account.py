@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.disclosed import disclosed
-from pcer.auditing.file import AuditSubject, BudgetResult, CostStory, PairResult
-from pcer.auditing.finding import Finding
+from pcer.auditing.checks import disclosed
+from pcer.auditing.file import (
+    AuditSubject,
+    BudgetResult,
+    CostStory,
+    DeclarationFinding,
+    PairResult,
+)
 from pcer.auditing.planner import more_would_show
 from pcer.auditing.results import Setting
 from pcer.auditing.tests import share_level
@@ -72,7 +77,7 @@ def conclude(
     costs: Sequence[CostStory],
     subject: AuditSubject,
     release: Release,
-    findings: Sequence[Finding],
+    findings: Sequence[DeclarationFinding],
     *,
     family_p: float | None,
 ) -> Conclusion:
@@ -372,7 +377,7 @@ def _not_measured(subject: AuditSubject) -> str:
 def _trust(
     story: _Told,
     costs: Sequence[CostStory],
-    findings: Sequence[Finding],
+    findings: Sequence[DeclarationFinding],
     family_p: float | None,
 ) -> Iterator[str]:
     splits = story.told.n_splits

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing.claims import claims_of
+from pcer.auditing.checks import variance_inflation
 from pcer.auditing.comparison import pearson
 from pcer.auditing.file import Audit
 from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of
@@ -72,7 +72,7 @@ def agreement(audit: Audit) -> Agreement | None:
     """Every attack that the audited release has beside the gap; None if it has none."""
     release, plan = audit.sources[0], audit.plan
     by_setting = panels(release)
-    by_cost = measure_costs(by_setting, plan, inflation=claims_of(release).inflation)
+    by_cost = measure_costs(by_setting, plan, inflation=variance_inflation(release))
     pairs = pairs_of(by_setting, plan)
     proxies = sorted(by_cost.keys() - {GAP.name})
     if not proxies:

@@ -12,10 +12,9 @@ import numpy as np
 
 from pcer.auditing.account import Conclusion, conclude
 from pcer.auditing.caps import Capped, Placebos, cap_alarms
-from pcer.auditing.claims import claims_of
+from pcer.auditing.checks import check_release, is_random, variance_inflation
 from pcer.auditing.comparison import algorithm1
 from pcer.auditing.costs import cost_stories, why
-from pcer.auditing.declarations import check_declarations
 from pcer.auditing.file import (
     AsPublished,
     Audit,
@@ -24,7 +23,6 @@ from pcer.auditing.file import (
     DeclarationFinding,
     outcomes_of,
 )
-from pcer.auditing.finding import Finding, adjusted_over_checks
 from pcer.auditing.judgement import judge, worse_off
 from pcer.auditing.measure import (
     Measured,
@@ -69,7 +67,7 @@ class Tested:
     plan: Plan
     panels: tuple[Panel, ...]
     pairs: tuple[Pair, ...]
-    findings: tuple[Finding, ...]
+    findings: list[DeclarationFinding]
     attacks: tuple[str, ...]
     """Those that decide; the first is the one whose numbers people see."""
     measured: Mapping[str, Sequence[Measured]]
@@ -216,19 +214,19 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried cost and make every test."""
     by_setting = panels(release)
     require_available(by_setting, plan)
-    pairs, claims = pairs_of(by_setting, plan), claims_of(release)
-    findings = tuple(check_declarations(claims))
-    measured = measure_costs(by_setting, plan, inflation=claims.inflation)
+    pairs = pairs_of(by_setting, plan)
+    measured = measure_costs(by_setting, plan, inflation=variance_inflation(release))
     return Tested(
         release=release,
         plan=plan,
         panels=by_setting,
         pairs=pairs,
-        findings=findings,
+        findings=check_release(release),
         attacks=deciding_attacks(by_setting, plan),
         measured=measured,
         tests={
-            cost: attack_tests(one, pairs, random=claims.random) for cost, one in measured.items()
+            cost: attack_tests(one, pairs, random=is_random(release))
+            for cost, one in measured.items()
         },
         chance=cache(lambda k: draw_null(measured[GAP.name][k], pairs, plan)),
     )
@@ -291,7 +289,7 @@ def _audit(one: Tested, family: Sequence[Tested]) -> Audit:
         next_steps=told.next_steps,
         budgets=budgets,
         costs=stories,
-        declarations=_declarations(findings),
+        declarations=findings,
         broken_rules=broken_rules(
             plan.policy, release, budgets, findings, outcomes_of(budgets, published)
         ),
@@ -357,10 +355,11 @@ def _settings(one: Tested, found: Capped, placebos: Placebos) -> list[Setting]:
     ]
 
 
-def _budget(setting: Setting, release: Release, findings: Sequence[Finding]) -> BudgetResult:
+def _budget(
+    setting: Setting, release: Release, findings: Sequence[DeclarationFinding]
+) -> BudgetResult:
     panel, doubled = setting.measured.panel, setting.found.double[setting.index]
-    random = release.training.split_kind == "random"
-    verdict, reason = judge(setting, findings, random=random)
+    verdict, reason = judge(setting, findings, random=is_random(release))
     pairs = [pair_result(setting, k) for k in range(len(setting.pairs))]
     twice = [panel.group_names[group] for group in np.unique(doubled[doubled >= 0]).tolist()]
     return BudgetResult(
@@ -412,19 +411,6 @@ def _by_model(by_setting: Sequence[Panel]) -> dict[str | None, list[int]]:
     for k, panel in enumerate(by_setting):
         members.setdefault(panel.model, []).append(k)
     return members
-
-
-def _declarations(findings: Sequence[Finding]) -> list[DeclarationFinding]:
-    return [
-        DeclarationFinding(
-            check=finding.check,
-            sentence=finding.sentence,
-            p_value=adjusted,
-            p_value_alone=finding.p_value,
-            caps_verdict=finding.caps_verdict,
-        )
-        for finding, adjusted in zip(findings, adjusted_over_checks(findings), strict=True)
-    ]
 
 
 def _subject(release: Release) -> AuditSubject:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.claims import claims_of
+from pcer.auditing.checks import check_release, is_random, variance_inflation
 from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
@@ -32,7 +32,6 @@ from pcer.auditing.compare_words import (
     account,
     headline,
 )
-from pcer.auditing.declarations import check_declarations
 from pcer.auditing.measure import (
     ADVANTAGES,
     MUTUAL,
@@ -153,19 +152,18 @@ def _require_alike(old: Release, new: Release) -> None:
 
 def _inflation(release: Release, name: str) -> FloatArray | None:
     """By how much clumps of records widen errors; refuses a release that no test may rest on."""
-    claims = claims_of(release)
-    if not claims.random:
+    if not is_random(release):
         raise InputError(
             f"{name} does not say that its splits are random (training.split_kind), and every "
             "test of a change rests on that."
         )
-    against = [check for check in check_declarations(claims) if check.caps_verdict]
+    against = [check for check in check_release(release) if check.caps_verdict]
     if against:
         raise InputError(
             f"the counts of {name} contradict what it says of its splits, so that nothing can "
             f"be compared: {against[0].sentence}"
         )
-    return claims.inflation
+    return variance_inflation(release)
 
 
 def _matches(

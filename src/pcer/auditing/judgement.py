@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcer.auditing.file import PairResult
-from pcer.auditing.finding import Finding
+from pcer.auditing.file import DeclarationFinding, PairResult
 from pcer.auditing.measure import LEAST_RECORDS
 from pcer.auditing.results import Setting, floor_of
 from pcer.auditing.verdict import BudgetVerdict, Verdict
@@ -24,7 +23,7 @@ NO_BENEFIT = "what the groups receive is not given, so that no ratio can be form
 Ruling = tuple[BudgetVerdict, str | None]
 
 
-def judge(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Ruling:
+def judge(setting: Setting, findings: Sequence[DeclarationFinding], *, random: bool) -> Ruling:
     """The verdict of a setting, and its reason where something is missing or speaks against it."""
     unusable = _unusable(setting, findings, random=random)
     if unusable is not None:
@@ -57,7 +56,9 @@ def worse_off(
     return list(dict.fromkeys(pair.lower_ratio for pair in pairs if pair.lower_ratio is not None))
 
 
-def _unusable(setting: Setting, findings: Sequence[Finding], *, random: bool) -> Ruling | None:
+def _unusable(
+    setting: Setting, findings: Sequence[DeclarationFinding], *, random: bool
+) -> Ruling | None:
     """Where no test can be made, or none may be believed."""
     one = setting.measured
     if one.exposed is None:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from pcer.auditing.claims import claims_of
+from pcer.auditing.checks import variance_inflation
 from pcer.auditing.file import BudgetResult, rounded
 from pcer.auditing.measure import (
     PEOPLE_PARTS,
@@ -655,7 +655,7 @@ def _of_release(release: Release, cost: str | None, setting: str | None) -> Plan
         raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
     chosen = 0 if setting is None else names.index(setting)
     attacks = deciding_attacks(by_setting, plan)
-    inflation = claims_of(release).inflation
+    inflation = variance_inflation(release)
     measured = measure_panel(by_setting[chosen], plan, attacks[0], inflation=inflation)
     design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1, n_attacks=len(attacks))
     if design is None or measured.exposed is None:

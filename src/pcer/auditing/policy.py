@@ -11,8 +11,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from pcer.auditing.file import BrokenRule, BudgetResult
-from pcer.auditing.finding import Finding
+from pcer.auditing.file import BrokenRule, BudgetResult, DeclarationFinding
 from pcer.auditing.plan import Policy
 from pcer.auditing.words import listed, setting_name
 from pcer.errors import InputError
@@ -51,7 +50,7 @@ def broken_rules(
     policy: Policy | None,
     release: Release,
     budgets: Sequence[BudgetResult],
-    findings: Sequence[Finding],
+    findings: Sequence[DeclarationFinding],
     outcomes: set[str],
 ) -> list[BrokenRule]:
     """Every rule that the audit breaks, each in one sentence; none without a policy."""
@@ -69,7 +68,7 @@ def broken_rules(
     return found
 
 
-def _strict(release: Release, findings: Sequence[Finding]) -> Iterator[BrokenRule]:
+def _strict(release: Release, findings: Sequence[DeclarationFinding]) -> Iterator[BrokenRule]:
     """What a careful reader needs to know, whatever the numbers say."""
     kind = release.training.split_kind
     if kind != "random":

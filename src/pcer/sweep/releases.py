@@ -38,7 +38,7 @@ from pcer.release.build import (
 )
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import allowed_groups
-from pcer.release.format import Exposure, PooledExposure, Release
+from pcer.release.format import Bound, Exposure, PooledExposure, Release
 from pcer.release.panel import Panel
 from pcer.store.processes import Task, run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds

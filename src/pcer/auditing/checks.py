@@ -1,0 +1,965 @@
+"""Checks of a release: do its own numbers contradict what it declares?
+
+Every test of an audit rests on what the trainer says: the split was random, records were what was
+split, these names are different splits. Counts can contradict it. Contradictions in logic need no
+chance; all others share one level per release, so that a true release is rarely accused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pcer.auditing.exact import (
+    PLAIN_MEAN,
+    SMALLEST_P,
+    Strata,
+    dispersion,
+    lowest_seeds,
+    memorised,
+    strata_of_counts,
+    strata_of_rates,
+)
+from pcer.auditing.file import DeclarationFinding
+from pcer.auditing.hypergeometric import (
+    SplitCounts,
+    chance_of_repeats,
+    chance_rounded,
+    first_alike,
+    group_chances,
+    is_rounded,
+    label_chances,
+    misses,
+    n_fold_sets,
+)
+from pcer.auditing.words import listed, setting_name
+from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
+from pcer.release import Release, panels
+from pcer.release.disclosure import LEAST_PEOPLE, given_away
+from pcer.release.format import Run, StratifiedBy
+from pcer.release.panel import Panel
+from pcer.release.proxies import proxy_named
+from pcer.statistics import holm
+
+LEVEL: Final = 0.01
+"""Chance that a release whose declarations are true is contradicted, over all checks."""
+FINEST_DECIMALS: Final = 7
+SINGLE_PRECISION: Final = 1e-7
+"""What a rate may have lost where it was computed in single precision."""
+DOUBLE_PRECISION: Final = 1e-12
+"""And in double precision."""
+LEAST_RICH: Final = 5
+"""People in the third largest cell of a table, below which equal tables say little."""
+ROUNDED: Final = 1e-6
+"""Share by which numbers of one file may differ and still be the same."""
+MOST_OFF: Final = 0.5
+"""Standard errors by which the quick attack on placebo groups may differ from the exact one."""
+LEAST_EXACT: Final = 5
+"""Placebo groups to be attacked exactly before that can be told."""
+MOST_NAMED: Final = 5
+"""Of what is missing, in a sentence."""
+MOST_GROUPS: Final = 3
+"""Small groups that are named in a sentence."""
+RECORD: Final = "record"
+"""The unit of split that needs no correction."""
+LABELS: Final = ("negative label", "positive label")
+
+SplitName: TypeAlias = str | int | None
+"""As the file has it: 1 and "1" are two names, None is no name."""
+
+
+class Finding(NamedTuple):
+    """Something that the release says and its own numbers contradict, or call for.
+
+    Attributes:
+        declared: what the release says.
+        counted: what the numbers say.
+        remedy: what to change.
+        p_value: chance of such numbers if the release's words are true, adjusted within the check;
+            None where logic decides.
+        caps_verdict: whether it leaves the audit's tests without ground.
+    """
+
+    declared: str
+    counted: str
+    remedy: str
+    p_value: float | None = None
+    caps_verdict: bool = True
+
+
+class Check(NamedTuple):
+    """One check of the table ``CHECKS``.
+
+    Attributes:
+        name: as ``declarations[].check`` has it.
+        test: its findings, of ``Facts`` where logic decides, and of ``Splits`` where chance does.
+        shares: of ``LEVEL``, with one split and with several; None where logic decides.
+    """
+
+    name: str
+    test: Callable[..., Iterable[Finding]]
+    shares: tuple[float, float] | None = None
+
+
+def check_release(release: Release) -> list[DeclarationFinding]:
+    """Everything the numbers say against what is declared; nothing for most releases.
+
+    Logic is always checked. Chance is only where the split is declared random, sizes are
+    released, and the effective number of units is known; all of it at ``LEVEL`` together.
+    """
+    facts, rows = release.kept(_read), list[tuple[str, Finding, float]]()
+    splits = _distinct_splits(facts)
+    for check in CHECKS:
+        if check.shares is None:
+            rows += [(check.name, finding, 1.0) for finding in check.test(facts)]
+        elif splits is not None:
+            share = check.shares[splits.n_names > 1]
+            rows += [(check.name, found, share) for found in check.test(splits, share * LEVEL)]
+    return [
+        DeclarationFinding(
+            check=name,
+            sentence=f"{declared[0].upper()}{declared[1:]}, but {counted}; {remedy}.",
+            p_value=adjusted,
+            p_value_alone=None if p is None else max(SMALLEST_P, float(p)),
+            caps_verdict=caps_verdict,
+        )
+        for (name, (declared, counted, remedy, p, caps_verdict), _), adjusted in zip(
+            rows, adjusted_over_checks(rows), strict=True
+        )
+    ]
+
+
+def is_random(release: Release) -> bool:
+    """Whether the split is declared random, which every test of an audit needs."""
+    return release.training.split_kind == "random"
+
+
+def variance_inflation(release: Release) -> FloatArray | None:
+    """By how much clumps multiply the variance of each group's split: N / effective units.
+
+    None where units are not records and their effective number is not given.
+    """
+    return release.kept(_read).inflation
+
+
+def adjusted_over_checks(rows: Sequence[tuple[str, Finding, float]]) -> list[float | None]:
+    """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
+
+    Held against ``LEVEL``. The first step divides by the check's share of the level; what was
+    found before leaves its share to the others.
+
+    Args:
+        rows: name of the check, finding, and the check's share.
+    """
+    adjusted: list[float | None] = [None] * len(rows)
+    weighed = {
+        k: max(SMALLEST_P, finding.p_value) / share
+        for k, (_, finding, share) in enumerate(rows)
+        if finding.p_value is not None
+    }
+    left, largest, open_to = 1.0, 0.0, dict[str, float]()
+    for k in sorted(weighed, key=lambda k: weighed[k]):
+        check, _, share = rows[k]
+        if check not in open_to:
+            open_to[check] = left
+            left = max(0.0, left - share)
+        largest = max(largest, min(1.0, weighed[k] * open_to[check]))
+        adjusted[k] = largest
+    return adjusted
+
+
+# What the checks read
+
+
+class Setting(NamedTuple):
+    """One setting of a release; its runs in the order of the panel's seeds."""
+
+    name: str
+    panel: Panel
+    runs: list[Run]
+
+
+class Facts(NamedTuple):
+    """What a release declares, and its counts as arrays over the runs of all settings.
+
+    Attributes:
+        split_names: of every run.
+        sizes: of every run, without labels; None where some are not released.
+        labelled: by label, NaN where a table has none; None where none has.
+        effective_units: (group,) Kish's effective number; None where some group's is not given.
+        inflation: see ``variance_inflation``.
+    """
+
+    release: Release
+    groups: tuple[str, ...]
+    settings: list[Setting]
+    split_names: list[SplitName]
+    sizes: SplitCounts | None
+    labelled: SplitCounts | None
+    effective_units: FloatArray | None
+    inflation: FloatArray | None
+
+
+def _read(release: Release) -> Facts:
+    runs: dict[tuple[str | None, float], list[Run]] = {}
+    for run in sorted(release.runs, key=lambda run: run.seed):
+        runs.setdefault((run.model, run.budget), []).append(run)
+    by_setting, groups = panels(release), tuple(release.subject.groups)
+    settings = [
+        Setting(
+            setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon),
+            panel,
+            runs[panel.model, panel.epsilon],
+        )
+        for panel in by_setting
+    ]
+    sizes = labelled = effective = inflation = None
+    if all(panel.has_sizes for panel in by_setting):
+        parts = zip(*((panel.n_train, panel.n_test) for panel in by_setting), strict=True)
+        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
+    tables = [(p.train, p.test) for p in by_setting if p.train is not None and p.test is not None]
+    if len(tables) == len(by_setting):
+        by_part = zip(*((_by_label(train), _by_label(test)) for train, test in tables), strict=True)
+        labelled = SplitCounts(*(np.concatenate(part) for part in by_part))
+    units = release.training.effective_units
+    if units is not None and all(name in units for name in groups):
+        effective = np.array([units[name] for name in groups], dtype=np.float64)
+    if release.training.unit_of_split in (None, RECORD):
+        inflation = np.ones(len(groups))
+    elif effective is not None and sizes is not None:
+        inflation = np.maximum(1.0, sizes.total[0].sum(axis=1) / effective)
+    names = [run.split for setting in settings for run in setting.runs]
+    return Facts(release, groups, settings, names, sizes, labelled, effective, inflation)
+
+
+def _by_label(counts: Counts) -> FloatArray:
+    """(run, group, label), negative first."""
+    return np.stack([counts.tn + counts.fp, counts.tp + counts.fn], axis=2)
+
+
+def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
+    """Positions of the runs of each split, in the order in which splits first occur."""
+    runs: dict[SplitName, list[int]] = {}
+    for run, name in enumerate(names):
+        runs.setdefault(name, []).append(run)
+    return runs
+
+
+class Splits(NamedTuple):
+    """The distinct splits of a release: where names are one split beyond chance, every cut once.
+
+    Attributes:
+        stratified_by: what they are said to be balanced on; "nothing" where nothing is said.
+        inflation: see ``variance_inflation``.
+        n_names: splits that are named.
+        alike: two names of one split; None where names are as different as chance has it.
+        repeats_p: chance that different random splits are alike as often as the named ones.
+        measured: settings with the correct records of one run for each of their splits, and the
+            names of these splits.
+    """
+
+    facts: Facts
+    stratified_by: StratifiedBy
+    names: list[SplitName]
+    cuts: SplitCounts
+    inflation: FloatArray
+    n_names: int
+    alike: tuple[SplitName, SplitName] | None
+    repeats_p: float
+    measured: list[tuple[str, Strata, list[SplitName]]]
+
+    @property
+    def over(self) -> str:
+        """Over how many splits a chance is."""
+        return "" if len(self.names) == 1 else f" over {len(self.names)} splits"
+
+
+def _distinct_splits(facts: Facts) -> Splits | None:
+    """What chance is asked about; None where it cannot be."""
+    cuts, inflation = named_cuts(facts), facts.inflation
+    if not is_random(facts.release) or cuts is None or inflation is None:
+        return None
+    names = list(runs_by_name(facts.split_names))
+    declared = strata = facts.release.training.stratified_by or "nothing"
+    if declared == "nothing" and cuts.has_labels:
+        # Given its numbers in the strata a random split is random within them, so that judging
+        # repeats within what happens to be balanced is always fair.
+        rounded: tuple[StratifiedBy, ...] = ("label", "group")
+        strata = next((by for by in rounded if is_rounded(cuts, by)), declared)
+    p = max(SMALLEST_P, chance_of_repeats(cuts, strata, inflation))
+    first, alike = first_alike(cuts), None
+    if p <= SHARE_OF_REPEATS * LEVEL:
+        again = next(split for split, earlier in enumerate(first) if earlier != split)
+        alike = names[first[again]], names[again]
+    kept = sorted(set(first)) if alike else list(range(len(names)))
+    return Splits(
+        facts=facts,
+        stratified_by=declared,
+        names=[names[split] for split in kept],
+        cuts=cuts.only(kept),
+        inflation=inflation,
+        n_names=len(names),
+        alike=alike,
+        repeats_p=p,
+        measured=[
+            (setting.name, strata, splits)
+            for setting in facts.settings
+            for strata, splits in [_correct_records(setting)]
+            if splits
+        ],
+    )
+
+
+def named_cuts(facts: Facts) -> SplitCounts | None:
+    """Every split once, by name; runs without a name count as one split. None without sizes.
+
+    By group and label if some run of each split gives its labels, else by group alone.
+    """
+    by_name = list(runs_by_name(facts.split_names).values())
+    if facts.labelled is not None:
+        train, test = (
+            np.stack([_first_known(part[runs]) for runs in by_name]) for part in facts.labelled
+        )
+        if np.isfinite(train + test).all():
+            return SplitCounts(train, test)
+    return None if facts.sizes is None else facts.sizes.only([runs[0] for runs in by_name])
+
+
+def _first_known(runs: FloatArray) -> FloatArray:
+    """(group, label) of a split's runs: per group from the first that gives labels."""
+    first = np.isfinite(runs).all(axis=2).argmax(axis=0)
+    return np.asarray(runs[first, np.arange(runs.shape[1])])
+
+
+def _correct_records(setting: Setting) -> tuple[Strata, list[SplitName]]:
+    """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
+    panel = setting.panel
+    train, test, rows = panel.train, panel.test, lowest_seeds(panel.split)
+    rates = panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
+    is_known = np.isfinite(np.stack(rates)).all(axis=(0, 2))
+    if train is None or test is None:
+        rows = rows[is_known[rows]]
+        strata = strata_of_rates(*(part[rows] for part in rates))
+    else:
+        is_known &= np.isfinite(train.n + test.n).all(axis=1)
+        rows = rows[is_known[rows]]
+        strata = strata_of_counts(*(Counts(*(cell[rows] for cell in p)) for p in (train, test)))
+    return strata, [setting.runs[row].split for row in rows]
+
+
+# Logic: names, rates, copies, runs, promises, placebos, totals, units
+
+
+def conflicting_names(facts: Facts) -> Iterator[Finding]:
+    """One name, two cuts: the same split cannot have both."""
+    tables = [table for table in (facts.labelled, facts.sizes) if table is not None]
+    for name, runs in runs_by_name(facts.split_names).items():
+        n_cuts = 1
+        for table in tables:  # one that does not give every number is left out
+            parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
+            n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
+        if n_cuts > 1 and name is None:
+            yield Finding(
+                f"{len(runs)} runs name no split and count as one",
+                f"they cut the groups in {n_cuts} different ways",
+                "name the split of every run (runs[].split), so that each counts",
+                caps_verdict=False,
+            )
+        elif n_cuts > 1:
+            yield Finding(
+                f"{len(runs)} runs name split {name!r}",
+                f"they cut the groups in {n_cuts} different ways, and one split has one",
+                "give every split a name of its own",
+            )
+
+
+def broken_numbers(facts: Facts) -> Iterator[Finding]:
+    """A share of n people is a whole number out of n."""
+    for setting in facts.settings:
+        panel = setting.panel
+        if panel.train is not None:
+            continue
+        for what, value, n in (
+            ("training accuracy", panel.train_accuracy, panel.n_train),
+            ("test accuracy", panel.test_accuracy, panel.n_test),
+            ("positive rate", panel.positive_rate, panel.n_test),
+        ):
+            broken = not_whole(value, n)
+            if not broken.any():
+                continue
+            run, group = np.argwhere(broken)[0]
+            rate, people = value[run, group], n[run, group]
+            yield Finding(
+                f"at {setting.name} the {what} of group {facts.groups[group]!r} is {rate:.12g} of "
+                f"{people:,.0f} records",
+                f"that is {rate * people:.6g} records, no whole number within rounding (so for "
+                f"{int(broken.sum())} of {broken.size} such rates)",
+                "give every run its own rates, and the number of records they are of",
+            )
+
+
+def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
+    """Where a rate, as finely as it is printed, is no whole number out of n.
+
+    A rate that is not given, or not of a known number, is never at fault.
+
+    >>> not_whole(np.array([0.67, 0.66, 0.6667]), np.array([3.0, 3.0, 4.0])).tolist()
+    [False, True, True]
+    """
+    known = np.isfinite(value) & np.isfinite(n) & (n > 0)
+    value, n = np.where(known, value, 0.0), np.where(known, n, 1.0)
+    half_unit = np.full(value.shape, SINGLE_PRECISION)  # of the last decimal that is printed
+    for decimals in range(FINEST_DECIMALS, 0, -1):
+        is_printed = np.abs(value - np.round(value, decimals)) < DOUBLE_PRECISION
+        half_unit[is_printed] = max(0.5 * 10.0**-decimals + DOUBLE_PRECISION, SINGLE_PRECISION)
+    return np.asarray(known & (np.abs(value - np.rint(value * n) / n) > half_unit))
+
+
+def copied_tables(facts: Facts) -> Iterator[Finding]:
+    """Different seeds, and different settings, that have the same tables throughout."""
+    first: dict[bytes, Setting] = {}
+    for one in facts.settings:
+        if one.panel.train is None or one.panel.test is None:
+            continue
+        cells = np.stack([*one.panel.train, *one.panel.test])  # (cell of both parts, run, group)
+        third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
+        if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
+            continue  # models that say the same of everybody fill two cells: the labels
+        by_split = runs_by_name([run.split for run in one.runs]).values()
+        several = [runs for runs in by_split if len(runs) > 1]
+        if several and all((cells[:, r] == cells[:, r[:1]]).all() for r in several):
+            yield Finding(
+                f"at {one.name} {len(one.runs)} models were trained with their own seeds",
+                "those of one split have the same confusion tables to the last record",
+                "release a model once, and give every further one a split of its own",
+                caps_verdict=False,
+            )
+        earlier = first.setdefault(cells.tobytes(), one)
+        if earlier is not one and earlier.panel.seeds == one.panel.seeds and len(one.runs) > 1:
+            yield Finding(
+                f"the settings {earlier.name} and {one.name} are said to be two",
+                f"all {len(one.runs)} of their runs have the same confusion tables to the last "
+                "record",
+                "release every model under its own setting, once",
+                caps_verdict=False,
+            )
+
+
+def missing_runs(facts: Facts) -> Iterator[Finding]:
+    """Seeds and splits that are left out, and settings with fewer runs than others."""
+    for one in facts.settings:
+        by_number = {"seed": list(one.panel.seeds), "split": split_numbers(one)}
+        for what, numbers in by_number.items():
+            if gone := missing_numbers(numbers):
+                yield Finding(
+                    f"at {one.name} runs are numbered by {what} from {min(numbers)} to "
+                    f"{max(numbers)}",
+                    f"{_which(what, gone)} missing",
+                    "release every run that was made, or say why one is left out (subject.notes)",
+                    caps_verdict=False,
+                )
+                break
+    most = max(len(one.runs) for one in facts.settings)
+    fewer = [f"{one.name} has {len(one.runs)}" for one in facts.settings if len(one.runs) < most]
+    if fewer:
+        more = f" (and {len(fewer) - MOST_NAMED} more)" if len(fewer) > MOST_NAMED else ""
+        yield Finding(
+            f"the release holds up to {most} runs for a setting",
+            f"{listed(fewer[:MOST_NAMED])}{more}",
+            "release as many for each, or say why runs are left out (subject.notes)",
+            caps_verdict=False,
+        )
+
+
+def missing_numbers(numbers: Iterable[int]) -> list[int]:
+    """Numbers left out of a series; none where fewer than half are there, which is no series.
+
+    >>> missing_numbers([0, 1, 3, 4]), missing_numbers([7, 1234])
+    ([2], [])
+    """
+    given = set(numbers)
+    if len(given) < 2 or max(given) - min(given) + 1 > 2 * len(given):
+        return []
+    return [k for k in range(min(given), max(given) + 1) if k not in given]
+
+
+def split_numbers(setting: Setting) -> list[int]:
+    """Numbers of splits that are named by numbers behind one word ("split 1"); else none."""
+    matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in setting.runs]
+    words = {match[1] for match in matches if match}
+    is_series = all(matches) and len(words) == 1
+    return [int(match[2]) for match in matches if match] if is_series else []
+
+
+def _which(what: str, gone: Sequence[int]) -> str:
+    """Which are missing, with its verb."""
+    if len(gone) == 1:
+        return f"{what} {gone[0]} is"
+    if len(gone) > MOST_NAMED:
+        return f"{len(gone)} of them ({what}s {', '.join(map(str, gone[:MOST_NAMED]))}, ...) are"
+    return f"{what}s {listed([str(k) for k in gone])} are"
+
+
+def broken_promises(facts: Facts) -> Iterator[Finding]:
+    """Everything that contradicts an epsilon. None of it touches the tests of the audit."""
+    private = [one for one in facts.settings if math.isfinite(one.panel.epsilon)]
+    if private and facts.release.training.mechanism == "none":
+        yield Finding(
+            f"the release promises {private[0].name}",
+            'the mechanism is said to be "none"',
+            "name the mechanism (training.mechanism), or write null for a model without privacy",
+            caps_verdict=False,
+        )
+    for one in private:
+        promise = f"the release promises {one.name}"
+        if any(run.noise_multiplier == 0 for run in one.runs):
+            yield Finding(
+                promise,
+                "the noise multiplier is 0, with which no epsilon holds",
+                "state the noise that was added, or write null for a model without privacy",
+                caps_verdict=False,
+            )
+        accountant, spent = _spent(one, (facts.release.training.config or {}).get("accountant"))
+        if spent > one.panel.epsilon * (1 + ROUNDED):
+            yield Finding(
+                promise,
+                f"by its own accountant ({accountant}) the training spent {spent:.4g}",
+                "state the epsilon that was spent",
+                caps_verdict=False,
+            )
+        n_train = float(one.panel.n_train.sum(axis=1).max())
+        people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
+        delta = max((run.dp_delta or 0.0 for run in one.runs), default=0.0)
+        if people and delta > (1 + ROUNDED) / people:
+            yield Finding(
+                f"{promise} at delta {delta:g}",
+                f"that is more than one over the {people:,.0f} records it was trained on, with "
+                "which a mechanism may publish somebody's record whole",
+                "state an epsilon at a smaller delta",
+                caps_verdict=False,
+            )
+
+
+def _spent(setting: Setting, named: object) -> tuple[str, float]:
+    """The most that a run spent by the accountant that the config names, else by the kindest."""
+    most: dict[str, float] = {}
+    for run in setting.runs:
+        for accountant, epsilon in (run.epsilon_by_accountant or {}).items():
+            most[accountant] = max(epsilon, most.get(accountant, 0.0))
+    if isinstance(named, str) and named in most:
+        return named, most[named]
+    return min(most.items(), key=lambda item: item[1], default=("", 0.0))
+
+
+def far_placebos(facts: Facts) -> Iterator[Finding]:
+    """Placebo groups whose quick attack is far from the exact one cannot vouch for alarms."""
+    checked = [row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT]
+    far = [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]
+    if far:
+        row = max(far, key=lambda row: row.exact_difference or 0.0)
+        yield Finding(
+            f"at {setting_name(row.model, row.epsilon)} made-up groups were put through a quick "
+            f"form of {proxy_named(row.proxy).phrase}",
+            f"where {row.n_exact} of them met the attack itself, their differences were "
+            f"{row.exact_difference:.2g} standard errors away on average, and {MOST_OFF:g} is "
+            f"allowed (so for {len(far)} of {len(checked)} such checks)",
+            "hold alarms about exposure by this attack against paired confidence",
+            caps_verdict=False,
+        )
+
+
+def changed_totals(facts: Facts) -> Iterator[Finding]:
+    """One data set has one number of records, in all and of every group and label."""
+    if not is_random(facts.release) or (sizes := facts.sizes) is None:
+        return
+    subject = facts.release.subject
+    n_records, missing = subject.n_records, subject.n_missing_group
+    in_all = sizes.total.sum(axis=(1, 2))
+    if n_records is not None:
+        # The run with most records has all but those without a group.
+        too_few = missing is not None and in_all.max() < n_records - missing
+        if in_all.max() > n_records or too_few:
+            without = f", {missing:,} of them in no group" if missing else ""
+            yield Finding(
+                f"the release is said to be of {n_records:,} records{without}",
+                f"its tables add up to {in_all.max():,.0f}",
+                "correct subject.n_records and subject.n_missing_group, or the tables",
+            )
+    total = (facts.labelled or sizes).total
+    for n in np.unique(in_all):
+        same = total[in_all == n]  # a run's unknown cells are never at fault
+        lowest, highest = (np.nan_to_num(f.reduce(same, axis=0)) for f in (np.fmin, np.fmax))
+        if (lowest < highest).any():
+            group, label = np.argwhere(lowest < highest)[0]
+            what = f" with a {LABELS[label]}" if total.shape[2] > 1 else ""
+            yield Finding(
+                "all runs are of the same records",
+                f"group {facts.groups[group]!r} has {lowest[group, label]:,.0f} records{what} in "
+                f"one run and {highest[group, label]:,.0f} in another",
+                "release runs of other records as a release of their own, or say in "
+                "subject.n_records of how many records every run uses a part",
+                # Caps where every run is said to use every record that has a group.
+                caps_verdict=n_records is not None
+                and bool((in_all == n_records - (missing or 0)).all()),
+            )
+            return
+
+
+def unit_without_number(facts: Facts) -> Iterator[Finding]:
+    """Units that are not records need their effective number in every group."""
+    unit = facts.release.training.unit_of_split
+    sizes, effective = facts.sizes, facts.effective_units
+    if not is_random(facts.release) or unit in (None, RECORD) or sizes is None:
+        return
+    if effective is None:
+        yield Finding(
+            f"the unit of the split is the {unit}",
+            "the release does not say how many of them each group's records come from",
+            "give each group's effective number (training.effective_units): (Σm)²/Σm² over its "
+            "units of m records",
+        )
+        return
+    records = sizes.total[0].sum(axis=1)
+    for g in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
+        yield Finding(
+            f"group {facts.groups[g]!r} is said to be worth {effective[g]:,.6g} units ({unit})",
+            f"it has only {records[g]:,.0f} records",
+            "give Kish's effective number, (Σm)²/Σm² over units of m records",
+        )
+
+
+# Chance: repeated splits, repeated tables, balance, mixes, spreads, signs
+
+
+def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
+    """Different random splits rarely cut every group and label alike."""
+    if splits.alike is not None and splits.repeats_p <= level:
+        n = len(splits.names)
+        yield Finding(
+            f"the release names {splits.n_names} different random splits",
+            f"they cut the groups and labels in only {n} way{'s' if n > 1 else ''} "
+            f"({splits.alike[0]!r} and {splits.alike[1]!r} alike), which has chance "
+            f"{_chance(splits.repeats_p)}",
+            "give one split one name, or declare training.stratified_by if groups and labels were "
+            "balanced",
+            splits.repeats_p,
+        )
+
+
+def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
+    """Different splits rarely give the same confusion tables, even where they cut groups alike.
+
+    A model that is the same in all splits has the most equal ones: given its right and wrong
+    records, those in training are hypergeometric within each label and group.
+    """
+    if splits.alike is not None or not splits.measured:
+        return
+    p_values, firsts = [], []
+    for _, strata, _ in splits.measured:
+        total, trained, correct, hits = (
+            np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
+        )
+        train = np.stack([trained - hits, hits], axis=2)
+        tables = SplitCounts(train, np.stack([total - correct, correct], axis=2) - train)
+        inflation = np.tile(splits.inflation, len(strata.total))
+        p_values.append(chance_of_repeats(tables, "group", inflation))
+        firsts.append(first_alike(tables))
+    for (name, _, names), p, first in zip(
+        splits.measured, holm(np.array(p_values)), firsts, strict=True
+    ):
+        if p <= level:
+            alike = next((names[k], names[split]) for split, k in enumerate(first) if k != split)
+            yield Finding(
+                f"at {name} every split is said to be another random one",
+                f"models of {listed([_split_words(split) for split in alike])} have the same "
+                f"confusion tables to the last record, which has chance {_chance(p)}",
+                "release the tables that each model gave",
+                p,
+            )
+
+
+def balance(splits: Splits, level: float) -> Iterator[Finding]:
+    """Declared strata must be balanced, and others may not be so in every split.
+
+    Units of several records cannot be divided to the last one, so of those nothing is asked; nor
+    of labels where records without a group, or without labels, may balance the others.
+    """
+    facts, cuts, strata = splits.facts, splits.cuts, splits.stratified_by
+    if facts.release.training.unit_of_split not in (None, RECORD):
+        return
+    if strata == "nothing":
+        yield from _undeclared_balance(splits, level)
+    elif strata != "label" or (cuts.has_labels and _is_complete(facts)):
+        missed, allowed = misses(cuts, strata)
+        if (missed > allowed).any():
+            s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
+            yield Finding(
+                "the split is said to be balanced by "
+                f"{'label and group' if strata == 'both' else strata}",
+                f"{_split_words(splits.names[s])} misses the training share of "
+                f"{_stratum_words(splits, int(stratum))} by {missed[s, stratum]:,.0f} records, "
+                "which rounding cannot",
+                "declare what the split was balanced on",
+            )
+
+
+def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
+    cuts = splits.cuts
+    possible: tuple[StratifiedBy, ...] = ("label", "group") if cuts.has_labels else ("group",)
+    p_values = {
+        strata: min(1.0, len(possible) * chance_rounded(cuts, strata))
+        for strata in possible
+        if is_rounded(cuts, strata)
+    }
+    balanced = [strata for strata, p in p_values.items() if p <= level]
+    if balanced:
+        p = max(p_values[strata] for strata in balanced)
+        is_denied = splits.facts.release.training.stratified_by is not None
+        yield Finding(
+            "the split is said to be balanced on nothing"
+            if is_denied
+            else "the release does not say what its random splits were balanced on",
+            f"all {cuts.n_splits} are balanced by {' and '.join(balanced)} to the last record, "
+            f"which has chance {_chance(p)}",
+            f'declare training.stratified_by "{balanced[0] if len(balanced) == 1 else "both"}"',
+            p,
+            caps_verdict=is_denied,
+        )
+
+
+def _is_complete(facts: Facts) -> bool:
+    """Whether every record is known to be in some group's table."""
+    subject, sizes = facts.release.subject, facts.sizes
+    if subject.n_missing_group is not None:
+        return subject.n_missing_group == 0
+    return sizes is not None and bool(subject.n_records == sizes.total[0].sum())
+
+
+def _stratum_words(splits: Splits, stratum: int) -> str:
+    strata, n_labels = splits.stratified_by, splits.cuts.train.shape[2]
+    if strata == "label":
+        return f"the {LABELS[stratum]}"
+    group, label = divmod(stratum, 1 if strata == "group" else n_labels)
+    name = f"group {splits.facts.groups[group]!r}"
+    return name if strata == "group" or n_labels == 1 else f"{name} with the {LABELS[label]}"
+
+
+def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
+    """Random parts have the same mix of labels in every group, but for luck."""
+    cuts = splits.cuts
+    if not cuts.has_labels or splits.stratified_by == "both":
+        return
+    chances = label_chances(cuts, splits.stratified_by, splits.inflation)
+    for g, p in _unlikely(cuts, chances, level):
+        s = int(chances[g].argmin()) * cuts.n_splits // len(chances[g])
+        train, test = cuts.train[s, g], cuts.test[s, g]
+        yield Finding(
+            "the split is said to be random",
+            f"{_percent(train[-1], train.sum())} of the training records of group "
+            f"{splits.facts.groups[g]!r} have a positive label in {_split_words(splits.names[s])} "
+            f"and {_percent(test[-1], test.sum())} of its test records, which has chance "
+            f"{_chance(p)}{splits.over}",
+            OTHER_SPLIT,
+            p,
+        )
+
+
+def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
+    """Random parts take the same share of every group, but for luck.
+
+    Balanced by label, groups are part of the label mix, unless labels are not released.
+    """
+    cuts, strata = splits.cuts, splits.stratified_by
+    if strata not in ("nothing", "label") or (strata == "label" and cuts.has_labels):
+        return
+    chances = group_chances(cuts, float(splits.inflation.max()))
+    for g, p in _unlikely(cuts, chances, level):
+        s = int(chances[g].argmin())
+        train, test = cuts.train[s].sum(axis=1), cuts.test[s].sum(axis=1)
+        yield Finding(
+            "the split is said to be random",
+            f"group {splits.facts.groups[g]!r} is {_percent(train[g], train.sum())} of the "
+            f"training records in {_split_words(splits.names[s])} and "
+            f"{_percent(test[g], test.sum())} of the test records, which has chance "
+            f"{_chance(p)}{splits.over}",
+            OTHER_SPLIT,
+            p,
+        )
+
+
+def _unlikely(
+    cuts: SplitCounts, chances: Sequence[FloatArray], level: float
+) -> Iterator[tuple[int, float]]:
+    """Groups whose splits are less likely than the level, with Holm-adjusted p-values."""
+    independent = n_fold_sets(cuts) == 0
+    p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
+    for g in np.flatnonzero(p_values <= level):
+        yield int(g), float(p_values[g])
+
+
+def combine(chances: FloatArray, *, independent: bool) -> float:
+    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher).
+
+    Exact chances of counts are never too small, so both are valid however small the groups.
+
+    >>> combine(np.array([0.02]), independent=True)
+    0.02
+    """
+    from scipy.special import gammaincc
+
+    n = len(chances)
+    smallest = min(1.0, n * float(chances.min()))
+    if n == 1 or not independent:
+        return smallest
+    product = float(gammaincc(n, -np.log(chances).sum()))
+    return min(1.0, 2 * min(smallest, product))
+
+
+def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
+    """Accuracy differences that vary more over splits than random splits of such units do.
+
+    Models that memorise unequally spread too: where the mean is plain, that explains it. Folds of
+    one set repel each other: K of them spread K / (K - 1) times as much.
+    """
+    n, sets = splits.cuts.n_splits, n_fold_sets(splits.cuts)
+    inflation = splits.inflation * (n / (n - sets))
+    several = [(name, strata) for name, strata, names in splits.measured if len(names) > 1]
+    spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
+    if not spreads:
+        return
+    p_values = holm(
+        np.stack([np.where(one.mean_p_value < PLAIN_MEAN, 1, one.p_value) for one in spreads])
+    )
+    for k, g in np.argwhere(p_values <= level):
+        name, strata = several[k]
+        unit = splits.facts.release.training.unit_of_split or RECORD
+        yield Finding(
+            f"the unit of the split is said to be the {unit}",
+            f"at {name} the accuracy difference of group {splits.facts.groups[g]!r} varies more "
+            f"over {strata.total.shape[1]} splits than such splits allow (chance "
+            f"{_chance(p_values[k, g])})",
+            "declare training.unit_of_split and training.effective_units if records of one "
+            "person, household or place were kept together",
+            p_values[k, g],
+        )
+
+
+def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
+    """Accuracies that are far lower in training than out of it."""
+    tails = [lower_tails(strata, splits.inflation) for _, strata, _ in splits.measured]
+    p_values = holm(np.array(tails))
+    if (p_values <= level).any():
+        k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
+        yield Finding(
+            "the split is said to be random",
+            f"at {splits.measured[k][0]} the models are less often right about group "
+            f"{splits.facts.groups[g]!r} in training than out of it, by more than chance gives "
+            f"(chance {_chance(p_values[k, g])}), and memory only adds",
+            "check that the parts are not exchanged, and that the tables are of the same models",
+            p_values[k, g],
+        )
+
+
+def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
+    """Chance (group,) of so low an accuracy in training if nothing was memorised; NaN if unknown.
+
+    Memory only raises it, so the lower tail of the Mantel-Haenszel test needs no more than a
+    random split. Records that fall together widen it: there the normal stands in.
+    """
+    from scipy.special import ndtr
+
+    total, trained, correct, hits = strata
+    mirrored = memorised(Strata(total, total - trained, correct, correct - hits))
+    error = np.sqrt(mirrored.variance * inflation)
+    z = np.divide(mirrored.excess, error, out=np.zeros(len(error)), where=error > 0)
+    clumped = np.where(mirrored.variance > 0, ndtr(-z), np.nan)
+    return np.where(inflation > 1, clumped, mirrored.p_value)
+
+
+SHARE_OF_REPEATS: Final = 0.37
+CHECKS: Final = (
+    Check("split_names", conflicting_names),
+    Check("whole_numbers", broken_numbers),
+    Check("same_tables", copied_tables),
+    Check("missing_runs", missing_runs),
+    Check("epsilon", broken_promises),
+    Check("placebo_exact", far_placebos),
+    Check("totals", changed_totals),
+    Check("unit_of_split", unit_without_number),
+    Check("split_names", repeated_splits, shares=(0.0, SHARE_OF_REPEATS)),
+    Check("same_tables", repeated_tables, shares=(0.0, 0.01)),
+    Check("stratified_by", balance, shares=(0.02, 0.05)),
+    Check("label_mix", label_mix, shares=(0.95, 0.43)),
+    Check("group_mix", group_mix, shares=(0.02, 0.05)),
+    Check("dispersion", overdispersion, shares=(0.0, 0.08)),
+    Check("below_zero", below_zero, shares=(0.01, 0.01)),
+)
+"""Every check, in the order in which findings are told. With one split most of the level goes to
+the drift of a group's labels, of which it gives the least evidence. Drift is plain from two splits
+on; two names for one split of small groups are not. What an invented number gives away is plainer
+still, so those checks need little."""
+OTHER_SPLIT: Final = (
+    'declare training.split_kind "other" if the parts differ by time or place, or '
+    "training.unit_of_split if records of one person were kept together"
+)
+
+
+def _chance(p: float) -> str:
+    return f"below {SMALLEST_P:g}" if p <= SMALLEST_P else f"{p:.2g}"
+
+
+def _split_words(name: SplitName) -> str:
+    return "the unnamed split" if name is None else f"split {name!r}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+# What a release gives away about single people, whoever wrote it
+
+
+def disclosed(release: Release) -> Iterator[str]:
+    """Sentences about small cells and certain memberships; none for public or coarse records."""
+    if release.disclosure is not None and release.disclosure.public_data:
+        return
+    tables = [(panel.train, panel.test) for panel in panels(release)]
+    known = [(train, test) for train, test in tables if train is not None and test is not None]
+    if not known:
+        return
+    people = np.concatenate([_by_label(part) for both in known for part in both])
+    fewest = np.nan_to_num(people, nan=np.inf).min(axis=(0, 2))
+    small = [
+        name for name, n in zip(release.subject.groups, fewest, strict=True) if n < LEAST_PEOPLE
+    ]
+    if small:
+        more = f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
+        yield (
+            f"This file rests on few people: fewer than {LEAST_PEOPLE} of one label in training or "
+            f"in test in {', '.join(small[:MOST_GROUPS])}{more}; who knows a person's label and "
+            "prediction can often tell whether they were in training."
+        )
+    # What the file itself says of certain memberships is not believed.
+    told = [given_away(_five_way(*both)) for both in known]
+    memberships = sum(one.memberships for one in told)
+    stated = None if release.disclosure is None else release.disclosure.memberships
+    if memberships:
+        yield (
+            f"To someone who knows their label and prediction it tells with certainty whether "
+            f"people were in training: up to {max(one.most_in_one_model for one in told):,} people "
+            f"in one model, {memberships:,} times over all models."
+        )
+    if stated is not None and stated < memberships:
+        yield f"The file says that it tells {stated:,} such memberships, which is too few."
+
+
+def _five_way(train: Counts, test: Counts) -> IntArray:
+    """(model, part, group, label, predicted) counts; 0 where a table has none."""
+    cells = np.array([[part.tn, part.fp, part.fn, part.tp] for part in (train, test)])
+    cells = np.where(np.isnan(cells).any(axis=(0, 1)), 0, cells).astype(np.int64)
+    part, cell, model, group = cells.shape
+    return cells.transpose(2, 0, 3, 1).reshape(model, part, group, 2, cell // 2)

@@ -1,0 +1,353 @@
+"""How random splits cut groups and labels: the chance of what was counted, exactly.
+
+A split that draws its training records at random gives every cell (group by label) a hypergeometric
+share of them; balanced on something, it does so within each stratum. Splits of one data set share
+its records, but each is drawn anew: given the totals they are independent. The folds of a
+cross-validation are not, so what needs independence leaves them out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.metrics import FloatArray
+from pcer.release.format import StratifiedBy
+
+REACH = 10.0
+"""Deviations each side of the mean that a count can reach; beyond lies less than 1e-22."""
+SMALLEST_CHANCE = 1e-22
+"""No chance is taken to be smaller: that is what REACH cuts off."""
+TIE = 1e-12
+"""Relative difference of numbers that are equal but for rounding errors."""
+EXACT_DEVIATION = 1_000.0
+"""Above this deviation of a count its distribution is the normal one for every purpose here."""
+CONVOLVED_DEVIATION = 20.0
+"""And for a cell of a table: beyond, two draws are alike as two normal ones are."""
+ROUNDING = 1 + 1e-9
+"""Records by which dividing whole numbers in one proportion can miss it, and a rounding error."""
+CLEARLY_FREE = 0.5
+"""A balanced count is off by less than this share of a random one's deviation. Strata finer than
+the declared ones (label by sex by race) add up their roundings, which stays far below it."""
+
+
+class SplitCounts(NamedTuple):
+    """Records of every split: arrays (split, group, label); one label stands for all if unknown."""
+
+    train: FloatArray
+    test: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Records of both parts."""
+        return self.train + self.test
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return len(self.train)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether records are counted by label."""
+        return int(self.train.shape[2]) > 1
+
+    def only(self, splits: Sequence[int]) -> SplitCounts:
+        """Some of the splits."""
+        return SplitCounts(self.train[[*splits]], self.test[[*splits]])
+
+
+def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
+    """Cells (split, group, label) as (split, stratum, cell)."""
+    if strata == "group":
+        return table
+    if strata == "label":
+        return table.swapaxes(1, 2)
+    n_splits, cells = len(table), table[0].size
+    return table.reshape((n_splits, 1, cells) if strata == "nothing" else (n_splits, cells, 1))
+
+
+def n_fold_sets(counts: SplitCounts) -> int:
+    """How many complete sets of folds the splits are: 0 unless their test parts tile the data.
+
+    Tiling to the last record in every cell does not happen by chance to splits drawn one by one.
+    """
+    total, tested = counts.total, counts.test.sum(axis=0)
+    if counts.n_splits < 2 or (total != total[0]).any():
+        return 0
+    sets = tested.sum() / total[0].sum()
+    return int(sets) if sets == int(sets) and (tested == sets * total[0]).all() else 0
+
+
+# One count
+
+
+def deviation(total: float, good: float, sampled: float) -> float:
+    """Standard deviation of the good ones among those sampled without replacement."""
+    if total < 2:
+        return 0.0
+    share = good / total
+    return math.sqrt(sampled * share * (1 - share) * (total - sampled) / (total - 1))
+
+
+def distribution(total: float, good: float, sampled: float) -> tuple[FloatArray, FloatArray]:
+    """Counts that are likely enough to matter, and their hypergeometric probabilities.
+
+    >>> distribution(4, 2, 2)[1].round(12).tolist()
+    [0.166666666667, 0.666666666667, 0.166666666667]
+    """
+    mean, width = sampled * good / total, REACH * deviation(total, good, sampled) + 1
+    low = max(0.0, sampled + good - total, math.floor(mean - width))
+    high = min(good, sampled, math.ceil(mean + width))
+    k = np.arange(low, high)
+    steps = (good - k) * (sampled - k) / ((k + 1) * (total - good - sampled + k + 1))
+    logs = np.concatenate([[0.0], np.cumsum(np.log(steps))])
+    weights = np.exp(logs - logs.max())
+    return int(low) + np.arange(len(weights), dtype=np.float64), weights / weights.sum()
+
+
+def chance_beyond(
+    observed: float, *, total: float, good: float, sampled: float, inflation: float = 1.0
+) -> float:
+    """Chance that a random split misses the expected number by at least as much.
+
+    Args:
+        observed: good ones that were sampled.
+        total: records.
+        good: those of them that are good.
+        sampled: those that were drawn.
+        inflation: by how much clumps of records that fall together multiply the variance;
+            above 1 the normal stands in for the exact distribution.
+
+    >>> round(chance_beyond(2, total=4, good=2, sampled=2), 12)
+    0.333333333333
+    """
+    spread = deviation(total, good, sampled) * math.sqrt(inflation)
+    if spread == 0:
+        return 1.0
+    mean = sampled * good / total
+    miss = abs(observed - mean)
+    if inflation > 1 or spread > EXACT_DEVIATION:
+        return max(SMALLEST_CHANCE, math.erfc(max(0.0, miss - 0.5) / spread / math.sqrt(2)))
+    count, chance = distribution(total, good, sampled)
+    beyond = chance[np.abs(count - mean) >= miss * (1 - TIE)].sum()
+    return float(min(1.0, max(SMALLEST_CHANCE, beyond)))
+
+
+def chance_within(allowed: float, *, total: float, good: float, sampled: float) -> float:
+    """Chance that a random split misses the expected number by at most ``allowed``.
+
+    >>> round(chance_within(0.5, total=4, good=2, sampled=2), 12)
+    0.666666666667
+    """
+    spread = deviation(total, good, sampled)
+    if spread > EXACT_DEVIATION:
+        return math.erf((allowed + 0.5) / spread / math.sqrt(2))
+    count, chance = distribution(total, good, sampled)
+    return float(min(1.0, chance[np.abs(count - sampled * good / total) <= allowed].sum()))
+
+
+# The mix of labels and groups
+
+
+def label_chances(
+    counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
+) -> list[FloatArray]:
+    """Per group the chances of its label mix in every split; independent draws over splits.
+
+    Balanced by label, a group's share of each label is tested instead; a third group is then
+    needed to tell one group from the other, so of two only the first is tested.
+    """
+    train, total = counts.train, counts.total
+    n_splits, n_groups, n_labels = train.shape
+    by_label = strata == "label"
+
+    def chance(s: int, g: int, label: int) -> float:
+        stratum = (s, slice(None), label) if by_label else (s, g)
+        return chance_beyond(
+            train[s, g, label],
+            total=total[stratum].sum(),
+            good=total[s, g, label],
+            sampled=train[stratum].sum(),
+            inflation=float(inflation.max() if by_label else inflation[g]),
+        )
+
+    groups = range(1 if by_label and n_groups == 2 else n_groups)
+    labels = range(n_labels) if by_label else (n_labels - 1,)
+    return [np.array([chance(s, g, y) for s in range(n_splits) for y in labels]) for g in groups]
+
+
+def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
+    """Per group the chances of its share of the training records; of two groups the first tells."""
+    as_labels = SplitCounts(*(part.sum(axis=2)[:, :, None] for part in counts))
+    return label_chances(as_labels, "label", np.array([inflation]))
+
+
+# Balance
+
+
+def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
+    """By how many records each stratum misses the training share of all, and what is allowed.
+
+    Both (split, stratum). A stratum counts as balanced within ROUNDING, or CLEARLY_FREE of the
+    deviation that a random split would give it.
+    """
+    drawn = by_stratum(counts.train, strata).sum(axis=2)
+    size = by_stratum(counts.total, strata).sum(axis=2)
+    n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
+    share = size / n
+    spread = np.sqrt(trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1))
+    return np.abs(drawn - trained * share), np.maximum(ROUNDING, CLEARLY_FREE * spread)
+
+
+def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
+    """Whether every stratum of every split has the training share of all, but for rounding."""
+    return bool((misses(counts, strata)[0] <= ROUNDING).all())
+
+
+def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
+    """Chance that random splits balance every stratum but for rounding; at most this.
+
+    A split's least likely stratum bounds it. Of a set of folds the last one follows.
+    """
+    drawn = by_stratum(counts.train, strata).sum(axis=2)
+    size = by_stratum(counts.total, strata).sum(axis=2)
+    per_split = [
+        min(chance_within(ROUNDING, total=n.sum(), good=part, sampled=t.sum()) for part in n)
+        for n, t in zip(size, drawn, strict=True)
+    ]
+    return math.prod(per_split[n_fold_sets(counts) :])
+
+
+# Splits that are alike
+
+
+def first_alike(counts: SplitCounts) -> list[int]:
+    """For every split, the first that cuts all groups and labels as it does: itself, or earlier."""
+    cuts = np.stack(counts, axis=1)
+    first: dict[bytes, int] = {}
+    return [first.setdefault(cut.tobytes(), s) for s, cut in enumerate(cuts)]
+
+
+def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray) -> float:
+    """Chance of so many repeats among different random splits; at most this.
+
+    Two bounds of the same chance, the smaller counts: that of any pair alike, and that of a
+    chain in which every split meets the likeliest table of each before it. Clumps that fall
+    together leave fewer ways to cut a group: its numbers are divided by their inflation.
+    """
+    n = counts.n_splits
+    repeats = n - len(set(first_alike(counts)))
+    if not repeats:
+        return 1.0
+    drawn, comparable = by_stratum(counts.train, strata).sum(axis=2), dict[bytes, list[int]]()
+    for s, total in enumerate(counts.total):  # only splits that draw as many can be alike
+        comparable.setdefault(total.tobytes() + drawn[s].tobytes(), []).append(s)
+    classes = [
+        SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts.only(splits)))
+        for splits in comparable.values()
+        if len(splits) > 1
+    ]
+    likeliest = max(likeliest_table(alike, strata) for alike in classes)
+    sets = n_fold_sets(counts)
+    if not sets:
+        pairs = sum(math.comb(alike.n_splits, 2) * pair_chance(alike, strata) for alike in classes)
+        return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
+    if repeats == n - 1:  # folds that are all alike have the exact share of every cell: one table
+        return likeliest
+    if repeats <= sets:
+        return 1.0
+    # The last fold of a set follows from the others, and the one before it halves what is left:
+    # its likeliest table has a chance larger by the root of 2 for every cell that is free.
+    free = sum(len(size) - 1 for size, _ in _first_strata(counts, strata))
+    return chain(min(1.0, likeliest * 2 ** (free / 2)), n=n - sets, repeats=repeats - sets)
+
+
+def likeliest_table(counts: SplitCounts, strata: StratifiedBy) -> float:
+    """Chance of the likeliest way to cut all cells, where all splits draw as the first does."""
+    return math.prod(_largest_chance(n, t) for n, t in _first_strata(counts, strata))
+
+
+def pair_chance(counts: SplitCounts, strata: StratifiedBy) -> float:
+    """Chance that two random splits cut all cells alike, where both draw as the first does.
+
+    >>> half = np.ones((2, 2, 1))
+    >>> round(pair_chance(SplitCounts(half, half), "nothing"), 12)
+    0.5
+    """
+    return math.prod(_alike(n, t) for n, t in _first_strata(counts, strata))
+
+
+def chain(likeliest: float, *, n: int, repeats: int) -> float:
+    """Chance of at least ``repeats`` among n draws whose every value has at most that chance.
+
+    With d different values so far, the next is one of them with chance at most d times that.
+    """
+    state = np.zeros(repeats + 1)
+    state[0] = 1.0
+    for drawn in range(1, n):
+        different = np.maximum(drawn - np.arange(repeats), 0)
+        moved = state[:-1] * np.minimum(1.0, different * likeliest)
+        state[:-1] -= moved
+        state[1:] += moved
+    return float(state[-1])
+
+
+def _first_strata(counts: SplitCounts, strata: StratifiedBy) -> Iterator[tuple[FloatArray, float]]:
+    """Cells and draws of the first split's strata, without those that leave nothing to chance."""
+    cells = by_stratum(counts.total, strata)[0]
+    drawn = by_stratum(counts.train, strata)[0].sum(axis=1)
+    for size, trained in zip(cells, drawn, strict=True):
+        if 0 < trained < size.sum():
+            yield size[size > 0], float(trained)
+
+
+def _largest_chance(size: FloatArray, drawn: float) -> float:
+    """Multivariate hypergeometric probability of the likeliest cells.
+
+    They are found uphill from the rounded shares, which has one top.
+    """
+    cells: FloatArray = np.floor(size * drawn / size.sum())
+    for _ in range(int(drawn - cells.sum())):
+        cells[np.argmax((size - cells) / (cells + 1))] += 1
+    while True:
+        give, take = cells / (size - cells + 1), (size - cells) / (cells + 1)
+        a, b = int(np.argmax(give)), int(np.argmax(take))
+        if a == b or give[a] * take[b] <= 1 + TIE:
+            break
+        cells[a], cells[b] = cells[a] - 1, cells[b] + 1
+    log = _log_choose(size, cells).sum() - _log_choose(size.sum(), np.float64(drawn))
+    return math.exp(min(0.0, float(log)))
+
+
+def _alike(size: FloatArray, drawn: float) -> float:
+    """Chance that two draws are alike, which is the sum of squared probabilities.
+
+    Cells drawn one by one with a common chance are independent; given their sum they are what is
+    wanted. So their squares are convolved, and the sum's own square divides.
+    """
+    share = drawn / size.sum()
+    if share * (1 - share) * size.max() > CONVOLVED_DEVIATION**2:
+        return float(_largest_chance(size, drawn) * 2 ** (-(len(size) - 1) / 2))
+    start, squares = 0, np.ones(1)
+    for n in size:
+        width = REACH * math.sqrt(n * share * (1 - share)) + 1
+        low, high = max(0, math.floor(n * share - width)), min(n, math.ceil(n * share + width))
+        binomial = _binomial(n, np.arange(low, high + 1, dtype=np.float64), share)
+        start, squares = start + low, np.convolve(squares, binomial**2)
+    whole = float(_binomial(size.sum(), np.array([drawn]), share)[0])
+    return float(squares[int(drawn) - start] / whole**2)
+
+
+def _binomial(n: float, k: FloatArray, share: float) -> FloatArray:
+    logs = _log_choose(np.full(len(k), n), k) + k * math.log(share) + (n - k) * math.log1p(-share)
+    return np.asarray(np.exp(logs))
+
+
+def _log_choose(n: FloatArray | np.float64, k: FloatArray | np.float64) -> FloatArray:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
