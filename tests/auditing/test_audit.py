@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import pcer
-from pcer.auditing.comparison import comparisons
+from pcer.auditing.algorithm1 import comparisons
 from pcer.auditing.file import audit_schema
 from pcer.errors import PlanError
 from pcer.release.format import Release, parse_release

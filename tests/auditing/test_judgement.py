@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing.comparison import comparisons
-from pcer.release.format import Release, parse_release
+from pcer.auditing.algorithm1 import comparisons
+from pcer.release import Release, parse_release
 from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=20, null_draws=5)

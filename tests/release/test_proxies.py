@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing.agreement import agreement
+from pcer.auditing.algorithm1 import agreement
 from pcer.errors import PlanError
 from pcer.release import proxies
 from pcer.release.format import Release, parse_release
@@ -67,10 +67,10 @@ def test_a_name_means_nothing_by_its_ending():
         in audit.account[1]
     )
     beside = agreement(pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)))
-    assert [row.bound for row in beside.proxies] == [None]
+    assert [row.exceeding for row in beside] == [None]
     gap = pcer.Plan(cost="overfitting_gap", **QUICK)
     ours = agreement(pcer.audit(release_carrying("auc_advantage"), gap))
-    assert [row.bound.n_cells_exceeding for row in ours.proxies] == [2]
+    assert [row.exceeding[0] for row in ours] == [2]
 
 
 def test_an_unknown_cost_that_is_not_seen_is_told_in_hundredths():

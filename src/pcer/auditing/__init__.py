@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcer.auditing.algorithm1 import rate_difference
 from pcer.auditing.audit import Tested, judge_tested, run_tests
 from pcer.auditing.compare_words import (
     Changes,
@@ -12,7 +13,6 @@ from pcer.auditing.compare_words import (
     comparison_schema,
     hundredths,
 )
-from pcer.auditing.comparison import TIE_TOLERANCE, pearson, rate_difference
 from pcer.auditing.file import (
     SIGNIFICANT_DIGITS,
     AsPublished,
@@ -63,7 +63,6 @@ __all__ = [
     "NOTHING",
     "SHARPEST",
     "SIGNIFICANT_DIGITS",
-    "TIE_TOLERANCE",
     "Alarms",
     "AsPublished",
     "Audit",
@@ -107,7 +106,6 @@ __all__ = [
     "outlook_schema",
     "p_value",
     "parse_plan",
-    "pearson",
     "plus_minus",
     "rate_bounds",
     "rate_difference",

@@ -11,9 +11,9 @@ from typing import Any, overload
 import numpy as np
 
 from pcer.auditing.account import Conclusion, conclude
+from pcer.auditing.algorithm1 import algorithm1
 from pcer.auditing.caps import Capped, Placebos, cap_alarms
 from pcer.auditing.checks import check_release, is_random, variance_inflation
-from pcer.auditing.comparison import algorithm1
 from pcer.auditing.costs import cost_stories, why
 from pcer.auditing.file import (
     AsPublished,

@@ -39,11 +39,8 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
-from pcer.auditing.agreement import Agreement, agreement
-from pcer.auditing.comparison import Comparison, comparisons
-from pcer.release import proxies
-from pcer.release.format import Release
-from pcer.release.panel import panels
+from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
+from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
 from pcer.statistics import interval_quantile
@@ -525,11 +522,11 @@ def estimates_table(audit: Audit, release: Release) -> Table:
     )
 
 
-def agreement_table(found: Agreement) -> Table:
+def agreement_table(attacks: Sequence[ProxyAgreement]) -> Table:
     """Each attack beside the gap."""
     rows = []
-    for row in found.proxies:
-        bound, n = row.bound, row.n_settings
+    for row in attacks:
+        cells, n = row.exceeding, row.n_settings
         rows.append(
             (
                 proxy_named(row.proxy).label,
@@ -537,13 +534,11 @@ def agreement_table(found: Agreement) -> Table:
                 f"{row.n_same_sign}/{n}" if n else NOTHING,
                 f"{row.n_larger_disparity}/{n}" if n else NOTHING,
                 decimals(row.disparity_correlation, 2),
-                NOTHING
-                if bound is None
-                else f"{bound.n_cells_exceeding}/{bound.n_cells} ({bound.n_cells_refuting})",
+                NOTHING if cells is None else f"{cells[0]}/{cells[2]} ({cells[1]})",
             )
         )
     return Table(
-        f"Do the attacks agree? Each beside {proxy_named(found.baseline).phrase}",
+        f"Do the attacks agree? Each beside {GAP.phrase}",
         (
             "attack",
             "r of\ncosts",
@@ -595,12 +590,12 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
         )
         for row in compared.rankings
     ]
-    turned = [short_budget(row.epsilon) for row in compared.direction_disagreement]
+    turned = [short_budget(epsilon) for epsilon, _ in compared.opposite]
     refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
     correlations = ", ".join(
-        f"{row.r:+z.2f} ({pair_name(row.groups)})"
-        for row in compared.correlations
-        if row.r is not None
+        f"{r:+z.2f} ({pair_name(groups)})"
+        for groups, r in compared.correlations.items()
+        if r is not None
     )
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
     return Table(

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from pcer.auditing import signed
-from pcer.auditing.agreement import agreement
+from pcer.auditing.algorithm1 import agreement
 from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer_studies.claims.evidence import all_resolved
@@ -105,11 +105,10 @@ def _mean_cost(cost: str, name: str) -> ClaimNumber:
 def _stronger_attacks(run: OurRun) -> str:
     exceeding, refuting = 0, 0
     for one in CONFIGURATIONS:
-        beside = agreement(run.audit(one))
-        for proxy in beside.proxies if beside else ():
-            if proxy.proxy == LIRA and proxy.bound:
-                exceeding += proxy.bound.n_cells_exceeding
-                refuting += proxy.bound.n_cells_refuting
+        for attack in agreement(run.audit(one)):
+            if attack.proxy == LIRA and attack.exceeding:
+                exceeding += attack.exceeding[0]
+                refuting += attack.exceeding[1]
     return (
         f"LiRA's advantage exceeds the gap in {exceeding} of {len(CELLS)} groups, in {refuting} "
         "beyond the errors of both."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcer.auditing.comparison import comparisons
+from pcer.auditing.algorithm1 import comparisons
 from pcer.release import proxies
 from pcer_studies.claims.judgement import LuckTest, Remark, Support
 from pcer_studies.claims.rules import SETTINGS, budget_words

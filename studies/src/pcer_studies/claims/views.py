@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from pcer.auditing import Audit, BudgetResult, GroupResult, PairResult, budget_name
-from pcer.auditing.comparison import comparisons
+from pcer.auditing.algorithm1 import comparisons
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release.format import Release

@@ -1,0 +1,209 @@
+"""The paper's view: rankings by hand, attacks beside the gap by loops, Proposition 1."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pcer
+from pcer.auditing.algorithm1 import agreement, comparisons, smallest, spread
+from pcer.release.format import parse_release
+from tests.worlds.releases import World, simulate
+
+QUICK = pcer.Plan(resamples=50, null_draws=20)
+BUDGETS = (0.5, 1.0, 5.0, None)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    world = World(
+        sizes=(4_000, 3_000),
+        label_shares=(0.5, 0.3),
+        right=[(0.9, 0.7)] * 2,
+        gaps=(0.01, 0.03),
+        n_seeds=4,
+        budgets=BUDGETS,
+    )
+    return simulate(world, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def exposed(plain):
+    """Random exposures: one per run, one pooled that two budgets lack."""
+    rng = np.random.default_rng(1)
+    tree = json.loads(plain.to_json())
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            value, error = float(rng.normal(0.02, 0.02)), 0.004
+            tables["exposure"] = {"attack_advantage": {"value": value, "standard_error": error}}
+    tree["pooled_exposure"] = [
+        {
+            "epsilon": e,
+            "group": g,
+            "proxy": "paired_gap",
+            "value": 0.01 * k,
+            "standard_error": 0.001,
+        }
+        for e in (5.0, None)
+        for k, g in enumerate(tree["subject"]["groups"], start=1)
+    ]
+    return parse_release(tree, file="exposed")
+
+
+def accuracy_gap(tables):
+    accuracy = [(t.tp + t.tn) / t.n for t in (tables.train, tables.test)]
+    return max(0.0, accuracy[0] - accuracy[1])
+
+
+def rate(tables):
+    return (tables.test.tp + tables.test.fp) / tables.test.n
+
+
+def of_runs(release, epsilon, group, value):
+    return [value(run.groups[group]) for run in release.runs if run.epsilon == epsilon]
+
+
+def advantage(tables):
+    return tables.exposure["attack_advantage"].value
+
+
+def mean_disparity(release, epsilon, cost):
+    ratios = [
+        np.mean(of_runs(release, epsilon, group, lambda t: rate(t) / max(cost(t), 1e-3)))
+        for group in release.subject.groups
+    ]
+    return ratios[0] - ratios[1]
+
+
+def test_against_loops(exposed):
+    row, pooled = agreement(pcer.audit(exposed, QUICK))
+    assert (row.proxy, pooled.proxy) == ("attack_advantage", "paired_gap")
+    cells = [(e, g) for e in BUDGETS for g in exposed.subject.groups]
+    gaps = np.array([np.mean(of_runs(exposed, e, g, accuracy_gap)) for e, g in cells])
+    costs = np.array([np.mean(of_runs(exposed, e, g, advantage)) for e, g in cells])
+    assert row.correlation == pytest.approx(np.corrcoef(gaps, costs)[0, 1])
+    ours = np.array([mean_disparity(exposed, e, accuracy_gap) for e in BUDGETS])
+    theirs = np.array([mean_disparity(exposed, e, advantage) for e in BUDGETS])
+    assert row.n_settings == 4
+    assert row.n_same_sign == (ours * theirs > 0).sum()
+    assert row.n_larger_disparity == (np.abs(theirs) >= np.abs(ours)).sum()
+    assert row.disparity_correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
+    assert row.exceeding[::2] == ((costs > gaps).sum(), 8)
+    # A pooled attack has no disparity over seeds, and is no advantage.
+    assert (pooled.n_settings, pooled.n_same_sign, pooled.n_larger_disparity) == (0, 0, 0)
+    assert pooled.disparity_correlation is pooled.exceeding is None
+
+
+def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_too(exposed):
+    tree = json.loads(exposed.to_json())
+    tree["pooled_exposure"] += [
+        {**row, "epsilon": e, "proxy": "attack_advantage"}
+        for e in BUDGETS
+        for row in tree["pooled_exposure"][:2]
+    ]
+    both = parse_release(tree, file="both")
+    row, alone = (agreement(pcer.audit(one, QUICK))[0] for one in (both, exposed))
+    assert (row.n_settings, row.n_same_sign) == (alone.n_settings, alone.n_same_sign)
+    assert row.disparity_correlation == alone.disparity_correlation
+    (pair,) = pcer.audit(both, QUICK, cost="attack_advantage").budgets[0].pairs
+    assert pair.pcer_disparity.mean == pytest.approx(mean_disparity(both, 0.5, advantage))
+    assert pair.pcer_disparity.ci is not None
+
+
+def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(exposed):
+    plain = agreement(pcer.audit(exposed, QUICK))
+    assert plain == agreement(pcer.audit(exposed, QUICK, cost="overfitting_gap"))
+    subject = exposed.subject.model_copy(update={"groups": exposed.subject.groups[::-1]})
+    swapped = agreement(pcer.audit(exposed.model_copy(update={"subject": subject}), QUICK))
+    for ours, theirs in zip(plain, swapped, strict=True):
+        assert (ours.n_same_sign, ours.n_larger_disparity) == (
+            theirs.n_same_sign,
+            theirs.n_larger_disparity,
+        )
+        assert ours.exceeding == theirs.exceeding
+
+
+def test_without_exposures_there_is_nothing_to_agree(plain):
+    assert agreement(pcer.audit(plain, QUICK)) == []
+
+
+@pytest.mark.parametrize(("value", "exceeding"), [(0.5, (8, 8, 8)), (-0.1, (0, 0, 8))])
+def test_proposition_1_is_measured_and_can_be_refuted(plain, value, exceeding):
+    """Right about everyone, confident on members only: gap 0, advantage 1/2, in every run."""
+    tree = json.loads(plain.to_json())
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            for split in ("train", "test"):
+                cells = tables[split]
+                right = {"tp": cells["tp"] + cells["fn"], "tn": cells["tn"] + cells["fp"]}
+                tables[split] = right | {"fp": 0, "fn": 0}
+            tables["exposure"] = {"attack_advantage": {"value": value, "standard_error": 0.001}}
+    (row,) = agreement(pcer.audit(parse_release(tree, file="counterexample"), QUICK))
+    assert row.exceeding == exceeding
+
+
+def release(rates: dict[float | None, tuple[float, float]]):
+    """Rates-only, one seed per budget: positive rates given, gaps 0.01 and 0.02."""
+    runs = [
+        {
+            "epsilon": epsilon,
+            "seed": 0,
+            "split": "s",
+            "groups": {
+                name: {
+                    "train": {"accuracy": 0.8 + gap, "n": 700},
+                    "test": {"accuracy": 0.8, "positive_rate": rate, "n": 300},
+                }
+                for name, gap, rate in zip(("a", "b"), (0.01, 0.02), pair, strict=True)
+            },
+        }
+        for epsilon, pair in rates.items()
+    ]
+    return parse_release(
+        {
+            "format": "pcer-release",
+            "version": 1,
+            "subject": {
+                "dataset": "d",
+                "attribute": "x",
+                "groups": ["a", "b"],
+                "outcome": "benefit",
+            },
+            "training": {"split_kind": "random"},
+            "runs": runs,
+        },
+        file="x",
+    )
+
+
+RATES = {0.5: (0.30, 0.50), 1.0: (0.40, 0.45), 5.0: (0.20, 0.50), None: (0.10, 0.40)}
+"""Disparities: 30-25=5, 40-22.5=17.5, 20-25=-5, 10-20=-10."""
+
+
+def test_rankings_directions_and_correlations_by_hand():
+    (compared,) = comparisons(pcer.audit(release(RATES), QUICK))
+    by_name = {row.measure: row for row in compared.rankings}
+    assert by_name["pcer_disparity"].budgets == [0.5, 5.0, None, 1.0]
+    assert by_name["demographic_parity_gap"].budgets == [1.0, 0.5, 5.0, None]
+    assert by_name["pcer_disparity"].best == [0.5, 5.0]
+    assert by_name["equalized_odds_gap"].budgets == []
+    assert compared.ranking_disagreement == {
+        "demographic_parity_gap": True,
+        "equalized_odds_gap": None,
+    }
+    assert [epsilon for epsilon, _ in compared.opposite] == [0.5, 1.0]
+    disparity, rate = [5, 17.5, -5, -10], [-0.2, -0.05, -0.3, -0.3]
+    expected = stats.pearsonr(disparity, rate).statistic
+    assert compared.correlations == {("a", "b"): pytest.approx(expected, abs=1e-9)}
+    few = {epsilon: RATES[epsilon] for epsilon in (0.5, 1.0)}
+    assert comparisons(pcer.audit(release(few), QUICK))[0].correlations == {("a", "b"): None}
+
+
+def test_the_spread_of_three_groups_and_budgets_without_a_value():
+    assert spread([5.0, -2.0]) == np.ptp([10.0, 5.0, 12.0])
+    assert spread([5.0, None]) is None
+    assert smallest([0.5, 1.0, None], [None, 2.0, 2.0]) == [1.0, None]
+    assert smallest([0.5], [None]) == []
