@@ -19,7 +19,7 @@ import torch
 from pcer.errors import InputError
 from pcer.train import EngineFlags
 from pcer.train import ray as ray_path
-from tests.commands import config
+from tests.commands import config, run
 from tests.processes import alive, descendants, require_gone, title, until
 
 ROOT = Path(__file__).parents[2]
@@ -162,31 +162,24 @@ def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
 
 
 @pytest.mark.parametrize(
-    ("address", "sentence"),
-    [
-        ("127.0.0.1:1", r"No Ray cluster can be reached at 127.0.0.1:1 \(.*\); check the address"),
-        ("ray://127.0.0.1:1", "No Ray cluster can be reached at ray://127.0.0.1:1"),
-        ("nobody.invalid:6379", "No Ray cluster can be reached at nobody.invalid:6379"),
-        ("head", r"^address must be 'auto', HOST:PORT or ray://HOST:PORT .* 'head' was given"),
-        ("head:port", "'head:port' was given"),
-        ("head:99999", "'head:99999' was given"),
-    ],
+    "address",
+    ["127.0.0.1:1", "ray://127.0.0.1:1", "nobody.invalid:6379", "head", "head:port", "head:99999"],
 )
-def test_an_address_where_nobody_is(address, sentence):
+def test_an_address_where_nobody_is(address):
     began = time.monotonic()
-    with pytest.raises(InputError, match=sentence):
+    with pytest.raises(InputError, match=address):
         ray_path.require_ray(EngineFlags(engine="ray", address=address))
     assert time.monotonic() - began < 2 * ray_path.KNOCK_SECONDS
 
 
 def test_somebody_who_is_not_ray(monkeypatch):
-    monkeypatch.setattr(ray_path, "CONNECT_SECONDS", 3)
+    monkeypatch.setattr(ray_path, "CONNECT_SECONDS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         flags = EngineFlags(engine="ray", address=address)
         ray_path.require_ray(flags)
         with (
-            pytest.raises(InputError, match=f"at {address} cannot be used: no answer .* within 3"),
+            pytest.raises(InputError, match=f"at {address} cannot be used: no answer .* within 1"),
             ray_path._connected(flags, 1),
         ):
             pass
@@ -206,19 +199,13 @@ def test_a_cluster_that_does_not_let_us_in(monkeypatch, said, sentence):
         ray_path._require_entry("auto")
 
 
-@pytest.fixture
-def temporary(tmp_path, monkeypatch) -> Path:
-    """The folder for temporary files, empty."""
+def test_the_folder_of_a_node_is_its_owners_and_goes_with_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
-
-
-def test_the_folder_of_a_node_is_its_owners_and_goes_with_it(temporary):
     with ray_path._node_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
-        assert folder.parent == temporary
+        assert folder.parent == tmp_path
         (folder / "token").write_text("a token")
-    assert list(temporary.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ray_does_not_answer_signals_for_us():
@@ -246,32 +233,22 @@ def test_a_worker_without_pcer_is_told_apart():
     assert "no module 'torch'" in str(error)
 
 
-def cli(*arguments: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
-    code = f"import sys; {before}; from pcer.cli import main; sys.argv[0] = 'pcer'; main()"
-    command = [sys.executable, "-c", code, "train", *SWEEP, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize(
-    ("flags", "before", "sentence"),
+    ("flags", "sentence"),
     [
-        ({"engine": "ray"}, "sys.modules['ray'] = None", 'pip install ".[ray]"'),
-        ({"engine": "ray", "address": "127.0.0.1:1"}, "", "No Ray cluster can be reached"),
-        ({"address": "auto"}, "", "address is for engine 'ray' only, but 'auto' was given"),
-        ({"engine": "dask"}, "", "engine must be one of ['local', 'ray'], but 'dask'"),
-        ({"block_size": 0}, "", "block_size must be a whole number of at least 1, but 0 was"),
-        ({"block_size": "few"}, "", "block_size must be a whole number, but 'few' was given"),
-        ({"jobs": -1}, "", "jobs must be a whole number of at least 1, but -1 was given"),
+        ({"engine": "ray", "address": "127.0.0.1:1"}, "No Ray cluster can be reached"),
+        ({"address": "auto"}, "address is for engine 'ray' only"),
+        ({"block_size": "few"}, "block_size must be a whole number"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(tmp_path, flags, before, sentence):
-    done = cli(*run_file(**flags), "-o", str(tmp_path / "out"), before=before or "pass")
+def test_what_cannot_be_is_one_sentence_and_leaves_nothing(tmp_path, flags, sentence):
+    done = run("train", *SWEEP, *run_file(**flags), "-o", tmp_path / "out")
     assert done.returncode == 2
-    assert sentence in " ".join(done.stderr.replace("│", " ").split())
+    assert sentence in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_ray_gives_out_the_gpus_itself(tmp_path):
-    done = cli(*run_file(engine="ray"), "--device", "cuda:1", "-o", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert "device must be 'cuda', but 'cuda:1'" in done.stderr
+def test_without_ray_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(ray_path, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"\.\[ray\]"):
+        ray_path.require_ray(EngineFlags(engine="ray"))

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from pcer.train import EngineFlags, TrainConfig, train_seeds
+from pcer.train import TrainConfig
 from pcer.train import engine as fleets
-from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh
@@ -116,20 +115,12 @@ def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step(monke
     np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
 
 
-def test_a_filter_that_nobody_reaches_changes_no_bit(monkeypatch):
-    allow(monkeypatch, 1e9)
-    config = dataclasses.replace(CONFIG, receipts="held")
-    free, rich = train(config), train(dataclasses.replace(config, budget_per_person=3.0))
-    assert np.array_equal(free.logits, rich.logits)
-    assert np.array_equal(free.receipts, rich.receipts)
-
-
 def train(config, data=None, models=None):
     data, models = data or make_data(), models or make_models()
     return fleets.train_block(data, models, config, device=CPU)
 
 
-@pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
+@pytest.mark.parametrize("mode", ["refreshed", "held"])
 def test_receipts_of_a_model_are_the_same_bytes_in_any_block(mode):
     config, data, models = (
         dataclasses.replace(CONFIG, receipts=mode, epochs=2),
@@ -319,7 +310,7 @@ def test_every_step_is_counted_once_and_by_norms_of_its_own_time(n_steps, every,
 
 
 @pytest.mark.parametrize("settings", [{"receipts": "held"}, {}])
-@pytest.mark.parametrize("most", [1, 500, 2**20])
+@pytest.mark.parametrize("most", [1, 500])
 def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, settings, most):
     config, models = noisy_and_calm()
     config = dataclasses.replace(config, **settings)
@@ -333,19 +324,6 @@ def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, 
     assert np.isfinite(here).all()
     assert (there >= here).all()
     assert (there == here).mean() > 0.98
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_receipts_travel_through_the_whole_path(jobs):
-    config = TrainConfig(hidden=(8,), epochs=2, expected_batch=70, receipts="held")
-    flags = EngineFlags(jobs=jobs, block_size=3)
-    found = train_seeds(make_data(), budgets=(NO_DP, 2.0), config=config, flags=flags)
-    assert found.receipts.shape == (2, 4, 210)
-    assert np.isinf(found.receipts[0]).all()
-    alone = train(
-        config, models=[Model(2, 2.0, found.budgets[1].noise_multiplier)], data=make_data()
-    )
-    assert np.array_equal(found.receipts[1, 2], alone.receipts[0])
 
 
 def test_a_thinned_sample_keeps_each_record_with_its_own_chance():

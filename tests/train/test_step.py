@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from torch import nn
 
 from pcer.train import cpu_kernels as kernels
@@ -18,7 +17,7 @@ from pcer.train.step import (
 )
 from tests import reference_train as slow
 
-SHAPES = [(3, 1), (5, 4, 1), (6, 64, 32, 1), (20, 7, 9, 5, 1)]
+SHAPES = [(3, 1), (6, 16, 8, 1), (20, 7, 9, 5, 1)]
 CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12
 
 
@@ -93,10 +92,10 @@ def real(batch, model):
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # torch, of Opacus' hooks
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
-def test_twenty_steps_agree_with_opacus(sum_of, sizes, clip):
+def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
     generator, dtype = torch.Generator().manual_seed(1), torch.float64
     modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
-    batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(20)]
+    batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(10)]
     state = run(sum_of, layout, modules, batches, clip, dtype)
     for index, module in enumerate(modules):
         opacus_train(module, [real(batch, index) for batch in batches], clip)
@@ -175,22 +174,6 @@ def test_layers_start_at_aligned_places_and_do_not_overlap():
         layer.matrix.add_(1)
     assert flat.max() == 1
     assert flat.sum() == 2 * n_parameters
-
-
-def noise_sample(n_models=4, width=200_000):
-    bits = np.random.Generator(np.random.PCG64(11)).integers(
-        -(2**31), 2**31, (n_models, width), dtype=np.int32
-    )
-    return gaussian(torch.from_numpy(bits), torch.ones(n_models, 1)).double().numpy()
-
-
-def test_noise_has_the_tails_of_a_normal_variable():
-    values = noise_sample().ravel()
-    assert stats.kstest(values[:200_000], stats.norm.cdf).pvalue > 1e-4
-    for limit in (2.0, 3.0, 4.0):
-        for side in (values > limit, values < -limit):
-            expected = values.size * stats.norm.sf(limit)
-            assert abs(side.sum() - expected) < 4.5 * math.sqrt(expected)
 
 
 def test_noise_is_box_muller_number_by_number():

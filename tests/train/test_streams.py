@@ -35,7 +35,7 @@ def test_stream_is_philox_4x64_by_counter():
     assert generator.random_raw(100).tolist() == [word for block in blocks for word in block]
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 17, 126, 900])
+@pytest.mark.parametrize("m", [1, 2, 17, 126])
 def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
     table = GapTable.of(m)
     capacity = 2 ** (64 - table.bits)
@@ -46,7 +46,7 @@ def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
         words[table.alias[column]] += capacity - kept
     assert sum(words) == 2**64
     chance = Fraction(1, m)
-    for gap, found in enumerate(words[:2000], start=1):
+    for gap, found in enumerate(words[:1000], start=1):
         assert abs(found - chance * (1 - chance) ** (gap - 1) * 2**64) < 1
         assert abs(sum(words[gap:]) - (1 - chance) ** gap * 2**64) < 2
 
@@ -81,11 +81,11 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
 
 def test_first_and_last_trial_are_drawn_like_the_others():
     sampling = Sampling(n_train=10, steps_per_epoch=3, n_steps=4)
-    found = [sampled_positions(s, 1.0, sampling) for s in range(4000)]
+    found = [sampled_positions(s, 1.0, sampling) for s in range(1000)]
     assert all((np.diff(p) > 0).all() for p in found)
     counts = np.bincount(np.concatenate(found), minlength=40)
     assert len(counts) == 40
-    assert np.abs(counts - 4000 / 3).max() < 4.5 * math.sqrt(4000 * 2 / 9)
+    assert np.abs(counts - 1000 / 3).max() < 4.5 * math.sqrt(1000 * 2 / 9)
 
 
 def _sample(seed, epsilon=1.0, n_train=600, epochs=400):
