@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pcer.attacks.exposure import pooled_exposures
+from pcer.attacks.groups import Views, pooled_attacks, single_model_attacks
 from tests.worlds.nulls import NullRelease
 from tests.worlds.people import (
     Population,
@@ -53,8 +55,7 @@ from benchmarks.lira import (
     splits_of,
 )
 from pcer import Plan, audit
-from pcer.attacks.exposure import pooled_exposures
-from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
+from pcer.attacks.attack import BudgetScores
 from pcer.attacks.single import log_odds
 from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts

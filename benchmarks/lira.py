@@ -32,10 +32,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pcer.attacks.exposure import pooled_exposures
 
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
-from pcer.attacks.exposure import BudgetScores, pooled_exposures
+from pcer.attacks.attack import BudgetScores
 from pcer.attacks.lira import (
     Others,
     blocks,

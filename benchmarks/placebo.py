@@ -31,13 +31,13 @@ from pcer.attacks import (
     CoinDraws,
     Divisions,
     Records,
-    coin_panel,
     log_odds,
     permutation_tests,
     placebo_groupings,
     pooled_attacks_of,
     run_attacks_of,
 )
+from pcer.attacks.attack import coin_panel
 from pcer.auditing import Plan, alarms
 from pcer.data import load, split
 from pcer.metrics import DEFAULT_BUDGETS

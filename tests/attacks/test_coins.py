@@ -22,7 +22,7 @@ from pcer.attacks import (
     run_attacks_of,
 )
 from pcer.attacks import coins as coins_module
-from pcer.attacks.coins import pairs_of_groups
+from pcer.attacks.placebo import pairs_of_groups
 from pcer.auditing import Plan, alarms
 from pcer.release.panel import PooledExposures
 from pcer.store import run_tasks
@@ -71,8 +71,10 @@ def drawn(scores, n, seed=0):
 
 def loop_panel(scores, grouping, *, epsilon, positive_rate=None):
     """One division's panel from counts by hand and the ordinary attacks."""
-    from pcer.attacks.divisions import Divisions, divided_panel
+    from pcer.attacks.divisions import divided_panel
     from pcer.attacks.groups import Views
+
+    from pcer.attacks.sums import Divisions
 
     one = dataclasses.replace(scores, group=grouping.astype(np.int64))
     panel = divided_panel(Views([one]), Divisions(grouping[None], 2), epsilon=epsilon)

@@ -9,22 +9,21 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-
-import pcer
 from pcer.attacks.exposure import (
-    BudgetScores,
     ExposedSetting,
-    exposure_from_scores,
     pooled_attacks_of,
     pooled_exposure_from_scores,
     pooled_exposures,
     pooled_notes,
     run_attacks_of,
     run_exposures,
-    weaker_notes,
 )
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import pcer
+from pcer.attacks.attack import BudgetScores
+from pcer.attacks.costs import exposure_from_scores, weaker_notes
 from pcer.auditing.algorithm1 import agreement
 from pcer.errors import InputError
 from pcer.release.format import Confusion, GroupTables, Release, Run, Subject, Training

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from benchmarks.lira import Form, lira_scores, rmia_scores
-
-from pcer.attacks import lira
-from pcer.attacks.exposure import BudgetScores
 from pcer.attacks.groups import (
     SMALL_RATES,
     Views,
     pooled_attacks,
     single_model_attacks,
 )
+
+from pcer.attacks import lira
+from pcer.attacks.attack import BudgetScores
 from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.single import (
     auc_advantage,

@@ -7,16 +7,17 @@ import math
 
 import numpy as np
 import pytest
+from pcer.attacks.groups import Views, single_model_attacks
 
 from pcer.attacks import placebo
-from pcer.attacks.groups import BudgetScores, Views, single_model_attacks
+from pcer.attacks.attack import BudgetScores
+from pcer.attacks.permutation import step_down
 from pcer.attacks.placebo import (
     Records,
     group_means,
     permutation_tests,
     placebo_groupings,
     record_orders,
-    step_down,
     subsets,
 )
 from tests import reference_attacks as slow

@@ -9,9 +9,10 @@ import pytest
 from benchmarks.lira import lira_scores, rmia_scores
 from hypothesis import given
 from hypothesis import strategies as st
+from pcer.attacks.groups import Views, pooled_attacks, single_model_attacks
 
 from pcer.attacks import single
-from pcer.attacks.groups import BudgetScores, Views, pooled_attacks, single_model_attacks
+from pcer.attacks.attack import BudgetScores
 from pcer.attacks.pooled import (
     UNMEASURED,
     Pool,

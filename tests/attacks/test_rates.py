@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pcer.attacks.rates import everybodys_benefit
 
-from pcer.attacks.rates import everybodys_benefit, record_rates
+from pcer.attacks.pooled import record_rates
 from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow

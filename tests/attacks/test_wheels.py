@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pcer.attacks.wheels import all_turns, turned_sums, wheel_sizes
+from pcer.attacks.sums import all_turns, turned_sums, wheel_sizes
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 90, 1_009])

@@ -27,6 +27,9 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
+from pcer.attacks.divisions import divided_panel
+from pcer.attacks.exposure import pooled_attacks_of
+from pcer.attacks.groups import Views
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -34,10 +37,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer import Plan
-from pcer.attacks.divisions import Divisions, divided_panel
-from pcer.attacks.exposure import pooled_attacks_of
-from pcer.attacks.groups import BudgetScores, Views
+from pcer.attacks.attack import BudgetScores
 from pcer.attacks.single import log_odds
+from pcer.attacks.sums import Divisions
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
 from pcer.release.panel import Panel, PooledExposures

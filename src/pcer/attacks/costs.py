@@ -1,163 +1,132 @@
-"""The one place where models' scores are attacked: every exposure row of a release from any model.
+"""The one way from models' scores to costs: every exposure row of a release, from any model.
 
-Whoever has scores of records (fitted estimators, predictions) comes here, so that what one of them
-gives, all give.
+Whoever has scores of records (a sweep, fitted estimators, predictions, tables) comes here, so that
+what one of them gives, all give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
-from pcer.attacks.coins import CheckedCoins, check_with_coins, no_coins
-from pcer.attacks.exposure import (
-    BudgetScores,
-    ExposedSetting,
-    RecordShares,
-    pooled_attacks_of,
-    pooled_notes,
-    run_attacks_of,
-    weaker_notes,
+import numpy as np
+
+from pcer.attacks.attack import LIRA, PAIRED, Attacked, BudgetScores, attack, pooled_row
+from pcer.attacks.lira import LEAST_MODELS
+from pcer.attacks.placebo import (
+    CHECKING,
+    TaskRunner,
+    check_with_coins,
+    draw_coins,
+    one_by_one,
 )
+from pcer.attacks.pooled import clustered_auc
+from pcer.auditing import setting_name
+from pcer.errors import InputError
 from pcer.release import proxies
 from pcer.release.build import Counted, ReleaseFacts
-from pcer.release.format import Exposure, PooledExposure
-from pcer.release.proxies import GAP, Proxy
+from pcer.release.columns import column_of, named_columns, numbers_of, required_column
+from pcer.release.format import PooledExposure
+from pcer.release.proxies import Proxy
 
-FROM_ANSWERS = {proxies.PAIRED_GAP.name}
-"""What can be had of models that give answers without probabilities."""
+PLACEBO = "placebo"
+"""What ``not_computed`` calls the check by coin flips."""
+
+AUC = proxies.AUC_ADVANTAGE.name
 
 MEASURED = tuple(
-    one
-    for one in proxies.PROXIES.values()
-    if one.basis in (proxies.Basis.MODEL, proxies.Basis.MODELS) and one.scale is not proxies.RATE
+    proxy
+    for proxy in proxies.PROXIES.values()
+    if proxy.basis in (proxies.Basis.MODEL, proxies.Basis.MODELS)
+    and proxy.scale is not proxies.RATE
 )
 """What is measured wherever it can be; a small rate also needs thousands of people in a group."""
 
+WEAKER = 3.0
+"""Errors of the difference by which LiRA must fall short of the loss attack before that is said."""
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScoredSetting:
-    """All models of one setting.
-
-    Attributes:
-        model: its name; None where there is but one.
-        epsilon: its budget; infinite without differential privacy.
-        scores: what its models say.
-        has_probabilities: whether the log odds mean anything beyond their sign.
-    """
-
-    model: str | None
-    epsilon: float
-    scores: BudgetScores
-    has_probabilities: bool
-
-
-class SettingCosts(NamedTuple):
-    """What attacks found for one setting.
-
-    Attributes:
-        runs: by model, group and proxy.
-        pooled: rows of ``pooled_exposure``.
-        records: who is behind them, which never leaves the trainer.
-    """
-
-    runs: list[dict[str, dict[str, Exposure]]]
-    pooled: list[PooledExposure]
-    records: RecordShares
+MOST_NAMED = 5
+"""Groups and settings that a note names."""
 
 
 def with_costs(
-    counted: Counted, settings: Sequence[ScoredSetting], facts: ReleaseFacts, *, no_coin: str = ""
-) -> Counted:
+    counted: Sequence[Counted],
+    settings: Sequence[Sequence[BudgetScores]],
+    facts: ReleaseFacts,
+    *,
+    no_coin: str = "",
+    without: Collection[str] = (),
+    run: TaskRunner = one_by_one,
+    on_step: Callable[[str], None] = lambda doing: None,
+) -> list[Counted]:
     """The counts with every cost that the models allow, and what coin flips say of alarms.
 
     Args:
-        counted: runs in the order of the settings, and of the models of each.
-        settings: all of one attribute and of the same groups.
+        counted: by attribute; runs in the order of the settings, and of the models of each.
+        settings: by setting and attribute; see ``attack``.
         facts: how the splits were drawn, and what a positive prediction is.
         no_coin: why no coin can be flipped for the records; empty where one can.
+        without: costs that the release has from elsewhere.
+        run: calls tasks, perhaps several at a time, and gives their results in order.
+        on_step: called with what is done next, after the attacks.
     """
-    costs = attacked(settings)
-    exposed = [_exposed(*both) for both in zip(settings, costs, strict=True)]
-    coins = _checked(exposed, facts, no_coin)
-    found = [run for one in costs for run in one.runs]
-    few = (note for one in settings for note in pooled_notes(len(one.scores.member)))
-    notes = [*dict.fromkeys(few), *weaker_notes(exposed)]
-    return replace(
-        counted,
-        runs=tuple(
-            replace(run, exposure=one) for run, one in zip(counted.runs, found, strict=True)
-        ),
-        pooled=[row for one in costs for row in one.pooled],
-        placebo=coins.rows,
-        not_computed={**not_computed(settings, costs), **coins.not_computed},
-        notes=[*counted.notes, *notes],
-    )
-
-
-def _checked(exposed: Sequence[ExposedSetting], facts: ReleaseFacts, no_coin: str) -> CheckedCoins:
-    """Coin flips through the audit, where splits are random and records stand for themselves."""
+    by_attribute = [*zip(*settings, strict=True)]
+    coins, reasons = [None] * len(counted), [no_coin] * len(counted)
     if facts.split_kind != "random":
-        return CheckedCoins([], {})
-    if no_coin:
-        return no_coins(no_coin)
-    return check_with_coins(exposed, outcome=facts.outcome)
+        reasons = [""] * len(counted)
+    elif not no_coin:
+        coins, reasons = zip(*map(draw_coins, by_attribute), strict=True)
+    found = list(run([(attack, (views, coins)) for views in settings]))
+    on_step(CHECKING)
+    released = []
+    for a, (own, scores) in enumerate(zip(counted, by_attribute, strict=True)):
+        absent = not_computed(scores, [one[a] for one in found])
+        attacked = [_without(one[a], without) for one in found]
+        placebo = []
+        if coins[a] is not None:
+            placebo = check_with_coins(scores, attacked, coins[a], outcome=facts.outcome, run=run)
+        exposures = [exposure for one in attacked for exposure in one.runs]
+        few = [note for one in scores for note in _few_models(len(one.member))]
+        released.append(
+            replace(
+                own,
+                runs=tuple(
+                    replace(model, exposure=exposure)
+                    for model, exposure in zip(own.runs, exposures, strict=True)
+                ),
+                pooled=[row for one in attacked for row in one.rows],
+                placebo=placebo,
+                not_computed=absent | ({PLACEBO: reasons[a]} if reasons[a] else {}),
+                notes=[*own.notes, *dict.fromkeys(few), *weaker_notes(scores, attacked)],
+            )
+        )
+    return released
 
 
-def _exposed(setting: ScoredSetting, found: SettingCosts) -> ExposedSetting:
-    carried = {GAP.name, *(row.proxy for row in found.pooled)}
-    exposure = found.records.exposure.items()
-    return ExposedSetting(
-        model=setting.model,
-        epsilon=setting.epsilon,
-        scores=setting.scores,
-        exposure={name: numbers for name, numbers in exposure if name in carried},
-        benefit=found.records.benefit,
+def _without(attacked: Attacked, costs: Collection[str]) -> Attacked:
+    return replace(
+        attacked,
+        rows=[row for row in attacked.rows if row.proxy not in costs],
+        exposure={name: x for name, x in attacked.exposure.items() if name not in costs},
     )
 
 
-def attacked(settings: Sequence[ScoredSetting]) -> list[SettingCosts]:
-    """Every cost that the models allow, setting by setting; all of one attribute and its records.
-
-    Errors are those of records drawn anew. Where people have several, ``effective_units`` in the
-    release says how far an audit has to widen them.
-    """
-    return [_of_setting(one) for one in settings]
-
-
-def _of_setting(setting: ScoredSetting) -> SettingCosts:
-    scores, epsilon = setting.scores, setting.epsilon
-    pooled = pooled_attacks_of([scores], epsilon=epsilon)[0]
-    if not setting.has_probabilities:
-        rows = [row for row in pooled.rows if row.proxy in FROM_ANSWERS]
-        found = SettingCosts([{} for _ in scores.member], rows, pooled.records)
-    else:
-        single = run_attacks_of([scores], epsilon=epsilon)[0]
-        exposure = {**single.records.exposure, **pooled.records.exposure}
-        records = RecordShares(exposure, pooled.records.benefit)
-        found = SettingCosts(single.runs, [*single.rows, *pooled.rows], records)
-    named = [row.model_copy(update={"model": setting.model}) for row in found.pooled]
-    return found._replace(pooled=named)
-
-
-def not_computed(
-    settings: Sequence[ScoredSetting], found: Sequence[SettingCosts]
-) -> dict[str, str]:
+def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> dict[str, str]:
     """By proxy, why some setting does not have it."""
     reasons: dict[str, str] = {}
-    for setting, costs in zip(settings, found, strict=True):
-        carried = {row.proxy for row in costs.pooled}
+    for setting, one in zip(settings, attacked, strict=True):
         for proxy in MEASURED:
-            if proxy.name not in carried and proxy.name not in reasons:
+            if proxy.name not in one.exposure and proxy.name not in reasons:
                 which = "" if setting.model is None else f"{setting.model}: "
                 reasons[proxy.name] = which + _reason(setting, proxy)
     return reasons
 
 
-def _reason(setting: ScoredSetting, proxy: Proxy) -> str:
-    n_models = len(setting.scores.member)
-    if not setting.has_probabilities and proxy.name not in FROM_ANSWERS:
+def _reason(setting: BudgetScores, proxy: Proxy) -> str:
+    n_models = len(setting.member)
+    if not setting.has_probabilities and proxy.name != PAIRED[0]:
         return (
             "the models give no probabilities (predict_proba, y_score), and scores of another kind "
             "do not compare between models"
@@ -165,3 +134,101 @@ def _reason(setting: ScoredSetting, proxy: Proxy) -> str:
     if n_models < proxy.least_models:
         return f"it needs at least {proxy.least_models} splits, and there are {n_models}"
     return "no group has records that enough models trained on and enough others held out"
+
+
+def _few_models(n_models: int) -> list[str]:
+    if n_models >= LEAST_MODELS:
+        return []
+    return [
+        f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are {n_models}; "
+        "they were not run."
+    ]
+
+
+def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> list[str]:
+    """Where LiRA finds less than the plain loss attack, beyond 3 errors of their difference."""
+    weaker = [
+        f"{name!r} at {setting_name(setting.model, setting.released_epsilon)} "
+        f"(by {-difference:.3f} ± {error:.3f})"
+        for setting, one in zip(settings, attacked, strict=True)
+        for name, difference, error in _beyond_loss(setting, one)
+        if difference < -WEAKER * error
+    ]
+    if not weaker:
+        return []
+    more = f" and {len(weaker) - MOST_NAMED} more" if len(weaker) > MOST_NAMED else ""
+    return [
+        "LiRA finds less than the plain loss attack and understates exposure of "
+        f"{'; '.join(weaker[:MOST_NAMED])}{more}."
+    ]
+
+
+def _beyond_loss(setting: BudgetScores, attacked: Attacked) -> Iterator[tuple[str, float, float]]:
+    """Every group's name, LiRA's exposure less that of the loss attack, and the error."""
+    if not {LIRA, AUC} <= attacked.exposure.keys():
+        return
+    beyond = attacked.exposure[LIRA] - attacked.exposure[AUC]
+    for k, name in enumerate(setting.group_names):
+        own = beyond[setting.group == k]
+        if len(own) > 1 and np.isfinite(own).all():
+            yield name, float(own.mean()), float(own.std(ddof=1)) / math.sqrt(len(own))
+
+
+def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
+    """Bring your own scores of one or several models: rows of ``pooled_exposure``, by group.
+
+    The value is AUC minus 1/2, averaged over the models, with an error clustered by record.
+
+    Args:
+        table: a dataframe of any library, or a dict of columns, with the columns ``record``,
+            ``group`` (records without one are left out), ``member`` (True or 1 for those the model
+            was trained on) and ``score`` (higher means more likely a member). Of several models
+            also ``model``: a record has one row for each model that scored it.
+        epsilon: the budget; infinite without differential privacy.
+        proxy: the name that the attack gets in the release.
+
+    >>> table = {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0], "score": [3, 1, 2, 1]}
+    >>> [row.value for row in exposure_from_scores(table, epsilon=1.0, proxy="mine")]
+    [0.5, 0.5]
+    """
+    columns = named_columns(table, None)
+    for name in ("record", "group", "member", "score"):
+        if name not in columns:
+            raise InputError(
+                f"The table of scores has no column {name!r}; it has {', '.join(columns)}: rename "
+                "it."
+            )
+    record = required_column(columns["record"], name="record").codes
+    group = column_of(columns["group"], "group")
+    score, member = (
+        numbers_of(columns[name], len(record), name=name) for name in ("score", "member")
+    )
+    model = np.zeros(len(record), dtype=np.int64)
+    if "model" in columns:
+        model = required_column(columns["model"], name="model").codes
+    lengths = {len(column) for column in (record, group.codes, score, member, model)}
+    if len(lengths) > 1:
+        raise InputError(f"All columns must have one length, but they have {sorted(lengths)}.")
+    if not np.isfinite(score).all():
+        raise InputError("score must be finite, but some are not; leave those records out.")
+    if not np.isin(member, (0, 1)).all():
+        raise InputError("member must be True or False (1 or 0) for every record; recode it.")
+    rows = []
+    for k, name in enumerate(group.names):
+        chosen = group.codes == k
+        models, row = np.unique(model[chosen], return_inverse=True)
+        records, place = np.unique(record[chosen], return_inverse=True)
+        scores = np.full((len(models), len(records)), np.nan)
+        inside = np.zeros(scores.shape, dtype=bool)
+        scores[row, place], inside[row, place] = score[chosen], member[chosen] == 1
+        if int(np.isfinite(scores).sum()) < int(chosen.sum()):
+            raise InputError(
+                "A record appears twice for one model; give every model its own name in a column "
+                "model."
+            )
+        pool = clustered_auc(scores, inside)
+        costs = pool.exposures()
+        if math.isfinite(costs.value[0]):
+            key = {"epsilon": None if math.isinf(epsilon) else epsilon, "proxy": proxy}
+            rows.append(pooled_row(costs, 0, pool.n_excluded[0], group=name, **key))
+    return rows

@@ -85,15 +85,6 @@ def rmia_ratio(confidence: FloatArray, member: BoolArray) -> FloatArray:
     return quotient(confidence, mean_in)
 
 
-def require_enough_models(n_models: int) -> None:
-    """Raise ValueError where the models are too few to be each other's shadow models."""
-    if n_models < LEAST_MODELS:
-        raise ValueError(
-            f"LiRA and RMIA need at least {LEAST_MODELS} models of one budget to calibrate each "
-            f"record, but {n_models} were given; train more seeds or use the paired cost."
-        )
-
-
 def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
     """Where LiRA cuts the log odds of one setting's probabilities; infinite if none is 0 or 1.
 

@@ -1,340 +1,255 @@
-"""Would a coin flip have been found guilty? Groups drawn anew among the same records.
+"""Rows of ``placebo``: how far an alarm about groups can be trusted, from whoever has the records.
 
-If an attribute has nothing to do with what the models remember, or with whom they favour, then any
-other division of the same records into groups of these sizes was as likely as the real one. Two
-tests follow, for whoever has the records. The permutation test asks how often a division drawn
-anew sets two groups further apart than the real one does. Placebos are such divisions put through
-the whole audit: how often does it raise an alarm?
+Two hundred attributes are drawn by coin flip, with groups of the same sizes, and every one of them
+is put through the audit's own tests, for every setting and every cost. None of them has anything to
+do with what the models remember: how many raise an alarm? For double disadvantage, whose first half
+is a real difference of benefits, the coin decides exposures alone and benefits stay as they are.
+Beside that stand permutation tests of the real attribute.
 
-A record stands for itself with one number per setting and cost, whose mean over a group is the
-cost that is audited (``Shares.by_record``), and one for the benefit. Differences are studentised,
-so that for large groups the test holds for groups that differ in everything but what is compared;
-of groups that differ in nothing it is exact up to the numbers' own second order (a record's number
-is taken from its real group). What all models share (luck of training, the sample as a whole) is
-in both groups alike and drops out.
+Everything follows from the records, the models and a fixed seed: no clock, no number of processes
+and no value of a group changes a draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pcer.attacks.moments import GroupMeans, Moments
-from pcer.attacks.wheels import turned_sums
-from pcer.errors import require_at_least
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.attacks.attack import Attacked, BudgetScores, number_or_none
+from pcer.attacks.permutation import DRAWS, Permutations, permutation_tests
+from pcer.attacks.sums import Divisions
+from pcer.auditing import Plan, alarms
+from pcer.metrics import FloatArray, IntArray
+from pcer.release.format import Outcome, Placebo
+from pcer.release.panel import Panel
 
-DRAWS = 9_999
-"""Divisions drawn for a permutation test."""
+SEED = 0
+"""Of all draws: whoever has the records can make them again."""
 
-PLACEBOS = 200
-"""Coin-flip attributes that are put through an audit."""
+PLACEBOS, LEAST_PLACEBOS = 200, 100
+"""Coin-flip attributes that are put through an audit; with fewer nothing is said of how often they
+alarm."""
 
-BLOCK = 1_024
-"""Draws that are held against their errors at once."""
+MOST_ENTRIES = 400_000
+"""Records times groups less one: beyond that, coin flips are not checked."""
 
-SHUFFLED = 1_000
-"""Records up to which groups are drawn by shuffling; more are laid on wheels."""
+FEWEST_EXACT, MOST_EXACT = 5, 20
+"""Coin flips that are also attacked exactly, to see how far first order is off; or none are."""
 
-TIE = 1e-4
-"""Distances this close (as a share) are equal: numbers are rounded, see ``Moments``."""
+EXACT_ENTRIES = 2_000_000
+"""Records times models times settings times such coin flips, at most: they cost as much as a
+hundredth of a sweep each."""
 
+MOST_TRIES = 10
+"""Times as many coin flips as are wanted, before groups are called too small for them."""
 
-@dataclass(frozen=True, kw_only=True)
-class Records:
-    """What every record stands for; checked when made.
+CHECKING = "checking with coin flips"
+"""What a progress display calls it."""
 
-    Attributes:
-        exposure: (setting, cost, record) means over a group are its costs; a cost that a setting
-            does not have is NaN throughout.
-        benefit: (setting, record) means over a group are its benefits.
-        group: (record,) a group's number, -1 for none.
-    """
-
-    exposure: FloatArray
-    benefit: FloatArray
-    group: IntArray
-
-    def __post_init__(self) -> None:
-        settings, _, n = self.exposure.shape
-        if self.benefit.shape != (settings, n) or self.group.shape != (n,):
-            raise ValueError(
-                "exposure must be (setting, cost, record), benefit (setting, record) and group "
-                f"(record,), but their shapes are {self.exposure.shape}, {self.benefit.shape} and "
-                f"{self.group.shape}; stack them in that order."
-            )
-
-    @classmethod
-    def stacked(
-        cls,
-        exposures: Sequence[Mapping[str, FloatArray]],
-        benefits: Sequence[FloatArray],
-        group: IntArray,
-        costs: Sequence[str],
-    ) -> Records:
-        """From the record shares of each setting, in the order of ``costs``."""
-        nothing = np.full(len(group), np.nan)
-        stacked = [[one.get(cost, nothing) for cost in costs] for one in exposures]
-        return cls(exposure=np.array(stacked), benefit=np.array(benefits), group=group)
+GroupPair = tuple[int, int]
+Task = tuple[Callable[..., Any], tuple[Any, ...]]
+TaskRunner = Callable[[Sequence[Task]], Iterable[Any]]
 
 
-class PermutationTest(NamedTuple):
-    """p-values of one statistic, arrays (setting, cost, pair); NaN where it cannot be made.
-
-    Attributes:
-        p_value: share of divisions, the real one included, that are at least as far apart.
-        adjusted: over the settings of one cost (Westfall and Young, step-down).
-        adjusted_over_costs: over all settings and costs.
-    """
-
-    p_value: FloatArray
-    adjusted: FloatArray
-    adjusted_over_costs: FloatArray
+def one_by_one(tasks: Sequence[Task]) -> Iterator[Any]:
+    """Call functions with their arguments, here and in order."""
+    return (function(*arguments) for function, arguments in tasks)
 
 
-class Permutations(NamedTuple):
-    """Tests of a pair (i, j): c_i - c_j, and R_i c_j - R_j c_i, of costs c and benefits R."""
-
-    exposure: PermutationTest
-    cross_product: PermutationTest
-
-
-def permutation_tests(
-    records: Records,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    seed: int,
-    n_draws: int = DRAWS,
-    strata: IntArray | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Permutations:
-    """Do groups differ by more than two groups drawn from the same records?
-
-    A pair's records are divided anew among its two groups, and the same division serves all
-    settings and costs, so that adjusted p-values know how these depend on each other. A pair's
-    result depends on no other pair.
+def placebo_groupings(codes: IntArray, n: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """(division, record) coin-flip attributes with groups of the same sizes.
 
     Args:
-        records: what every record stands for.
-        pairs: groups to compare.
-        seed: of the draws.
-        n_draws: divisions drawn for each pair.
-        strata: (record,) such as the label: then groups are drawn within each, and numbers are
-            taken from their stratum's mean: is there a difference beyond the mix of labels?
-        on_progress: called with (draws made, draws in all).
-    """
-    require_at_least(1, n_draws=n_draws, n_pairs=len(pairs))
-    total, tests = len(pairs) * n_draws, []
-    for k, pair in enumerate(pairs):
-        if min(int((records.group == group).sum()) for group in pair) < 2:
-            tests.append((_untold(records),) * 2)
-        else:
-            one = _PairRecords(records, pair, strata)
-            sums = [one.real_sums, *_blocks(one.drawn_sums(n_draws, _generator(seed, pair)))]
-            tests.append(one.tests(np.concatenate([*map(one.distances, sums)])))
-        on_progress((k + 1) * n_draws, total)
-    return Permutations(*(_stack(parts) for parts in zip(*tests, strict=True)))
-
-
-def placebo_groupings(
-    codes: IntArray, n: int, rng: np.random.Generator, *, strata: IntArray | None = None
-) -> Iterator[IntArray]:
-    """Coin-flip attributes with groups of the same sizes; records of no group stay without.
-
-    Args:
-        codes: (record,) a group's number, -1 for none.
+        codes: (record,) a group's number, -1 for none; such records stay without.
         n: how many.
         rng: where they are drawn from.
-        strata: (record,) such as the label: then sizes are kept within each.
 
-    >>> codes = np.array([0, 0, 1, -1])
-    >>> [one.tolist() for one in placebo_groupings(codes, 2, np.random.default_rng(4))]
+    >>> placebo_groupings(np.array([0, 0, 1, -1]), 2, np.random.default_rng(4)).tolist()
     [[0, 0, 1, -1], [1, 0, 0, -1]]
     """
-    for order in record_orders(codes, n, rng, strata=strata):
-        yield codes[order]
-
-
-def record_orders(
-    codes: IntArray, n: int, rng: np.random.Generator, *, strata: IntArray | None = None
-) -> Iterator[IntArray]:
-    """Orders of the records that shuffle those of a group; the others keep their place.
-
-    ``exposure[..., order]`` beside the benefits and groups as they are is a world in which what
-    is remembered of people has nothing to do with their group, and benefits differ as they do.
-    """
-    parts = [part for part in _strata(codes, strata) if len(part) > 1]
-    for _ in range(n):
-        order = np.arange(len(codes))
-        for part in parts:
-            order[part] = rng.permutation(part)
-        yield order
-
-
-def group_means(records: Records, groupings: IntArray, *, n_groups: int) -> GroupMeans:
-    """What an audit would see of divisions of the records, arrays (division, group, ...).
-
-    Args:
-        records: what every record stands for; their own groups do not matter, but records of no
-            group are left out.
-        groupings: (division, record) such as ``placebo_groupings`` gives.
-        n_groups: how many groups.
-    """
-    inside = records.group >= 0
-    moments = Moments(records.exposure[..., inside], records.benefit[..., inside])
-    chosen = np.equal(groupings[:, None, inside], np.arange(n_groups)[:, None])
-    flat = chosen.reshape(-1, chosen.shape[-1])
-    found = moments.means(moments.sums(flat), flat.sum(axis=1))
-    return GroupMeans(*(one.reshape(-1, n_groups, *one.shape[1:]) for one in found))
-
-
-class _PairRecords:
-    """The records of two groups; those of one stratum stand together."""
-
-    def __init__(self, records: Records, pair: tuple[int, int], strata: IntArray | None) -> None:
-        either = np.where(np.isin(records.group, pair), 0, -1)
-        parts = _strata(either, strata)
-        rows = np.concatenate(parts)
-        self._real = np.equal(records.group[rows], pair[0])
-        ends = np.cumsum([len(part) for part in parts])
-        self._parts = [slice(end - len(part), end) for end, part in zip(ends, parts, strict=True)]
-        exposure, benefit = records.exposure[..., rows], records.benefit[..., rows]
-        good = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
-        self._told = good
-        self._moments = Moments(
-            self._levelled(np.where(good[..., None], exposure, 0.0)),
-            self._levelled(np.nan_to_num(benefit)),
-        )
-
-    def _levelled(self, values: FloatArray) -> FloatArray:
-        """Bring every stratum to the mean of all."""
-        if len(self._parts) == 1:
-            return values
-        out, mean = values.copy(), values.mean(axis=-1, keepdims=True)
-        for part in self._parts:
-            out[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
-        return out
-
-    @property
-    def real_sums(self) -> FloatArray:
-        """(1, column) sums over the first group as it is."""
-        return self.sums(self._real[None])
-
-    def sums(self, chosen: BoolArray) -> FloatArray:
-        """(draw, column) sums over first groups; ``chosen`` is (draw, record)."""
-        return self._moments.sums(chosen)
-
-    def drawn_sums(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """(draw, column) sums over first groups drawn anew, the sizes in each stratum kept."""
-        drawn, exact = np.zeros((n_draws, len(self._moments.total))), self._moments.exact
-        for part in self._parts:
-            inside = self._real[part]
-            if len(inside) > SHUFFLED:
-                drawn += turned_sums(exact.columns[part], inside, n_draws, rng)
-            else:
-                drawn += exact.raw_among(part, subsets(inside, n_draws, rng))
-        return drawn
-
-    def distances(self, sums: FloatArray) -> FloatArray:
-        """(draw, statistic, setting, cost) how far apart the two groups are, in errors."""
-        n = np.array([self._real.sum()])
-        one = self._moments.means(sums, n)
-        other = self._moments.means(self._moments.total - sums, len(self._real) - n)
-        return np.stack([_exposure_distance(one, other), _cross_distance(one, other)], axis=1)
-
-    def tests(self, distances: FloatArray) -> tuple[PermutationTest, PermutationTest]:
-        """p-values of both statistics; the first distance is the real one."""
-        found = (_test(distances[:, k], self._told) for k in range(2))
-        return next(found), next(found)
-
-
-def _exposure_distance(one: GroupMeans, other: GroupMeans) -> FloatArray:
-    variance = one.exposure_variance + other.exposure_variance
-    return _in_errors(one.exposure - other.exposure, variance)
-
-
-def _cross_distance(one: GroupMeans, other: GroupMeans) -> FloatArray:
-    """R_i c_j - R_j c_i over its error, covariances included."""
-    c = one.exposure, other.exposure
-    r = one.benefit[..., None], other.benefit[..., None]
-    variance = np.zeros(c[0].shape)
-    for part, cost, benefit in ((one, c[1], r[1]), (other, c[0], r[0])):
-        variance += cost**2 * part.benefit_variance[..., None]
-        variance += benefit**2 * part.exposure_variance
-        variance -= 2 * cost * benefit * part.covariance
-    return _in_errors(r[0] * c[1] - r[1] * c[0], variance)
-
-
-def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
-    """Without sign; 0 where nothing differs, infinite where something does and nothing varies."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.abs(difference) / np.sqrt(np.maximum(variance, 0.0))
-    return np.where(difference == 0, 0.0, found)
-
-
-def _test(distances: FloatArray, told: BoolArray) -> PermutationTest:
-    by_cost = [step_down(distances[:, :, k], told[:, k]) for k in range(told.shape[1])]
-    flat = distances.reshape(len(distances), -1)
-    return PermutationTest(
-        p_value=np.where(told, _share_beyond(distances, distances[0]), np.nan),
-        adjusted=np.stack(by_cost, axis=1),
-        adjusted_over_costs=step_down(flat, told.ravel()).reshape(told.shape),
-    )
-
-
-def _untold(records: Records) -> PermutationTest:
-    return PermutationTest(*(np.full(records.exposure.shape[:2], np.nan) for _ in range(3)))
-
-
-def step_down(distances: FloatArray, told: BoolArray) -> FloatArray:
-    """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
-
-    Args:
-        distances: (draw, hypothesis) without sign, on one scale; the first draw is the real one.
-        told: (hypothesis,) which belong to the family; the others get NaN.
-
-    >>> real, drawn = [3.0, 1.0], [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
-    >>> step_down(np.array([real, *drawn]), np.array([True, True]))
-    array([0.25, 0.75])
-    """
-    adjusted = np.full(len(told), np.nan)
-    family = np.flatnonzero(told)
-    order = family[np.argsort(distances[0, family], kind="stable")]  # the nearest first
-    largest = np.maximum.accumulate(distances[:, order], axis=1)
-    p = _share_beyond(largest, distances[0, order])
-    adjusted[order] = np.maximum.accumulate(p[::-1])[::-1]
-    return adjusted
-
-
-def _share_beyond(distances: FloatArray, real: FloatArray) -> FloatArray:
-    return np.asarray((distances >= real * (1 - TIE)).mean(axis=0))
-
-
-def subsets(inside: BoolArray, n_draws: int, rng: np.random.Generator) -> BoolArray:
-    """(draw, record) subsets of one size, all equally likely."""
-    return rng.permuted(np.tile(inside, (n_draws, 1)), axis=1)
-
-
-def _strata(codes: IntArray, strata: IntArray | None) -> list[IntArray]:
-    """Positions of the records that have a group, stratum by stratum."""
+    drawn = np.tile(codes.astype(np.int16), (n, 1))
     rows = np.flatnonzero(codes >= 0)
-    if strata is None:
-        return [rows]
-    return [rows[strata[rows] == one] for one in np.unique(strata[rows])]
+    for row in drawn:
+        row[rows] = codes[rng.permutation(rows)]
+    return drawn
 
 
-def _blocks(draws: FloatArray) -> list[FloatArray]:
-    """Some draws at a time."""
-    return [draws[first : first + BLOCK] for first in range(0, len(draws), BLOCK)]
+def draw_coins(
+    scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS
+) -> tuple[Divisions | None, str]:
+    """Coin-flip attributes that could have been released, or None and the reason.
+
+    A release has no group that is empty in a part of a split, so such divisions are drawn anew. How
+    many are attacked exactly follows from the number of records, models and settings.
+
+    Args:
+        scores: of every setting, all beside the same attribute.
+        n_draws: how many are wanted; between 100 and so many are given.
+    """
+    group, n_groups = scores[0].group, len(scores[0].group_names)
+    if len(group) * (n_groups - 1) > MOST_ENTRIES:
+        return None, (
+            f"coin flips are checked for up to {MOST_ENTRIES:,} records times groups less one, and "
+            f"there are {len(group):,} times {n_groups - 1}"
+        )
+    splits = np.array([*{row.tobytes(): row for one in scores for row in one.member}.values()])
+    rng, kept = np.random.default_rng(SEED), np.zeros((0, len(group)), dtype=np.int16)
+    for _ in range(MOST_TRIES):
+        divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
+        trained = divisions.sums(splits)
+        is_whole = ((trained > 0) & (trained < divisions.sizes)).all(axis=0)
+        kept = np.concatenate([kept, divisions.codes[is_whole.reshape(-1, n_groups).all(axis=1)]])
+        if len(kept) >= n_draws:
+            break
+    if len(kept) < min(n_draws, LEAST_PLACEBOS):
+        return None, "some group is so small that coin flips leave a part of some split without it"
+    n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(one.member.size for one in scores))
+    return Divisions(kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0), ""
 
 
-def _generator(seed: int, pair: tuple[int, int]) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair)))
+def check_with_coins(
+    settings: Sequence[BudgetScores],
+    attacked: Sequence[Attacked],
+    coins: Divisions,
+    *,
+    outcome: Outcome,
+    n_permutations: int = DRAWS,
+    run: TaskRunner = one_by_one,
+) -> list[Placebo]:
+    """Put coin flips through the audit, and permute the real attribute.
+
+    Args:
+        settings: all of one attribute, and of the same records in the same order.
+        attacked: what ``attack`` found in each of them and in the coin flips.
+        coins: the coin flips.
+        outcome: whether a positive prediction is a benefit or a harm.
+        n_permutations: divisions of every pair.
+        run: calls tasks, perhaps several at a time, and gives their results in order.
+    """
+    first = settings[0]
+    pairs = pairs_of_groups(first.group, len(first.group_names))
+    costs = list(dict.fromkeys(cost for one in attacked for cost in one.exposure))
+    nothing = np.full(len(first.group), np.nan)
+    exposure = np.array([[one.exposure.get(cost, nothing) for cost in costs] for one in attacked])
+    benefit = np.array([one.benefit for one in attacked])
+    starts = range(0, len(coins) * coins.n_groups, coins.n_groups)
+    families = tuple((start + i, start + j) for start in starts for i, j in pairs)
+    tasks: list[Task] = [
+        (_permuted, (exposure, benefit, first.group, pair, strata, n_permutations))
+        for pair in pairs
+        for strata in (None, first.labels)
+    ]
+    rates = [one.positive_rate for one in attacked]
+    for cost in costs:
+        panels = [_only(one.coins, cost) for one in attacked if one.coins is not None]
+        tasks.append((_count_alarms, (panels, rates, families, cost, outcome, len(coins))))
+    results = list(run(tasks))
+    rows = []
+    for s, (setting, one) in enumerate(zip(settings, attacked, strict=True)):
+        for c, cost in enumerate(costs):
+            for p, (i, j) in enumerate(pairs):
+                if cost not in one.exposure:
+                    continue
+                among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
+                n_exact, difference = _against_exact(one, cost, coins.n_groups, (i, j))
+                rows.append(
+                    Placebo(
+                        model=setting.model,
+                        epsilon=setting.released_epsilon,
+                        proxy=cost,
+                        groups=[setting.group_names[i], setting.group_names[j]],
+                        n_draws=len(coins),
+                        n_shown=int(counts["shown"][s, p]),
+                        n_double=int(counts["double"][s, p]),
+                        p_value=number_or_none(among.cross_product.adjusted[s, c]),
+                        p_value_within_labels=number_or_none(within.cross_product.adjusted[s, c]),
+                        n_permutations=n_permutations,
+                        n_exposure=int(counts["exposure"][s, p]),
+                        exposure_p_value=number_or_none(among.exposure.adjusted[s, c]),
+                        exposure_p_value_within_labels=number_or_none(
+                            within.exposure.adjusted[s, c]
+                        ),
+                        n_exact=n_exact,
+                        exact_difference=difference,
+                    )
+                )
+    return rows
 
 
-def _stack(tests: Sequence[PermutationTest]) -> PermutationTest:
-    """One test of all pairs."""
-    return PermutationTest(*(np.stack(parts, axis=-1) for parts in zip(*tests, strict=True)))
+def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
+    """Which groups an audit compares by itself: all with the largest; of two, in their order.
+
+    >>> pairs_of_groups(np.array([0, 1, 1, 2]), 3)
+    [(1, 0), (1, 2)]
+    """
+    sizes = np.bincount(group[group >= 0], minlength=n_groups)
+    reference = 0 if n_groups == 2 else int(np.argmax(sizes))
+    return [(reference, other) for other in range(n_groups) if other != reference]
+
+
+def _permuted(
+    exposure: FloatArray,
+    benefit: FloatArray,
+    group: IntArray,
+    pair: GroupPair,
+    strata: IntArray | None,
+    n_draws: int,
+) -> Permutations:
+    """A task: keywords do not travel."""
+    how = {"seed": SEED, "n_draws": n_draws, "strata": strata}
+    return permutation_tests(exposure, benefit, group, pair, **how)
+
+
+def _only(panel: Panel, cost: str) -> Panel:
+    """What the audit of one cost looks at; where that is a row, its counts need not travel."""
+    if cost not in panel.pooled:
+        return replace(panel, pooled={})
+    return replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
+
+
+def _count_alarms(
+    panels: Sequence[Panel],
+    rates: Sequence[FloatArray],
+    families: tuple[GroupPair, ...],
+    cost: str,
+    outcome: Outcome,
+    n_draws: int,
+) -> dict[str, IntArray]:
+    """(setting, pair) how many coin flips alarm, in three ways, by one cost."""
+    beside = [
+        replace(panel, positive_rate=np.tile(rate, n_draws))
+        for panel, rate in zip(panels, rates, strict=True)
+    ]
+    coin, real_benefits = (
+        alarms(seen, families, Plan(), cost=cost, outcome=outcome, n_families=n_draws)
+        for seen in (panels, beside)
+    )
+    alarmed = {"shown": coin.shown, "double": real_benefits.double >= 0, "exposure": coin.differ}
+    shape = len(panels), n_draws, -1
+    return {kind: found.reshape(shape).sum(axis=1) for kind, found in alarmed.items()}
+
+
+def _against_exact(
+    attacked: Attacked, cost: str, n_groups: int, pair: GroupPair
+) -> tuple[int | None, float | None]:
+    """Coin flips attacked exactly, and by how many errors first order is off, on average.
+
+    Nothing of costs that are exact for every coin flip.
+    """
+    if attacked.coins is None or cost not in attacked.exact:
+        return None, None
+    in_errors = []
+    for found in (attacked.exact[cost], attacked.coins.pooled[cost]):
+        value, error = (
+            x.reshape(-1, n_groups)[:, pair] for x in (found.value, found.standard_error)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            in_errors.append((value[:, 1] - value[:, 0]) / np.hypot(error[:, 0], error[:, 1]))
+    exact, first_order = in_errors
+    off = first_order[: len(exact)] - exact
+    off = off[np.isfinite(off)]
+    return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)

@@ -1,31 +1,39 @@
-"""One attack over all models of a budget: its value for a group, its error, who is behind it.
+"""One cost over all models of a setting: its value for a group, its error, who is behind it.
 
 Every pooled number is about people like these, so two kinds of luck are in its error. Records: a
 record is in all models, so what it adds is summed over them before it is squared. Models: one that
 remembers more exposes all of its records, and so few models may have been lucky; what the models'
 numbers vary beyond what their records explain is added (clustering both ways, after Cameron,
 Gelbach and Miller), never subtracted, and few models count as the few that they are
-(``people_variance``). If nothing is remembered no model can remember more: then records are all
+(``exposures_of``). If nothing is remembered no model can remember more: then records are all
 there is (``null_error``). What a record adds to the number and to its group's benefit gives the
 covariance of both. What records change about each other is in no error; whether two groups share
 it is measured (``SharedLuck``).
+
+Groups that a coin flip made are not attacked one by one: every number is a sum over a group's
+records, or nearly so, and sums over many groups are one product (``divided``). Paired costs are
+exactly those of the division alone. Attacks that rank records within a model are taken to first
+order: what each record adds to everybody's number, once, summed over the group. Groups that a coin
+flip made hold the same kind of people, so that ranks within a group and among everybody differ by
+as little as 1 over its size.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked, Ranker
-from pcer.attacks.single import Influence, auc_influence, least_error
+from pcer.attacks.single import Advantage, auc_advantage
+from pcer.attacks.sums import Divisions
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.panel import PooledExposures
 from pcer.statistics import student_weight
-
-AUC_CHANCE = 0.5
 
 FEW_MODELS = 5
 """Fewer models are compared two by two to see how much more one remembers than another; of more,
@@ -34,178 +42,260 @@ each is better told from all. Too few, also, to measure what groups share."""
 UNMEASURED = 0.4
 """Separation of groups of which models say too little to measure it."""
 
+LABEL, SIDE, PREDICTION = 1, 2, 3
+"""Axes of counts after the group's: label 0 and 1, held out and trained on, negative, positive."""
 
-class PooledAdvantage(NamedTuple):
-    """One attack on one group over all models of a budget.
-
-    ``standard_error`` is about people like these. ``null_error`` is what the error would be if
-    nothing was remembered: of records alone. ``benefit_covariance`` is the covariance of the value
-    with the group's benefit (mean over the models of the positive rate on test records) when
-    records are drawn anew; None where the benefit was not given or is not defined. ``separation``
-    is that of the group (``SharedLuck``); None where it was not measured.
-    """
-
-    value: float
-    standard_error: float | None
-    n_records: int
-    n_excluded: int
-    benefit_covariance: float | None = None
-    null_error: float | None = None
-    separation: float | None = None
+RIGHT = np.array([[True, False], [False, True]])
+"""By label and prediction, whether the prediction is right."""
 
 
-class Variation(NamedTuple):
-    """The variance of a mean over models as its records make it, as its models do, and as both."""
+class Groups(NamedTuple):
+    """A division of the records: (record,) a group's number, -1 for none; and how many groups."""
 
-    of_records: FloatArray | float
-    of_models: FloatArray | float
-    of_both: FloatArray | float
+    codes: IntArray
+    n: int
 
+    def sums(self, values: FloatArray | BoolArray) -> FloatArray:
+        """(group,) sums over the records of each; ``values`` are (record,)."""
+        inside = self.codes >= 0
+        return np.bincount(self.codes[inside], values[inside], self.n)
 
-class Shares(NamedTuple):
-    """A number of every group, and what each record adds to that of its own.
-
-    Attributes:
-        value: (group,) NaN where it is not defined.
-        parts: (record,) they sum to 0 over a group, and their squares to the variance of its
-            value; 0 for records of no group.
-    """
-
-    value: FloatArray
-    parts: FloatArray
-
-    def by_record(self, codes: IntArray) -> FloatArray:
+    def by_record(self, value: FloatArray, parts: FloatArray) -> FloatArray:
         """(record,) numbers with the groups' values as means; NaN for records of no group.
 
         Their standard deviation over the root of the group's size is the value's error as far
         as it comes from records, and so with covariances: group means of such numbers can stand
         for what an audit sees.
 
-        >>> Shares(np.array([0.3]), np.array([0.1, -0.1])).by_record(np.array([0, 0]))
+        Args:
+            value: (group,).
+            parts: (record,) what each adds to the value of its group.
+
+        >>> Groups(np.array([0, 0]), 1).by_record(np.array([0.3]), np.array([0.1, -0.1]))
         array([0.5, 0.1])
         """
-        sizes = np.bincount(codes[codes >= 0], minlength=len(self.value))
-        numbers = self.value[codes] + sizes[codes] * self.parts
-        return np.where(codes >= 0, numbers, np.nan)
+        sizes = self.sums(np.ones(len(parts)))
+        numbers = value[self.codes] + sizes[self.codes] * parts
+        return np.where(self.codes >= 0, numbers, np.nan)
 
 
-class Pool:
-    """Collects one model's numbers after the other, group by group.
+class Rate(NamedTuple):
+    """A rate of every group, averaged over models, and what each record adds to it.
 
-    Args:
-        codes: (record,) a group's number, -1 for none.
-        n_groups: how many groups.
-        chance: what the number is where nothing can be told; taken off at the end.
+    Attributes:
+        by_model: (model, group) NaN where a model has nobody to tell it.
+        parts: (record,) 0 for records of no group.
     """
 
-    def __init__(self, codes: IntArray, n_groups: int, *, chance: float = 0.0) -> None:
-        self._codes, self._chance = codes, chance
-        self._parts = np.zeros(len(codes))
-        self._values: list[list[float]] = [[] for _ in range(n_groups)]
-        self._variances: list[list[float]] = [[] for _ in range(n_groups)]
-        self._ever = np.zeros(len(codes), dtype=bool)
-        self._always = np.ones(len(codes), dtype=bool)
+    by_model: FloatArray
+    parts: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """(group,) mean over the models."""
+        return np.asarray(self.by_model.mean(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """One cost over all models of a setting, for the groups of one division.
+
+    Attributes:
+        groups: the division.
+        value: (group,) NaN where no model tells it.
+        parts: (record,) what each adds to its group's value; 0 for records of no group.
+        is_scored: (record,) whether any model says anything of it.
+        is_complete: (record,) whether all that could do.
+        of_models: (group,) what models make of the variance of the value.
+        of_both: (group,) what records and models both make of it.
+        n_models: (group,) how many tell it.
+    """
+
+    groups: Groups
+    value: FloatArray
+    parts: FloatArray
+    is_scored: BoolArray
+    is_complete: BoolArray
+    of_models: FloatArray
+    of_both: FloatArray
+    n_models: IntArray
+
+    @property
+    def by_record(self) -> FloatArray:
+        """(record,) numbers with the groups' values as means."""
+        return self.groups.by_record(self.value, self.parts)
+
+    @property
+    def n_excluded(self) -> FloatArray:
+        """(group,) records of which some model could not tell anything."""
+        return self.groups.sums(~self.is_complete)
+
+    def exposures(self, benefit: Rate | None = None) -> PooledExposures:
+        """The cost of every group, and its covariance with the benefit."""
+        n = self.groups.sums(self.is_scored)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            freedom = n / (n - 1)
+            of_records = self.groups.sums(self.parts**2) * freedom
+            covariance = np.full(self.groups.n, np.nan)
+            if benefit is not None:
+                products = self.groups.sums(self.parts * benefit.parts) * freedom
+                covariance = np.where(np.isnan(benefit.value), np.nan, products)
+        variances = of_records, self.of_models, self.of_both
+        return exposures_of(self.value, n, variances, self.n_models, covariance)
+
+
+def exposures_of(
+    value: FloatArray,
+    n: FloatArray,
+    variances: tuple[FloatArray, FloatArray | float, FloatArray | float],
+    n_models: IntArray | int,
+    covariance: FloatArray,
+) -> PooledExposures:
+    """Values of groups with their errors, for normal intervals; none of a single record.
+
+    Records and models, less what both count twice; never below that of records. The models' part
+    is estimated from few models, so that it counts by the square of Student's quantile over the
+    normal one: intervals of such sums hold at least as often as they say (Banerjee 1960). No error
+    is below what one record at chance would have made of it.
+
+    Args:
+        value: (group,).
+        n: (group,) records.
+        variances: (group,) as records make them, as models do, and as both do.
+        n_models: how many models, one number or (group,).
+        covariance: (group,) with the benefit.
+    """
+    of_records, of_models, of_both = variances
+    several = np.atleast_1d(n_models)
+    weight = np.array([student_weight(int(n) - 1) if n > 1 else 0.0 for n in several])
+    people = np.maximum(of_records, of_records - of_both + weight * of_models)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least, is_told = np.abs(value) / n, (n > 1) & ~np.isnan(value)
+    error, null = (
+        np.where(is_told, np.maximum(np.sqrt(part), least), np.nan) for part in (people, of_records)
+    )
+    return PooledExposures(
+        value=value,
+        standard_error=error,
+        null_error=null,
+        benefit_covariance=np.where(is_told, covariance, np.nan),
+        n_records=n,
+    )
+
+
+class RankedCost:
+    """Collects an attack that ranks records within each model, one model after the other.
+
+    Args:
+        divisions: of the records into groups.
+        whole: everybody, or all but some, as one group: what every record adds there in every
+            model is kept, for ``divided``.
+        exact: further divisions.
+    """
+
+    def __init__(
+        self,
+        divisions: Sequence[Groups],
+        whole: Sequence[Groups] = (),
+        exact: Sequence[Groups] = (),
+    ) -> None:
+        self.divisions = [*divisions, *whole, *exact]
+        n, kept = len(divisions[0].codes), range(len(divisions), len(divisions) + len(whole))
+        self._advantages: list[list[list[tuple[float, float]]]] = [
+            [[] for _ in range(groups.n)] for groups in self.divisions
+        ]
+        self._parts = np.zeros((len(self.divisions), n))
+        self._by_model: dict[int, list[npt.NDArray[np.float32]]] = {v: [] for v in kept}
+        self._is_scored, self._is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+
+    @property
+    def ranker(self) -> Ranker:
+        """Ranks scores within the groups of every division."""
+        return Ranker([one.codes for one in self.divisions], [one.n for one in self.divisions])
 
     def add(
         self,
-        ranked: Sequence[Ranked],
-        found: Sequence[Influence | None],
-        known: BoolArray,
-        told: BoolArray | None = None,
+        ranked: Sequence[Sequence[Ranked]],
+        advantages: Sequence[Sequence[Advantage | None]],
+        is_scored: BoolArray,
+        is_told: BoolArray | None = None,
     ) -> None:
         """Take in one model.
 
         Args:
-            ranked: for each group, its records in the order of the parts.
-            found: for each group, its number; None if there is none.
-            known: (record,) whether the record was ranked.
-            told: (record,) whether anything could be said of it; as ``known`` if None.
+            ranked: for each division and group, its records in the order of the parts.
+            advantages: for each division and group; without parts where the model tells nothing.
+            is_scored: (record,) whether the record was ranked.
+            is_told: (record,) whether anything could be said of it; as ``is_scored`` if None.
         """
-        self._ever |= known
-        self._always &= known if told is None else told
-        parts = np.zeros(len(known))
-        for k, (order, one) in enumerate(zip(ranked, found, strict=True)):
-            if one is not None:
-                self._values[k].append(one.value)
-                self._variances[k].append(one.variance)
-                parts[order.order] = one.parts
-        self._parts += parts
+        self._is_scored |= is_scored
+        self._is_complete &= is_scored if is_told is None else is_told
+        for v, (orders, of_groups) in enumerate(zip(ranked, advantages, strict=True)):
+            added = np.zeros(len(is_scored))
+            for k, (order, advantage) in enumerate(zip(orders, of_groups, strict=True)):
+                if advantage is not None and advantage.parts is not None:
+                    self._advantages[v][k].append((advantage.value, advantage.variance))
+                    added[order.order] = advantage.parts
+            if v not in self._by_model:
+                self._parts[v] += added
+            elif len(self._advantages[v][0]) > len(self._by_model[v]):
+                self._by_model[v].append(added.astype(np.float32))
 
-    def shares(self) -> Shares:
-        """Every group's number, and what each record adds to it."""
-        values = [math.fsum(one) / len(one) if one else math.nan for one in self._values]
-        n_models = np.array([max(len(one), 1) for one in self._values] + [1])
-        return Shares(np.array(values) - self._chance, self._parts / n_models[self._codes])
-
-    def results(self, benefit: Shares | None = None) -> list[PooledAdvantage]:
-        """What was found for every group; NaN where no model had both sides."""
-        shares = self.shares()
-        return [self._result(k, shares, benefit) for k in range(len(self._values))]
-
-    def _result(self, k: int, shares: Shares, benefit: Shares | None) -> PooledAdvantage:
-        chosen, value = self._codes == k, float(shares.value[k])
-        n_records = int((self._ever & chosen).sum())
-        n_excluded = int((~self._always & chosen).sum())
-        if math.isnan(value) or n_records < 2:
-            return PooledAdvantage(value, None, n_records, n_excluded)
-        parts = shares.parts[chosen]
-        of_records = float((parts**2).sum()) * n_records / (n_records - 1)
-        values = np.array(self._values[k])
-        found = Variation(of_records, *of_values(values, float(np.nansum(self._variances[k]))))
-        covariance = _covariance(parts, benefit, k, chosen, n_records)
-        return _advantage(value, found, len(values), (n_records, n_excluded), covariance)
-
-
-class Influences(NamedTuple):
-    """What every record adds to everybody's number, model by model.
-
-    Attributes:
-        values: (model,) everybody's number, chance taken off.
-        variances: (model,) what records alone make of each.
-        parts: (model, record) see ``Influence``.
-        known: (record,) whether any model scored it.
-    """
-
-    values: FloatArray
-    variances: FloatArray
-    parts: npt.NDArray[np.float32]
-    known: BoolArray
-
-
-class KeptPool(Pool):
-    """A pool of one group, everybody, that keeps what every record adds in every model."""
-
-    def __init__(self, codes: IntArray, n_groups: int, *, chance: float = 0.0) -> None:
-        super().__init__(codes, n_groups, chance=chance)
-        self._by_model: list[npt.NDArray[np.float32]] = []
-
-    def add(
-        self,
-        ranked: Sequence[Ranked],
-        found: Sequence[Influence | None],
-        known: BoolArray,
-        told: BoolArray | None = None,
+    def add_auc(
+        self, ranker: Ranker, score: FloatArray, member: BoolArray, is_told: BoolArray | None = None
     ) -> None:
-        """Take in one model."""
-        self._ever |= known
-        if found[0] is not None:
-            self._values[0].append(found[0].value)
-            self._variances[0].append(found[0].variance)
-            parts = np.zeros(len(known), dtype=np.float32)
-            parts[ranked[0].order] = found[0].parts
-            self._by_model.append(parts)
+        """Take in one model by the AUC of its scores, NaN where a record is left out."""
+        ranked = ranker.rank(score, member)
+        advantages = [[auc_advantage(group) for group in of_groups] for of_groups in ranked]
+        self.add(ranked, advantages, ~np.isnan(score), is_told)
 
-    def influences(self) -> Influences:
-        """Of the models that had both sides."""
-        return Influences(
-            values=np.array(self._values[0]) - self._chance,
-            variances=np.array(self._variances[0]),
-            parts=np.array(self._by_model).reshape(-1, len(self._codes)),
-            known=self._ever & (self._codes >= 0),
+    def pools(self) -> list[Pool]:
+        """What was collected, for every division that is not whole."""
+        return [self._pool(v) for v in range(len(self.divisions)) if v not in self._by_model]
+
+    def _pool(self, v: int) -> Pool:
+        groups, advantages = self.divisions[v], self._advantages[v]
+        n_models = np.array([len(of_models) for of_models in advantages])
+        value, of_models, of_both = np.full((3, groups.n), np.nan)
+        for k in np.flatnonzero(n_models):
+            values, variances = np.array(advantages[k]).T
+            value[k] = math.fsum(values) / n_models[k]
+            of_models[k], of_both[k] = _of_models(values, np.nansum(variances))
+        return Pool(
+            groups=groups,
+            value=value,
+            parts=self._parts[v] / np.maximum(n_models, 1)[groups.codes],
+            is_scored=self._is_scored,
+            is_complete=self._is_complete,
+            of_models=of_models,
+            of_both=of_both,
+            n_models=n_models,
         )
 
+    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
+        """To first order: everybody's number, and the mean of what a set's records add; or None.
 
-def of_values(
+        Args:
+            coins: sets of the records of one of the whole groups.
+            benefit: (record,) what each adds to everybody's benefit, times their number.
+        """
+        masks = ((v, self.divisions[v].codes >= 0) for v in self._by_model)
+        whole, inside = next((v, m) for v, m in masks if np.array_equal(m, coins.inside))
+        if not self._by_model[whole]:
+            return None
+        known, parts = self._is_scored & inside, np.array(self._by_model[whole])
+        values, variances = np.array(self._advantages[whole][0]).T
+        own = known.sum() * parts.mean(axis=0, dtype=np.float64)
+        sums = coins.sums(_moments(known, own, benefit), parts)
+        n, mean, of_records, covariance = _divided(sums, coins)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_model = values[:, None] + sums[5:] * (known.sum() / n)
+            of_models = _of_models(by_model, np.nansum(variances) * known.sum() / n)
+        variation = of_records, *of_models
+        return exposures_of(values.mean() + mean, n, variation, len(values), covariance)
+
+
+def _of_models(
     values: FloatArray, variances: FloatArray | float
 ) -> tuple[FloatArray | float, FloatArray | float]:
     """What models, and what both, make of the variance of a mean over models.
@@ -213,71 +303,36 @@ def of_values(
     Args:
         values: (model, ...) one number of each model.
         variances: what its records alone make of each, summed over the models.
-
-    >>> [float(part) for part in of_values(np.array([0.25, 0.75]), 0.125)]
-    [0.0625, 0.03125]
     """
     n = len(values)
-    if n < 2:
-        return 0.0, 0.0
-    return values.var(axis=0, ddof=1) / n, variances / n**2
+    return (0.0, 0.0) if n < 2 else (values.var(axis=0, ddof=1) / n, variances / n**2)
 
 
-def people_variance(found: Variation, n_models: int) -> FloatArray:
-    """Variance of a mean over models, records and models being drawn anew; for normal intervals.
-
-    Records and models, less what both count twice; never below that of records. The models' part
-    is estimated from few models, so that it counts by the square of Student's quantile over the
-    normal one: intervals of such sums hold at least as often as they say (Banerjee 1960).
-    """
-    weight = student_weight(n_models - 1) if n_models > 1 else 0.0
-    both = found.of_records - found.of_both + weight * found.of_models
-    return np.maximum(found.of_records, both)
+def _moments(known: BoolArray, own: FloatArray, benefit: FloatArray) -> FloatArray:
+    return np.stack([known, own, own**2, own * benefit, known * benefit])
 
 
-def _advantage(
-    value: float,
-    found: Variation,
-    n_models: int,
-    counts: tuple[int, int],
-    covariance: float | None,
-) -> PooledAdvantage:
-    variances = people_variance(found, n_models), found.of_records
-    error, null = (least_error(math.sqrt(one), value, counts[0]) for one in variances)
-    return PooledAdvantage(value, error, *counts, covariance, null)
+def _divided(sums: FloatArray, coins: Divisions) -> tuple[FloatArray, ...]:
+    """Number, mean, variance and covariance over sets of records, from sums of ``_moments``."""
+    n, total, squares, products, of_benefit = sums[:5]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / n
+        variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
+        return n, mean, variance, (products - mean * of_benefit) / coins.sizes / (n - 1)
 
 
-def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledAdvantage:
-    """AUC minus 1/2 averaged over models, with an error that knows that models share records.
-
-    A record's parts are summed over the models before they are squared: its scores in different
-    models depend on each other, because each is measured against the others, and treating the
-    models as independent gives an error that is much too small.
+def clustered_auc(scores: FloatArray, member: BoolArray) -> Pool:
+    """AUC minus 1/2 of one group, averaged over models, with an error clustered by record.
 
     Args:
-        scores: (model, record); NaN where a record could not be scored for that model.
+        scores: (model, record) higher means more likely a member; NaN leaves a record out there.
         member: (model, record).
     """
-    whole = np.zeros(scores.shape[1], dtype=np.int64)
-    pool, ranker = Pool(whole, 1, chance=AUC_CHANCE), Ranker([whole], [1])
+    cost = RankedCost([Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)])
+    ranker = cost.ranker
     for score, inside in zip(scores, member, strict=True):
-        add_auc(pool, score, ranker.rank(score, inside)[0])
-    return pool.results()[0]
-
-
-def add_auc(
-    pool: Pool, score: FloatArray, ranked: Sequence[Ranked], told: BoolArray | None = None
-) -> None:
-    """Give a pool the AUC of one model: its scores and their ranks within each group.
-
-    Args:
-        pool: of one attack.
-        score: (record,) NaN where the record is left out; infinite ones are ranked.
-        ranked: for each group, the ranks.
-        told: (record,) whether the score says anything; where it is not NaN if None.
-    """
-    found = [None if one.is_onesided else auc_influence(one) for one in ranked]
-    pool.add(ranked, found, ~np.isnan(score), told)
+        cost.add_auc(ranker, score, inside)
+    return cost.pools()[0]
 
 
 class Sides:
@@ -295,244 +350,136 @@ class Sides:
     def __init__(self, member: BoolArray) -> None:
         n_in = member.sum(axis=0)
         n_out = len(member) - n_in
-        self.member, self.known = member, (n_in > 0) & (n_out > 0)
+        self.member, self.are_both = member, (n_in > 0) & (n_out > 0)
         self.n_in, self.n_out = np.maximum(n_in, 1), np.maximum(n_out, 1)
-        self.weights = np.where(member, self.known / self.n_in, self.known / -self.n_out)
+        self.weights = np.where(member, self.are_both / self.n_in, self.are_both / -self.n_out)
         self.moved = self.weights * (member - n_in / len(member))
         self.squares = np.einsum("mr,mr->r", self.moved, self.moved)
 
 
-class PairedRecords(NamedTuple):
-    """One quantity of a few records, each beside itself in the models without it.
+class PairedCost:
+    """Collects a quantity of records, each beside itself in the models without it.
 
-    Attributes:
-        differences: (record,) mean over the models that trained on it minus the mean over the
-            others; NaN for a record that was always in, or never.
-        added: (model, record) what each model adds to that, measured from the record's mean over
-            all models, so that what a model says alike of all records does not count.
-        sides: which models trained on the records.
-        values: (model, record) the quantity.
-    """
-
-    differences: FloatArray
-    added: FloatArray
-    sides: Sides
-    values: FloatArray | BoolArray
-
-
-def paired(values: FloatArray | BoolArray, sides: Sides) -> PairedRecords:
-    """Compare every record with itself.
+    A record's difference is the mean over the models that trained on it minus the mean over the
+    others. What a model adds to that is measured from the record's mean over all models, so that
+    what a model says alike of all records does not count. A record that was always in, or never,
+    has no difference.
 
     Args:
-        values: (model, record), such as correctness or the probability of the true label.
-        sides: of the same models and records.
-
-    >>> always = Sides(np.array([[True, True], [False, True]]))
-    >>> paired(np.array([[1.0, 1.0], [0.0, 1.0]]), always).differences
-    array([ 1., nan])
-    """
-    total_in = (values * sides.member).sum(axis=0)
-    total_out = (values * ~sides.member).sum(axis=0)
-    differences = total_in / sides.n_in - total_out / sides.n_out
-    added = values - (total_in + total_out) / len(values)
-    added *= sides.weights
-    return PairedRecords(np.where(sides.known, differences, np.nan), added, sides, values)
-
-
-class PairedPool:
-    """Collects the paired differences of a few records after the other.
-
-    Args:
-        codes: (record,) a group's number, -1 for none.
-        n_groups: how many groups.
+        divisions: of the records into groups.
         n_models: how many models.
+        keeps_models: whether to keep what every model adds to every record's, for ``divided``.
     """
 
-    def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
-        self._codes, self.is_few = codes, n_models < FEW_MODELS
-        self._differences = np.full(len(codes), np.nan)
-        self._squares, self._moved_squares = np.zeros(len(codes)), np.zeros(len(codes))
-        self._inside = np.zeros(len(codes))
-        self._by_model, self._moved = np.zeros((2, n_models, n_groups))
-        self._contrasts = np.zeros((3, 4, math.comb(n_models, 2) * self.is_few, n_groups))
+    def __init__(
+        self, divisions: Sequence[Groups], *, n_models: int, keeps_models: bool = False
+    ) -> None:
+        self.divisions, self._n_models = divisions, n_models
+        n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
+        n, n_groups = len(divisions[0].codes), sum(groups.n for groups in divisions)
+        self._inside = np.concatenate(
+            [np.equal(groups.codes[:, None], np.arange(groups.n)) for groups in divisions], axis=1
+        ).astype(np.float64)
+        self._differences = np.full(n, np.nan)
+        self._squares, self._moved_squares, self._share_in = np.zeros((3, n))
+        # added and moved by model, and contrasts of two models each; summed over groups
+        self._sums = np.zeros((2 * n_models + 12 * n_pairs, n_groups))
+        self._kept = np.zeros((2 * n_models, n), dtype=np.float32) if keeps_models else None
+        self._kept_contrasts = np.zeros((12 * n_pairs, n if keeps_models else 0))
 
-    def add(self, block: slice, found: PairedRecords) -> FloatArray:
-        """Take in the records of a block; their contrasts are given back."""
-        self._differences[block] = found.differences
-        self._squares[block] = np.einsum("mr,mr->r", found.added, found.added)
-        self._moved_squares[block] = found.sides.squares
-        self._inside[block] = found.sides.n_in / len(found.added)
-        contrasts = self._contrasted(found)
-        for k in range(self._by_model.shape[1]):
-            chosen = np.flatnonzero(self._codes[block] == k)
-            self._by_model[:, k] += found.added[:, chosen].sum(axis=1)
-            self._moved[:, k] += found.sides.moved[:, chosen].sum(axis=1)
-            self._contrasts[..., k] += contrasts[..., chosen].sum(axis=-1)
-        return contrasts
-
-    def _contrasted(self, found: PairedRecords) -> FloatArray:
-        """Of few models, see ``contrast_moments``; of more nothing."""
-        n_models = len(found.values) if self.is_few else 1
-        return contrast_moments(found.values[:n_models], found.sides.member[:n_models])
-
-    def shares(self) -> Shares:
-        """Every group's mean difference, and what each record adds to it."""
-        values = np.full(self._by_model.shape[1], np.nan)
-        parts = np.zeros(len(self._codes))
-        for k in range(len(values)):
-            chosen = self._known(k)
-            if chosen.size:
-                found = self._differences[chosen]
-                values[k] = found.mean()
-                parts[chosen] = (found - values[k]) / len(found)
-        return Shares(values, parts)
-
-    def results(self, benefit: Shares | None = None) -> list[PooledAdvantage]:
-        """The paired cost of every group."""
-        shares = self.shares()
-        return [self._result(k, shares, benefit) for k in range(len(shares.value))]
-
-    def _known(self, k: int) -> IntArray:
-        return np.flatnonzero((self._codes == k) & np.isfinite(self._differences))
-
-    def _result(self, k: int, shares: Shares, benefit: Shares | None) -> PooledAdvantage:
-        chosen, value = self._known(k), float(shares.value[k])
-        n = len(chosen)
-        n_excluded = int((self._codes == k).sum()) - n
-        if n < 2:
-            return PooledAdvantage(value, None, n, n_excluded)
-        of_records = float(self._differences[chosen].var(ddof=1)) / n
-        found = Variation(of_records, *self._of_models(k, value))
-        covariance = _covariance(shares.parts[chosen], benefit, k, chosen, n)
-        return _advantage(value, found, len(self._by_model), (n, n_excluded), covariance)
-
-    def _of_models(self, k: int, value: float) -> tuple[FloatArray | float, FloatArray | float]:
-        """What models, and what both, make of the variance of the mean difference."""
-        if self.is_few:
-            return of_few(self._contrasts[..., k], len(self._by_model))
-        chosen = self._known(k)
-        differences, moved = self._differences[chosen], self._moved_squares[chosen]
-        of_models = self._by_model[:, k] - value * self._moved[:, k]
-        of_both = self._squares[chosen] + (value**2 - 2 * value * differences) * moved
-        weight = own_weight(len(self._by_model), self._inside[chosen].mean()) / len(chosen) ** 2
-        return float(weight * (of_models**2).sum()), float(weight * of_both.sum())
-
-
-class SharedLuck:
-    """Collects how far groups share the luck of their training records, a few records at a time.
-
-    A record changes what models say of its neighbours. That moves all exposures of one group alike,
-    and cancels in a difference of groups only as far as the groups share it: wholly where they
-    are mixed or the model is one for all, not at all where they live apart and the model is local.
-    What a model says of a record beyond the mean over the models on the same side (those that
-    trained on the record, or the others) is such luck. Two records that share it go up and down
-    together, so the mean squared covariance of records, beyond that of independent ones, is
-    compared within and between groups. It averages over all pairs of records, so that a few
-    models are enough.
-
-    Args:
-        codes: (record,) a group's number, -1 for none.
-        n_groups: how many groups.
-        n_models: how many models.
-    """
-
-    def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
-        self._codes, self._n_models = codes, n_models
-        self._products = np.zeros((n_groups, n_models, n_models))
-        self._variances, self._squares = np.zeros((2, n_groups))
-
-    def add(self, block: slice, values: FloatArray, sides: Sides) -> None:
-        """Take in the records of a block; ``values`` are (model, record)."""
+    def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
+        """Take in some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
-        total_out = values.sum(axis=0) - total_in
-        luck = values - np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
-        for k in range(len(self._products)):
-            own = luck[:, self._codes[block] == k]
-            variances = np.einsum("mr,mr->r", own, own)
-            self._products[k] += own @ own.T
-            self._variances[k] += variances.sum()
-            self._squares[k] += (variances**2).sum()
+        total_out = (values * ~sides.member).sum(axis=0)
+        differences = total_in / sides.n_in - total_out / sides.n_out
+        added = values - (total_in + total_out) / len(values)
+        added *= sides.weights
+        self._differences[block] = np.where(sides.are_both, differences, np.nan)
+        self._squares[block] = np.einsum("mr,mr->r", added, added)
+        self._moved_squares[block] = sides.squares
+        self._share_in[block] = sides.n_in / len(values)
+        by_model = np.concatenate([added, sides.moved])
+        contrasts = np.zeros((0, len(total_in)))
+        if len(self._sums) > len(by_model):
+            contrasts = contrast_moments(values, sides.member).reshape(-1, len(total_in))
+        self._sums += np.concatenate([by_model, contrasts]) @ self._inside[block]
+        if self._kept is not None:
+            self._kept[:, block], self._kept_contrasts[:, block] = by_model, contrasts
 
-    def separation(self) -> FloatArray:
-        """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
-
-        Of every group beside the largest; the largest has the highest of those. What cannot be
-        told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
-        found, if before that it had this mean and a standard deviation of 1.
-        """
-        n = np.bincount(self._codes[self._codes >= 0], minlength=len(self._products))
-        if self._n_models < FEW_MODELS or len(n) < 2:
-            return np.full(len(n), np.nan)
-        largest, own = int(np.argmax(n)), np.diag(self._squares)  # no pairs of one record
-        pairs = np.einsum("gst,hst->gh", self._products, self._products) - own
-        with np.errstate(divide="ignore", invalid="ignore"):
-            independent = (np.outer(self._variances, self._variances) - own) / (self._n_models - 1)
-            beyond = pairs / independent - 1
-            # as many records of equal variance as these are worth
-            worth = self._variances**2 / self._squares
-            both = worth + worth[largest]
-            within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
-            within = np.maximum(within / both, 0.0)
-            noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
-            apart = within * (within - beyond[largest]) + UNMEASURED * noise
-            found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
-        found[largest] = np.nan
-        found[largest] = np.fmax.reduce(found)
-        return found
-
-
-class PairedInfluences(NamedTuple):
-    """What every record and every model adds to the paired differences; arrays over the record.
-
-    Attributes:
-        differences: NaN for a record that was always in, or never.
-        squares: sum over the models of ``added`` squared.
-        moved_squares: the same of ``moved``.
-        inside: share of the models that trained on the record.
-        added: (model, record) see ``PairedRecords``.
-        moved: (model, record) see ``Sides``.
-        contrasts: (moment, kind, two models, record) see ``contrast_moments``; of few models.
-    """
-
-    differences: FloatArray
-    squares: FloatArray
-    moved_squares: FloatArray
-    inside: FloatArray
-    added: npt.NDArray[np.float32]
-    moved: npt.NDArray[np.float32]
-    contrasts: FloatArray
-
-
-class KeptPairedPool(PairedPool):
-    """A pool of paired differences that keeps what every model adds to every record's."""
-
-    def __init__(self, codes: IntArray, n_groups: int, *, n_models: int) -> None:
-        super().__init__(codes, n_groups, n_models=n_models)
-        self._kept = np.zeros((2, n_models, len(codes)), dtype=np.float32)
-        self._kept_contrasts = np.zeros((*self._contrasts.shape[:-1], len(codes)))
-
-    def add(self, block: slice, found: PairedRecords) -> FloatArray:
-        """Take in the records of a block."""
-        contrasts = super().add(block, found)
-        self._kept[:, :, block] = found.added, found.sides.moved
-        self._kept_contrasts[..., block] = contrasts
-        return contrasts
-
-    def influences(self) -> PairedInfluences:
-        """Of all records of the group."""
-        return PairedInfluences(
-            np.where(self._codes >= 0, self._differences, np.nan),
-            self._squares,
-            self._moved_squares,
-            self._inside,
-            self._kept[0],
-            self._kept[1],
-            self._kept_contrasts,
+    def pools(self) -> list[Pool]:
+        """What was collected, for every division."""
+        known = np.isfinite(self._differences)
+        difference = np.where(known, self._differences, 0.0)
+        rows = known * np.stack(
+            [self._squares, self._moved_squares, self._moved_squares * difference, self._share_in]
         )
+        ends = np.cumsum([groups.n for groups in self.divisions])
+        pools = []
+        for groups, sums in zip(self.divisions, np.split(self._sums, ends[:-1], 1), strict=True):
+            n = groups.sums(known)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = groups.sums(difference) / n
+                parts = (difference - value[groups.codes]) / n[groups.codes]
+                own = np.stack([groups.sums(row) for row in rows])
+                of_models, of_both = self._of_models(n, value, own, sums)
+            pools.append(
+                Pool(
+                    groups=groups,
+                    value=value,
+                    parts=np.where(known & (groups.codes >= 0), parts, 0.0),
+                    is_scored=known,
+                    is_complete=known,
+                    of_models=of_models,
+                    of_both=of_both,
+                    n_models=np.full(groups.n, self._n_models),
+                )
+            )
+        return pools
+
+    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
+        """As ``pools`` of the sets, but for the benefit, which is taken to first order; or None.
+
+        Args:
+            coins: sets of records.
+            benefit: (record,) what each adds to everybody's benefit, times their number.
+        """
+        known = np.isfinite(self._differences) & coins.inside
+        if not known.any():
+            return None
+        centre = self._differences[known].mean()
+        own = np.where(known, self._differences - centre, 0.0)
+        moved = self._moved_squares * known
+        rows = [self._squares * known, moved, moved * own, self._share_in * known]
+        blocks = np.stack(rows), self._kept, self._kept_contrasts
+        sums = coins.sums(_moments(known, own, benefit), *blocks)
+        n, mean, of_records, covariance = _divided(sums, coins)
+        value, (squares, moved, moved_own, share_in) = centre + mean, sums[5:9]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_set = np.stack([squares, moved, moved_own + centre * moved, share_in])
+            of_models, of_both = self._of_models(n, value, by_set, sums[9:])
+        return exposures_of(value, n, (of_records, of_models, of_both), self._n_models, covariance)
+
+    def _of_models(
+        self, n: FloatArray, value: FloatArray, rows: FloatArray, sums: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What models, and what both, make of the variance of mean differences of groups.
+
+        A model's own number is in the means that it is measured from: one that adds x to all its
+        records and nothing to the others stands out by x (1 - (1 + share trained on)/models), and
+        by as many degrees of freedom less one. That is made good.
+        """
+        n_models = self._n_models
+        added, moved, contrasts = np.split(sums, [n_models, 2 * n_models])
+        if len(contrasts):
+            return of_few(contrasts.reshape(3, 4, -1, len(n)), n_models)
+        squares, moved_squares, moved_differences, share_in = rows
+        weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
+        of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
+        return weight * ((added - value * moved) ** 2).sum(axis=0), weight * of_both
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """Of every two models, what the first says of a record less what the second says.
+    """What the first of two models says of a record less what the second says, for every two.
 
     Args:
         values: (model, record).
@@ -566,29 +513,152 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
         mean = total / n
         variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
     apart = np.minimum(n[0], n[3]) >= 2
-    told = apart | (np.minimum(n[1], n[2]) >= 2)
+    is_told = apart | (np.minimum(n[1], n[2]) >= 2)
     contrast = np.where(apart, mean[3] - mean[0], mean[1] + mean[2])
     noise = np.where(apart, variance[3] + variance[0], variance[1] + variance[2])
-    both = np.where(told, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
+    both = np.where(is_told, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
     return both[0], both[1]
 
 
-def own_weight(n_models: int, inside: FloatArray) -> FloatArray:
-    """Makes good that a model's own number is in the means that it is measured from.
+class SharedLuck:
+    """Collects how far groups share the luck of their training records, a few records at a time.
 
-    A model that adds x to all its records and nothing to the others then stands out by
-    x (1 - (1 + share trained on)/models), and by as many degrees of freedom less one.
+    A record changes what models say of its neighbours. That moves all exposures of one group alike,
+    and cancels in a difference of groups only as far as the groups share it: wholly where they
+    are mixed or the model is one for all, not at all where they live apart and the model is local.
+    What a model says of a record beyond the mean over the models on the same side (those that
+    trained on the record, or the others) is such luck. Two records that share it go up and down
+    together, so the mean squared covariance of records, beyond that of independent ones, is
+    compared within and between groups. It averages over all pairs of records, so that a few
+    models are enough.
     """
-    return np.asarray(n_models / (n_models - 1) / (1 - (1 + inside) / n_models) ** 2)
+
+    def __init__(self, groups: Groups, *, n_models: int) -> None:
+        self._groups, self._n_models = groups, n_models
+        self._products = np.zeros((groups.n, n_models, n_models))
+        self._variances, self._squares = np.zeros((2, groups.n))
+
+    def add(self, block: slice, luck: FloatArray) -> None:
+        """Take in some records; ``luck`` is (model, record)."""
+        for k in range(self._groups.n):
+            own = luck[:, self._groups.codes[block] == k]
+            variances = np.einsum("mr,mr->r", own, own)
+            self._products[k] += own @ own.T
+            self._variances[k] += variances.sum()
+            self._squares[k] += (variances**2).sum()
+
+    def separation(self) -> FloatArray:
+        """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
+
+        Every group is put beside the largest; the largest has the highest of those. What cannot be
+        told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
+        found, if before that it had this mean and a standard deviation of 1.
+        """
+        n = self._groups.sums(np.ones(len(self._groups.codes)))
+        if self._n_models < FEW_MODELS or len(n) < 2:
+            return np.full(len(n), np.nan)
+        largest, own = int(np.argmax(n)), np.diag(self._squares)  # no pairs of one record
+        pairs = np.einsum("gst,hst->gh", self._products, self._products) - own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            independent = (np.outer(self._variances, self._variances) - own) / (self._n_models - 1)
+            beyond = pairs / independent - 1
+            # as many records of equal variance as these are worth
+            worth = self._variances**2 / self._squares
+            both = worth + worth[largest]
+            within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
+            within = np.maximum(within / both, 0.0)
+            noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
+            apart = within * (within - beyond[largest]) + UNMEASURED * noise
+            found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
+        found[largest] = np.nan
+        found[largest] = np.fmax.reduce(found)
+        return found
 
 
-def _covariance(
-    parts: FloatArray,
-    benefit: Shares | None,
-    k: int,
-    chosen: BoolArray | IntArray,
-    n_records: int,
-) -> float | None:
-    if benefit is None or math.isnan(benefit.value[k]):
-        return None
-    return float((parts * benefit.parts[chosen]).sum()) * n_records / (n_records - 1)
+def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
+    """(model, record) what models say beyond the mean over those on the same side."""
+    total_in = (values * sides.member).sum(axis=0)
+    total_out = values.sum(axis=0) - total_in
+    return values - np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
+
+
+def record_rates(
+    predicted: BoolArray, labels: IntArray, member: BoolArray, groups: Groups
+) -> tuple[Rate, Rate]:
+    """Benefit and gap of every group, and each record's part in them.
+
+    The benefit is the positive rate on test records; held out, a record adds (its prediction minus
+    the rate) over the number held out. The gap is accuracy in training minus in test, less what the
+    mix of labels in the two parts makes of it, as in an audit. Within one model a record's part
+    depends on its group, its label, its side of the split and its prediction alone: it is looked
+    up in a table of those.
+
+    Args:
+        predicted: (model, record) whether the positive label is predicted.
+        labels: (record,) 0 or 1.
+        member: (model, record).
+        groups: the division of the records.
+
+    >>> predicted, member = np.array([[True, False, True]]), np.array([[False, False, True]])
+    >>> whole = Groups(np.zeros(3, int), 1)
+    >>> benefit, gap = record_rates(predicted, np.ones(3, int), member, whole)
+    >>> benefit.value, gap.value
+    (array([0.5]), array([0.5]))
+    """
+    inside = groups.codes >= 0
+    place = np.where(inside, groups.codes, groups.n)  # the last is for records of no group
+    cells, n_models = 4 * (2 * place + labels), len(member)
+    values, parts = np.zeros((2, n_models, groups.n + 1)), np.zeros((2, len(labels)))
+    for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
+        cell = cells + (2 * trained + positive)
+        counts = np.bincount(cell, minlength=8 * (groups.n + 1)).reshape(-1, 2, 2, 2)
+        for k, rate in enumerate((_benefit, _gap)):
+            values[k, model], table = rate(counts.astype(np.float64))
+            parts[k] += table.ravel()[cell]
+    both = zip(values, np.where(inside, parts, 0.0) / n_models, strict=True)
+    benefit, gap = (Rate(value[:, :-1], added) for value, added in both)
+    return benefit, gap
+
+
+def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(group,) positive rate on test records, and what a record of each cell adds to it."""
+    held_out = counts[:, :, 0].sum(axis=LABEL)
+    n = held_out.sum(axis=1)
+    rate = _quotient(held_out[:, 1], n)
+    table = np.zeros(counts.shape)
+    own = (np.arange(2) - rate[:, None]) * _freedom(n)[:, None]
+    table[:, :, 0] = _quotient(own, n[:, None])[:, None]
+    return rate, table
+
+
+def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(group,) accuracy difference less the luck of labels, and what each cell adds to it.
+
+    That is U (1/n_train + 1/n_test), where U counts who is right in training beyond what the
+    accuracy of their label would give; what a record adds is its derivative by the record's weight.
+    """
+    n = counts.sum(axis=PREDICTION)
+    right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
+    accuracy = np.nan_to_num(_quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
+    surplus = (right[:, :, 1] - accuracy * n[:, :, 1]).sum(axis=LABEL)
+    sizes = n.sum(axis=LABEL)
+    over = _quotient(np.ones(2), sizes)
+    both = over.sum(axis=1)
+    other_side = _quotient(n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None])
+    cell = np.nan_to_num(_quotient(right, n))
+    own = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
+    own += (cell - accuracy[..., None])[..., None]
+    own *= (other_side * both[:, None, None])[..., None]
+    return surplus * both, own - (surplus[:, None] * over**2)[:, None, :, None]
+
+
+def _freedom(n: FloatArray) -> FloatArray:
+    """Makes good the degree of freedom that a mean takes from ``n`` distances from it."""
+    return np.sqrt(n / np.maximum(n - 1, 1))
+
+
+def _quotient(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """NaN where there is nobody."""
+    out = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
+    np.divide(part, whole, out=out, where=whole > 0)
+    return out

@@ -1,8 +1,8 @@
 """What an attacker learns about one group from one model: pure functions of that group's records.
 
-Scores are higher where a record looks more like a member; ``member`` says who was trained on.
-Every advantage is signed and 0 at chance. Errors describe the luck of the split; they are never
-0 unless the value is, see ``least_error``.
+Scores are higher where a record looks more like a member. Every advantage is signed and 0 at
+chance. Errors describe the luck of the split; they are never 0 unless the value is, see
+``least_error``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.ranking import Ranked, Ranker
-from pcer.errors import require_open_unit
+from pcer.attacks.ranking import Ranked
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
 TIE_TOLERANCE = 1e-12
@@ -31,33 +30,25 @@ TAIL_NONMEMBERS = 10
 
 
 class Advantage(NamedTuple):
-    """One attack on one group of one model. The error is None with fewer than two on a side."""
+    """One attack on one group of one model.
+
+    Attributes:
+        value: NaN where members, or others, are missing.
+        standard_error: None with fewer than two on a side.
+        n_members: how many were trained on.
+        n_nonmembers: how many were not.
+        parts: what every record adds to the value, in the order of the ranks; they sum to 0 on each
+            side, whose lost degree of freedom is made good, so that their squares sum to
+            ``variance``. None of attacks that are not averaged over models.
+        variance: of the value when records are drawn anew; NaN with fewer than two on a side.
+    """
 
     value: float
     standard_error: float | None
     n_members: int
     n_nonmembers: int
-
-
-class Influence(NamedTuple):
-    """A group's number in one model, and what every record adds to it.
-
-    The parts are in the order of the ranks and sum to 0 on each side. Each side's loss of a degree
-    of freedom is made good, so that their squares sum to ``variance``, which the number has when
-    records are drawn anew; it is NaN with fewer than two on a side.
-    """
-
-    value: float
-    parts: FloatArray
-    variance: float
-
-
-class Cut(NamedTuple):
-    """Where the threshold attacker cuts a group's losses, which fall with the ranks."""
-
-    falling: FloatArray
-    threshold: float
-    n_guessed: int
+    parts: FloatArray | None = None
+    variance: float = math.nan
 
 
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
@@ -119,69 +110,44 @@ def beyond_reference(
     return np.asarray(scaled_logit - np.where(is_positive, usual, -usual))
 
 
-def gap_attack(correct: BoolArray, member: BoolArray) -> Advantage:
-    """The guess "member if classified correctly": its balanced advantage is half the gap, exactly.
-
-    >>> gap_attack(np.array([True, True, True, False]), np.array([True, True, False, False])).value
-    0.25
-    """
-    n_members = int(member.sum())
-    caught, false = int((correct & member).sum()), int((correct & ~member).sum())
-    return _two_shares((caught, false), (n_members, member.size - n_members))
-
-
-def loss_threshold_attack(loss: FloatArray, member: BoolArray) -> Advantage:
+def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     """The attacker of Yeom et al.: "member if the loss is at most the mean training loss".
 
     The value is balanced accuracy minus 1/2 at that fixed threshold. The paper claims that it is
     at most the overfitting gap (Proposition 1); it is not, in general: a model that is right about
     everyone but confident on members only has gap 0 and is found out completely.
 
-    >>> loss_threshold_attack(np.array([0.1, 0.1, 0.6]), np.array([True, True, False])).value
-    0.5
+    A record's part is its own guess and, of a member, how it moves the threshold: its loss moves
+    the mean by (loss - mean)/n, and the mean moves the advantage by the slope of "advantage at a
+    threshold", which is 0 where members look like the others.
+
+    Args:
+        ranked: a group's records in the order of falling loss.
+        loss: (record,) of all records.
     """
-    return ranked_loss_threshold(_ranked(-loss, member), loss)
-
-
-def ranked_loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
-    """The same for records in the order of falling loss; ``loss`` is of all records."""
+    n_members, n_nonmembers = sides = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
-        return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
-    cut = _cut(ranked, loss)
-    guessed = ranked.above(len(cut.falling) - cut.n_guessed)
-    return _two_shares(guessed, (ranked.n_members, ranked.n_nonmembers))
-
-
-def _cut(ranked: Ranked, loss: FloatArray) -> Cut:
-    """Cut at the mean loss of the members."""
+        return Advantage(math.nan, None, *sides)
     falling = loss[ranked.order]
-    threshold = float((falling * ranked.member).sum()) / ranked.n_members
-    return Cut(falling, threshold, _n_within(falling, threshold))
-
-
-def threshold_influence(ranked: Ranked, loss: FloatArray) -> Influence:
-    """That advantage, and every record's part: its own guess, and how a member moves the threshold.
-
-    A member's loss moves the mean by (loss - mean)/n, and the mean moves the advantage by the
-    slope of "advantage at a threshold", which is 0 where members look like the others. Needs
-    members and others.
-    """
-    cut = _cut(ranked, loss)
-    members, nonmembers = ranked.n_members, ranked.n_nonmembers
-    guessed = np.zeros(len(cut.falling))
-    guessed[len(guessed) - cut.n_guessed :] = 1.0
-    caught, false = _shares(ranked, cut.n_guessed)
-    of_members = (guessed - caught) / (2 * members)
-    slope = _slope(ranked, cut)
+    threshold = float((falling * ranked.member).sum()) / n_members
+    n_guessed = _n_within(falling, threshold)
+    caught, false = _shares(ranked, n_guessed)
+    value, error = (caught - false) / 2, None
+    if min(sides) > 1:
+        variance = _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
+        error = least_error(math.sqrt(variance) / 2, value, min(sides))
+    guessed = np.zeros(len(falling))
+    guessed[len(guessed) - n_guessed :] = 1.0
+    of_members = (guessed - caught) / (2 * n_members)
+    slope = _slope(ranked, falling, threshold)
     if slope:
-        of_members += slope * (cut.falling - cut.threshold) / members
-    parts = np.where(ranked.member > 0, of_members, (false - guessed) / (2 * nonmembers))
-    return _influence((caught - false) / 2, parts, ranked)
+        of_members += slope * (falling - threshold) / n_members
+    parts = np.where(ranked.member > 0, of_members, (false - guessed) / (2 * n_nonmembers))
+    return Advantage(value, error, *sides, *_influence(parts, ranked))
 
 
-def _slope(ranked: Ranked, cut: Cut) -> float:
+def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
     """Change of the advantage with the threshold, from a window that narrows as records grow."""
-    falling, threshold, _ = cut
     spread = float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
     width = math.sqrt(spread) * float(len(falling)) ** WINDOW_POWER
     if not width > 0:
@@ -202,36 +168,16 @@ def _shares(ranked: Ranked, n_guessed: int) -> tuple[float, float]:
     return members / ranked.n_members, nonmembers / ranked.n_nonmembers
 
 
-def attack_auc(score: FloatArray, member: BoolArray) -> float:
-    """Chance that a member scores above a non-member, ties counting half; NaN without both.
-
-    >>> attack_auc(np.array([3.0, 2.0, 2.0]), np.array([True, True, False]))
-    0.75
-    """
-    ranked = _ranked(score, member)
-    return math.nan if ranked.is_onesided else ranked.auc
-
-
-def auc_advantage(score: FloatArray, member: BoolArray) -> Advantage:
+def auc_advantage(ranked: Ranked) -> Advantage:
     """AUC minus 1/2 with the error of DeLong, DeLong and Clarke-Pearson."""
-    return ranked_auc_advantage(_ranked(score, member))
-
-
-def ranked_auc_advantage(ranked: Ranked) -> Advantage:
-    """The same for records in the order of their scores."""
+    sides = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
-        return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
-    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
-    found, smaller, error = auc_influence(ranked), min(n_members, n_nonmembers), None
-    value = found.value - 0.5
-    if smaller > 1:
-        error = least_error(math.sqrt(found.variance), value, smaller)
-    return Advantage(value, error, n_members, n_nonmembers)
-
-
-def auc_influence(ranked: Ranked) -> Influence:
-    """The AUC and every record's part in it; needs members and others."""
-    return _influence(ranked.auc, ranked.parts(), ranked)
+        return Advantage(math.nan, None, *sides)
+    value, error = ranked.auc - 0.5, None
+    parts, variance = _influence(ranked.parts(), ranked)
+    if min(sides) > 1:
+        error = least_error(math.sqrt(variance), value, min(sides))
+    return Advantage(value, error, *sides, parts, variance)
 
 
 def error_at_chance(n_members: int, n_nonmembers: int) -> float:
@@ -243,43 +189,36 @@ def error_at_chance(n_members: int, n_nonmembers: int) -> float:
     return math.sqrt((n_members + n_nonmembers + 1) / (12 * n_members * n_nonmembers))
 
 
-def ranked_reference_advantage(ranked: Ranked) -> Advantage:
+def reference_advantage(ranked: Ranked) -> Advantage:
     """AUC minus 1/2 of one model; its error never below that of chance.
 
     One model has few records on a side sooner than many have, and DeLong's error of a dozen
     records is now and then far too small.
     """
-    found = ranked_auc_advantage(ranked)
+    found = auc_advantage(ranked)
     if found.standard_error is None:
         return found
     least = error_at_chance(found.n_members, found.n_nonmembers)
     return found._replace(standard_error=max(found.standard_error, least))
 
 
-def tpr_at_fpr(score: FloatArray, member: BoolArray, *, fpr: float) -> float | None:
-    """Share of members above a threshold that at most ``fpr`` of the non-members exceed.
+def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
+    """Share of members above a threshold that at most ``fpr`` of the others exceed, beyond chance.
 
-    None where non-members are fewer than 10/fpr: so few cannot show so small a rate.
+    None where non-members are fewer than 10/fpr: so few cannot show so small a rate. Chance is
+    (k + 1)/(n + 1) with k of n non-members above the threshold, which is itself a non-member's
+    score. The error allows for a threshold set by few non-members: the slope of the curve there is
+    at most TPR/FPR if the curve is concave, and that bound is used.
     """
-    tail = _tail(_ranked(score, member), fpr=fpr)
-    return None if tail is None else tail[0]
-
-
-def ranked_tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
-    """``tpr_at_fpr`` minus what chance gives at that threshold; None where that is None.
-
-    Chance is (k + 1)/(n + 1) with k of n non-members above the threshold, which is itself a
-    non-member's score. The error allows for a threshold set by few non-members: the slope of
-    the curve there is at most TPR/FPR if the curve is concave, and that bound is used.
-    """
-    tail = _tail(ranked, fpr=fpr)
-    if tail is None:
+    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
+    if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
         return None
-    tpr, chance = tail
+    allowed = math.floor(fpr * n_nonmembers * (1 + TIE_TOLERANCE))
+    members, nonmembers = ranked.above(ranked.end_of_tie(n_nonmembers - allowed - 1))
+    tpr, chance = members / n_members, (nonmembers + 1) / (n_nonmembers + 1)
     slope = max(1.0, tpr / chance)
-    variance = _share_variance(tpr, ranked.n_members)
-    variance += slope**2 * _share_variance(chance, ranked.n_nonmembers)
-    return Advantage(tpr - chance, math.sqrt(variance), ranked.n_members, ranked.n_nonmembers)
+    variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(chance, n_nonmembers)
+    return Advantage(tpr - chance, math.sqrt(variance), n_members, n_nonmembers)
 
 
 def least_error(error: float, value: float, n: int) -> float:
@@ -290,46 +229,18 @@ def least_error(error: float, value: float, n: int) -> float:
     return max(error, abs(value) / n)
 
 
-def _ranked(score: FloatArray, member: BoolArray) -> Ranked:
-    whole = np.zeros(len(score), dtype=np.int64)
-    return Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
-
-
-def _influence(value: float, parts: FloatArray, ranked: Ranked) -> Influence:
+def _influence(parts: FloatArray, ranked: Ranked) -> tuple[FloatArray, float]:
+    """Parts whose squares sum to the variance, and that; see ``Advantage``."""
     members, nonmembers = ranked.n_members, ranked.n_nonmembers
     if min(members, nonmembers) < 2:
-        return Influence(value, parts, math.nan)
+        return parts, math.nan
     squares = parts**2
     of_members = float((squares * ranked.member).sum())
     of_nonmembers = float(squares.sum()) - of_members
     variance = of_members * members / (members - 1)
     variance += of_nonmembers * nonmembers / (nonmembers - 1)
     scale, other = (math.sqrt(n / (n - 1)) for n in (members, nonmembers))
-    return Influence(value, parts * ((scale - other) * ranked.member + other), variance)
-
-
-def _two_shares(guessed: tuple[int, int], sides: tuple[int, int]) -> Advantage:
-    """Balanced advantage of guesses, from how many of the members and of the others were named."""
-    n_members, n_nonmembers = sides
-    if min(sides) == 0:
-        return Advantage(math.nan, None, n_members, n_nonmembers)
-    caught, false = guessed[0] / n_members, guessed[1] / n_nonmembers
-    value, error = (caught - false) / 2, None
-    if min(sides) > 1:
-        variance = _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
-        error = least_error(math.sqrt(variance) / 2, value, min(sides))
-    return Advantage(value, error, n_members, n_nonmembers)
-
-
-def _tail(ranked: Ranked, *, fpr: float) -> tuple[float, float] | None:
-    """TPR above the strictest admissible threshold, and what chance would give there."""
-    require_open_unit(fpr=fpr)
-    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
-    if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
-        return None
-    allowed = math.floor(fpr * n_nonmembers * (1 + TIE_TOLERANCE))
-    members, nonmembers = ranked.above(ranked.end_of_tie(n_nonmembers - allowed - 1))
-    return members / n_members, (nonmembers + 1) / (n_nonmembers + 1)
+    return parts * ((scale - other) * ranked.member + other), variance
 
 
 def _share_variance(share: float, n: int) -> float:

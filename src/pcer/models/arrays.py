@@ -261,7 +261,7 @@ def _attacked(
     table: _Table, entries: Entries, facts: ReleaseFacts, counted: Counted, records: Coded
 ) -> Counted:
     """The counts with what attacks find in the groups that may be released."""
-    from pcer.attacks.costs import with_costs
+    from pcer.attacks import with_costs
     from pcer.models.records import RecordRows, no_coin, settings_of
 
     allowed = regrouping_of(facts, counted)
@@ -270,8 +270,9 @@ def _attacked(
         entries=entries, record=records.codes, logits=table.logits, reference=table.reference
     )
     counted = regrouped(counted, allowed)
-    settings = settings_of(counted, rows)
-    return with_costs(counted, settings, facts, no_coin=no_coin(counted, rows))
+    settings = [[scores] for scores in settings_of(counted, rows)]
+    (counted,) = with_costs([counted], settings, facts, no_coin=no_coin(counted, rows))
+    return counted
 
 
 def _split_name(table: _Table, run: int, secret: bytes) -> str | None:

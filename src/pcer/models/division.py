@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import BudgetScores
-from pcer.attacks.costs import ScoredSetting, with_costs
+from pcer.attacks import BudgetScores, with_costs
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.candidates import Candidate
@@ -169,14 +168,14 @@ def release_of(
         runs=tuple(run for part in parts for run in part.runs),
         notes=[*parts[0].notes, *([division.note] if division.note else [])],
     )
-    settings = [_scored(division, *both) for both in pairs]
-    counted = with_costs(counted, settings, facts, no_coin=division.no_coin)
+    settings = [[_scored(division, *both)] for both in pairs]
+    (counted,) = with_costs([counted], settings, facts, no_coin=division.no_coin)
     facts = replace(facts, effective_units=division.units)
     return build_release(facts, counted, file=facts.dataset)
 
 
-def _scored(division: Division, candidate: Candidate, said: Said) -> ScoredSetting:
-    scores = BudgetScores(
+def _scored(division: Division, candidate: Candidate, said: Said) -> BudgetScores:
+    return BudgetScores(
         logits=said.logits,
         labels=division.records.is_positive.astype(np.int64),
         member=division.member,
@@ -184,12 +183,9 @@ def _scored(division: Division, candidate: Candidate, said: Said) -> ScoredSetti
         group_names=division.names,
         predicted=said.predicted,
         from_probabilities=said.has_probabilities,
-    )
-    return ScoredSetting(
-        model=candidate.model,
-        epsilon=candidate.epsilon,
-        scores=scores,
         has_probabilities=said.has_probabilities,
+        epsilon=candidate.epsilon,
+        model=candidate.model,
     )
 
 

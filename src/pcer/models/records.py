@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer.attacks import BudgetScores
-from pcer.attacks.costs import ScoredSetting
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.release.build import Counted, Entries
@@ -41,7 +40,7 @@ def no_coin(counted: Counted, rows: RecordRows) -> str:
     return "the budgets were scored on different records"
 
 
-def settings_of(counted: Counted, rows: RecordRows) -> list[ScoredSetting]:
+def settings_of(counted: Counted, rows: RecordRows) -> list[BudgetScores]:
     """The models of every budget beside each other, in the order of the counts.
 
     Raises:
@@ -55,11 +54,11 @@ def settings_of(counted: Counted, rows: RecordRows) -> list[ScoredSetting]:
 
 def _setting(
     rows: RecordRows, counted: Counted, epsilon: float | None, runs: Sequence[int]
-) -> ScoredSetting:
+) -> BudgetScores:
     at = _aligned(rows, epsilon, runs)
     entries, predicted = rows.entries, rows.entries.predicted[at]
     signs = np.where(predicted, 1.0, -1.0)
-    scores = BudgetScores(
+    return BudgetScores(
         logits=signs if rows.logits is None else rows.logits[at],
         labels=entries.positive[at[0]].astype(np.int64),
         member=entries.split[at] == 0,
@@ -68,12 +67,8 @@ def _setting(
         predicted=predicted,
         reference=None if rows.reference is None else rows.reference[at],
         from_probabilities=rows.logits is not None,
-    )
-    return ScoredSetting(
-        model=None,
-        epsilon=math.inf if epsilon is None else epsilon,
-        scores=scores,
         has_probabilities=rows.logits is not None,
+        epsilon=math.inf if epsilon is None else epsilon,
     )
 
 

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from pcer.attacks import (
-    CHECKING,
-    BudgetScores,
-    CheckedCoins,
-    CoinDraws,
-    ExposedSetting,
-    PooledAttacks,
-    RunAttacks,
-    check_with_coins,
-    coin_panel,
-    draw_coins,
-    pooled_attacks_of,
-    pooled_notes,
-    run_attacks_of,
-    weaker_notes,
-)
+from pcer.attacks import BudgetScores, with_costs
+from pcer.attacks.costs import PLACEBO
 from pcer.data.dataset import ProtectedAttribute, Split
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.build import (
@@ -38,9 +25,8 @@ from pcer.release.build import (
 )
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import allowed_groups
-from pcer.release.format import Bound, Exposure, PooledExposure, Release
-from pcer.release.panel import Panel
-from pcer.store.processes import Task, run_tasks
+from pcer.release.format import Release
+from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions
@@ -58,19 +44,6 @@ ADJACENCY_NOTES = {
     ),
 }
 """What the budgets of a release mean, for every report."""
-
-ModelTable = tuple[IntArray, dict[str, dict[str, Exposure]]]
-"""Of one model: counts (split, group, cell), and what attacks found by group and proxy."""
-
-
-class Attacked(NamedTuple):
-    """What the models of one budget give one attribute's release."""
-
-    tables: list[ModelTable]
-    """By seed."""
-    pooled: list[PooledExposure]
-    setting: ExposedSetting
-    """Who is behind them, which never leaves the trainer."""
 
 
 def build_releases(
@@ -95,48 +68,26 @@ def build_releases(
     facts = _facts(sweep, scores, notes)
     allowed = [_allowed(facts, sweep, name, scores) for name in sweep.attributes]
     attributes = [attribute for attribute, _ in allowed]
-    views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
-    draws = [draw_coins(of_attribute) for of_attribute in zip(*views, strict=True)]
-    attacked = attack_models(sweep, scores, views, draws=draws, n_processes=n_processes)
-    on_step(CHECKING)
-    flips = _check(facts, attacked, draws, n_processes=n_processes)
-    labels = sweep.dataset.labels
-    bounds = [group_bounds(scores, sweep.config, one, labels) for one in attributes]
-    told = [
-        _Beside(a[1], rows, coins) for a, rows, coins in zip(allowed, bounds, flips, strict=True)
+    settings = [_settings(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
+    counted = [
+        _counted(*both, scores, splits, of_budgets)
+        for both, of_budgets in zip(allowed, zip(*settings, strict=True), strict=True)
     ]
-    return {
-        attribute.name: _release(facts, attribute, scores, splits, budgets, beside)
-        for attribute, budgets, beside in zip(attributes, attacked, told, strict=True)
-    }
-
-
-class _Beside(NamedTuple):
-    """What stands beside the attacks in one attribute's release."""
-
-    note: str
-    bounds: list[Bound]
-    coins: CheckedCoins
-
-
-def _check(
-    facts: ReleaseFacts,
-    attacked: Sequence[Sequence[Attacked]],
-    draws: Sequence[CoinDraws],
-    *,
-    n_processes: int,
-) -> list[CheckedCoins]:
-    """For every attribute, coin flips through the audit."""
-
-    def run(tasks: Sequence[Task]) -> Iterator[Any]:
-        return run_tasks(tasks, n_processes=n_processes, in_order=True)
-
-    return [
-        check_with_coins(
-            [one.setting for one in budgets], outcome=facts.outcome, draws=own, run=run
+    # Processes, since small arrays keep threads waiting for the lock.
+    run = partial(run_tasks, n_processes=n_processes, in_order=True)
+    attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
+    releases = {}
+    for one, attribute in zip(attacked, attributes, strict=True):
+        rows = group_bounds(scores, sweep.config, attribute, sweep.dataset.labels)
+        one = replace(
+            one,
+            bounds=rows,
+            notes=[*one.notes, *([EXACT_NOTE] if rows else [])],
+            # a note says which attacks need more seeds
+            not_computed={k: v for k, v in one.not_computed.items() if k == PLACEBO},
         )
-        for budgets, own in zip(attacked, draws, strict=True)
-    ]
+        releases[one.attribute] = build_release(facts, one, file=facts.dataset)
+    return releases
 
 
 def _allowed(
@@ -180,96 +131,28 @@ def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFa
     )
 
 
-def _release(
-    facts: ReleaseFacts,
+def _counted(
     attribute: ProtectedAttribute,
+    note: str,
     scores: Predictions,
     splits: Mapping[int, Split],
-    attacked: Sequence[Attacked],
-    told: _Beside,
-) -> Release:
-    runs = tuple(
-        _run(budget, seed, splits[seed].id, table)
-        for budget, one in zip(scores.budgets, attacked, strict=True)
-        for seed, table in zip(scores.seeds, one.tables, strict=True)
-    )
-    counted = Counted(
+    settings: Sequence[BudgetScores],
+) -> Counted:
+    return Counted(
         attribute=attribute.name,
         groups=attribute.group_names,
-        runs=runs,
+        runs=tuple(
+            _run(budget, seed, splits[seed].id, cells)
+            for budget, setting in zip(scores.budgets, settings, strict=True)
+            for seed, cells in zip(scores.seeds, _counts(setting), strict=True)
+        ),
         n_records=len(attribute.codes),
         n_missing_group=attribute.n_missing,
-        placebo=told.coins.rows,
-        pooled=[row for one in attacked for row in one.pooled],
-        bounds=told.bounds,
-        not_computed=told.coins.not_computed,
-        notes=[
-            *([told.note] if told.note else []),
-            *pooled_notes(len(scores.seeds)),
-            *weaker_notes([one.setting for one in attacked]),
-            *([EXACT_NOTE] if told.bounds else []),
-        ],
-    )
-    return build_release(facts, counted, file=facts.dataset)
-
-
-def attack_models(
-    sweep: Sweep,
-    scores: Predictions,
-    views: Sequence[Sequence[BudgetScores]] | None = None,
-    *,
-    draws: Sequence[CoinDraws] = (),
-    n_processes: int = 1,
-) -> list[list[Attacked]]:
-    """For every attribute and budget what the attacks found.
-
-    Args:
-        sweep: what was trained.
-        scores: what the models say.
-        views: for every budget its models beside the groups that may be released; those of the
-            dataset if None.
-        draws: for every attribute, coin flips to be attacked together with it.
-        n_processes: how many attacks run at the same time.
-    """
-    if views is None:
-        attributes = [sweep.dataset.attribute(name) for name in sweep.attributes]
-        views = [_views(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
-    draws = draws or [CoinDraws(None)] * len(views[0])
-    budgets = [(one, budget.epsilon) for one, budget in zip(views, scores.budgets, strict=True)]
-    tasks: list[Task] = [
-        *((_pooled, (one, epsilon, draws)) for one, epsilon in budgets),  # the longest first
-        *((_single, (one, epsilon, draws)) for one, epsilon in budgets),
-    ]
-    # Processes, since small arrays keep threads waiting for the lock.
-    found = list(run_tasks(tasks, n_processes=n_processes, in_order=True))
-    pooled, single = found[: len(views)], found[len(views) :]
-    parts = [
-        [*map(_attacked, one, *of_budget)]
-        for one, *of_budget in zip(views, single, pooled, strict=True)
-    ]
-    return [list(attribute) for attribute in zip(*parts, strict=True)]
-
-
-def _attacked(scores: BudgetScores, single: _Single, pooled: PooledAttacks) -> Attacked:
-    exposure = single.attacks.records.exposure | pooled.records.exposure
-    panel = single.panel
-    if panel is not None:
-        panel = replace(panel, pooled=single.attacks.coins | pooled.coins)
-    return Attacked(
-        tables=list(zip(single.counts, single.attacks.runs, strict=True)),
-        pooled=[*single.attacks.rows, *pooled.rows],
-        setting=ExposedSetting(
-            epsilon=single.epsilon,
-            scores=scores,
-            exposure={name: x for name, x in exposure.items() if np.isfinite(x).any()},
-            benefit=pooled.records.benefit,
-            panel=panel,
-            exact=pooled.exact,
-        ),
+        notes=[note] if note else [],
     )
 
 
-def _views(
+def _settings(
     sweep: Sweep, attributes: Sequence[ProtectedAttribute], scores: Predictions, b: int
 ) -> list[BudgetScores]:
     """The models of a budget beside every attribute; all share the same arrays."""
@@ -281,52 +164,20 @@ def _views(
             member=scores.member,
             group=attribute.codes,
             group_names=attribute.group_names,
+            epsilon=scores.budgets[b].epsilon,
         )
         for attribute in attributes
     ]
 
 
-def _pooled(
-    views: Sequence[BudgetScores], epsilon: float, draws: Sequence[CoinDraws]
-) -> list[PooledAttacks]:
-    return pooled_attacks_of(views, epsilon=epsilon, coins=[one.divisions for one in draws])
-
-
-def _run(budget: Budget, seed: int, split_id: str, table: ModelTable) -> CountedRun:
+def _run(budget: Budget, seed: int, split_id: str, cells: IntArray) -> CountedRun:
     private = not math.isinf(budget.epsilon)
     return CountedRun(
         key=RunKey(budget.epsilon if private else None, seed, split_id),
-        cells=table[0],
-        exposure=table[1],
+        cells=cells,
         noise_multiplier=budget.noise_multiplier if private else None,
         epsilon_by_accountant=budget.epsilon_by_accountant,
     )
-
-
-class _Single(NamedTuple):
-    """What single models tell about one attribute: counts (seed, split, group, cell), attacks."""
-
-    epsilon: float
-    counts: IntArray
-    attacks: RunAttacks
-    panel: Panel | None
-
-
-def _single(
-    views: Sequence[BudgetScores], epsilon: float, draws: Sequence[CoinDraws]
-) -> list[_Single]:
-    """For every attribute."""
-    coins = [one.divisions for one in draws]
-    attacks = run_attacks_of(views, epsilon=epsilon, coins=coins)
-    return [
-        _Single(
-            epsilon,
-            _counts(one),
-            found,
-            None if own is None else coin_panel(one, own, {}, epsilon=epsilon),
-        )
-        for one, found, own in zip(views, attacks, coins, strict=True)
-    ]
 
 
 def _counts(scores: BudgetScores) -> IntArray:

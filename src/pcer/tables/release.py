@@ -5,30 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pcer.attacks import (
-    CHECKING,
-    BudgetScores,
-    CheckedCoins,
-    ExposedSetting,
-    PooledAttacks,
-    RunAttacks,
-    check_with_coins,
-    log_odds,
-    no_coins,
-    pooled_attacks_of,
-    pooled_notes,
-    run_attacks_of,
-    weaker_notes,
-)
+from pcer.attacks import BudgetScores, log_odds, with_costs
+from pcer.attacks.costs import PLACEBO
 from pcer.errors import InputError
 from pcer.metrics import IntArray
 from pcer.release import proxies
 from pcer.release.build import (
+    Counted,
     CountedRun,
     Entries,
     ReleaseFacts,
@@ -40,8 +28,7 @@ from pcer.release.build import (
 )
 from pcer.release.columns import CROSSING, SPLITS, attribute_views, cross, recode
 from pcer.release.disclosure import Regrouping
-from pcer.release.format import Exposure, PooledExposure, Release
-from pcer.release.proxies import GAP
+from pcer.release.format import Exposure, Release
 from pcer.tables.auc import Auc, auc_from_counts
 from pcer.tables.count import Cell, count_cells
 from pcer.tables.membership import EXACT_ROWS, Groups, RunScores, membership_scores
@@ -82,25 +69,35 @@ def releases_from_table(
     if facts.groups is not None and len(positions) > 1:
         raise InputError("the order of groups can be given for one attribute only.")
     views = {name: _view(name, where, cells, facts, file) for name, where in positions.items()}
-    rows, exposed = _rows_per_run(cells), {name: _Exposed() for name in views}
+    rows = _rows_per_run(cells)
+    aucs: dict[str, dict[tuple[RunKey, str], Auc]] = {name: {} for name in views}
     if columns.membership_score or columns.loss:
         for run, scores in membership_scores(
             table, columns, rows, file=file, exact_rows=exact_rows
         ):
             for name, view in views.items():
-                exposed[name].aucs.update(_aucs(run, scores, view))
+                aucs[name].update(_aucs(run, scores, view))
+    budgets: list[BudgetRecords] = []
     if columns.record_id:
-        for budget in records_by_budget(
-            table, columns, rows, positive=facts.positive_label, secret=facts.secret, file=file
-        ):
-            _compare_records(
-                budget, views, exposed, own_scores=columns.membership_score is not None
+        where = {"positive": facts.positive_label, "secret": facts.secret, "file": file}
+        budgets = list(records_by_budget(table, columns, rows, **where))
+    counted = [_counted(*one, cells, budgets, aucs[one[0]], facts) for one in views.items()]
+    if budgets:
+        # somebody's own attack goes by the name of the AUC, so ours is left out
+        without = {PROXY} if columns.membership_score else ()
+        settings = [_settings(budget, [*views.values()]) for budget in budgets]
+        how = {"no_coin": _no_coin(budgets), "without": without, "on_step": on_step}
+        attacked = with_costs(counted, settings, facts, **how)
+        # runs have the AUC of their own scores, and no reasons by cost
+        counted = [
+            replace(
+                new,
+                runs=old.runs,
+                not_computed={k: v for k, v in new.not_computed.items() if k == PLACEBO},
             )
-        on_step(CHECKING)
-    return {
-        name: _release(name, view, cells, exposed[name], facts, file)
-        for name, view in views.items()
-    }
+            for old, new in zip(counted, attacked, strict=True)
+        ]
+    return {one.attribute: build_release(facts, one, file=file) for one in counted}
 
 
 @dataclass(frozen=True)
@@ -141,40 +138,10 @@ def _view(
         raise InputError(f"{file}: {error}") from None
 
 
-@dataclass(frozen=True)
-class _Exposed:
-    """What attacks found for one release, and the splits that record ids gave away."""
-
-    aucs: dict[tuple[RunKey, str], Auc] = field(default_factory=dict)
-    pooled: list[PooledExposure] = field(default_factory=list)
-    splits: dict[RunKey, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    settings: list[ExposedSetting] = field(default_factory=list)
-    people: set[str] = field(default_factory=set)
-    """Names of the sets of records that budgets were scored on."""
-
-    def check(self, facts: ReleaseFacts) -> CheckedCoins:
-        """Coin flips through the audit, where all budgets are about the same records."""
-        if not self.settings or facts.split_kind != "random":
-            return CheckedCoins([], {})
-        if len(self.people) > 1:
-            return no_coins("the budgets were scored on different records")
-        rows = sum(one.scores.member.size for one in self.settings)
-        if rows > MOST_ROWS:
-            return no_coins(f"coin flips are checked for up to {MOST_ROWS:,} rows, not {rows:,}")
-        return check_with_coins(self.settings, outcome=facts.outcome)
-
-
-def _compare_records(
-    budget: BudgetRecords,
-    views: Mapping[str, _View],
-    exposed: Mapping[str, _Exposed],
-    *,
-    own_scores: bool,
-) -> None:
-    """Each record with itself over the models of one budget, for the groups of every view."""
+def _settings(budget: BudgetRecords, views: Sequence[_View]) -> list[BudgetScores]:
+    """The models of one budget beside the groups of every view."""
     logits, labels = log_odds(budget.probability), budget.positive.astype(np.int64)
-    scores = [
+    return [
         BudgetScores(
             logits=logits,
             labels=labels,
@@ -184,39 +151,18 @@ def _compare_records(
             ),
             group_names=view.names,
             from_probabilities=True,
+            epsilon=math.inf if budget.runs[0].epsilon is None else budget.runs[0].epsilon,
         )
-        for view in views.values()
+        for view in views
     ]
-    epsilon = math.inf if budget.runs[0].epsilon is None else budget.runs[0].epsilon
-    single = run_attacks_of(scores, epsilon=epsilon)
-    pooled = pooled_attacks_of(scores, epsilon=epsilon)
-    for one, own, a, b in zip(exposed.values(), scores, single, pooled, strict=True):
-        rows, setting = _costs(own, a, b, epsilon=epsilon, own_scores=own_scores)
-        one.pooled.extend(rows)
-        one.settings.append(setting)
-        one.people.add(budget.people)
-        one.splits.update(zip(budget.runs, budget.splits, strict=True))
-        one.notes.extend(n for n in pooled_notes(len(budget.runs)) if n not in one.notes)
 
 
-def _costs(
-    scores: BudgetScores,
-    single: RunAttacks,
-    pooled: PooledAttacks,
-    *,
-    epsilon: float,
-    own_scores: bool,
-) -> tuple[list[PooledExposure], ExposedSetting]:
-    """Rows of every cost; where somebody's own attack goes by the name of the AUC, not of ours."""
-    rows = [row for row in (*single.rows, *pooled.rows) if not (own_scores and row.proxy == PROXY)]
-    carried = {GAP.name, *(row.proxy for row in rows)}
-    exposure = single.records.exposure | pooled.records.exposure
-    return rows, ExposedSetting(
-        epsilon=epsilon,
-        scores=scores,
-        exposure={name: one for name, one in exposure.items() if name in carried},
-        benefit=pooled.records.benefit,
-    )
+def _no_coin(budgets: Sequence[BudgetRecords]) -> str:
+    """Why no coin can be flipped for the records; empty where one can."""
+    if len({budget.people for budget in budgets}) > 1:
+        return "the budgets were scored on different records"
+    rows = sum(budget.member.size for budget in budgets)
+    return f"coin flips are checked for up to {MOST_ROWS:,} rows, not {rows:,}" * (rows > MOST_ROWS)
 
 
 def _group(groups: Groups, view: tuple[int, ...]) -> str | None:
@@ -237,36 +183,30 @@ def _ordered_runs(cells: Sequence[Cell]) -> list[RunKey]:
     return sorted({cell.run for cell in cells}, key=lambda run: run.order)
 
 
-def _release(
+def _counted(
     attribute: str,
     view: _View,
     cells: list[Cell],
-    exposed: _Exposed,
+    budgets: Sequence[BudgetRecords],
+    aucs: Mapping[tuple[RunKey, str], Auc],
     facts: ReleaseFacts,
-    file: str,
-) -> Release:
-    names, runs, coins = view.names, _ordered_runs(cells), exposed.check(facts)
-    keys = _named_splits(runs, exposed.splits, facts)
-    found = [[exposed.aucs.get((run, name)) for name in names] for run in runs]
+) -> Counted:
+    names, runs = view.names, _ordered_runs(cells)
+    digests = {
+        run: split for one in budgets for run, split in zip(one.runs, one.splits, strict=True)
+    }
+    keys = _named_splits(runs, digests, facts)
+    found = [[aucs.get((run, name)) for name in names] for run in runs]
     counted = count_entries(_entries(cells, runs, view), keys, attribute=attribute, groups=names)
-    counted = replace(
+    note = [view.allowed.note] if view.allowed.changes else []
+    return replace(
         counted,
         runs=tuple(
-            replace(run, exposure=_exposures(run, names, aucs))
-            for run, aucs in zip(counted.runs, found, strict=True)
+            replace(run, exposure=_exposures(run, names, of_run))
+            for run, of_run in zip(counted.runs, found, strict=True)
         ),
-        placebo=coins.rows,
-        pooled=exposed.pooled,
-        not_computed=coins.not_computed,
-        notes=[
-            *counted.notes,
-            *([view.allowed.note] if view.allowed.changes else []),
-            *_bin_note(exposed.aucs.values()),
-            *exposed.notes,
-            *weaker_notes(exposed.settings),
-        ],
+        notes=[*counted.notes, *note, *_bin_note(aucs.values())],
     )
-    return build_release(facts, counted, file=file)
 
 
 def _named_splits(

@@ -1,0 +1,218 @@
+"""Are two groups further apart than groups drawn anew among the same records?
+
+If an attribute has nothing to do with what the models remember, or with whom they favour, then any
+other division of the same records into groups of these sizes was as likely as the real one.
+
+A record stands for itself with one number per setting and cost, whose mean over a group is the
+cost that is audited (``Groups.by_record``), and one for the benefit. Differences are studentised,
+so that for large groups the test holds for groups that differ in everything but what is compared;
+of groups that differ in nothing it is exact up to the numbers' own second order (a record's number
+is taken from its real group). What all models share (luck of training, the sample as a whole) is
+in both groups alike and drops out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.attacks.sums import ExactSums, turned_sums
+from pcer.metrics import BoolArray, FloatArray, IntArray
+
+DRAWS = 9_999
+"""Divisions drawn for a permutation test."""
+
+BLOCK = 1_024
+"""Draws that are held against their errors at once."""
+
+SHUFFLED = 1_000
+"""Records up to which groups are drawn by shuffling; more are laid on wheels."""
+
+TIE = 1e-4
+"""Distances this close (as a share) are equal: numbers are rounded, see ``ExactSums``."""
+
+ROUNDING = 1e-12
+"""Numbers that vary by less than this share of their size do not vary."""
+
+
+class PermutationTest(NamedTuple):
+    """p-values of one statistic, arrays (setting, cost); NaN where it cannot be made.
+
+    Attributes:
+        p_value: share of divisions, the real one included, that are at least as far apart.
+        adjusted: over all settings and costs (Westfall and Young, step-down).
+    """
+
+    p_value: FloatArray
+    adjusted: FloatArray
+
+
+class Permutations(NamedTuple):
+    """Tests of a pair (i, j): c_i - c_j, and R_i c_j - R_j c_i, of costs c and benefits R."""
+
+    exposure: PermutationTest
+    cross_product: PermutationTest
+
+
+def permutation_tests(
+    exposure: FloatArray,
+    benefit: FloatArray,
+    group: IntArray,
+    pair: tuple[int, int],
+    *,
+    seed: int = 0,
+    n_draws: int = DRAWS,
+    strata: IntArray | None = None,
+) -> Permutations:
+    """Do two groups differ by more than two groups drawn from the same records?
+
+    The pair's records are divided anew among its two groups, and the same division serves all
+    settings and costs, so that adjusted p-values know how these depend on each other.
+
+    Args:
+        exposure: (setting, cost, record) means over a group are its costs; a cost that a setting
+            does not have is NaN throughout.
+        benefit: (setting, record) means over a group are its benefits.
+        group: (record,) a group's number, -1 for none.
+        pair: groups to compare.
+        seed: of the draws.
+        n_draws: divisions drawn.
+        strata: (record,) such as the label: then groups are drawn within each, and numbers are
+            taken from their stratum's mean: is there a difference beyond the mix of labels?
+    """
+    if min(int((group == one).sum()) for one in pair) < 2:
+        nothing = PermutationTest(*np.full((2, *exposure.shape[:2]), np.nan))
+        return Permutations(nothing, nothing)
+    rows = np.flatnonzero(np.isin(group, pair))
+    levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
+    order = np.argsort(levels, kind="stable")  # the records of one stratum stand together
+    rows, levels = rows[order], levels[order]
+    ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(rows))
+    parts = [slice(*both) for both in zip([0, *ends[:-1]], ends, strict=True)]
+    first = np.equal(group[rows], pair[0])
+    exposure, benefit = exposure[..., rows], benefit[..., rows]
+    is_given = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
+    moments = _Moments(
+        _levelled(np.where(is_given[..., None], exposure, 0.0), parts),
+        _levelled(np.nan_to_num(benefit), parts),
+    )
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair)))
+    sums = np.zeros((1 + n_draws, len(moments.exact.total)))
+    sums[0] = moments.exact.raw(first[None])[0]
+    for part in parts:
+        inside = first[part]
+        if len(inside) > SHUFFLED:
+            sums[1:] += turned_sums(moments.exact.columns[part], inside, n_draws, rng)
+        else:
+            subsets = rng.permuted(np.tile(inside, (n_draws, 1)), axis=1)
+            sums[1:] += moments.exact.raw(subsets, part)
+    blocks = (sums[at : at + BLOCK] for at in range(0, len(sums), BLOCK))
+    n = int(first.sum())
+    distances = np.concatenate([moments.distances(block, n, len(rows) - n) for block in blocks])
+    return Permutations(*(_test(distances[:, k], is_given) for k in range(2)))
+
+
+def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
+    """Bring every stratum to the mean of all."""
+    if len(parts) == 1:
+        return values
+    out, mean = values.copy(), values.mean(axis=-1, keepdims=True)
+    for part in parts:
+        out[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
+    return out
+
+
+class _Moments:
+    """Sums that tell means, variances and covariances over any set of the records."""
+
+    def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
+        self._shape, n = exposure.shape[:2], exposure.shape[2]
+        self._centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
+        e, b = (
+            _centred(x, mean) for x, mean in zip((exposure, benefit), self._centre, strict=True)
+        )
+        e, beside = e.reshape(-1, n), np.repeat(b, exposure.shape[1], axis=0)
+        self._ends = np.cumsum([len(e)] * 3 + [len(b)])
+        self.exact = ExactSums(e, e**2, e * beside, b, b**2)
+
+    def distances(self, sums: FloatArray, n: int, n_other: int) -> FloatArray:
+        """(draw, statistic, setting, cost) how far apart the two groups are, in errors.
+
+        Args:
+            sums: (draw, column) over first groups.
+            n: records in the first group.
+            n_other: records in the second.
+        """
+        c, c_variance, r, r_variance, covariance = zip(
+            self._means(sums, n), self._means(self.exact.total - sums, n_other), strict=True
+        )
+        variance = np.zeros(c[0].shape)  # of R_i c_j - R_j c_i
+        for own, other in ((0, 1), (1, 0)):
+            variance += c[other] ** 2 * r_variance[own]
+            variance += r[other] ** 2 * c_variance[own]
+            variance -= 2 * c[other] * r[other] * covariance[own]
+        pairs = (c[0] - c[1], c_variance[0] + c_variance[1]), (r[0] * c[1] - r[1] * c[0], variance)
+        return np.stack([_in_errors(*pair) for pair in pairs], axis=1)
+
+    def _means(self, sums: FloatArray, n: int) -> tuple[FloatArray, ...]:
+        """Mean exposure and its variance, mean benefit and its variance, covariance of both.
+
+        Arrays (draw, setting, cost); those of the benefit are the same for all costs.
+        """
+        columns = np.split(self.exact.scaled(sums) / n, self._ends, axis=1)
+        e, e2, eb = (part.reshape(-1, *self._shape) for part in columns[:3])
+        b, b2 = (part[..., None] for part in columns[3:])
+        return (
+            self._centre[0] + e,
+            np.maximum(e2 - e**2, 0.0) / (n - 1),
+            self._centre[1][:, None] + b,
+            np.maximum(b2 - b**2, 0.0) / (n - 1),
+            (eb - e * b) / (n - 1),
+        )
+
+
+def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
+    """Distances from the mean; exactly 0 throughout where they are only rounding."""
+    out = values - mean[..., None]
+    varies = np.abs(out).max(axis=-1) > ROUNDING * np.abs(values).max(axis=-1)
+    return np.where(varies[..., None], out, 0.0)
+
+
+def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
+    """Without sign; 0 where nothing differs, infinite where something does and nothing varies."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.abs(difference) / np.sqrt(np.maximum(variance, 0.0))
+    return np.where(difference == 0, 0.0, distance)
+
+
+def _test(distances: FloatArray, is_given: BoolArray) -> PermutationTest:
+    flat = distances.reshape(len(distances), -1)
+    return PermutationTest(
+        p_value=np.where(is_given, _share_beyond(distances, distances[0]), np.nan),
+        adjusted=step_down(flat, is_given.ravel()).reshape(is_given.shape),
+    )
+
+
+def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
+    """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
+
+    Args:
+        distances: (draw, hypothesis) without sign, on one scale; the first draw is the real one.
+        is_given: (hypothesis,) which belong to the family; the others get NaN.
+
+    >>> real, drawn = [3.0, 1.0], [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
+    >>> step_down(np.array([real, *drawn]), np.array([True, True]))
+    array([0.25, 0.75])
+    """
+    adjusted = np.full(len(is_given), np.nan)
+    family = np.flatnonzero(is_given)
+    order = family[np.argsort(distances[0, family], kind="stable")]  # the nearest first
+    largest = np.maximum.accumulate(distances[:, order], axis=1)
+    p = _share_beyond(largest, distances[0, order])
+    adjusted[order] = np.maximum.accumulate(p[::-1])[::-1]
+    return adjusted
+
+
+def _share_beyond(distances: FloatArray, real: FloatArray) -> FloatArray:
+    return np.asarray((distances >= real * (1 - TIE)).mean(axis=0))

@@ -1,0 +1,204 @@
+"""Sums over many sets of the same records at once, the same in whatever order a machine adds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft
+
+from pcer.metrics import BoolArray, FloatArray, IntArray
+
+WHOLE = 24
+"""Bits of a float32's whole numbers: sums up to 2 to this are exact, in any order of adding."""
+
+TILE = 64
+"""Records that are added as float32: their sums of 18-bit numbers are exact."""
+
+SETS, TILES = 32, 64
+"""Sets, and tiles of records, that are summed at once. Products so small are not shared among
+cores by BLAS libraries, which on a busy machine would wait for each other more than they work."""
+
+FILLED = 4096
+"""Records that are scaled at a time: few enough to stay near the processor."""
+
+WHEEL_COLUMNS = 32
+"""Columns that are transformed at once."""
+
+TURNS_USED = 4
+"""One turn of a wheel in so many is used, at most."""
+
+
+class ExactSums:
+    """Sums of numbers over any set of records.
+
+    Every row is scaled by a power of 2 and rounded to whole numbers so small that their sums are
+    exact. That leaves numbers 18 bits below the largest of their row: what is compared is compared
+    as rounded, everywhere alike.
+
+    Args:
+        rows: blocks of rows, each (row, record) finite.
+
+    Attributes:
+        columns: (record, row) the whole numbers, in units of each row's own.
+        total: (row,) their sums over all records.
+    """
+
+    def __init__(self, *rows: npt.NDArray[Any]) -> None:
+        n, ends = rows[0].shape[1], np.cumsum([len(block) for block in rows])
+        self._padded = np.zeros((-(-n // TILE) * TILE, ends[-1]), dtype=np.float32)
+        self.columns = self._padded[:n]
+        parts = np.split(self.columns, ends[:-1], axis=1)
+        powers = [_fill(part, block) for part, block in zip(parts, rows, strict=True)]
+        self._powers = np.concatenate(powers)
+        self.total = self._padded.sum(axis=0, dtype=np.float64)
+
+    def raw(self, chosen: BoolArray, records: slice | None = None) -> FloatArray:
+        """(set, row) sums in units of each row's own; ``chosen`` is (set, record).
+
+        Args:
+            chosen: who is in each set.
+            records: which records ``chosen`` is about; all if None.
+        """
+        columns = self._padded
+        if records is not None:
+            part = self.columns[records]
+            columns = np.pad(part, ((0, -len(part) % TILE), (0, 0)))
+        tiles = columns.reshape(-1, TILE, columns.shape[1])
+        out = np.zeros((len(chosen), columns.shape[1]))
+        for sets in (slice(first, first + SETS) for first in range(0, len(chosen), SETS)):
+            for first in range(0, len(tiles), TILES):
+                some = tiles[first : first + TILES]
+                own = chosen[sets, first * TILE : (first + TILES) * TILE]
+                inside = np.zeros((len(own), len(some) * TILE), dtype=np.float32)
+                inside[:, : own.shape[1]] = own
+                by_tile = inside.reshape(len(own), -1, TILE).transpose(1, 0, 2) @ some
+                out[sets] += by_tile.sum(axis=0, dtype=np.float64)
+        return out
+
+    def scaled(self, raw: FloatArray) -> FloatArray:
+        """Sums in the units that the rows were given in."""
+        return np.ldexp(raw, -self._powers)
+
+
+def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
+    """Set columns to rows as whole numbers whose sums are exact; the powers of 2 they took."""
+    if rows.dtype == np.bool_:
+        columns[:] = rows.T
+        return np.zeros(len(rows), dtype=np.int64)
+    _, exponents = np.frexp(np.abs(rows).max(axis=1))
+    powers: IntArray = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
+    scale = np.ldexp(1.0, powers)[:, None].astype(rows.dtype)
+    if not np.isfinite(scale).all():
+        return _fill(columns, rows.astype(np.float64))
+    for first in range(0, len(columns), FILLED):
+        some = slice(first, first + FILLED)
+        part = rows[:, some] * scale
+        columns[some] = np.rint(part, out=part).T
+    return powers
+
+
+class Divisions:
+    """Several divisions of the same records, their groups numbered through as sets of records.
+
+    Args:
+        codes: (division, record) a group's number; -1 for none, the same records in all.
+        n_groups: how many groups each has; group g of division d is set d x n_groups + g.
+        n_exact: how many, from the first, are to be attacked exactly, too.
+    """
+
+    def __init__(
+        self, codes: npt.NDArray[np.integer[Any]], n_groups: int, n_exact: int = 0
+    ) -> None:
+        self.codes, self.n_groups, self.n_exact = codes, n_groups, n_exact
+
+    def __len__(self) -> int:
+        """Number of divisions."""
+        return len(self.codes)
+
+    @property
+    def inside(self) -> BoolArray:
+        """(record,) who is in a group."""
+        return np.asarray(self.codes[0] >= 0)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """(set,) records in each."""
+        return self.sums(self.inside[None])[0]
+
+    @cached_property
+    def _chosen(self) -> BoolArray:
+        """(set, record) who is in the groups of every division but the last ones."""
+        names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
+        return np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1])
+
+    def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
+        """(row, set) sums over the records of every set; see ``ExactSums``."""
+        inside, n_groups = self.inside, self.n_groups
+        exact = ExactSums(*(block if inside.all() else block * inside for block in rows))
+        raw = exact.raw(self._chosen).reshape(len(self), n_groups - 1, -1)
+        last = exact.total - raw.sum(axis=1)  # whole numbers: exact as well
+        every = np.concatenate([raw, last[:, None]], axis=1).reshape(len(self) * n_groups, -1)
+        return np.asarray(exact.scaled(every).T)
+
+
+def turned_sums(
+    columns: npt.NDArray[np.float32], inside: BoolArray, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """(draw, column) sums over the first of two groups, divided anew by turning wheels; exact.
+
+    Records are laid on a wheel in random order. Turning it gives every record the place, in or out
+    of the first group, of another. Turns are a group of permutations, so that a test against turns
+    drawn at random is as exact as one against permutations drawn at random (Hemerik and Goeman,
+    Exact testing with random permutations, TEST 27, 2018). What all turns sum to is one
+    convolution, which Fourier transforms give. Two turns of one wheel have nearly nothing to do
+    with each other, but all of them together do, so no more than a quarter are used before the
+    records are laid out anew.
+
+    Args:
+        columns: (record, column) whole numbers of at most 2 to the 18.
+        inside: (record,) who is in the first group.
+        n_draws: how many.
+        rng: where wheels and turns are drawn from.
+    """
+    drawn = np.zeros((n_draws, columns.shape[1]))
+    most = max(1, len(inside) // TURNS_USED)
+    for first in range(0, n_draws, most):
+        sums = drawn[first : first + most]
+        order = rng.permutation(len(inside))
+        for wheel in np.split(order, np.cumsum(wheel_sizes(len(inside)))[:-1]):
+            turns = _turns(len(wheel), len(sums), rng)
+            for column in range(0, columns.shape[1], WHEEL_COLUMNS):
+                some = slice(column, column + WHEEL_COLUMNS)
+                sums[:, some] += all_turns(columns[wheel, some], inside[wheel])[turns]
+    return drawn
+
+
+def _turns(size: int, n: int, rng: np.random.Generator) -> IntArray:
+    """Where a wheel may come to rest: of a large one somewhere else each time, and never as it is.
+
+    The real division is counted once already; seen again, it would make no p-value small.
+    """
+    return 1 + rng.choice(size - 1, n, replace=False) if size > n else rng.integers(0, size, n)
+
+
+def wheel_sizes(n: int) -> list[int]:
+    """One large wheel, and small ones for the rest, in sizes whose transforms are fast.
+
+    >>> wheel_sizes(46_033)
+    [45000, 1024, 9]
+    """
+    sizes: list[int] = []
+    while n > sum(sizes):
+        sizes.append(fft.prev_fast_len(n - sum(sizes), real=True))
+    return sizes
+
+
+def all_turns(columns: npt.NDArray[np.float32], inside: BoolArray) -> FloatArray:
+    """(turn, column) sums over records that get the place of the one so many places on."""
+    places = fft.rfft(inside.astype(np.float64))
+    values = fft.rfft(columns.T.astype(np.float64))
+    sums = fft.irfft(np.conj(values) * places, n=len(inside))
+    return np.asarray(np.rint(sums).T)  # sums of whole numbers
