@@ -20,7 +20,6 @@ from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
 from pcer.data import benchmarks, load
 from pcer.data.fetch import DataFile
-from pcer.data.readers import read_csv
 from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import proxies
 from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
@@ -59,10 +58,7 @@ def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
     rows = [f"{20 + k},{'fm'[k % 2]},{('yes', 'no')[k // 2 % 2]}" for k in range(12)]
     (tmp_path / "made-up.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
 
-    def read(paths):
-        return read_csv(paths[0], LOANS.columns)
-
-    monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, (LOANS, read)))
+    monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, LOANS))
     dataset = load("made-up", folder=tmp_path)
     assert dataset.n_records == 12
     assert dataset.attribute("sex").group_names == ("women", "men")

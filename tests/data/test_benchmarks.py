@@ -39,6 +39,10 @@ def bios_copy(data_folder):
     return load("bios", folder=data_folder)
 
 
+def columns_of(task, path):
+    return task.read(path, task.columns)
+
+
 def rates(dataset, attribute):
     """Name -> (records, share of positive labels to four digits)."""
     groups = dataset.attribute(attribute)
@@ -66,7 +70,7 @@ def test_adult_has_the_published_counts_and_rates():
 
 
 def test_adult_before_the_filter_has_the_published_rates():
-    columns = adult.read([FILES / "adult.csv.gz"])
+    columns = columns_of(adult.ADULT, FILES / "adult.csv.gz")
     rich = columns["income"] == ">50K"
     assert (rich.size, round(rich.mean(), 4)) == (48_842, 0.2393)
     assert round(rich[columns["sex"] == "Male"].mean(), 4) == 0.3038
@@ -104,7 +108,8 @@ def test_compas_has_the_published_counts_and_rates():
 def test_acs_copy_has_the_published_counts_and_rates(data_folder):
     path = data_folder / acs.ACS_INCOME_COPY.files[0].name
     whole = build(
-        replace(acs.ACS_INCOME_COPY, subsample=None, n_records=199_877), acs.read_copy([path])
+        replace(acs.ACS_INCOME_COPY, subsample=None, n_records=199_877),
+        columns_of(acs.ACS_INCOME_COPY, path),
     )
     assert round(float(whole.labels.mean()), 4) == 0.3976
     male = whole.attribute("sex").codes == 0
@@ -152,7 +157,8 @@ def test_bios_encoding_is_the_papers(bios_copy, data_folder):
     from sklearn.feature_extraction.text import TfidfTransformer
 
     paths = [data_folder / file.name for file in bios.BIOS_COPY.files]
-    texts = bios.read_copy(paths)["text"][bios_copy.record_ids]
+    texts = np.concatenate([bios.read_copy(path, ())["text"] for path in paths])
+    texts = texts[bios_copy.record_ids]
     words = [re.findall(r"\b\w\w+\b", text.lower()) for text in texts]
     terms = [[*row, *(" ".join(pair) for pair in pairwise(row))] for row in words]
     totals = {}
@@ -201,7 +207,7 @@ def test_census_files_are_filtered_as_in_folktables(tmp_path):
     kept = [person(), person(PINCP="50000", SEX="2"), person(COW="", OCCP="", RAC1P="6")]
     write_pums(path, [*refused, *kept])
     acs.check_state(path, n_kept=3)
-    dataset = build(replace(acs.ACS_INCOME, n_records=3), acs.read([path]))
+    dataset = build(replace(acs.ACS_INCOME, n_records=3), columns_of(acs.ACS_INCOME, path))
     assert dataset.record_ids.tolist() == [5, 6, 7]
     assert dataset.labels.tolist() == [1, 0, 1]
     assert dataset.attribute("race").codes.tolist() == [0, 0, 1]
@@ -211,7 +217,7 @@ def test_census_files_are_filtered_as_in_folktables(tmp_path):
 def test_missing_census_codes_have_an_indicator_of_their_own(tmp_path):
     path = tmp_path / "csv_pca.zip"
     write_pums(path, [person(COW="", OCCP="", SCHL=""), person(PINCP="1000")])
-    dataset = build(replace(acs.ACS_INCOME, n_records=2), acs.read([path]))
+    dataset = build(replace(acs.ACS_INCOME, n_records=2), columns_of(acs.ACS_INCOME, path))
     columns = dict(zip(dataset.feature_names, dataset.features.T.tolist(), strict=True))
     assert columns["COW=(missing)"] == [1, 0]
     assert columns["OCCP=(missing)"] == [1, 0]
@@ -242,9 +248,9 @@ def write_hub(folder, texts, professions, genders):
 
 def test_the_publishers_biographies_are_read_by_their_codes(tmp_path):
     write_hub(tmp_path, ["a b", "c d", "e f"], [21, 13, 4], [1, 0, 0])
-    columns = bios.read([tmp_path / file.name for file in bios.BIOS.files])
-    assert columns["profession"].tolist() == ["professor", "nurse", "other"] * 3
-    assert columns["gender"].tolist() == ["F", "M", "M"] * 3
+    columns = bios.read_hub(tmp_path / bios.BIOS.files[0].name, ())
+    assert columns["profession"].tolist() == ["professor", "nurse", "other"]
+    assert columns["gender"].tolist() == ["F", "M", "M"]
     with pytest.raises(InputError, match="3 biographies instead of 257,478"):
         bios.BIOS.files[0].check(tmp_path / bios.BIOS.files[0].name)
 
@@ -260,7 +266,7 @@ def test_publishers_files_are_preferred_to_a_copy(tmp_path):
 
 
 def test_bundled_files_hold_no_identity_and_little_else():
-    needed = {file.name: task.columns for task, _ in benchmarks.SOURCES for file in task.files}
+    needed = {file.name: task.columns for task in benchmarks.SOURCES for file in task.files}
     for path in FILES.iterdir():
         with gzip.open(path, "rt") as stream:
             columns = next(csv.reader(stream))
@@ -273,7 +279,7 @@ def test_bundled_files_hold_no_identity_and_little_else():
 
 
 def test_every_task_says_what_it_is():
-    for task, _ in benchmarks.SOURCES:
+    for task in benchmarks.SOURCES:
         assert task.source
         assert task.licence
         assert task.caution
@@ -312,7 +318,7 @@ def test_the_list_tells_cached_copied_and_altered_files_apart(tmp_path, monkeypa
     empty = tmp_path / "empty"
 
     def place(task, **places):
-        monkeypatch.setattr(benchmarks, "SOURCES", ((task, None),))
+        monkeypatch.setattr(benchmarks, "SOURCES", (task,))
         return describe_datasets(**places)[0]["at_hand"]
 
     monkeypatch.delenv("PCER_DATA", raising=False)
@@ -325,7 +331,10 @@ def test_the_list_tells_cached_copied_and_altered_files_apart(tmp_path, monkeypa
 
 
 def test_a_table_of_another_size_is_refused():
-    columns = {name: values[:-1] for name, values in adult.read([FILES / "adult.csv.gz"]).items()}
+    columns = {
+        name: values[:-1]
+        for name, values in columns_of(adult.ADULT, FILES / "adult.csv.gz").items()
+    }
     with pytest.raises(InputError, match="must have 46,033 records, but the files give 46,032"):
         build(adult.ADULT, columns)
 

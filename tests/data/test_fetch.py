@@ -139,9 +139,9 @@ def test_a_dataset_that_is_nowhere_is_fetched_from_its_publisher(server, tmp_pat
     from pcer.data import benchmarks as room
 
     monkeypatch.delenv("PCER_DATA", raising=False)
-    task, read = next(source for source in room.SOURCES if source[0].name == "acs")
+    task = next(source for source in room.SOURCES if source.name == "acs")
     files = tuple(replace(file, url=f"{server}/page") for file in task.files)
-    monkeypatch.setattr(room, "SOURCES", ((replace(task, files=files), read),))
+    monkeypatch.setattr(room, "SOURCES", (replace(task, files=files),))
     with pytest.raises(FetchError, match=r"csv_pca\.zip could not be fetched.*a web page"):
         load("acs", cache=tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []

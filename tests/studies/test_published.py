@@ -101,7 +101,7 @@ def test_the_protocol_is_what_training_does_by_default():
 
 def test_the_data_have_the_protocols_groups():
     data = pytest.importorskip("pcer.data.benchmarks")
-    for task, _ in data.SOURCES:
+    for task in data.SOURCES:
         for one in CONFIGURATIONS:
             if one.dataset == task.name:
                 rule = task.attributes[one.attribute]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import operator
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from pcer.data.fetch import DataFile
-from pcer.data.readers import concatenated, read_csv
+from pcer.data.readers import read_csv
 from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number, holds
 from pcer.errors import InputError
 
@@ -79,13 +77,13 @@ STATES = {"ca": 195_665, "tx": 135_924, "ny": 103_021}
 PUMS_URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year/"
 
 
-def read_state(path: Path) -> Columns:
-    """The task's columns of one state's person file, zipped as the Census Bureau publishes it."""
+def read_state(path: Path, columns: Iterable[str]) -> Columns:
+    """Columns of one state's person file, zipped as the Census Bureau publishes it."""
     try:
         with zipfile.ZipFile(path) as archive:
             (name,) = [name for name in archive.namelist() if name.startswith("psam_p")]
             with archive.open(name) as stream:
-                return read_csv(stream, ACS_INCOME.columns)
+                return read_csv(stream, columns)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise InputError(
             f"{path} is not a zipped PUMS person file; remove it and fetch it again."
@@ -94,11 +92,11 @@ def read_state(path: Path) -> Columns:
 
 def check_state(path: Path, *, n_kept: int) -> None:
     """Raise InputError unless the filter keeps as many people as published for the state."""
-    columns = read_state(path)
-    kept = np.logical_and.reduce([holds(columns, condition) for condition in ADULT_FILTER])
-    if kept.sum() != n_kept:
+    columns = read_state(path, ACS_INCOME.columns)
+    n_found = holds(columns, *ADULT_FILTER).sum()
+    if n_found != n_kept:
         raise InputError(
-            f"{path}: the ACSIncome filter keeps {kept.sum():,} people, but {n_kept:,} are "
+            f"{path}: the ACSIncome filter keeps {n_found:,} people, but {n_kept:,} are "
             "published for the state; remove the file and fetch it again."
         )
 
@@ -114,6 +112,7 @@ ACS_INCOME = DatasetTask(
         )
         for state, n_kept in STATES.items()
     ),
+    read=read_state,
     features=(
         Number("AGEP"),
         Category("COW", tuple(range(1, 9))),
@@ -157,6 +156,7 @@ ACS_INCOME_COPY = replace(
             sha256="7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3",
         ),
     ),
+    read=read_csv,
     label=("PINCP_GT_50K", operator.eq, 1),
     keep=(("AGEP", operator.gt, 16), ("WKHP", operator.gt, 0)),
     notes=(
@@ -165,13 +165,3 @@ ACS_INCOME_COPY = replace(
         "a random 46 % stratified by state.",
     ),
 )
-
-
-def read(paths: Sequence[Path]) -> Columns:
-    """All people in the three states' files, in the order of the files."""
-    return concatenated(read_state(path) for path in paths)
-
-
-def read_copy(paths: Sequence[Path]) -> Columns:
-    """All 199,877 records of the sampled copy."""
-    return read_csv(paths[0], ACS_INCOME_COPY.columns)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from pathlib import Path
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import read_csv
-from pcer.data.task import REST, Category, Columns, DatasetTask, GroupRule, Number
+from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 OCCUPATIONS = (
     "Adm-clerical",
@@ -64,8 +61,3 @@ ADULT = DatasetTask(
         "Adult: education enters as its 16 ordered levels, occupation as one indicator per value.",
     ),
 )
-
-
-def read(paths: Sequence[Path]) -> Columns:
-    """The bundled extract: all 48,842 records, only the columns the task needs."""
-    return read_csv(paths[0], ADULT.columns)

@@ -6,31 +6,32 @@ A new dataset is one file beside this one, and one line in ``SOURCES``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pcer.data import acs, adult, bios, compas
 from pcer.data.dataset import GroupedDataset
 from pcer.data.fetch import BUNDLED, FOLDER_VARIABLE, download, locate
-from pcer.data.task import Columns, DatasetTask, build
+from pcer.data.task import DatasetTask, build
 from pcer.errors import InputError
 from pcer.files import cache_folder
 
-# Best first for each task; the first source is the publisher's and can be fetched.
-SOURCES: tuple[tuple[DatasetTask, Callable[[Sequence[Path]], Columns]], ...] = (
-    (adult.ADULT, adult.read),
-    (compas.COMPAS, compas.read),
-    (acs.ACS_INCOME, acs.read),
-    (acs.ACS_INCOME_COPY, acs.read_copy),
-    (bios.BIOS, bios.read),
-    (bios.BIOS_COPY, bios.read_copy),
+SOURCES: tuple[DatasetTask, ...] = (
+    adult.ADULT,
+    compas.COMPAS,
+    acs.ACS_INCOME,
+    acs.ACS_INCOME_COPY,
+    bios.BIOS,
+    bios.BIOS_COPY,
 )
+"""Best first for each name; the first one's files are the publisher's and can be fetched."""
 
 
 def names() -> tuple[str, ...]:
     """Names of all benchmarks, in their order."""
-    return tuple(dict.fromkeys(task.name for task, _ in SOURCES))
+    return tuple(dict.fromkeys(task.name for task in SOURCES))
 
 
 def load(
@@ -46,7 +47,7 @@ def load(
     environment variable ``PCER_DATA``), in the cache. Only then is anything downloaded.
 
     Args:
-        name: ``adult``, ``compas``, ``acs`` or ``bios``.
+        name: as ``pcer datasets`` lists them: ``adult``, ``compas``, ``acs``, ``bios``.
         folder: a folder with copies of the files.
         cache: where downloads are kept; default: the user's cache folder.
         show_progress: draw a progress bar on standard error while downloading.
@@ -58,41 +59,52 @@ def load(
     >>> load("compas").n_records
     6172
     """
-    sources = [source for source in SOURCES if source[0].name == name]
-    if not sources:
+    if name not in names():
         raise InputError(f"there is no dataset {name!r}; choose one of: {', '.join(names())}.")
-    for task, read in sources:
-        paths = [locate(file, folder=folder, cache=cache) for file in task.files]
-        here = [path for path in paths if path is not None]
-        if len(here) == len(paths):
-            return build(task, read(here))
-    task, read = sources[0]
-    fetched = [
+    task, paths = _at_hand(name, folder, cache)
+    paths = paths or [
         locate(file, folder=folder, cache=cache)
         or download(file, cache=cache, show_progress=show_progress)
         for file in task.files
     ]
-    return build(task, read(fetched))
+    tables = [task.read(path, task.columns) for path in paths]
+    return build(task, {c: np.concatenate([table[c] for table in tables]) for c in task.columns})
 
 
 def task_at_hand(
     name: str, *, folder: Path | None = None, cache: Path | None = None
 ) -> DatasetTask | None:
     """The source ``load`` would use without downloading anything; None where it would."""
-    for task, _ in SOURCES:
-        if task.name == name and all(locate(f, folder=folder, cache=cache) for f in task.files):
-            return task
-    return None
+    task, paths = _at_hand(name, folder, cache)
+    return task if paths else None
 
 
 def describe_datasets(
     *, folder: Path | None = None, cache: Path | None = None
 ) -> list[dict[str, Any]]:
     """One plain entry per dataset, about the source that ``load`` would use."""
-    return [_describe(*_source(name, folder, cache)) for name in names()]
+    return [_describe(name, folder, cache) for name in names()]
 
 
-def _describe(task: DatasetTask, where: str) -> dict[str, Any]:
+def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[DatasetTask, list[Path]]:
+    """The best source whose files are all here, and they; else the publisher's, and none."""
+    tasks = [task for task in SOURCES if task.name == name]
+    for task in tasks:
+        paths = [locate(file, folder=folder, cache=cache) for file in task.files]
+        here = [path for path in paths if path is not None]
+        if len(here) == len(paths):
+            return task, here
+    return tasks[0], []
+
+
+def _describe(name: str, folder: Path | None, cache: Path | None) -> dict[str, Any]:
+    try:
+        task, paths = _at_hand(name, folder, cache)
+        place = _place(paths[0].parent, cache) if paths else "to fetch"
+        where = f"{place}, {_size(task)}"
+    except InputError as error:
+        task = next(task for task in SOURCES if task.name == name)
+        where = f"unusable: {error}"
     plain = ("outcome", "positive_label", "source", "licence", "caution")
     return {
         **{field: getattr(task, field) for field in ("name", "title", "n_records")},
@@ -104,19 +116,6 @@ def _describe(task: DatasetTask, where: str) -> dict[str, Any]:
         "at_hand": where,
         "notes": list(task.notes),
     }
-
-
-def _source(name: str, folder: Path | None, cache: Path | None) -> tuple[DatasetTask, str]:
-    """The source that ``load`` would use, and in words where it lies and how large it is."""
-    tasks = [task for task, _ in SOURCES if task.name == name]
-    for task in tasks:
-        try:
-            paths = [locate(file, folder=folder, cache=cache) for file in task.files]
-        except InputError as error:
-            return task, f"unusable: {error}"
-        if (first := paths[0]) is not None and all(paths):
-            return task, f"{_place(first.parent, cache)}, {_size(task)}"
-    return tasks[0], f"to fetch, {_size(tasks[0])}"
 
 
 def _place(folder: Path, cache: Path | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import concatenated, read_csv, read_parquet
+from pcer.data.readers import read_csv, read_parquet
 from pcer.data.task import Columns, DatasetTask, Encoded, GroupRule
 from pcer.errors import InputError
 
@@ -27,6 +27,11 @@ HUB_FILES = (
     ("train-00000-of-00001-0ab65b32c47407e8.parquet", 64_900_000, 257_478),
     ("dev-00000-of-00001-e6551072fff26949.parquet", 9_950_000, 39_642),
     ("test-00000-of-00001-5598c840ce8de1ee.parquet", 24_900_000, 99_069),
+)
+COPY_FILES = (
+    ("train", 1_473_360, "311df6233850e8736c3cfa9fe4750f7cdf4f16e8b69e23478a8e46f735caea2b"),
+    ("dev", 302_176, "6393259f559811116b84f26f2490bc84568ca78c5cc883ee28626283ca9ba1fe"),
+    ("test", 302_970, "34c21ee9be16e4c68ab54ceecb0e9d25f2599f4a898b7d39da99242028f999d5"),
 )
 ENCODING_SEED = 0
 
@@ -68,6 +73,23 @@ def check_biographies(path: Path, *, n_rows: int) -> None:
         )
 
 
+def read_hub(path: Path, columns: Iterable[str]) -> Columns:
+    """One of the publisher's files, codes replaced by names."""
+    table = read_parquet(path, HUB_COLUMNS)
+    professions = [PROFESSIONS.get(int(code), "other") for code in table["profession"]]
+    return {
+        "text": table["hard_text"],
+        "profession": np.array(professions, dtype=object),
+        "gender": np.array([GENDERS[int(code)] for code in table["gender"]], dtype=object),
+    }
+
+
+def read_copy(path: Path, columns: Iterable[str]) -> Columns:
+    """One file of the scrubbed sample."""
+    table = read_csv(path, ("Bio", "Profession", "Gender"))
+    return {"text": table["Bio"], "profession": table["Profession"], "gender": table["Gender"]}
+
+
 BIOS = DatasetTask(
     name="bios",
     title="Bias in Bios, professor against nurse",
@@ -80,6 +102,7 @@ BIOS = DatasetTask(
         )
         for name, n_bytes, n_rows in HUB_FILES
     ),
+    read=read_hub,
     features=(TextComponents("text", n_terms=15_000, n_components=200),),
     label=("profession", operator.eq, "professor"),
     attributes={"gender": GroupRule("gender", (("Male", ("M",)), ("Female", ("F",))))},
@@ -102,23 +125,11 @@ BIOS = DatasetTask(
 # A public sample of 14,000 biographies whose texts were scrubbed further.
 BIOS_COPY = replace(
     BIOS,
-    files=(
-        DataFile(
-            name="bias_in_bios_14k_train.csv.gz",
-            n_bytes=1_473_360,
-            sha256="311df6233850e8736c3cfa9fe4750f7cdf4f16e8b69e23478a8e46f735caea2b",
-        ),
-        DataFile(
-            name="bias_in_bios_14k_dev.csv.gz",
-            n_bytes=302_176,
-            sha256="6393259f559811116b84f26f2490bc84568ca78c5cc883ee28626283ca9ba1fe",
-        ),
-        DataFile(
-            name="bias_in_bios_14k_test.csv.gz",
-            n_bytes=302_970,
-            sha256="34c21ee9be16e4c68ab54ceecb0e9d25f2599f4a898b7d39da99242028f999d5",
-        ),
+    files=tuple(
+        DataFile(name=f"bias_in_bios_14k_{part}.csv.gz", n_bytes=n_bytes, sha256=digest)
+        for part, n_bytes, digest in COPY_FILES
     ),
+    read=read_copy,
     n_records=1_608,
     notes=(
         *BIOS.notes,
@@ -128,24 +139,3 @@ BIOS_COPY = replace(
         "'hard_text' keeps the pronouns, so gender is harder to read here and gaps are smaller.",
     ),
 )
-
-
-def read(paths: Sequence[Path]) -> Columns:
-    """All biographies of the publisher's files, codes replaced by names."""
-    return _named(concatenated(read_parquet(path, HUB_COLUMNS) for path in paths))
-
-
-def read_copy(paths: Sequence[Path]) -> Columns:
-    """All 14,000 biographies of the scrubbed sample."""
-    table = concatenated(read_csv(path, ("Bio", "Profession", "Gender")) for path in paths)
-    return {"text": table["Bio"], "profession": table["Profession"], "gender": table["Gender"]}
-
-
-def _named(table: Columns) -> Columns:
-    professions = [PROFESSIONS.get(int(code), "other") for code in table["profession"]]
-    genders = [GENDERS[int(code)] for code in table["gender"]]
-    return {
-        "text": table["hard_text"],
-        "profession": np.array(professions, dtype=object),
-        "gender": np.array(genders, dtype=object),
-    }

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from pathlib import Path
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import read_csv
-from pcer.data.task import REST, Category, Columns, DatasetTask, GroupRule, Number
+from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 RACES = ("African-American", "Caucasian", "Hispanic", "Other", "Asian", "Native American")
 
@@ -56,8 +53,3 @@ COMPAS = DatasetTask(
         "COMPAS: the label is a new charge within two years, which also reflects policing.",
     ),
 )
-
-
-def read(paths: Sequence[Path]) -> Columns:
-    """The bundled extract: all 7,214 records, only the columns the task needs."""
-    return read_csv(paths[0], COMPAS.columns)

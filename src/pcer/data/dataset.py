@@ -44,9 +44,7 @@ class ProtectedAttribute:
                 f"attribute {self.name!r} must have two or more different group names, but has "
                 f"{list(self.group_names)}; choose an attribute that divides the records."
             )
-        if self.codes.size and not -1 <= self.codes.min() <= self.codes.max() < len(
-            self.group_names
-        ):
+        if not np.isin(self.codes, range(-1, len(self.group_names))).all():
             raise InputError(f"attribute {self.name!r}: codes must be positions in group_names.")
 
     @property
@@ -85,9 +83,9 @@ class GroupedDataset:
     public: bool = False
 
     def __post_init__(self) -> None:
-        for field, kind in (("features", np.float32), ("labels", np.int64)):
+        for field in ("features", "labels", "record_ids"):
+            kind = np.float32 if field == "features" else np.int64
             object.__setattr__(self, field, _frozen(getattr(self, field), kind))
-        object.__setattr__(self, "record_ids", _frozen(self.record_ids, np.int64))
         for fault in _faults(self):
             raise InputError(f"dataset {self.name!r}: {fault}.")
 
@@ -104,10 +102,17 @@ class GroupedDataset:
         the same values. Notes do not enter. Who knows all records but one can guess that one from
         it: it stays with the owner of the records, who publishes ``published_digest``.
         """
-        digest = hashlib.sha256()
-        for part in _canonical_parts(self):
-            digest.update(part)
-        return digest.hexdigest()
+        plain = np.where(np.isnan(self.features), np.float32(np.nan), self.features)
+        parts = [
+            repr((self.features.shape, self.feature_names)).encode(),
+            self.record_ids.astype("<i8").tobytes(),
+            self.labels.astype("u1").tobytes(),
+        ]
+        for attribute in self.attributes:
+            parts.append(repr((attribute.name, attribute.group_names)).encode())
+            parts.append(attribute.codes.astype("<i8").tobytes())
+        parts.append((plain + np.float32(0)).astype("<f4").tobytes())  # -0 becomes 0
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def published_digest(self, secret: bytes) -> str:
         """The digest that a release may hold: keyed with the secret, plain without one."""
@@ -157,14 +162,17 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     (4320, 1852)
     """
     require_at_least(0, seed=seed)
+    words = np.frombuffer(bytes.fromhex(_keyed(secret, "split", b"")) if secret else b"", "<u8")
     trains = np.zeros(dataset.n_records, dtype=bool)
     for label in (0, 1):
         members = np.flatnonzero(dataset.labels == label)
         n_train = (7 * members.size + 5) // 10
-        key = (SPLIT_KEY, seed, label, *_words(secret))
+        key = (SPLIT_KEY, seed, label, *words.tolist())
         trains[draw(members, n_train, key=key)] = True
     train, test = np.flatnonzero(trains), np.flatnonzero(~trains)
-    return Split(train=train, test=test, id=_split_id(dataset.record_ids, train, test, secret))
+    ids = b"|".join(dataset.record_ids[part].astype("<i8").tobytes() for part in (train, test))
+    name = _keyed(secret, "split id", ids) if secret else hashlib.sha256(ids).hexdigest()
+    return Split(train=train, test=test, id=name[:16])
 
 
 def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
@@ -220,31 +228,6 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
     for attribute in dataset.attributes:
         if attribute.codes.shape != dataset.labels.shape:
             yield f"attribute {attribute.name!r} must have one code per record"
-
-
-def _canonical_parts(dataset: GroupedDataset) -> Iterator[bytes]:
-    yield repr((dataset.features.shape, dataset.feature_names)).encode()
-    yield dataset.record_ids.astype("<i8").tobytes()
-    yield dataset.labels.astype("u1").tobytes()
-    for attribute in dataset.attributes:
-        yield repr((attribute.name, attribute.group_names)).encode()
-        yield attribute.codes.astype("<i8").tobytes()
-    plain = np.where(np.isnan(dataset.features), np.float32(np.nan), dataset.features)
-    yield (plain + np.float32(0)).astype("<f4").tobytes()  # adding 0 makes -0 the same as 0
-
-
-def _split_id(record_ids: IntArray, train: IntArray, test: IntArray, secret: bytes) -> str:
-    joined = b"|".join(record_ids[part].astype("<i8").tobytes() for part in (train, test))
-    digest = _keyed(secret, "split id", joined) if secret else hashlib.sha256(joined).hexdigest()
-    return digest[:16]
-
-
-def _words(secret: bytes) -> tuple[int, ...]:
-    """What a secret adds to the key of a draw; nothing without one."""
-    if not secret:
-        return ()
-    digest = bytes.fromhex(_keyed(secret, "split", b""))
-    return tuple(int.from_bytes(digest[k : k + 8], "little") for k in range(0, len(digest), 8))
 
 
 def _keyed(secret: bytes, purpose: str, content: bytes) -> str:

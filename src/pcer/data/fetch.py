@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from pcer.errors import FetchError, InputError
 from pcer.files import cache_folder
+from pcer.store.blocks import file_digest
 
 FOLDER_VARIABLE = "PCER_DATA"
 BUNDLED = Path(str(package_files("pcer.data") / "files"))
@@ -77,11 +77,7 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
 
 def require_digest(file: DataFile, path: Path) -> None:
     """Raise InputError unless the file has its digest, where one is known."""
-    if file.sha256 is None:
-        return
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest != file.sha256:
+    if file.sha256 is not None and file_digest(path) != file.sha256:
         raise InputError(
             f"{path} is not the file that pcer knows: its SHA-256 digest should be {file.sha256}; "
             "replace it by an unaltered copy, or remove it."

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute
-from pcer.data.readers import arrow_columns, open_table, require_columns
+from pcer.data.readers import Column, Columns, as_array, open_table, require_columns
 from pcer.data.task import (
     Category,
-    Column,
-    Columns,
+    Encoded,
     FeatureRule,
     GroupRule,
     Number,
@@ -140,83 +139,14 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         for column in names
         if column not in plan.drop
     }
-    short_name = file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
-    return _assemble(columns, plan, file=file, name=name or short_name)
-
-
-def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, where: str) -> Column:
-    """Numbers (NaN: missing) where every value is one, else text (None: missing)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    as_text = name in plan.texts
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_boolean(kind) and as_text:
-        return _texts(column.cast(pa.string()))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        numbers = _finite(column.cast(kind), where)
-        return _as_written(numbers) if as_text else numbers
-    if str(kind) not in ("string", "large_string", "string_view"):
-        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (drop).")
-    text = column.cast(pa.string())
-    marks = pa.array(plan.missing, pa.string())
-    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
-    text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
-    return _texts(text) if as_text else _numbers_or_text(text, where)
-
-
-def _numbers_or_text(text: pa.ChunkedArray, where: str) -> Column:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    known = text.drop_null()
-    n_numbers = pc.sum(pc.match_substring_regex(known, _NUMBER)).as_py() or 0
-    if n_numbers == len(known) > 0:
-        return _finite(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()), where)
-    if len(known) and pc.all(pc.match_substring_regex(known, _COMMA_NUMBER)).as_py():
-        raise InputError(f"{where} holds numbers with decimal commas; write them with points.")
-    if n_numbers:
-        raise InputError(
-            f"{where} mixes {n_numbers:,} numbers and {len(known) - n_numbers:,} other values; "
-            "name what stands for a missing value (missing), take all of them as categories "
-            "(categories), or leave the column out (drop)."
-        )
-    return _texts(text)
-
-
-def _finite(column: pa.ChunkedArray, where: str) -> Column:
-    import pyarrow as pa
-
-    values = arrow_columns(pa.table({"values": column}))["values"]
-    if np.isinf(values).any():
-        raise InputError(f"{where} holds infinite numbers; make them missing.")
-    return values
-
-
-def _texts(text: pa.ChunkedArray) -> Column:
-    return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
-
-
-def _as_written(numbers: Column) -> Column:
-    """Numbers as a person writes them: 1 for 1.0, None for NaN."""
-    texts = [None if value != value else f"{value:.15g}" for value in numbers.tolist()]
-    return np.array(texts, dtype=object)
-
-
-def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> OwnTable:
     labelled = np.flatnonzero(~is_missing(columns[plan.label]))
     kept = {column: values[labelled] for column, values in columns.items()}
     labels = _labels(kept[plan.label], plan, file)
     attributes = tuple(_attribute(kept[column], column, plan, file) for column in plan.attributes)
-    account = tuple(_describe(kept, plan, labels, file))
-    rules = tuple(_rule(line, kept) for line in account if line.role in ("number", "category"))
-    if not rules:
-        left_out = [f"{line.column!r} is {line.remark}" for line in account if line.is_left_out]
-        reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
-        raise InputError(f"{file} has no column left to learn from; {reason}.")
-    feature_names, features = encode(rules, kept)
+    account = tuple(_account(kept, plan, labels, file))
+    feature_names, features = _features(kept, account, file)
     dataset = GroupedDataset(
-        name=name,
+        name=name or file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0],
         features=features,
         feature_names=feature_names,
         labels=labels,
@@ -224,10 +154,55 @@ def _assemble(columns: Columns, plan: TablePlan, *, file: str, name: str) -> Own
         outcome=plan.outcome,
         positive_label=f"{plan.label} = {plan.positive}",
         record_ids=labelled,
-        notes=tuple(_notes(account, attributes, len(columns[plan.label]) - labelled.size)),
+        notes=tuple(_notes(account, attributes, content.num_rows - labelled.size)),
         public=plan.public,
     )
     return OwnTable(dataset=dataset, account=account)
+
+
+def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, where: str) -> Column:
+    """Numbers (NaN: missing) where every value is one, else text (None: missing)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind) and name in plan.texts:
+        return as_array(column.cast(pa.string()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        numbers = _finite(column.cast(kind), where)
+        if name not in plan.texts:
+            return numbers
+        # As a person writes them: 1 for 1.0.
+        texts = [None if value != value else f"{value:.15g}" for value in numbers.tolist()]
+        return np.array(texts, dtype=object)
+    if str(kind) not in ("string", "large_string", "string_view"):
+        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (drop).")
+    text = column.cast(pa.string())
+    marks = pa.array(plan.missing, pa.string())
+    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
+    text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
+    known = text.drop_null()
+    n_numbers = pc.sum(pc.match_substring_regex(known, _NUMBER)).as_py() or 0
+    if name in plan.texts or not len(known):
+        return as_array(text)
+    if n_numbers == len(known):
+        return _finite(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()), where)
+    if pc.all(pc.match_substring_regex(known, _COMMA_NUMBER)).as_py():
+        raise InputError(f"{where} holds numbers with decimal commas; write them with points.")
+    if n_numbers:
+        raise InputError(
+            f"{where} mixes {n_numbers:,} numbers and {len(known) - n_numbers:,} other values; "
+            "name what stands for a missing value (missing), take all of them as categories "
+            "(categories), or leave the column out (drop)."
+        )
+    return as_array(text)
+
+
+def _finite(column: pa.ChunkedArray, where: str) -> Column:
+    values = as_array(column)
+    if np.isinf(values).any():
+        raise InputError(f"{where} holds infinite numbers; make them missing.")
+    return values
 
 
 def _labels(values: Column, plan: TablePlan, file: str) -> IntArray:
@@ -260,15 +235,15 @@ def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> Protect
     return divide(name, rule, {name: values})
 
 
-def _describe(
+def _account(
     columns: Columns, plan: TablePlan, labels: IntArray, file: str
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
-    protected = {name: _codes(columns[name]) for name in plan.attributes}
+    leaks = {plan.label: labels, **{name: _codes(columns[name]) for name in plan.attributes}}
     for name, values in columns.items():
         codes = _codes(values)
-        role, remark = _role(name, values, codes, {plan.label: labels, **protected}, plan)
-        n_values, n_missing = len(set(codes[codes >= 0])), int((codes < 0).sum())
+        n_values, n_missing = int(codes.max()) + 1, int((codes < 0).sum())
+        role, remark = _role(name, values, codes, leaks, plan)
         if role == "category":
             _require_categories(name, n_values, codes.size - n_missing, plan, file)
         if n_missing and not remark:
@@ -313,11 +288,20 @@ def _require_categories(name: str, n_values: int, n_known: int, plan: TablePlan,
         )
 
 
-def _rule(line: ColumnAccount, columns: Columns) -> FeatureRule:
-    if line.role == "number":
-        return Number(line.column)
-    values = columns[line.column]
-    return Category(line.column, tuple(sorted(set(values[~is_missing(values)]))))
+def _features(columns: Columns, account: tuple[ColumnAccount, ...], file: str) -> Encoded:
+    """The columns to learn from, encoded."""
+    rules: list[FeatureRule] = []
+    for line in account:
+        if line.role == "number":
+            rules.append(Number(line.column))
+        elif line.role == "category":
+            values = columns[line.column]
+            rules.append(Category(line.column, tuple(sorted(set(values[~is_missing(values)])))))
+    if not rules:
+        left_out = [f"{line.column!r} is {line.remark}" for line in account if line.is_left_out]
+        reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
+        raise InputError(f"{file} has no column left to learn from; {reason}.")
+    return encode(tuple(rules), columns)
 
 
 def _notes(

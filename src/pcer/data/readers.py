@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from glob import escape, glob
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pcer.data.task import Column, Columns
+Column = npt.NDArray[Any]
+Columns = Mapping[str, Column]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -29,43 +31,46 @@ MOST_RECORDS = 10_000_000
 
 def read_csv(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
     """Named columns of a comma-separated file with a header; ``.gz`` is unpacked."""
-    import pyarrow as pa
     from pyarrow import csv
 
     names = list(columns)
     options = csv.ConvertOptions(include_columns=names)
     parsing = csv.ParseOptions(newlines_in_values=True)
-    try:
-        table = csv.read_csv(source, convert_options=options, parse_options=parsing)
-    except (pa.ArrowException, KeyError, OSError) as error:
-        raise _without_columns(source, names) from error
-    return arrow_columns(table)
+    return _columns(
+        lambda: csv.read_csv(source, convert_options=options, parse_options=parsing), source, names
+    )
 
 
 def read_parquet(source: Path, columns: Iterable[str]) -> Columns:
     """Named columns of a Parquet file."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     names = list(columns)
+    return _columns(lambda: parquet.read_table(source, columns=names), source, names)
+
+
+def _columns(read: Callable[[], pa.Table], source: Path | IO[bytes], names: list[str]) -> Columns:
+    import pyarrow as pa
+
     try:
-        table = parquet.read_table(source, columns=names)
-    except (pa.ArrowException, OSError) as error:
-        raise _without_columns(source, names) from error
-    if table.column_names != names:
-        raise _without_columns(source, names)
-    return arrow_columns(table)
+        table = read()
+        return {name: as_array(table.column(name)) for name in names}
+    except (pa.ArrowException, KeyError, OSError) as error:
+        file = source if isinstance(source, Path) else getattr(source, "name", "the file")
+        raise InputError(
+            f"{file} cannot be read as a table with the columns {', '.join(names)}; fetch it again."
+        ) from error
 
 
-def arrow_columns(table: pa.Table) -> Columns:
-    """Arrow columns as arrays: float64 for numbers and booleans, text otherwise."""
-    return {name: _as_array(table.column(name)) for name in table.column_names}
+def as_array(column: pa.ChunkedArray) -> Column:
+    """An Arrow column as an array: float64 for numbers and booleans, text otherwise."""
+    import pyarrow as pa
 
-
-def concatenated(parts: Iterable[Columns]) -> Columns:
-    """Tables with equal columns, one under the other."""
-    tables = list(parts)
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object)
 
 
 def open_table(table: Any) -> tuple[pa.Table, str]:
@@ -102,8 +107,19 @@ def require_readable(table: str | os.PathLike[str]) -> str:
         raise InputError(f"{name} is a folder; name its files, such as {path / '*.parquet'}.")
     if not name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
         raise InputError(f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it.")
-    if "://" not in name:
-        _require_file(path)
+    if "://" in name:
+        return name
+    is_pattern = any(mark in name for mark in "*?[") and not path.exists()
+    files = [Path(match) for match in glob(name, recursive=True)] if is_pattern else [path]
+    if not files:
+        raise InputError(f"no file matches {path}; check the pattern.")
+    for file in files:
+        if not file.exists():
+            raise InputError(f"{file} does not exist; check the name.")
+        if not file.is_file():
+            raise InputError(f"{file} is a pipe or a device; save what it gives to a file.")
+        if file.stat().st_size == 0:
+            raise InputError(f"{file} is empty; a table needs a header and records.")
     return name
 
 
@@ -138,21 +154,6 @@ def unreadable(path: str, error: Exception) -> InputError:
     return InputError(f"{path} cannot be read{where}: {reason}; {remedy}.")
 
 
-def _require_file(path: Path) -> None:
-    if any(mark in str(path) for mark in "*?[") and not path.exists():
-        matches = glob(str(path), recursive=True)
-        if not matches:
-            raise InputError(f"no file matches {path}; check the pattern.")
-        for match in matches:
-            _require_file(Path(match))
-    elif not path.exists():
-        raise InputError(f"{path} does not exist; check the name.")
-    elif not path.is_file():
-        raise InputError(f"{path} is a pipe or a device; save what it gives to a file.")
-    elif path.stat().st_size == 0:
-        raise InputError(f"{path} is empty; a table needs a header and records.")
-
-
 def _from_file(path: str) -> pa.Table:
     import duckdb
 
@@ -173,20 +174,3 @@ def _from_file(path: str) -> pa.Table:
             "train on a random sample of them."
         )
     return content
-
-
-def _as_array(column: Any) -> Column:
-    import pyarrow as pa
-
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object)
-
-
-def _without_columns(source: Path | IO[bytes], names: list[str]) -> InputError:
-    name = source if isinstance(source, Path) else getattr(source, "name", "the file")
-    return InputError(
-        f"{name} cannot be read as a table with the columns {', '.join(names)}; fetch it again."
-    )

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from pcer.data.dataset import (
-    UNKNOWN_GROUP,
-    Features,
-    GroupedDataset,
-    ProtectedAttribute,
-    draw,
-)
+from pcer.data.dataset import UNKNOWN_GROUP, Features, GroupedDataset, ProtectedAttribute, draw
 from pcer.data.fetch import DataFile
+from pcer.data.readers import Column, Columns, read_csv
 from pcer.errors import InputError
-from pcer.metrics import IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.release.format import Outcome
 
-Column = npt.NDArray[Any]
-Columns = Mapping[str, Column]
 Condition = tuple[str, Callable[[Any, Any], Any], Any]  # column, comparison, constant
 Encoded = tuple[tuple[str, ...], Features]
 
@@ -109,6 +102,8 @@ class DatasetTask:
         name: what ``pcer.data.load`` and the command line call it.
         title: one line for people.
         files: where the records lie; all of them are needed.
+        read: gives those columns of a file, as a CSV file if nothing is said; a task with several
+            files is their records one after another.
         features: the protected attributes are never among them.
         label: a record is positive where this condition holds.
         attributes: group rules by attribute name.
@@ -127,6 +122,7 @@ class DatasetTask:
     name: str
     title: str
     files: tuple[DataFile, ...]
+    read: Callable[[Path, Iterable[str]], Columns] = read_csv
     features: tuple[FeatureRule, ...]
     label: Condition
     attributes: Mapping[str, GroupRule]
@@ -155,10 +151,7 @@ def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
 
     A record's id is its position in the table before anything was filtered.
     """
-    positive = holds(columns, task.label)
-    kept = np.logical_and.reduce(
-        [np.ones_like(positive), *(holds(columns, condition) for condition in task.keep)]
-    )
+    positive, kept = holds(columns, task.label), holds(columns, *task.keep)
     chosen = _sampled(task, np.flatnonzero(kept), positive)
     part = {name: values[chosen] for name, values in columns.items()}
     names, features = encode(task.features, part)
@@ -193,30 +186,30 @@ def divide(name: str, rule: GroupRule, columns: Columns) -> ProtectedAttribute:
     """The protected attribute a group rule describes; a missing value belongs to no group."""
     values = columns[rule.column]
     codes = np.full(values.size, UNKNOWN_GROUP, dtype=np.int64)
-    for position, (_, members) in enumerate(rule.groups):
-        if members is REST:
-            codes[~is_missing(values)] = position
-    for position, (_, members) in enumerate(rule.groups):
-        for value in members or ():
-            codes[values == value] = position
+    ordered = sorted(enumerate(rule.groups), key=lambda group: group[1][1] is not REST)
+    for position, (_, members) in ordered:  # the rest first: the others take theirs from it
+        taken = ~is_missing(values) if members is REST else np.isin(values, list(members))
+        codes[taken] = position
     names = tuple(group for group, _ in rule.groups)
     return ProtectedAttribute(name=name, group_names=names, codes=codes)
 
 
-def is_missing(values: Column) -> npt.NDArray[np.bool_]:
+def is_missing(values: Column) -> BoolArray:
     """Where a column has no value: NaN in numbers, None in text."""
     if values.dtype == object:
         return np.array([value is None for value in values], dtype=bool)
     return np.isnan(values)
 
 
-def holds(columns: Columns, condition: Condition) -> npt.NDArray[np.bool_]:
-    """Where a condition is met."""
-    column, compare, constant = condition
-    return np.asarray(compare(columns[column], constant), dtype=bool)
+def holds(columns: Columns, *conditions: Condition) -> BoolArray:
+    """Where all conditions are met."""
+    met = np.ones(len(next(iter(columns.values()))), dtype=bool)
+    for column, compare, constant in conditions:
+        met &= np.asarray(compare(columns[column], constant), dtype=bool)
+    return met
 
 
-def _sampled(task: DatasetTask, kept: IntArray, positive: npt.NDArray[np.bool_]) -> IntArray:
+def _sampled(task: DatasetTask, kept: IntArray, positive: BoolArray) -> IntArray:
     if task.balance:
         sides = [kept[~positive[kept]], kept[positive[kept]]]
         n = min(side.size for side in sides)

@@ -176,7 +176,7 @@ def _bundled() -> Columns:
     path = locate(adult.ADULT.files[0])
     if path is None:
         raise InputError("the package's own Adult file is gone; install pcer again.")
-    return adult.read([path])
+    return adult.ADULT.read(path, adult.ADULT.columns)
 
 
 def _located(folder: Path | None) -> tuple[Path, ...] | None:
