@@ -37,7 +37,7 @@ import torch
 from torch import nn
 
 from benchmarks import parser_of, run_verb, write_results
-from pcer.cli import peak_memory
+from pcer.cli.process import peak_memory
 from pcer.data import load, split
 from pcer.sweep.receipts import terms_of
 from pcer.train import Budget, EngineFlags, ReceiptMode, TrainConfig, TrainingData, train_seeds

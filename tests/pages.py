@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,13 @@ from pcer.release.format import Release, parse_release
 from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=60, null_draws=20)
+ROOT = Path(__file__).parents[1]
+SAMPLES = [
+    *sorted(ROOT.glob("examples/*.release.json")),
+    *sorted(ROOT.glob("studies/paper/*.release.json")),
+    *(ROOT / "tests" / "releases" / f"{n}.release.json" for n in ("counts", "rates", "by-hand")),
+]
+"""Every release in the repository that can be read."""
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -21,6 +30,24 @@ HOSTILE = [
     "مجموعة‮ abc",
     "🙂 \u2028 & 'quoted'",
 ]
+
+
+@cache
+def audited(path: Path) -> pcer.Audit:
+    """The quick audit of a release file, made once; it holds its release."""
+    return pcer.audit(pcer.read_release(path), QUICK)
+
+
+@cache
+def mixed_audit() -> pcer.Audit:
+    """The audit of six budgets and two groups, with attack results."""
+    return pcer.audit(with_attacks(mixed_release()), QUICK)
+
+
+@cache
+def hostile_audit() -> pcer.Audit:
+    """The audit of a release whose every name is somebody's attempt."""
+    return pcer.audit(many_groups(HOSTILE, dataset=HOSTILE[3], attribute=HOSTILE[1]), QUICK)
 
 
 def mixed_release(n_seeds: int = 6, **subject: Any) -> Release:

@@ -108,10 +108,7 @@ def test_a_verb_is_a_function_and_a_line():
         """Greet somebody."""
         typer.echo(f"hello {name}")
 
-    app = typer.Typer(cls=command_line.VerbGroup)
-    for family in (command_line.audit, command_line.release, command_line.train):
-        family.register(app)
-    app.command(epilog="Example: pcer hello world")(hello)
+    app = command_line.made_of(command_line.VERBS | {hello: "hello world"})
     assert CliRunner().invoke(app, ["hello", "world"]).output == "hello world\n"
     assert "hello" in CliRunner().invoke(app, ["--help"]).output
 

@@ -20,7 +20,7 @@ import typer
 import pcer
 from pcer.auditing import read_policy
 from pcer.cli import app as cli
-from pcer.cli.config import TABLES, read_config
+from pcer.cli.config import RunFile, read_config
 from tests import page_stages
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +78,7 @@ def test_the_policies_and_run_files_of_a_page_can_be_read(page, tmp_path):
     path = tmp_path / "pcer.toml"
     for text in blocks(page, "toml"):
         path.write_text(text, encoding="utf-8")
-        if tomllib.loads(text).keys() <= TABLES.keys():
+        if tomllib.loads(text).keys() <= RunFile.model_fields.keys():
             assert any(value is not None for value in read_config(path).values())
         else:
             assert read_policy(path).fail_on

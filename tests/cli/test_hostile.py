@@ -16,21 +16,22 @@ import pytest
 from typer.testing import CliRunner
 
 import pcer
-from pcer.cli import main, say
+from pcer.cli import main
 from pcer.cli.app import app
+from pcer.cli.parts import say
 from pcer.cli.process import what_lacks
 from pcer.cli.train import account_table
 from pcer.data import TablePlan, read_table
 from pcer.errors import InputError, OutputError, PcerError, shown
 from pcer.release.format import parse_release
 from pcer.report import (
-    draw_figures,
     to_junit,
     to_latex_tables,
     to_markdown_page,
     to_report,
     verify_report,
 )
+from pcer.report.figures import draw_figures
 from pcer.report.table import to_text
 from tests.commands import config
 from tests.release.test_limits import release_of

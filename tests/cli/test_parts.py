@@ -13,9 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from pcer.auditing import Plan
-from pcer.cli import display, peak_memory
 from pcer.cli.app import app
-from pcer.cli.parts import from_options, log_run, parse_list
+from pcer.cli.parts import display, from_options, log_run, parse_list
+from pcer.cli.process import peak_memory
 from pcer.errors import InputError
 from pcer.train import EngineFlags, TrainConfig
 from pcer_studies.command import reproduce

@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 import pcer
-from pcer.cli import display, process
+from pcer.cli import process
+from pcer.cli.parts import display
 from pcer.cli.process import Stopped, keeping, listen, require_width
 from pcer.report import to_report
 

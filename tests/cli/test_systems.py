@@ -77,7 +77,7 @@ def test_the_study_writes_its_tables_there(tmp_path):
 MEMORY = """
 import io, pathlib, sys
 from rich.console import Console
-from pcer.cli import display, log_run, peak_memory
+from pcer.cli.parts import display, log_run, peak_memory
 from pcer.train import EngineFlags
 assert peak_memory() is None
 with display("models", console=Console(file=io.StringIO())) as shown:

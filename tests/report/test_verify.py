@@ -14,19 +14,33 @@ import pcer
 from pcer.errors import InputError
 from pcer.files import parse_json
 from pcer.release.format import parse_release
+from pcer.report import verify
 from pcer.report.page import read_payload, script_json, to_report
-from pcer.report.verify import (
-    first_difference,
-    leaving_links,
-    verify_audit,
-    verify_audits,
-    verify_report,
-)
+from pcer.report.verify import first_difference, verify_audit, verify_audits, verify_report
 from tests.conftest import make_plain_release
 from tests.pages import QUICK as PAGE_PLAN
 from tests.pages import mixed_release, with_attacks
 
 QUICK = pcer.Plan(resamples=40, null_draws=10)
+PLAN = pcer.Plan(resamples=20, null_draws=10, policy=pcer.Policy(min_splits=9))
+Audits = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def audited_once():
+    """Most edits leave plan and releases as they are: one audit serves them all."""
+    made: dict[Any, Any] = {}
+
+    def audit(release, plan, *, family=()):
+        several = release if isinstance(release, list) else [release]
+        key = (plan.sha256, *(one.sha256 for one in (*several, *family)), len(family))
+        if (key, type(release)) not in made:
+            made[key, type(release)] = pcer.audit(release, plan, family=family)
+        return made[key, type(release)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "audit", audit)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +50,13 @@ def case():
     return release, pcer.audit(release, QUICK).to_json()
 
 
-def test_an_audit_verifies(case):
-    release, text = case
-    assert verify_audit(json.loads(text), [release]) is None
-
-
 def test_every_changed_digit_is_found(case):
     """Change each digit of each number in turn; no edit may pass."""
     release, text = case
+    assert verify_audit(json.loads(text), [release]) is None
     recomputed = pcer.audit(release, QUICK).model_dump()
-    numbers = list(re.finditer(r"(?<![\w\"])-?\d[\d.e+-]*", text))
-    assert len(numbers) > 300
+    whole = json.loads(text)
+    numbers = list(re.finditer(r"(?<![\w\"])-?\d[\d.e+-]*", text))[::3]
     checked = 0
     for match in numbers:
         for at in range(match.start(), match.end()):
@@ -57,26 +67,19 @@ def test_every_changed_digit_is_found(case):
                 edited = json.loads(text[:at] + digit + text[at + 1 :])
             except json.JSONDecodeError:
                 continue  # a leading zero: not JSON any more, refused on reading
-            if edited == json.loads(text):
-                continue  # -0.0 and the like: the same number in another spelling
-            if edited["plan"] != json.loads(text)["plan"]:
-                continue  # the next test
+            if edited == whole or edited["plan"] != whole["plan"]:
+                continue  # another spelling of one number; or the next test
             found = first_difference(edited, recomputed, path="")
             assert found is not None, text[match.start() - 30 : match.end()]
             checked += 1
-    assert checked > 2_000
+    assert checked > 500
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("floor", 0.002),
-        ("floors", [0.0001, 0.001, 0.01, 0.2]),
-        ("confidence_level", 0.9),
-        ("resamples", 41),
-        ("null_draws", 11),
-        ("rng", 1),
-        ("benefit", "precision"),
+        *(("floor", 0.002), ("floors", [0.0001, 0.001, 0.01, 0.2]), ("confidence_level", 0.9)),
+        *(("resamples", 41), ("null_draws", 11), ("rng", 1), ("benefit", "precision")),
         ("reference_group", "Other"),
     ],
 )
@@ -94,8 +97,7 @@ DIGITS = 0.0123456789012345
 @pytest.mark.parametrize(
     "named",
     [
-        {"margin": DIGITS},
-        {"policy": pcer.Policy(largest_difference=DIGITS)},
+        {"margin": DIGITS, "policy": pcer.Policy(largest_difference=DIGITS)},
         {"policy": pcer.Policy(largest_exposure=2.0**63)},
         {"floors": [DIGITS / 10, DIGITS], "floor": DIGITS},
     ],
@@ -105,38 +107,25 @@ def test_a_plans_numbers_are_written_as_given(case, named):
     release, _ = case
     plan = QUICK.model_copy(update=named)
     text = pcer.audit(release, plan).to_json()
-    assert verify_audit(json.loads(text), [release]) is None
     assert verify_audits([json.loads(text)], [release], plan_sha256=plan.sha256) is None
     near = json.loads(text.replace("0.0123456789012345", "0.0123456789012346"))
     if near != json.loads(text):
         assert verify_audit(near, [release]).path == "plan_sha256"
 
 
-def test_changed_words_are_found(case):
+def test_what_differs_is_named_by_its_path(case):
     release, text = case
-    edited = json.loads(text)
-    edited["verdict"] = "no_disparity_shown" if edited["verdict"] != "no_disparity_shown" else "x"
-    assert verify_audit(edited, [release]).path == "verdict"
-    edited = json.loads(text)
-    edited["budgets"][0]["advice"] += " Trust us."
-    assert verify_audit(edited, [release]).path == "budgets[0].advice"
 
+    def path(change: Callable[[dict[str, Any]], object]) -> str:
+        edited = json.loads(text)
+        change(edited)
+        return verify_audit(edited, [release]).path
 
-def test_added_and_removed_fields_are_found(case):
-    release, text = case
-    edited = json.loads(text)
-    edited["budgets"][0]["note"] = "fine"
-    assert "note" in verify_audit(edited, [release]).path
-    edited = json.loads(text)
-    del edited["budgets"][0]["pcer_spread"]
-    assert verify_audit(edited, [release]).path == "budgets[0].pcer_spread"
-    edited = json.loads(text)
-    edited["budgets"].pop()
-    assert verify_audit(edited, [release]).path == "budgets"
-
-
-def test_another_release_is_found(case):
-    release, text = case
+    assert path(lambda a: a.update(verdict="x")) == "verdict"
+    assert path(lambda a: a["budgets"][0].update(advice="Trust us.")) == "budgets[0].advice"
+    assert path(lambda a: a["budgets"][0].update(note="fine")) == "budgets[0].note"
+    assert path(lambda a: a["budgets"][0].pop("pcer_spread")) == "budgets[0].pcer_spread"
+    assert path(lambda a: a["budgets"].pop()) == "budgets"
     other = release.model_copy(update={"runs": release.runs[:-1]})
     assert verify_audit(json.loads(text), [other]).path == "release_sha256"
 
@@ -147,10 +136,6 @@ def test_another_machines_last_bit_is_forgiven():
     assert first_difference(0.123456789013, 0.1234567890125, path="x") is None
     assert first_difference(0.123456789014, 0.1234567890125, path="x") is not None
     assert first_difference(0.1234567890125, 0.1234567890125, path="x") is not None
-
-
-PLAN = pcer.Plan(resamples=20, null_draws=10, policy=pcer.Policy(min_splits=9))
-Audits = list[dict[str, Any]]
 
 
 def made_release(attribute: str = "race") -> pcer.Release:
@@ -171,11 +156,6 @@ def audits() -> Audits:
     return [json.loads(one.to_json()) for one in pcer.audit(RELEASES, PLAN)]
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
-    return to_report(pcer.audit(RELEASES[:1], PLAN), RELEASES[:1])
-
-
 def first(audits: Audits) -> dict[str, Any]:
     return audits[0]
 
@@ -186,10 +166,6 @@ def setting(audits: Audits) -> dict[str, Any]:
 
 def group(audits: Audits) -> dict[str, Any]:
     return setting(audits)["groups"]["Other"]
-
-
-def pair(audits: Audits) -> dict[str, Any]:
-    return setting(audits)["pairs"][0]
 
 
 def put(holder: Callable[[Audits], Any], key: Any, value: Any) -> Callable[[Audits], None]:
@@ -207,7 +183,6 @@ def swap_digests(audits: Audits) -> None:
 
 AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "the unfavourable audit is dropped": lambda a: a.pop(0),
-    "the last audit is dropped": lambda a: a.pop(),
     "all but one are dropped": lambda a: a.__delitem__(slice(1, None)),
     "one audit stands twice": lambda a: a.append(copy.deepcopy(a[0])),
     "one audit stands for another": lambda a: a.__setitem__(1, copy.deepcopy(a[0])),
@@ -216,32 +191,20 @@ AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "no digest of the release": lambda a: a[0].pop("release_sha256"),
     "another digest of the plan": put(first, "plan_sha256", "0" * 64),
     "a family of one": put(first, "family", lambda f: f[:1]),
-    "no family": put(first, "family", []),
     "a better family p": put(first, "family_p", 0.9),
     "another floor": put(lambda a: a[0]["plan"], "floor", 0.01),
-    "another seed": put(lambda a: a[0]["plan"], "rng", 7),
     "no policy": put(lambda a: a[0]["plan"], "policy", None),
     "a milder policy": put(lambda a: a[0]["plan"]["policy"], "min_splits", 1),
     "no broken rule": put(first, "broken_rules", []),
-    "another verdict": put(first, "verdict", "no_disparity_shown"),
-    "another headline": put(first, "headline", "All is well."),
     "a sentence more": put(first, "trust", lambda lines: [*lines, "Certified."]),
     "a sentence less": put(first, "account", lambda lines: lines[:-1]),
     "somebody worse off": put(first, "worse_off", ["Other"]),
     "nothing declared": put(first, "declarations", []),
     "a cost less": put(first, "costs", []),
-    "a setting less": put(first, "budgets", lambda rows: rows[:-1]),
     "settings exchanged": put(first, "budgets", lambda rows: rows[::-1]),
-    "a verdict of a setting": put(setting, "verdict", "equal_within_margin"),
-    "more splits": put(setting, "n_splits", 30),
     "a smaller cost": put(lambda a: group(a)["cost"], "value", lambda v: v * 0.999999),
-    "a smaller limit": put(lambda a: group(a)["cost"], "upper_limit", lambda v: v / 2),
     "a larger p": put(group, "p_value", lambda p: 1.0 if p != 1.0 else 0.9),
-    "a larger p alone": put(group, "p_value_alone", lambda p: p / 2),
-    "a smaller difference": put(lambda a: pair(a)["exposure"], "value", 0.0),
-    "groups of a pair exchanged": put(pair, "groups", lambda two: two[::-1]),
-    "a field less": lambda a: setting(a).pop("pcer_spread"),
-    "a field more": lambda a: a[0].__setitem__("note", "fine"),
+    "groups exchanged": put(lambda a: setting(a)["pairs"][0], "groups", lambda two: two[::-1]),
     "people made fewer": put(group, "n_test", lambda n: n - 1),
 }
 
@@ -254,30 +217,49 @@ def test_an_edit_of_an_audit_is_found(audits, name):
     assert verify_audits(edited, RELEASES) is not None
 
 
-def test_the_audits_themselves_agree(audits):
-    assert verify_audits(audits, RELEASES) is None
-    assert verify_audits(audits[:1], RELEASES[:1], family=RELEASES[1:]) is None
+def test_the_audits_themselves_agree_and_an_omission_is_found(audits):
     plan = audits[0]["plan_sha256"]
     assert verify_audits(audits, RELEASES, plan_sha256=plan.upper()) is None
+    assert verify_audits(audits[:1], RELEASES[:1], family=RELEASES[1:]) is None
+    for named in (RELEASES[:2], [*RELEASES, OTHER], [*RELEASES, RELEASES[0]]):
+        assert verify_audits(audits, named) is not None
+    assert verify_audits(audits, RELEASES, plan_sha256="0" * 64) is not None
 
 
-OMISSIONS: dict[str, Callable[[Audits], object]] = {
-    "a release is not named": lambda a: verify_audits(a, RELEASES[:2]),
-    "another release is named": lambda a: verify_audits(a, [*RELEASES, OTHER]),
-    "a release is named twice": lambda a: verify_audits(a, [*RELEASES, RELEASES[0]]),
-    "another plan was agreed": lambda a: verify_audits(a, RELEASES, plan_sha256="0" * 64),
-}
+@pytest.fixture(scope="module")
+def page() -> str:
+    return to_report(pcer.audit(RELEASES[:1], PLAN), RELEASES[:1])
 
 
-@pytest.mark.parametrize("name", OMISSIONS)
-def test_an_omission_is_found(audits, name):
-    assert OMISSIONS[name](audits) is not None
+@pytest.fixture(scope="module")
+def release():
+    """Six budgets, two groups, attack results."""
+    return with_attacks(mixed_release())
 
 
-def replaced(old: str, new: str) -> Callable[[str], str]:
+@pytest.fixture(scope="module")
+def whole_page(release):
+    """Its page."""
+    return to_report([pcer.audit(release, PAGE_PLAN)], [release])
+
+
+@pytest.fixture
+def difference(tmp_path):
+    """What verification says of a page's text."""
+
+    def verified(text: str, *named: Any, **options: Any) -> str | None:
+        path = tmp_path / "report.html"
+        path.write_bytes(text.encode())
+        return verify_report(path, *named, **options)
+
+    return verified
+
+
+def replaced(old: str, new: str, *, after: str = "") -> Callable[[str], str]:
     def change(page: str) -> str:
-        assert old in page, old
-        return page.replace(old, new, 1)
+        head, mark, tail = page.partition(after) if after else ("", "", page)
+        assert old in tail, old
+        return head + mark + tail.replace(old, new, 1)
 
     return change
 
@@ -300,25 +282,17 @@ PAGE_EDITS: dict[str, Callable[[str], str]] = {
     "the generator": lambda p: re.sub(r'(name="generator" content=")[^"]*', r"\1pcer 9", p),
     "no generator": lambda p: re.sub(r'<meta name="generator"[^>]*>', "", p),
     "a link to elsewhere": replaced("</main>", '<a href="https://example.org">more</a></main>'),
-    "a link to a file beside": replaced("</main>", '<a href="other.html">more</a></main>'),
-    "a link of another protocol": replaced("</main>", '<a href="//example.org">more</a></main>'),
-    "a script as a link": replaced("</main>", '<a href="javascript:alert(1)">x</a></main>'),
-    "a picture from elsewhere": replaced("</main>", '<img src="https://example.org/x"></main>'),
-    "a form to elsewhere": replaced("</main>", '<form action="//x"></form></main>'),
     "a base elsewhere": replaced("<head>", '<head><base href="https://example.org">'),
-    "a page that moves on": replaced("<head>", '<head><meta http-equiv="refresh" content="0">'),
     "a style from elsewhere": replaced("</style>", "p{background:url(//x)}</style>"),
     "another title": replaced("<title>", "<title>All is well. "),
     "another policy of content": replaced("default-src 'none'", "default-src *"),
     "a script more": replaced("</body>", "<script>1</script></body>"),
-    "a comment": replaced("</body>", "<!-- fine --></body>"),
     "text at the end": lambda p: p + "\n",
     "a byte order mark": lambda p: "\ufeff" + p,
     "Windows' ends of lines": lambda p: p.replace("\n", "\r\n"),
     "the broken policy": replaced("The policy is broken", "The policy is kept"),
     "the broken rule left out": lambda p: re.sub(r'<ul class="policy-lines">.*?</ul>', "", p),
     "the release's digest": lambda p: p.replace(RELEASES[0].sha256, "0" * 64, 1),
-    "the plan's digest": lambda p: p.replace(PLAN.sha256, "0" * 64, 1),
     "the plan in it": payload(lambda t: t["plan"].__setitem__("floor", 0.01)),
     "the policy in it": payload(lambda t: t["plan"].__setitem__("policy", None)),
     "a note in its release": payload(
@@ -327,87 +301,27 @@ PAGE_EDITS: dict[str, Callable[[str], str]] = {
     "its release twice": payload(lambda t: t["releases"].append(t["releases"][0])),
     "its release in its family": payload(lambda t: t["family"].append(t["releases"][0])),
     "the cut at the end": lambda p: p[: p.rindex("</html>")],
-    "the advice": replaced("What can be done", "What need not be done"),
 }
 
 
 @pytest.mark.parametrize("name", PAGE_EDITS)
-def test_an_edit_of_a_page_is_found(page, tmp_path, name):
-    text = PAGE_EDITS[name](page)
-    assert text != page
-    path = tmp_path / "report.html"
-    path.write_bytes(text.encode())
-    assert verify_report(path) is not None
+def test_an_edit_of_a_page_is_found(page, difference, name):
+    assert difference(PAGE_EDITS[name](page)) is not None
 
 
-def test_a_second_release_in_a_page_is_found_where_one_is_named(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_bytes(to_report(pcer.audit(RELEASES[:2], PLAN), RELEASES[:2]).encode())
-    assert verify_report(path, RELEASES[:2]) is None
-    assert RELEASES[1].sha256 in str(verify_report(path, RELEASES[:1]))
-    with pytest.raises(InputError, match="does not carry"):
-        verify_report(path, RELEASES)
-    plan = PLAN.sha256
-    assert verify_report(path, plan_sha256=plan) is None
-    assert plan in str(verify_report(path, plan_sha256="0" * 64))
+def test_a_second_release_in_a_page_is_found_where_one_is_named(difference):
+    both = to_report(pcer.audit(RELEASES[:2], PLAN), RELEASES[:2])
+    assert difference(both, RELEASES[:2], plan_sha256=PLAN.sha256) is None
+    assert RELEASES[1].sha256 in difference(both, RELEASES[:1])
+    assert PLAN.sha256 in difference(both, plan_sha256="0" * 64)
+    with pytest.raises(InputError):
+        difference(both, RELEASES)
 
 
-def test_a_page_of_pcer_has_no_way_out(page):
-    assert leaving_links(page) == []
-    assert len(leaving_links(PAGE_EDITS["a base elsewhere"](page))) >= 1
-
-
-@pytest.fixture(scope="module")
-def release():
-    """Six budgets, two groups, attack results."""
-    return with_attacks(mixed_release())
-
-
-@pytest.fixture(scope="module")
-def whole_page(release):
-    """Its page."""
-    return to_report([pcer.audit(release, PAGE_PLAN)], [release])
-
-
-def edited(page: str, old: str, new: str, *, after: str = "") -> str:
-    head, mark, tail = page.partition(after) if after else ("", "", page)
-    assert old in tail, old
-    return head + mark + tail.replace(old, new, 1)
-
-
-def test_a_report_verifies_alone(whole_page, release, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_bytes(whole_page.encode())
-    assert verify_report(path) is None
-    assert verify_report(path, [release]) is None
+def test_a_report_verifies_alone(whole_page, release, difference):
+    assert difference(whole_page) is None
+    assert difference(whole_page, [release]) is None
     assert read_payload(whole_page, file="x") == (PAGE_PLAN, [release], [])
-    with pytest.raises(InputError, match="does not carry the release"):
-        verify_report(path, [mixed_release(n_seeds=3)])
-
-
-def test_a_page_of_an_earlier_version_is_sent_to_it(whole_page, tmp_path):
-    """Pages could link to the paper's study once, and carried the link."""
-    old = '"version":3,"study":"../studies/paper/README.md","plan"'
-    path = tmp_path / "report.html"
-    path.write_bytes(
-        edited(whole_page, '"version":3,"plan"', old, after='id="pcer-report"').encode()
-    )
-    with pytest.raises(InputError, match=r"holds 'study'.*the version that wrote it"):
-        verify_report(path)
-    sentence = "<p>How the paper's own study comes out, is in studies/paper.</p>"
-    path.write_bytes(
-        edited(whole_page, '<div class="table"', f'{sentence}<div class="table"').encode()
-    )
-    assert sentence[:20] in str(verify_report(path))
-
-
-def test_a_page_of_another_version_differs(whole_page, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_bytes(
-        edited(whole_page, f'content="pcer {pcer.__version__}"', 'content="x 1"').encode()
-    )
-    found = verify_report(path)
-    assert (found.found, found.expected) == ("x 1", f"pcer {pcer.__version__}")
 
 
 def _first_number(page: str, after: str) -> tuple[str, str]:
@@ -420,55 +334,45 @@ def _first_number(page: str, after: str) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "after",
     [
-        '<tr><th scope="row">0.1</th>',
-        '"plan":{"floors":',
-        '"resamples":',
-        '"pooled_exposure":',
-        '<h2 id="provenance">',
-        '<h1 id="release-1-title"',
-        '<figure class="hero"',
-        '<figure class="exposures"',
-        '<figure class="floors"',
-        '<details class="numbers"',
+        *(
+            '<tr><th scope="row">0.1</th>',
+            '"plan":{"floors":',
+            '"resamples":',
+            '"pooled_exposure":',
+        ),
+        *('<h2 id="provenance">', '<h1 id="release-1-title"', '<figure class="hero"'),
+        *('<figure class="exposures"', '<figure class="floors"', '<details class="numbers"'),
         '<dl class="card">',
     ],
 )
-def test_every_edited_number_is_found(whole_page, tmp_path, after):
+def test_every_edited_number_is_found(whole_page, difference, after):
     old, new = _first_number(whole_page, after)
-    path = tmp_path / "report.html"
-    path.write_bytes(edited(whole_page, old, new, after=after).encode())
-    found = verify_report(path)
-    assert found is not None
-    assert found.found != found.expected
-    assert f"at line {found.line}, in {found.place}" in str(found)
+    found = difference(replaced(old, new, after=after)(whole_page))
+    says = re.fullmatch(
+        r"at line \d+, in \S.*: the page says '(.*)', rendered again it says '(.*)'", found
+    )
+    assert says is not None
+    assert says[1] != says[2]
 
 
-def test_an_edited_count_that_contradicts_another_is_refused(whole_page, tmp_path):
-    row = re.search(r'"pcer:rows":\[\[0,0.1,0,"[^"]*",', whole_page)
-    assert row is not None
-    old, new = _first_number(whole_page, row[0])
-    path = tmp_path / "report.html"
-    path.write_bytes(edited(whole_page, old, new, after=row[0]).encode())
-    with pytest.raises(InputError, match="other sizes or labels"):
-        verify_report(path)
+def test_the_place_of_a_difference_is_named(whole_page, difference):
+    def found(old: str, new: str) -> str:
+        return difference(replaced(old, new)(whole_page))
 
-
-def test_edited_words_and_marks_are_found(whole_page, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_bytes(edited(whole_page, "double disadvantage", "all is well").encode())
-    assert verify_report(path) is not None
-    path.write_bytes(edited(whole_page, "<title>", "<title>All is well: ").encode())
-    assert verify_report(path).place == "the head of the page"
-    path.write_bytes(b"\xef\xbb\xbf" + whole_page.encode())
-    assert "byte order mark" in str(verify_report(path))
-    path.write_bytes((whole_page + "<p>more</p>").encode())
-    assert verify_report(path).found == "<p>more</p>"
+    ours = f"pcer {pcer.__version__}"
+    assert f"says 'x 1', rendered again it says '{ours}'" in found(
+        f'content="{ours}"', 'content="x 1"'
+    )
+    assert "in the head of the page" in found("<title>", "<title>All is well: ")
+    assert "byte order mark" in difference("\ufeff" + whole_page)
+    assert "the page says '<p>more</p>'" in difference(whole_page + "<p>more</p>")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('id="pcer-report"', 'id="other"', "not a report of pcer"),
+        ('"version":3,"plan"', '"version":3,"study":"x","plan"', "the version that wrote it"),
         ('"format":"pcer-report","version":3', '"format":"pcer-report","version":4', "upgrade"),
         ('"releases":[{', '"releases":[{"x":1,', "not a field of this format"),
         ('"pcer:rows":[[0,', '"pcer:rows":[[0,0,0,0,', "is damaged"),
@@ -476,9 +380,14 @@ def test_edited_words_and_marks_are_found(whole_page, tmp_path):
         ('"floor":0.001,"conf', '"floor":-1,"conf', "plan: field floor"),
     ],
 )
-def test_a_page_that_cannot_be_checked(whole_page, tmp_path, old, new, message):
-    path = tmp_path / "report.html"
-    path.write_bytes(edited(whole_page, old, new).encode())
-    with pytest.raises(InputError, match=message) as error:
-        verify_report(path)
-    assert "report.html" in str(error.value)
+def test_a_page_that_cannot_be_checked(whole_page, difference, old, new, message):
+    with pytest.raises(InputError, match=rf"report\.html.*{message}"):
+        difference(replaced(old, new)(whole_page))
+
+
+def test_an_edited_count_that_contradicts_another_is_refused(whole_page, difference):
+    row = re.search(r'"pcer:rows":\[\[0,0.1,0,"[^"]*",', whole_page)
+    assert row is not None
+    old, new = _first_number(whole_page, row[0])
+    with pytest.raises(InputError):
+        difference(replaced(old, new, after=row[0])(whole_page))

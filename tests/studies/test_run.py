@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import pcer
 import pcer_studies.run as study_run
-from pcer.cli import display
 from pcer.cli.app import app
+from pcer.cli.parts import display
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError

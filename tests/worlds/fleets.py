@@ -7,6 +7,8 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
+from pcer.attacks.divisions import divided_panel
+from pcer.attacks.groups import Views
 from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -18,8 +20,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer.attacks import BudgetScores, Divisions, log_odds, pooled_attacks_of, run_attacks_of
-from pcer.attacks.divisions import divided_panel
-from pcer.attacks.groups import Views
 from pcer.release.panel import Panel, PooledExposures
 
 MODELS = {

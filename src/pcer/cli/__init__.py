@@ -1,30 +1,7 @@
-"""The command line, and the parts of it that other distributions' verbs share."""
+"""The command line; ``pcer.cli.parts`` has what verbs of other distributions share."""
 
 from __future__ import annotations
 
 from pcer.cli.app import main
-from pcer.cli.parts import (
-    TRAINING,
-    Display,
-    display,
-    from_options,
-    log_run,
-    require_packages,
-    say,
-    working,
-)
-from pcer.cli.process import peak_memory, processor
 
-__all__ = [
-    "TRAINING",
-    "Display",
-    "display",
-    "from_options",
-    "log_run",
-    "main",
-    "peak_memory",
-    "processor",
-    "require_packages",
-    "say",
-    "working",
-]
+__all__ = ["main"]

@@ -8,13 +8,15 @@ only, and none can take the place of a verb of ours.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import MISSING, fields
 from importlib.metadata import EntryPoint, distributions
 from typing import Any, NoReturn
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from pcer.cli import audit, compare, receipt, release, train
 from pcer.cli.parts import UNUSABLE, say
@@ -87,25 +89,59 @@ def _refusing(verb: str, sentence: str) -> Any:
     return typer.main.get_command(verbs)
 
 
-app = typer.Typer(
-    name="pcer",
-    cls=VerbGroup,
-    help="Audit who pays for privacy: benefit and privacy cost per group, and whether the data "
-    "can tell.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for add in (
-    compare.register_plan,
-    audit.register,
-    compare.register,
-    audit.register_checks,
-    release.register,
-    train.register,
-    receipt.register,
-):
-    add(app)
+class Verb(TyperCommand):
+    """A verb whose help shows also the defaults of settings that are slow to import."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Look the defaults up, then write the help."""
+        kinds = SETTINGS.get(str(self.name), tuple)()
+        defaults = {field.name: field.default for kind in kinds for field in fields(kind)}
+        for option in self.params:
+            default = defaults.get(str(option.name), MISSING)
+            option.default = option.default if default is MISSING else default
+        super().format_help(ctx, formatter)
+
+
+VERBS: dict[Callable[..., None], str] = {
+    compare.plan: "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01",
+    audit.audit: "audit compas.release.json --json - --fail-on disparity_shown",
+    compare.compare: "compare old.release.json new.release.json --json -",
+    audit.verify: "verify compas.audit.json compas.release.json",
+    audit.schema: "schema release > release.schema.json",
+    audit.version: "version",
+    release.release: (
+        "release predictions.parquet --attribute sex --outcome benefit --split-kind random"
+    ),
+    release.datasets: "datasets",
+    train.train: "train compas --attribute race --budgets none,0.5,5 --seeds 20 -o out",
+    train.demo: "demo -o pcer-demo",
+    receipt.receipt: "receipt out --record 1234",
+}
+"""Every verb in the order of the help page, with an example."""
+SETTINGS: dict[str, Callable[[], Iterable[type[Any]]]] = {
+    "release": release.settings,
+    "train": train.settings,
+}
+"""By verb, what imports the settings that its options fill."""
+
+
+def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:
+    """The command line of verbs with their examples."""
+    made = typer.Typer(
+        name="pcer",
+        cls=VerbGroup,
+        help="Audit who pays for privacy: benefit and privacy cost per group, and whether the data "
+        "can tell.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for verb, example in verbs.items():
+        made.command(epilog=f"Example: pcer {example}", cls=Verb)(verb)
+    return made
+
+
+app = made_of(VERBS)
 
 
 def main() -> None:

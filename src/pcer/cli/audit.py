@@ -5,100 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from pcer import auditing, report
 from pcer._version import __version__
-from pcer.auditing import (
-    Audit,
-    Benefit,
-    FailOn,
-    Plan,
-    Policy,
-    Tested,
-    audit_schema,
-    comparison_schema,
-    judge_tested,
-    outlook_schema,
-    parse_plan,
-    read_audit,
-    read_policy,
-    run_tests,
-)
-from pcer.cli.parts import (
-    MET,
-    STDOUT,
-    columns,
-    display,
-    folder_for,
-    give,
-    note,
-    parse_list,
-    require_packages,
-    say,
-    show,
-    working,
-)
-from pcer.cli.process import require_stdout
-from pcer.errors import InputError, OutputError, PcerError
+from pcer.auditing import Audit, Benefit, FailOn, Plan, Policy
+from pcer.cli import parts
+from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, option, place
+from pcer.errors import InputError, PcerError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release.format import LIMITS, Release, read_release, release_schema
-from pcer.report import (
-    Difference,
-    brief_parts,
-    draw_figures,
-    full_parts,
-    overview_part,
-    read_payload,
-    short_parts,
-    to_junit,
-    to_latex_tables,
-    to_markdown_page,
-    to_report,
-    verify_audits,
-    verify_report,
-    wrapped,
-)
-from pcer.report import tables as summary
+from pcer.report.page import read_payload
+from pcer.report.table import wrapped
+from pcer.report.tables import subject_name
+from pcer.report.text import full_parts, overview_part, short_parts
 
-FIGURES = "figures"
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
-"""The plan's defaults, to be shown as the options'."""
+"""Defaults of the options; making a plan here would slow the start of every verb."""
 FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
 MORE = "Every table, the account and the paper's numbers: pcer audit --full."
 AUDIT_AGREES = "number agrees with a fresh computation from the release"
 PAGE_AGREES = "byte agrees with a fresh report from the release in it"
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
-
-
 SCHEMAS = {
     "release": release_schema,
-    "audit": audit_schema,
-    "comparison": comparison_schema,
-    "outlook": outlook_schema,
+    "audit": auditing.audit_schema,
+    "comparison": auditing.comparison_schema,
+    "outlook": auditing.outlook_schema,
 }
 """What makes the schema of each format."""
-
-AllowLarge = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Read this release however large it is; repeatable."),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    example = "pcer audit compas.release.json --json - --fail-on disparity_shown"
-    app.command(epilog=f"Example: {example}")(audit)
-
-
-def register_checks(app: typer.Typer) -> None:
-    """Add what checks and describes files."""
-    app.command(epilog="Example: pcer verify compas.audit.json compas.release.json")(verify)
-    app.command(epilog="Example: pcer schema release > release.schema.json")(schema)
-    app.command(epilog="Example: pcer version")(version)
 
 
 def audit(
@@ -108,69 +47,47 @@ def audit(
             metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
         ),
     ],
-    json_path: Annotated[
-        str | None,
-        typer.Option("--json", metavar="PATH", help="Audit file; several: an array. - is stdout."),
-    ] = None,
-    markdown: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Tables and account. - is stdout.")
-    ] = None,
-    latex: Annotated[
-        str | None, typer.Option(metavar="PATH", help="booktabs tables. - is stdout.")
-    ] = None,
-    junit: Annotated[
-        str | None, typer.Option(metavar="PATH", help="JUnit XML for CI. - is stdout.")
-    ] = None,
-    html: Annotated[
-        str | None, typer.Option(metavar="PATH", help="One self-contained page. - is stdout.")
-    ] = None,
-    figures: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Every chart as SVG, PNG and PDF.")
-    ] = None,
-    fail_on: Annotated[
-        list[FailOn] | None,
-        typer.Option(metavar="VERDICT", help=FAIL_ON_HELP),
-    ] = None,
-    benefit: Annotated[Benefit, typer.Option(help="What a group receives.")] = PLAN["benefit"],
+    json_path: Annotated[Given, place("Audit file; several: an array.", "--json")] = None,
+    markdown: Annotated[Given, place("Tables and account.")] = None,
+    latex: Annotated[Given, place("booktabs tables.")] = None,
+    junit: JunitPath = None,
+    html: Annotated[Given, place("One self-contained page.")] = None,
+    figures: Annotated[Given, option("Every chart as SVG, PNG and PDF.", metavar="DIR")] = None,
+    fail_on: Annotated[list[FailOn] | None, option(FAIL_ON_HELP, metavar="VERDICT")] = None,
+    benefit: Annotated[Benefit, option("What a group receives.")] = PLAN["benefit"],
     cost: Annotated[
-        str, typer.Option(help="What it pays: a cost in the release, or the sharpest of them.")
+        str, option("What it pays: a cost in the release, or the sharpest of them.")
     ] = PLAN["cost"],
-    floor: Annotated[float, typer.Option(help="Smallest cost that counts.")] = PLAN["floor"],
-    floors: Annotated[str, typer.Option(help="Grid of Algorithm 1, comma-separated.")] = FLOORS,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.")] = PLAN["resamples"],
+    floor: Annotated[float, option("Smallest cost that counts.")] = PLAN["floor"],
+    floors: Annotated[str, option("Grid of Algorithm 1, comma-separated.")] = FLOORS,
+    resamples: Annotated[int, option("Bootstrap resamples.")] = PLAN["resamples"],
     reference_group: Annotated[
-        str | None, typer.Option("--reference", help="Group that others are compared with.")
+        Given, option("Group that others are compared with.", "--reference")
     ] = PLAN["reference_group"],
-    margin: Annotated[
-        float | None, typer.Option(help="Difference of costs that counts as equal.")
-    ] = PLAN["margin"],
-    rng: Annotated[int, typer.Option(help="Seed of bootstrap and null draws.")] = PLAN["rng"],
+    margin: Annotated[float | None, option("Difference of costs that counts as equal.")] = PLAN[
+        "margin"
+    ],
+    rng: Annotated[int, option("Seed of bootstrap and null draws.")] = PLAN["rng"],
     family: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="RELEASE", help="Judge together with this release; repeatable."),
+        Files, option("Judge together with this release; repeatable.", metavar="RELEASE")
     ] = None,
     policy_file: Annotated[
-        Path | None,
-        typer.Option("--policy", metavar="FILE", help="What is tolerated: docs/policy.md."),
+        Path | None, option("What is tolerated: docs/policy.md.", "--policy", metavar="FILE")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Shorthand for strict = true in a policy.")
-    ] = False,
+    strict: Annotated[bool, option("Shorthand for strict = true in a policy.", "--strict")] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Print everything: every table, the whole account.")
+        bool, option("Print everything: every table, the whole account.", "--full")
     ] = False,
     allow_large: AllowLarge = None,
 ) -> None:
     """Audit released statistics: print what was found, for whom, and how sure it is."""
     plan, files = _plan(locals()), _release_files(releases)
-    outputs = Outputs(
-        json=json_path, markdown=markdown, latex=latex, junit=junit, html=html, figures=figures
-    )
-    outputs.check(files)
+    places = {"json": json_path, "markdown": markdown, "latex": latex, "junit": junit}
+    outputs = Outputs(files, **places, html=html, figures=figures)
     wanted = [choice.value for choice in fail_on or []]
     with many_objects():
         done = audit_all(files, plan, allow_large or [], family or [])
-        outputs.write(done, wanted)
+        outputs.write(renderers(done, wanted))
     if not outputs.uses_stdout:
         print_audits(done.audits, full=full)
         outputs.print_places()
@@ -182,15 +99,13 @@ def verify(
         Path, typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit.")
     ],
     releases: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it."),
+        Files, typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it.")
     ] = None,
     family: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="RELEASE", help="Judged together with them; repeatable."),
+        Files, option("Judged together with them; repeatable.", metavar="RELEASE")
     ] = None,
     plan_sha256: Annotated[
-        str | None, typer.Option(metavar="DIGEST", help="Digest that the plan must have.")
+        Given, option("Digest that the plan must have.", metavar="DIGEST")
     ] = None,
     allow_large: AllowLarge = None,
 ) -> None:
@@ -198,42 +113,14 @@ def verify(
     is_page = audit_file.suffix in (".html", ".htm")
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
-    known = read_releases(_release_files(releases or []), allow_large or [])
+    named = read_releases(_release_files(releases or []), allow_large or [])
     beside = read_releases(_release_files(family or []), allow_large or [])
-    if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
-        raise InputError(
-            f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {plan_sha256!r}."
-        )
-    _print_digests(audit_file, known + beside, is_page=is_page)
-    if found := _difference(audit_file, known, is_page, family=beside, plan_sha256=plan_sha256):
-        say(f"{audit_file} differs {found}.")
-        raise typer.Exit(MET)
-    say(f"{audit_file}: every {PAGE_AGREES if is_page else AUDIT_AGREES}.")
-
-
-def _difference(file: Path, known: list[Release], is_page: bool, **wanted: Any) -> str:
-    """What differs first from a fresh computation; nothing where all agrees."""
-    with many_objects(), working("Recomputing"):
-        if is_page:
-            return str(verify_report(file, known, **wanted) or "")
-        found = verify_audits(read_audit(file), known, **wanted)
-    return f"at {found}" if isinstance(found, Difference) else str(found or "")
-
-
-def _print_digests(file: Path, named: Sequence[Release], *, is_page: bool) -> None:
-    """What anybody can compare with what they were told: the file, its releases, its plans."""
-    say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
-    if is_page:
-        plan, carried, family = read_payload(read_text(file), file=str(file))
-        plans, releases = [plan.sha256], [*carried, *family]
-    else:
-        audits = read_audit(file)
-        plans = [parse_plan(tree.get("plan"), file=f"{file}: plan").sha256 for tree in audits]
-        releases = list(named)
-    for release in releases:
-        say(f"SHA-256 {release.sha256}  {release.title}")
-    for plan_digest in dict.fromkeys(plans):
-        say(f"SHA-256 {plan_digest}  the plan")
+    _require_digest(plan_sha256)
+    _print_digests(audit_file, named + beside, is_page=is_page)
+    if difference := _difference(audit_file, named, beside, plan_sha256, is_page=is_page):
+        parts.say(f"{audit_file} differs {difference}.")
+        raise typer.Exit(parts.MET)
+    parts.say(f"{audit_file}: every {PAGE_AGREES if is_page else AUDIT_AGREES}.")
 
 
 def schema(
@@ -243,8 +130,7 @@ def schema(
     ],
 ) -> None:
     """Print the JSON Schema of a file format."""
-    tree = SCHEMAS[which]()
-    give({STDOUT: json.dumps(tree, indent=2, ensure_ascii=False) + "\n"})
+    parts.give({parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False) + "\n"})
 
 
 def version() -> None:
@@ -267,21 +153,23 @@ def audit_all(
     family: Sequence[Path] = (),
 ) -> Audited:
     """Read everything first, so that a bad file costs no waiting; then audit."""
-    read = read_releases(files, allow_large)
-    others = read_releases(family, allow_large)
-    tested: list[Tested] = []
-    audits: list[Audit] = []
-    with display("releases", lasting=False) as shown:
-        total = len(files)
-        for path, release in zip([*files, *family], [*read, *others], strict=True):
-            work = len(tested) / (total + len(family)) / 2
-            shown.tell("testing", path.name, done=0, total=total, work=work)
-            tested.append(_tested(path, release, plan))
-        for path, one in zip(files, judge_tested(tested[:total], tested[total:]), strict=True):
-            audits.append(one)
+    paths, total = [*files, *family], len(files)
+    releases = read_releases(paths, allow_large)
+    tested, audits = [], []
+    with parts.display("releases", lasting=False) as state:
+        for path, release in zip(paths, releases, strict=True):
+            work = len(tested) / len(paths) / 2
+            state.tell("testing", path.name, done=0, total=total, work=work)
+            try:
+                tested.append(auditing.run_tests(release, plan))
+            except PcerError as error:
+                raise type(error)(f"{path}: {error}") from None
+        for audited in auditing.judge_tested(tested[:total], tested[total:]):
+            name = files[len(audits)].name
+            audits.append(audited)
             n = len(audits)
-            shown.tell("auditing", path.name, done=n, total=total, work=0.5 + n / total / 2)
-    return Audited(audits, read, others)
+            state.tell("auditing", name, done=n, total=total, work=0.5 + n / total / 2)
+    return Audited(audits, releases[:total], releases[total:])
 
 
 def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
@@ -292,77 +180,47 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
     ]
 
 
-class Outputs:
-    """Where results go: files that are written together, and at most one on stdout."""
+def renderers(done: Audited, wanted: Sequence[str] = ()) -> dict[str, Callable[[], Any]]:
+    """What makes the content of every output of an audit, by its option."""
+    audits = done.audits
+    trees = [audit.to_tree() for audit in audits]
+    return {
+        "json": lambda: canonical_json(trees[0] if len(trees) == 1 else trees),
+        "markdown": lambda: report.to_markdown_page(audits),
+        "latex": lambda: report.to_latex_tables(audits),
+        "junit": lambda: report.to_junit(audits, wanted),
+        "html": lambda: report.to_report(audits, done.releases, done.family),
+        "figures": lambda: _figures(done),
+    }
 
-    def __init__(self, **paths: str | None) -> None:
-        self.paths = {name: path for name, path in paths.items() if path is not None}
 
-    @property
-    def uses_stdout(self) -> bool:
-        """Whether stdout must hold nothing but one result."""
-        return STDOUT in self.paths.values()
+def _figures(done: Audited) -> dict[str, bytes]:
+    from pcer.report.figures import draw_figures
 
-    def check(self, inputs: Iterable[Path]) -> None:
-        """Refuse to write two results to one place, over an input, or to a closed stdout."""
-        if self.uses_stdout:
-            require_stdout()
-        if FIGURES in self.paths:
-            require_packages(("altair", "vl_convert"), extra=FIGURES, needed_by="--figures")
-        given = self.paths.values()
-        targets = [path if path == STDOUT else str(Path(path).resolve()) for path in given]
-        for name, target in zip(self.paths, targets, strict=True):
-            if targets.count(target) > 1:
-                raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
-            if name == FIGURES and target == STDOUT:
-                raise OutputError("--figures needs a folder; stdout can hold one file only.")
-            if target in {str(path.resolve()) for path in inputs}:
-                raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
-
-    def write(self, done: Audited, wanted: list[str]) -> None:
-        """Render everything, then write everything or nothing."""
-        with folder_for(self.paths.get(FIGURES)) as folder:
-            with working("Rendering"):
-                files: dict[str, str | bytes] = {
-                    path: _render(name, done, wanted)
-                    for name, path in self.paths.items()
-                    if name != FIGURES
-                }
-                drawn = draw_figures(done.audits, done.releases) if folder else {}
-            give({**files, **{str(Path(folder, name)): data for name, data in drawn.items()}})
-
-    def print_places(self) -> None:
-        """Name what a person would open next."""
-        for name, what in (("html", "Report"), (FIGURES, "Figures")):
-            if name in self.paths:
-                say(f"{what}: {self.paths[name]}")
+    return draw_figures(done.audits, done.releases)
 
 
 def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
     """The finding of each, one sharp table, how sure and what to do; or everything."""
-    for one in map(as_shown, audits):
-        show((full_parts if full else short_parts)(one, columns()))
+    width = parts.columns()
+    for audited in map(as_shown, audits):
+        parts.show((full_parts if full else short_parts)(audited, width))
     if len(audits) > 1:
-        show([overview_part(as_shown([*audits]), columns())])
+        parts.show([overview_part(as_shown([*audits]), width)])
     if not full:
-        typer.echo(wrapped(MORE, columns()))
-
-
-def print_briefly(audits: Sequence[Audit]) -> None:
-    """The finding of each and its sharp table."""
-    for one in map(as_shown, audits):
-        show(brief_parts(one, columns()))
+        typer.echo(wrapped(MORE, width))
 
 
 def _plan(options: Mapping[str, Any]) -> Plan:
     """The plan of the options that are called like its fields."""
     numbers = "numbers with commas between"
-    grid = parse_list(options["floors"], float, option="--floors", what=numbers)
-    policy = None if options["policy_file"] is None else read_policy(options["policy_file"])
+    grid = parts.parse_list(options["floors"], float, option="--floors", what=numbers)
+    file = options["policy_file"]
+    policy = None if file is None else auditing.read_policy(file)
     if options["strict"]:
         policy = (policy or Policy()).model_copy(update={"strict": True})
     fields = {name: options[name] for name in Plan.model_fields if name in options}
-    plan = parse_plan({**fields, "floors": grid}, file="the options")
+    plan = auditing.parse_plan({**fields, "floors": grid}, file="the options")
     return plan.model_copy(update={"policy": policy})
 
 
@@ -376,37 +234,49 @@ def _release_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _tested(path: Path, release: Release, plan: Plan) -> Tested:
-    try:
-        return run_tests(release, plan)
-    except PcerError as error:
-        raise type(error)(f"{path}: {error}") from None
+def _require_digest(digest: str | None) -> None:
+    if digest is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
+        raise InputError(
+            f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {digest!r}."
+        )
 
 
-def _render(name: str, done: Audited, wanted: list[str]) -> str:
-    audits = done.audits
-    if name == "html":
-        return to_report(audits, done.releases, done.family)
-    if name == "json":
-        trees: list[Any] = [audit.to_tree() for audit in audits]
-        return canonical_json(trees[0] if len(trees) == 1 else trees)
-    if name == "junit":
-        return to_junit(audits, wanted)
-    render = to_markdown_page if name == "markdown" else to_latex_tables
-    return render(audits)
+def _difference(
+    file: Path, named: list[Release], family: list[Release], digest: str | None, *, is_page: bool
+) -> str | None:
+    with many_objects(), parts.working("Recomputing"):
+        if is_page:
+            return report.verify_report(file, named, family=family, plan_sha256=digest)
+        audits = auditing.read_audit(file)
+        return report.verify_audits(audits, named, family=family, plan_sha256=digest)
+
+
+def _print_digests(file: Path, releases: Sequence[Release], *, is_page: bool) -> None:
+    """What anybody can compare with what they were told: the file, its releases, its plans."""
+    parts.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
+    if is_page:
+        plan, carried, family = read_payload(read_text(file), file=str(file))
+        plans, releases = [plan], [*carried, *family]
+    else:
+        trees = auditing.read_audit(file)
+        plans = [auditing.parse_plan(one.get("plan"), file=f"{file}: plan") for one in trees]
+    for release in releases:
+        parts.say(f"SHA-256 {release.sha256}  {release.title}")
+    for digest in dict.fromkeys(plan.sha256 for plan in plans):
+        parts.say(f"SHA-256 {digest}  the plan")
 
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     met = [
-        f"{summary.subject_name(one)}: {name}"
-        for one in audits
+        f"{subject_name(audited)}: {name}"
+        for audited in audits
         for name in wanted
-        if name in one.outcomes()
+        if name in audited.outcomes()
     ]
     if met:
-        note("pcer: --fail-on is met: " + "; ".join(met) + ".")
-    for one in audits:
-        for rule in one.broken_rules:
-            note(f"pcer: policy, {summary.subject_name(one)}: {rule.sentence}")
-    if met or any(one.broken_rules for one in audits):
-        raise typer.Exit(MET)
+        parts.note("pcer: --fail-on is met: " + "; ".join(met) + ".")
+    broken = [(subject_name(audited), rule) for audited in audits for rule in audited.broken_rules]
+    for name, rule in broken:
+        parts.note(f"pcer: policy, {name}: {rule.sentence}")
+    if met or broken:
+        raise typer.Exit(parts.MET)

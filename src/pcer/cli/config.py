@@ -7,54 +7,69 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from pcer.errors import InputError
-from pcer.files import read_text
+from pcer.files import Record, parse_record, read_text
 
-TABLES: Mapping[str, Mapping[str, Any]] = {
-    "train": {
-        "dp_delta": float,
-        "accountant": str,
-        "adjacency": str,
-        "sample_rate": float,
-        "n_steps": int,
-        "divisor": int,
-        "refresh_every": int,
-        "budget_per_person": float,
-        "settings": dict,
-    },
-    "engine": {
-        "jobs": int,
-        "block_size": int,
-        "engine": str,
-        "address": str,
-        "keep_scores": bool,
-    },
-    "table": {
-        "drop": list,
-        "categories": list,
-        "missing": list,
-        "max_categories": int,
-        "identifiers": list,
-    },
-    "disclosure": {
-        "public_data": bool,
-        "least_people": int,
-        "small_groups": ("join", "withhold"),
-        "certain_cells": bool,
-    },
-}
-"""Keys of each table with what their values are; ``docs/training.md`` says what they mean."""
-WORDS = {
-    float: "a number",
-    int: "a whole number",
-    str: "a text",
-    bool: "true or false",
-    list: "a list of texts",
-    dict: "a table, [train.settings]",
-}
-TABLE_OF = {key: table for table, keys in TABLES.items() for key in keys}
+
+class TrainKeys(Record):
+    """``[train]``; ``docs/training.md`` says what every key means."""
+
+    dp_delta: float | None = None
+    accountant: str | None = None
+    adjacency: str | None = None
+    sample_rate: float | None = None
+    n_steps: int | None = None
+    divisor: int | None = None
+    refresh_every: int | None = None
+    budget_per_person: float | None = None
+    settings: dict[str, Any] | None = None
+
+
+class EngineKeys(Record):
+    """``[engine]``."""
+
+    jobs: int | None = None
+    block_size: int | None = None
+    engine: str | None = None
+    address: str | None = None
+    keep_scores: bool | None = None
+
+
+class TableKeys(Record):
+    """``[table]``."""
+
+    drop: list[str] | None = None
+    categories: list[str] | None = None
+    missing: list[str] | None = None
+    max_categories: int | None = None
+    identifiers: list[str] | None = None
+
+
+class DisclosureKeys(Record):
+    """``[disclosure]``."""
+
+    public_data: bool | None = None
+    least_people: int | None = None
+    small_groups: Literal["join", "withhold"] | None = None
+    certain_cells: bool | None = None
+
+
+class RunFile(Record):
+    """All tables of a run file."""
+
+    train: TrainKeys = Field(default_factory=TrainKeys)
+    engine: EngineKeys = Field(default_factory=EngineKeys)
+    table: TableKeys = Field(default_factory=TableKeys)
+    disclosure: DisclosureKeys = Field(default_factory=DisclosureKeys)
+
+
+KEYS: dict[str, Any] = {name: field.annotation for name, field in RunFile.model_fields.items()}
+TABLE_OF = {key: name for name, kind in KEYS.items() for key in kind.model_fields}
+"""The table that a key stands in."""
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
@@ -63,20 +78,12 @@ def read_config(path: Path | None) -> dict[str, Any]:
     Raises:
         InputError: one sentence with the file, the key and the remedy.
     """
-    values: dict[str, Any] = dict.fromkeys(TABLE_OF)
-    if path is None:
-        return values
     try:
-        tables = tomllib.loads(read_text(path))
+        tree = {} if path is None else tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}; see docs/training.md.") from None
-    for table, content in tables.items():
-        if table not in TABLES or not isinstance(content, dict):
-            known = ", ".join(f"[{name}]" for name in TABLES)
-            raise InputError(f"{path} has no use for {table!r}; its tables are {known}.")
-        for key, value in content.items():
-            values[key] = _checked(table, key, value, where=f"{path} [{table}]")
-    return values
+    found = parse_record(RunFile, tree, file=str(path))
+    return {key: value for _, table in found for key, value in table}
 
 
 @contextmanager
@@ -96,26 +103,3 @@ def spelling(name: str, options: Mapping[str, Any]) -> str:
     if name in TABLE_OF:
         return f"{options['config']} [{TABLE_OF[name]}]: {name}"
     return "--batch" if name == "expected_batch" else f"--{name.replace('_', '-')}"
-
-
-def _checked(table: str, key: str, value: Any, *, where: str) -> Any:
-    if key not in TABLES[table]:
-        raise InputError(f"{where}: there is no key {key!r}; known are {', '.join(TABLES[table])}.")
-    kind = TABLES[table][key]
-    if isinstance(kind, tuple):
-        is_right, wanted = value in kind, " or ".join(map(repr, kind))
-    else:
-        is_right, wanted = _fits(value, kind), WORDS[kind]
-    if not is_right:
-        raise InputError(f"{where}: {key} must be {wanted}, but {value!r} was given.")
-    return float(value) if kind is float else value
-
-
-def _fits(value: Any, kind: type) -> bool:
-    if isinstance(value, bool):  # Python counts true and false among the whole numbers
-        return kind is bool
-    if kind is float:
-        return isinstance(value, int | float)
-    if kind is list:
-        return isinstance(value, list) and all(isinstance(text, str) for text in value)
-    return isinstance(value, kind)

@@ -1,4 +1,4 @@
-"""What the verbs share: options, packages, places to write to, one progress display, one log."""
+"""What the verbs share: options, places to write to, one progress display, one log."""
 
 from __future__ import annotations
 
@@ -8,31 +8,24 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.status import Status
 from rich.text import Text
-from typer.core import TyperCommand
 
 from pcer._version import __version__
 from pcer.cli.process import keeping, peak_memory, processor, require_stdout
-from pcer.errors import InputError, not_installed, shown
+from pcer.errors import InputError, OutputError, not_installed, shown
 from pcer.files import make_folder, write_files
 from pcer.release.disclosure import DisclosureRule, SmallGroups
 from pcer.release.format import LIMITS
-from pcer.report import NARROWEST, WIDTH, Part, Table, to_text
+from pcer.report.table import Table, to_text
+from pcer.report.text import NARROWEST, WIDTH, Part
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -43,9 +36,28 @@ if TYPE_CHECKING:
 
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
-STDOUT = "-"
+STDOUT, FIGURES = "-", "figures"
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
+
+
+def option(help: str, *names: str, **more: Any) -> Any:
+    """An option with its help text; without names it is called like its argument."""
+    return typer.Option(*names, help=help, **more)
+
+
+def place(what: str, *names: str) -> Any:
+    """An option that names a file to write, or stdout."""
+    return option(f"{what} - is stdout.", *names, metavar="PATH")
+
+
+Given = str | None
+Files = list[Path] | None
+JsonPath = Annotated[Given, place("Every number.", "--json")]
+JunitPath = Annotated[Given, place("JUnit XML for CI.")]
+AllowLarge = Annotated[
+    Files, option("Read this release however large it is; repeatable.", metavar="FILE")
+]
 
 
 def require_packages(
@@ -65,11 +77,10 @@ def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any)
         options: values by name, None where not given.
         named: fields that need another form than their option's.
     """
-    names = [field.name for field in fields(kind) if options.get(field.name) is not None]
-    given = {name: options[name] for name in names}
+    given = {field.name: options.get(field.name) for field in fields(kind)}
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     try:
-        return kind(**{**plain, **named})
+        return kind(**{name: v for name, v in plain.items() if v is not None} | named)
     except ValueError as error:
         raise InputError(str(error)) from None
 
@@ -79,24 +90,6 @@ def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
     small_groups = SmallGroups(options.get("small_groups") or SmallGroups.JOIN)
     public = bool(options.get("public_data"))
     return from_options(DisclosureRule, options, public=public, small_groups=small_groups)
-
-
-def with_defaults(load: Callable[[], Iterable[type[DataclassInstance]]]) -> type[TyperCommand]:
-    """A kind of verb whose help shows the defaults of settings that are slow to import.
-
-    Args:
-        load: imports and gives the settings, when help is asked for.
-    """
-
-    class Verb(TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            defaults = {field.name: field.default for kind in load() for field in fields(kind)}
-            for option in self.params:
-                default = defaults.get(str(option.name), MISSING)
-                option.default = option.default if default is MISSING else default
-            super().format_help(ctx, formatter)
-
-    return Verb
 
 
 def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: str) -> list[Any]:
@@ -135,6 +128,49 @@ def note_if_large(*, n_runs: int, n_settings: int, n_groups: int) -> None:
             return
 
 
+class Outputs:
+    """Where results go, by option: files that are written together, and at most one on stdout.
+
+    Refuses to write two results to one place, over an input, or to a closed stdout.
+    """
+
+    def __init__(self, inputs: Iterable[Path] = (), **paths: str | None) -> None:
+        self.paths = {name: path for name, path in paths.items() if path is not None}
+        self.uses_stdout = STDOUT in self.paths.values()
+        if self.uses_stdout:
+            require_stdout()
+        if FIGURES in self.paths:
+            require_packages(("altair", "vl_convert"), extra=FIGURES, needed_by="--figures")
+        targets = [p if p == STDOUT else str(Path(p).resolve()) for p in self.paths.values()]
+        for name, target in zip(self.paths, targets, strict=True):
+            if targets.count(target) > 1:
+                raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
+            if name == FIGURES and target == STDOUT:
+                raise OutputError("--figures needs a folder; stdout can hold one file only.")
+            if target in {str(path.resolve()) for path in inputs}:
+                raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
+
+    def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
+        """Render what is asked for, then write everything or nothing.
+
+        Args:
+            render: by option, makes the file's content; of figures, contents by file name.
+        """
+        folder = self.paths.get(FIGURES)
+        with folder_for(folder):
+            with working("Rendering"):
+                made = {name: render[name]() for name in self.paths}
+            pictures = made.pop(FIGURES, {})
+            files = {self.paths[name]: content for name, content in made.items()}
+            give(files | {str(Path(folder or "", name)): data for name, data in pictures.items()})
+
+    def print_places(self) -> None:
+        """Name what a person would open next."""
+        for name, what in (("html", "Report"), (FIGURES, "Figures")):
+            if name in self.paths:
+                say(f"{what}: {self.paths[name]}")
+
+
 def give(contents: Mapping[str, str | bytes]) -> None:
     """Write all files or none, by path; what goes to stdout stands there alone, as UTF-8."""
     if STDOUT in contents:
@@ -146,13 +182,13 @@ def give(contents: Mapping[str, str | bytes]) -> None:
 
 
 @contextmanager
-def folder_for(path: str | None, *, parents: bool = False) -> Iterator[str]:
-    """A folder to write into, or "" where none is wanted; a new one does not outlive a failure."""
-    new = path is not None and make_folder(path, parents=parents)
+def folder_for(path: str | None, *, parents: bool = False) -> Iterator[None]:
+    """A folder to write into, where one is wanted; a new one does not outlive a failure."""
+    is_new = path is not None and make_folder(path, parents=parents)
     try:
-        yield path or ""
+        yield
     except BaseException:
-        if new:
+        if is_new:
             with suppress(OSError):
                 Path(str(path)).rmdir()
         raise
@@ -201,20 +237,19 @@ def display(
         clock: seconds since some fixed moment.
     """
     console = console or Console(stderr=True)
-    progress = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit + "{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]} left"),
+    with bars.Progress(
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn(unit + "{task.fields[rate]}"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("{task.fields[left]} left"),
         console=console,
         transient=not lasting,
         redirect_stdout=False,
         disable=not lasting and not console.is_terminal,
-    )
-    with progress:
+    ) as progress:
         state = Display(progress, clock)
         with keeping(lambda: state.kept(kept_in)):
             yield state
@@ -232,7 +267,7 @@ class Display:
         memory: MiB, the largest seen; None where the system does not tell.
     """
 
-    def __init__(self, progress: Progress, clock: Callable[[], float]) -> None:
+    def __init__(self, progress: bars.Progress, clock: Callable[[], float]) -> None:
         self.began = time.time()
         self.done = self.found = self.total = 0
         self.seconds: dict[str, float] = {}
@@ -270,9 +305,9 @@ class Display:
             self._first = now if self._first is None else self._first
             spent = now - self._first
             if done > found and work and spent:
-                seconds = int(spent * (1 / work - 1))
                 rate = f", {(done - found) / spent:.1f} a second"
-                left = f"{seconds // 60}:{seconds % 60:02d}"
+                minutes, seconds = divmod(int(spent * (1 / work - 1)), 60)
+                left = f"{minutes}:{seconds:02d}"
         doing = shown(f"{what} {of}".strip())
         self._progress.update(
             self._task, description=doing, completed=done, total=total, rate=rate, left=left
@@ -318,7 +353,7 @@ class Display:
         """What a folder keeps of it; nothing where there is no folder."""
         if folder is None:
             return ""
-        is_counted = self._first is not None  # what was there before is known then
+        is_counted = self._first is not None  # only then is it known what was there before
         which = f"{self.done} of {self.total} models" if is_counted else "finished models"
         return f"{which} are kept in {folder}"
 
@@ -335,11 +370,8 @@ def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None
     import torch
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.began))
-    memory = (
-        ""
-        if state.memory is None
-        else f"; memory at most {state.memory:,.0f} MiB over all processes"
-    )
+    known = state.memory is not None
+    memory = f"; memory at most {state.memory:,.0f} MiB over all processes" if known else ""
     line = (
         f"{when} {what}: {state.total} models, {state.found} of them found trained, in {state}"
         f"{memory}; {flags.engine}, {flags.device}, {flags.n_processes} processes, {processor()}, "

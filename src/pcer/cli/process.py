@@ -54,25 +54,19 @@ class Stopped(BaseException):
     """A signal asks us to stop; only ``main`` catches it.
 
     Attributes:
-        signal_number: which.
+        exit_code: 143 for SIGTERM, 129 for SIGHUP.
         kept: what is not lost.
-        is_told: whether the reader knows.
     """
 
     def __init__(self, signal_number: int, kept: str = "") -> None:
         super().__init__(signal_number, kept)
-        self.signal_number, self.kept = signal_number, kept
-        self.is_told = False
-
-    @property
-    def exit_code(self) -> int:
-        """143 for SIGTERM, 129 for SIGHUP."""
-        return SIGNALLED + self.signal_number
+        self.exit_code, self.kept = SIGNALLED + signal_number, kept
+        self._is_told = False
 
     def tell(self) -> None:
         """Say so on stderr, once."""
-        if not self.is_told:
-            self.is_told = True
+        if not self._is_told:
+            self._is_told = True
             kept = f"; {self.kept}; run the same command again to go on" if self.kept else ""
             print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pcer.cli.parts import TRAINING, columns, require_packages, show_table
-from pcer.report import Table, wrapped
+from pcer.cli.parts import TRAINING, columns, option, require_packages, show_table
+from pcer.report.table import Table, wrapped
 
 if TYPE_CHECKING:
     from pcer.sweep import ReceiptIndex, SettingReceipts
@@ -29,16 +29,9 @@ MODES = {
 """What the norms mean for the receipt."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    app.command(epilog="Example: pcer receipt out --record 1234")(receipt)
-
-
 def receipt(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a sweep with receipts.")],
-    record: Annotated[
-        str, typer.Option(help="Id of the record; in your own table its row, from 0.")
-    ],
+    record: Annotated[str, option("Id of the record; in your own table its row, from 0.")],
 ) -> None:
     """Print what was promised to one person, what was spent, and what it allows; for them only."""
     require_packages(TRAINING)

@@ -11,164 +11,116 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pcer.cli.parts import (
-    STDOUT,
-    TABLES,
-    columns,
-    disclosure_rule,
-    folder_for,
-    from_options,
-    give,
-    note,
-    note_if_large,
-    require_packages,
-    show,
-    show_table,
-    with_defaults,
-    working,
-)
+from pcer.cli import parts
+from pcer.cli.parts import Given, option, place
 from pcer.errors import InputError
 from pcer.metrics import NO_DP
 from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.report import Part, Table, wrapped
+from pcer.report.table import Table, wrapped
+from pcer.report.text import Part
 from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
     from pcer.release.format import Release
 
+PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them about "
     "decisions over their lives. Use them to examine methods, never to judge a person."
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    example = "pcer release predictions.parquet --attribute sex --outcome benefit"
-    app.command(
-        epilog=f"Example: {example} --split-kind random", cls=with_defaults(_release_settings)
-    )(release)
-    app.command(epilog="Example: pcer datasets")(datasets)
-
-
 def release(
     table: Annotated[str, typer.Argument(help="CSV or Parquet file, or a pattern in quotes.")],
     attributes: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", help="Column of a protected attribute; repeatable."),
+        list[str] | None, option("Column of a protected attribute; repeatable.", "--attribute")
     ] = None,
-    outcome: Annotated[
-        str | None, typer.Option(help="A positive prediction is a benefit or a harm.")
-    ] = None,
+    outcome: Annotated[Given, option("A positive prediction is a benefit or a harm.")] = None,
     split_kind: Annotated[
-        str | None, typer.Option(help="random if train and test were drawn at random, else other.")
+        Given, option("random if train and test were drawn at random, else other.")
     ] = None,
-    y_true: Annotated[
-        str | None, typer.Option("--label", help="Column of the true labels.")
-    ] = None,
-    y_pred: Annotated[
-        str | None, typer.Option("--prediction", help="Column of the predicted labels.")
-    ] = None,
+    y_true: Annotated[Given, option("Column of the true labels.", "--label")] = None,
+    y_pred: Annotated[Given, option("Column of the predicted labels.", "--prediction")] = None,
     y_score: Annotated[
-        str | None,
-        typer.Option("--score", help="Column of probabilities, instead of predicted labels."),
+        Given, option("Column of probabilities, instead of predicted labels.", "--score")
     ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Positive from here on, with --score.")
-    ] = None,
+    threshold: Annotated[float | None, option("Positive from here on, with --score.")] = None,
     positive_label: Annotated[
-        str | None,
-        typer.Option("--positive", help="The positive label, unless labels are 0 and 1."),
+        Given, option("The positive label, unless labels are 0 and 1.", "--positive")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Column that says train or test.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Column of the budget (epsilon).")] = None,
-    seed: Annotated[str | None, typer.Option(help="Column of the seed (seed).")] = None,
-    split_id: Annotated[
-        str | None, typer.Option(help="Column naming the split (split_id).")
-    ] = None,
+    split: Annotated[Given, option("Column that says train or test.")] = None,
+    epsilon: Annotated[Given, option("Column of the budget (epsilon).")] = None,
+    seed: Annotated[Given, option("Column of the seed (seed).")] = None,
+    split_id: Annotated[Given, option("Column naming the split (split_id).")] = None,
     membership_score: Annotated[
-        str | None, typer.Option(help="Column of an attack's score, higher for members.")
+        Given, option("Column of an attack's score, higher for members.")
     ] = None,
-    loss: Annotated[str | None, typer.Option(help="Column of the loss, lower for members.")] = None,
+    loss: Annotated[Given, option("Column of the loss, lower for members.")] = None,
     record_id: Annotated[
-        str | None,
-        typer.Option(help="Column naming a record in all models, to compare it; with --score."),
+        Given, option("Column naming a record in all models, to compare it; with --score.")
     ] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Order of the groups, with commas between.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Name of the data; the file's name.")] = None,
-    mechanism: Annotated[str | None, typer.Option(help="How the models were trained.")] = None,
-    dp_delta: Annotated[float | None, typer.Option(help="Delta of models with a budget.")] = None,
+    groups: Annotated[Given, option("Order of the groups, with commas between.")] = None,
+    dataset: Annotated[Given, option("Name of the data; the file's name.")] = None,
+    mechanism: Annotated[Given, option("How the models were trained.")] = None,
+    dp_delta: Annotated[float | None, option("Delta of models with a budget.")] = None,
     notes: Annotated[
-        list[str] | None,
-        typer.Option("--note", help="Sentence that travels with the release; repeatable."),
+        list[str] | None, option("Sentence that travels with the release; repeatable.", "--note")
     ] = None,
     public_data: Annotated[
         bool,
-        typer.Option(
-            "--public-data",
-            help="Anybody may have the records: exact tables of groups of any size.",
+        option(
+            "Anybody may have the records: exact tables of groups of any size.", "--public-data"
         ),
     ] = False,
     least_people: Annotated[
-        int,
-        typer.Option(min=1, help="Of one group, label and part; smaller groups are not released."),
+        int, option("Of one group, label and part; smaller groups are not released.", min=1)
     ] = LEAST_PEOPLE,
     small_groups: Annotated[
-        Literal["join", "withhold"],
-        typer.Option(help="What becomes of groups with fewer people."),
+        Literal["join", "withhold"], option("What becomes of groups with fewer people.")
     ] = "join",
     certain_cells: Annotated[
-        bool,
-        typer.Option(
-            help="Release cells that tell someone's membership with certainty, or coarsen."
-        ),
+        bool, option("Release cells that tell someone's membership with certainty, or coarsen.")
     ] = True,
     secret_file: Annotated[
-        Path | None, typer.Option(help="Secret that keys splits' names, with --record-id.")
+        Path | None, option("Secret that keys splits' names, with --record-id.")
     ] = None,
-    backend: Annotated[
-        str | None, typer.Option(help="duckdb, pyspark, or an Ibis address with ://.")
-    ] = None,
-    out: Annotated[str, typer.Option(help="Folder, or a .json file; - is stdout.")] = ".",
+    backend: Annotated[Given, option("duckdb, pyspark, or an Ibis address with ://.")] = None,
+    out: Annotated[str, option("Folder, or a .json file; - is stdout.")] = ".",
 ) -> None:
     """Count a table of predictions, of any size, into a release per protected attribute."""
     options = _complete(locals())
-    require_packages(TABLES)
+    parts.require_packages(parts.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
     labels = {} if y_score is None else {"y_pred": None}
-    columns = from_options(PredictionColumns, options, **labels)
-    rule, secret = disclosure_rule(options), _secret(options)
-    facts = from_options(ReleaseFacts, options, disclosure=rule, secret=secret)
-    with working("Counting") as status:
+    columns = parts.from_options(PredictionColumns, options, **labels)
+    rule = parts.disclosure_rule(options)
+    secret = given_secret(secret_file, is_needed=record_id is not None and not public_data)
+    facts = parts.from_options(ReleaseFacts, options, disclosure=rule, secret=secret)
+    with parts.working("Counting") as status:
         made = releases_from_table(
             table, columns, facts, backend=backend, on_step=lambda s: status.update(s.capitalize())
         )
     _write(made, out)
 
 
-def datasets(
-    json_path: Annotated[
-        str | None, typer.Option("--json", metavar="PATH", help="The list as JSON. - is stdout.")
-    ] = None,
-) -> None:
+def settings() -> Iterable[type[Any]]:
+    """What has the defaults of ``pcer release``."""
+    from pcer.tables import PredictionColumns, ReleaseFacts
+
+    return PredictionColumns, ReleaseFacts
+
+
+def datasets(json_path: Annotated[Given, place("The list as JSON.", "--json")] = None) -> None:
     """List the benchmark datasets: sizes, licences, which are here, and what they are about."""
-    require_packages(TABLES)
+    parts.require_packages(parts.TABLES)
     from pcer.data import describe_datasets
 
     rows = describe_datasets()
     if json_path is not None:
-        give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
+        parts.give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
     else:
         _print_datasets(rows)
-
-
-def _release_settings() -> Iterable[type[Any]]:
-    from pcer.tables import PredictionColumns, ReleaseFacts
-
-    return PredictionColumns, ReleaseFacts
 
 
 def _complete(options: dict[str, Any]) -> dict[str, Any]:
@@ -183,50 +135,45 @@ def _complete(options: dict[str, Any]) -> dict[str, Any]:
             raise InputError(f"{what} {given}; add {flag} {choices[0]} or {flag} {choices[1]}.")
     if not options["attributes"]:
         raise InputError("name at least one column with --attribute.")
-    groups = options["groups"] and options["groups"].split(",")
-    return {**options, "dataset": options["dataset"] or _stem(options["table"]), "groups": groups}
+    path, groups = Path(options["table"]), options["groups"]
+    is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
+    stem = (path.parent if is_pattern else path).name.split(".")[0] or "predictions"
+    named = {"dataset": options["dataset"] or stem, "groups": groups and groups.split(",")}
+    return options | named
 
 
-def _secret(options: Mapping[str, Any]) -> bytes:
-    """What keys the names of splits: as given, or the user's own for tables, made once."""
-    if options["secret_file"] is not None:
-        return read_secret(options["secret_file"])
-    return b"" if options["record_id"] is None or options["public_data"] else own_secret()
-
-
-def own_secret() -> bytes:
-    """The user's own secret for tables, made once."""
-    path = state_folder() / "tables.secret"
-    if not path.exists():
+def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
+    """The secret of a file; else the user's own for tables, made once, where one is needed."""
+    path = file or state_folder() / "tables.secret"
+    if file is None and not is_needed:
+        return b""
+    if file is None and not path.exists():
         keep_secret(token_bytes(SECRET_BYTES), path)
     return read_secret(path)
 
 
-def _stem(table: str) -> str:
-    """The file's name without endings; its folder's name where the file is a pattern."""
-    path = Path(table)
-    is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
-    name = path.parent.name if is_pattern else path.name
-    return name.split(".")[0] or "predictions"
-
-
 def _write(made: Mapping[str, Release], out: str) -> None:
     """Write all releases or none, and say on stderr what is in them."""
-    is_file = out == STDOUT or out.endswith(".json")
+    is_file = out == parts.STDOUT or out.endswith(".json")
     if is_file and len(made) > 1:
         raise InputError("several attributes make several releases; give --out a folder.")
     releases = {
         out if is_file else str(Path(out, file_name(r.subject.dataset, r.subject.attribute))): r
         for r in made.values()
     }
-    with folder_for(None if is_file else out, parents=True):
-        give({path: release.to_json() for path, release in releases.items()})
+    with parts.folder_for(None if is_file else out, parents=True):
+        parts.give({path: release.to_json() for path, release in releases.items()})
     for path, release in releases.items():
-        settings = {(run.model, run.epsilon) for run in release.runs}
-        n_groups = len(release.subject.groups)
-        note_if_large(n_runs=len(release.runs), n_settings=len(settings), n_groups=n_groups)
-        if path != STDOUT:
-            note(f"{path}: {_summary(release)}.")
+        runs, subject = release.runs, release.subject
+        n_settings, n_groups = len({(run.model, run.epsilon) for run in runs}), len(subject.groups)
+        parts.note_if_large(n_runs=len(runs), n_settings=n_settings, n_groups=n_groups)
+        budgets = sorted({NO_DP if run.epsilon is None else run.epsilon for run in runs})
+        named = ", ".join("no-DP" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in budgets)
+        if path != parts.STDOUT:
+            parts.note(
+                f"{path}: {len(runs)} models (epsilon {named}), up to {subject.n_records:,} "
+                f"records each, groups {', '.join(subject.groups)}."
+            )
 
 
 def file_name(dataset: str, attribute: str) -> str:
@@ -237,15 +184,6 @@ def file_name(dataset: str, attribute: str) -> str:
     """
     plain = (re.sub(r"[^\w-]+", "-", part) for part in (dataset, attribute))
     return ".".join([*plain, "release", "json"])
-
-
-def _summary(release: Release) -> str:
-    budgets = sorted({NO_DP if run.epsilon is None else run.epsilon for run in release.runs})
-    named = ", ".join("no-DP" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in budgets)
-    return (
-        f"{len(release.runs)} models (epsilon {named}), up to {release.subject.n_records:,} "
-        f"records each, groups {', '.join(release.subject.groups)}"
-    )
 
 
 def _print_datasets(rows: list[dict[str, Any]]) -> None:
@@ -261,9 +199,11 @@ def _print_datasets(rows: list[dict[str, Any]]) -> None:
         for row in rows
     )
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
+    parts.show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
+    width = parts.columns()
     for row in rows:
         lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
-        show([Part(row["name"], "\n".join(wrapped(line, columns(), indent=2) for line in lines))])
-    typer.echo(wrapped(CAUTION, columns()))
+        body = "\n".join(wrapped(line, width, indent=2) for line in lines)
+        parts.show([Part(row["name"], body)])
+    typer.echo(wrapped(CAUTION, width))
     typer.echo('In Python: pcer.data.load("compas").')

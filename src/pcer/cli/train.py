@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import inspect
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -15,39 +16,30 @@ import numpy as np
 import typer
 
 from pcer.auditing import Plan
-from pcer.cli.audit import Outputs, audit_all, print_briefly
+from pcer.cli import parts
+from pcer.cli.audit import audit_all, renderers
 from pcer.cli.config import file_named, read_config, spelling
-from pcer.cli.parts import (
-    TRAINING,
-    disclosure_rule,
-    display,
-    from_options,
-    log_run,
-    note,
-    note_if_large,
-    parse_list,
-    require_packages,
-    say,
-    show_table,
-    with_defaults,
-    working,
-)
-from pcer.cli.release import file_name, own_secret
+from pcer.cli.parts import Given, from_options, option
+from pcer.cli.release import file_name, given_secret
 from pcer.errors import InputError
-from pcer.files import make_folder, write_files
+from pcer.files import as_shown, make_folder, write_files
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
 from pcer.release.format import Outcome
-from pcer.report import Table
+from pcer.report.table import Table
+from pcer.report.text import brief_parts
 from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable
     from pcer.release.format import Release
     from pcer.sweep import Sweep
-    from pcer.train import EngineFlags, NamedModule
+    from pcer.train import NamedModule
 
 BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS)
+SEEDS_HELP = (
+    f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator {DEFAULT_SPLITS}."
+)
 MOST_MODELS = 100_000
 """Of one sweep: all of them are listed in memory."""
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
@@ -57,116 +49,84 @@ OF_NETWORKS = (
     *("refresh_every", "budget_per_person", "block_size", "engine", "address"),
 )
 """Settings that an estimator has no use for."""
-NORMS = (
-    "the norms of all training records, and Opacus, which trains what --module makes, sees those "
-    "of a batch only; leave it out"
+NOT_FOR_MODULES = (
+    *("hidden", "receipts", "refresh_every", "budget_per_person"),
+    *("device", "block_size", "engine", "address"),
 )
-LOCAL = "--module is imported from the folder you are in and trained on this machine's cores"
-NOT_FOR_MODULES = {
-    "hidden": "is about pcer's own network; --module makes its layers itself.",
-    "receipts": f"needs {NORMS}.",
-    "refresh_every": f"is about {NORMS}.",
-    "budget_per_person": f"needs {NORMS}.",
-    "device": f"is not for modules: {LOCAL}; leave it out.",
-    "block_size": "is not for modules: those of --module train one after another; leave it out.",
-    "engine": f"is not for modules: {LOCAL}; leave it out.",
-    "address": f"is not for modules: {LOCAL}; leave it out.",
-    "estimator": "and --module both say what to train; give one of them.",
-}
-"""Settings that a module has no use for, each with its reason."""
+"""Settings that a module has no use for."""
 HARMLESS = {"device": "cpu", "engine": "local"}
 
 _model, _training, _run, _table = (
-    partial(typer.Option, rich_help_panel=panel)
+    partial(option, rich_help_panel=panel)
     for panel in ("What is trained", "How networks are trained", "The run", "Your own table")
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    example = "pcer train compas --attribute race --budgets none,0.5,5 --seeds 20 -o out"
-    app.command(epilog=f"Example: {example}", cls=with_defaults(_settings))(train)
-    app.command(epilog="Example: pcer demo -o pcer-demo")(demo)
-
-
 def train(
     source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Dataset, or your table.")],
-    attributes: Annotated[list[str], _run("--attribute", help="Protected attribute; repeatable.")],
-    out: Annotated[Path, _run("--out", "-o", help="Folder for the releases.")],
-    budgets: Annotated[str, _model(help="Epsilons; none is no privacy.")] = BUDGETS,
-    seeds: Annotated[
-        int | None,
-        _model(
-            min=1,
-            help=f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator "
-            f"{DEFAULT_SPLITS}.",
-        ),
-    ] = None,
-    estimator: Annotated[
-        str | None, _model(metavar="MODULE:NAME", help="A scikit-learn estimator.")
-    ] = None,
+    attributes: Annotated[list[str], _run("Protected attribute; repeatable.", "--attribute")],
+    out: Annotated[Path, _run("Folder for the releases.", "--out", "-o")],
+    budgets: Annotated[str, _model("Epsilons; none is no privacy.")] = BUDGETS,
+    seeds: Annotated[int | None, _model(SEEDS_HELP, min=1)] = None,
+    estimator: Annotated[Given, _model("A scikit-learn estimator.", metavar="MODULE:NAME")] = None,
     module: Annotated[
-        str | None,
-        _model(metavar="MODULE:NAME", help="What makes a torch module, trained through Opacus."),
+        Given,
+        _model("What makes a torch module, trained through Opacus.", metavar="MODULE:NAME"),
     ] = None,
-    epochs: Annotated[int | None, _training(help="Passes over the data.")] = None,
-    expected_batch: Annotated[int | None, _training("--batch", help="Expected batch size.")] = None,
-    learning_rate: Annotated[float | None, _training(help="Of SGD.")] = None,
-    clip_norm: Annotated[float | None, _training(help="Largest norm of one gradient.")] = None,
-    hidden: Annotated[str | None, _training(help="Units of the hidden layers.")] = None,
-    rule: Annotated[str | None, _training(help="What a step clips and samples.")] = None,
+    epochs: Annotated[int | None, _training("Passes over the data.")] = None,
+    expected_batch: Annotated[int | None, _training("Expected batch size.", "--batch")] = None,
+    learning_rate: Annotated[float | None, _training("Of SGD.")] = None,
+    clip_norm: Annotated[float | None, _training("Largest norm of one gradient.")] = None,
+    hidden: Annotated[Given, _training("Units of the hidden layers.")] = None,
+    rule: Annotated[Given, _training("What a step clips and samples.")] = None,
     receipts: Annotated[
         Literal["exact", "refreshed", "held"] | None,
-        _training(help="Account what each person spends; held is a rule of training too."),
+        _training("Account what each person spends; held is a rule of training too."),
     ] = None,
-    device: Annotated[str | None, _training(help="cpu, cuda or cuda:N.")] = None,
+    device: Annotated[Given, _training("cpu, cuda or cuda:N.")] = None,
     secret_file: Annotated[
-        Path | None, _run(help="Secret behind the noise; own tables get a new one.")
+        Path | None, _run("Secret behind the noise; own tables get a new one.")
     ] = None,
     config: Annotated[
-        Path | None, _run(metavar="FILE", help="Everything else, as TOML: docs/training.md.")
+        Path | None, _run("Everything else, as TOML: docs/training.md.", metavar="FILE")
     ] = None,
-    label: Annotated[str | None, _table(help="Column to predict.")] = None,
-    positive: Annotated[str | None, _table(help="Its positive value.")] = None,
-    outcome: Annotated[Outcome | None, _table(help="What a positive is for the person.")] = None,
+    label: Annotated[Given, _table("Column to predict.")] = None,
+    positive: Annotated[Given, _table("Its positive value.")] = None,
+    outcome: Annotated[Outcome | None, _table("What a positive is for the person.")] = None,
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
     given = locals()
     for path in _trained({**read_config(config), **given}):
-        say(f"wrote {path}")
+        parts.say(f"wrote {path}")
     if receipts:
-        say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
-    say(f"next: pcer audit {out}")
+        parts.say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
+    parts.say(f"next: pcer audit {out}")
 
 
-def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
-        "pcer-demo"
-    ),
-    seeds: Annotated[
-        int, typer.Option(min=1, help="Splits, and models per budget.")
-    ] = DEFAULT_SEEDS,
-) -> None:
-    """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
-    require_packages(TRAINING)
-    from pcer.train import EngineFlags
-
-    paths = _swept("demo", _demo_sweep(seeds), out, EngineFlags())
-    done = audit_all(paths, Plan())
-    outputs = Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
-    outputs.write(done, [])
-    print_briefly(done.audits)
-    say(f"Release: {paths[0]}")
-    outputs.print_places()
-
-
-def _settings() -> Iterable[type[Any]]:
+def settings() -> Iterable[type[Any]]:
+    """What has the defaults of ``pcer train``."""
     from pcer.train import EngineFlags, TrainConfig
 
     return TrainConfig, EngineFlags
 
 
-def _trained(options: Mapping[str, Any]) -> list[Path]:
+def demo(
+    out: Annotated[Path, option("Folder for the results.", "--out", "-o")] = Path("pcer-demo"),
+    seeds: Annotated[int, option("Splits, and models per budget.", min=1)] = DEFAULT_SEEDS,
+) -> None:
+    """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
+    named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
+    options = dict.fromkeys(inspect.signature(train).parameters) | read_config(None) | named
+    paths = _trained(options | {"seeds": seeds}, verb="demo")
+    done = audit_all(paths, Plan())
+    outputs = parts.Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
+    outputs.write(renderers(done))
+    parts.show(brief_parts(as_shown(done.audits[0]), parts.columns()))
+    parts.say(f"Release: {paths[0]}")
+    outputs.print_places()
+
+
+def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     """Releases of networks, or of the estimator or module that is named."""
     if options["estimator"] is not None and options["module"] is None:
         return _fitted(options)
@@ -175,13 +135,27 @@ def _trained(options: Mapping[str, Any]) -> list[Path]:
             f"{spelling('settings', options)} are of an estimator or a module; name one with "
             "--estimator or --module."
         )
-    require_packages(TRAINING)
+    parts.require_packages(parts.TRAINING)
+    from pcer.sweep import run_sweep
     from pcer.train import EngineFlags
 
     with file_named(options):
         flags = from_options(EngineFlags, options)
-    keep_scores = bool(options["keep_scores"])
-    return _swept("train", _sweep(options), options["out"], flags, keep_scores=keep_scores)
+    sweep, out = _sweep(options), options["out"]
+    name, n_models = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
+    _note_if_large(sweep.dataset, sweep.attributes, n_models, len(sweep.budgets))
+    with parts.display("models", kept_in=out) as state:
+        paths = run_sweep(
+            sweep,
+            out,
+            flags=flags,
+            keep_scores=bool(options["keep_scores"]),
+            on_progress=state.counter(name, total=n_models),
+            on_step=state.step(name),
+            on_note=parts.note,
+        )
+    parts.log_run(out, f"{verb} {name}", state, flags)
+    return list(paths.values())
 
 
 def _sweep(options: Mapping[str, Any]) -> Sweep:
@@ -191,14 +165,18 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
 
     module = _module(options)
     budgets, n_seeds = parse_budgets(options["budgets"]), options["seeds"] or DEFAULT_SEEDS
-    _require_few_models(len(budgets) * n_seeds)
+    if (n_models := len(budgets) * n_seeds) > MOST_MODELS:
+        raise InputError(
+            f"--budgets times --seeds make {n_models:,} models, more than the {MOST_MODELS:,} "
+            "that one sweep holds; ask for fewer."
+        )
     dataset = _load(options["source"], options)
     hidden = options["hidden"]
     if hidden is not None:
-        hidden = parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
+        hidden = parts.parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
     with file_named(options):
         config = from_options(TrainConfig, {**options, "hidden": hidden})
-        disclosure = disclosure_rule(options)
+        disclosure = parts.disclosure_rule(options)
     return from_options(
         Sweep,
         {"attributes": options["attributes"]},
@@ -212,57 +190,11 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     )
 
 
-def _demo_sweep(n_seeds: int) -> Sweep:
-    from pcer.data import load
-    from pcer.sweep import Sweep
-    from pcer.train import TrainConfig
-
-    _require_few_models(len(DEFAULT_BUDGETS) * n_seeds)
-    return Sweep(
-        dataset=load("compas"),
-        attributes=("race",),
-        budgets=DEFAULT_BUDGETS,
-        seeds=tuple(range(n_seeds)),
-        config=TrainConfig(),
-    )
-
-
-def _require_few_models(n_models: int) -> None:
-    if n_models > MOST_MODELS:
-        raise InputError(
-            f"--budgets times --seeds make {n_models:,} models, more than the {MOST_MODELS:,} "
-            "that one sweep holds; ask for fewer."
-        )
-
-
-def _swept(
-    verb: str, sweep: Sweep, out: Path, flags: EngineFlags, *, keep_scores: bool = False
-) -> list[Path]:
-    """Train what is missing, show how far it is, note it in the run log; gives the releases."""
-    from pcer.sweep import run_sweep
-
-    name, n_settings = sweep.dataset.name, len(sweep.budgets)
-    n_models = n_settings * len(sweep.seeds)
-    _note_if_large(sweep.dataset, sweep.attributes, n_models, n_settings)
-    with display("models", kept_in=out) as state:
-        paths = run_sweep(
-            sweep,
-            out,
-            flags=flags,
-            keep_scores=keep_scores,
-            on_progress=state.counter(name, total=n_models),
-            on_step=state.step(name),
-            on_note=note,
-        )
-    log_run(out, f"{verb} {name}", state, flags)
-    return list(paths.values())
-
-
 def _note_if_large(
     dataset: GroupedDataset, attributes: Iterable[str], n_models: int, n_settings: int = 1
 ) -> None:
     n_groups = max(len(dataset.attribute(name).group_names) for name in attributes)
-    note_if_large(n_runs=n_models, n_settings=n_settings, n_groups=n_groups)
+    parts.note_if_large(n_runs=n_models, n_settings=n_settings, n_groups=n_groups)
 
 
 def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
@@ -276,18 +208,18 @@ def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
         raise InputError(
             f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
         )
-    for option in ("label", "positive"):
-        if options[option] is None:
-            raise InputError(f"{source}: say with --{option} what the model is to predict.")
+    for name in ("label", "positive"):
+        if options[name] is None:
+            raise InputError(f"{source}: say with --{name} what the model is to predict.")
     if options["outcome"] is None:
         raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
     marks = (*TablePlan.missing, *(options["missing"] or ()))
     with file_named(options):
         public = bool(options["public_data"])
         plan = from_options(TablePlan, options, missing=marks, public=public)
-    with working("Reading"):
+    with parts.working("Reading"):
         own = read_table(source, plan)
-    show_table(account_table(own), stderr=True)
+    parts.show_table(account_table(own), stderr=True)
     return own.dataset
 
 
@@ -315,7 +247,7 @@ def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
     name = begun_with(options["out"], dataset, options["attributes"])
     if name is None:
         secret = new_secret()
-        note(
+        parts.note(
             f"{secret_path(secret_name(secret))}: made a secret for noise, splits and digests. "
             "Keep it from others: who has it can take the noise out. It is needed to resume; "
             "destroy it when done."
@@ -333,9 +265,14 @@ def _module(options: Mapping[str, Any]) -> NamedModule | None:
     """What makes the torch modules of ``--module``; None for pcer's own network."""
     if options["module"] is None:
         return None
-    for name, reason in NOT_FOR_MODULES.items():
+    if options["estimator"] is not None:
+        raise InputError("--estimator and --module both say what to train; give one of them.")
+    for name in NOT_FOR_MODULES:
         if options[name] not in (None, HARMLESS.get(name)):
-            raise InputError(f"{spelling(name, options)} {reason}")
+            raise InputError(
+                f"{spelling(name, options)} is not for modules: Opacus trains what --module makes, "
+                "one after another on this machine's cores; leave it out."
+            )
     from pcer.train import NamedModule
 
     return NamedModule(name=options["module"], folder=Path.cwd(), settings=_model_settings(options))
@@ -351,7 +288,7 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
     """Fit an estimator where it is not fitted yet, and write one release per attribute."""
     if options["budgets"] != BUDGETS:
         raise InputError("--budgets is about pcer's own networks; leave it out.")
-    require_packages(FOR_ESTIMATORS)
+    parts.require_packages(FOR_ESTIMATORS)
     for name in OF_NETWORKS:
         if options[name] is not None:
             raise InputError(
@@ -401,16 +338,13 @@ def _fitted_releases(
 
     from pcer.models import release_from_estimator
 
-    if options["secret_file"] is not None:
-        secret = read_secret(options["secret_file"])
-    else:
-        secret = b"" if dataset.public else own_secret()
+    secret = given_secret(options["secret_file"], is_needed=not dataset.public)
     n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits)
     with file_named(options):
-        disclosure = disclosure_rule(options)
+        disclosure = parts.disclosure_rule(options)
     model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
-    with display("models", kept_in=options["out"]) as state:
+    with parts.display("models", kept_in=options["out"]) as state:
         return {
             name: release_from_estimator(
                 model,

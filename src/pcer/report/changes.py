@@ -13,8 +13,7 @@ from pcer.auditing import (
 )
 from pcer.files import as_shown
 from pcer.report.table import Table, to_markdown, wrapped
-from pcer.report.terminal import Part, lines_part, table_part
-from pcer.report.text import Case, Suite, junit_text
+from pcer.report.text import Case, Part, junit_text, lines_part, table_part
 
 SHORT_DIGEST = 12
 """Characters of a digest that a terminal shows; the file has all."""
@@ -35,9 +34,9 @@ def change_table(changes: Changes) -> Table:
     """One row for every exposure and difference."""
     several = len(changes.settings) > 1
     rows = [
-        ((one.name,) if several else ()) + _row(changes, row)
-        for one in changes.settings
-        for row in one.rows
+        ((setting.name,) if several else ()) + _row(changes, row)
+        for setting in changes.settings
+        for row in setting.rows
     ]
     proxy = changes.proxy
     chance = "; guessing gives 50" if proxy.scale.is_advantage else ""
@@ -60,8 +59,8 @@ def changes_to_junit(changes: Changes) -> str:
     """One suite, one test for every exposure and difference; what is worse fails."""
     changes = as_shown(changes)
     properties = {"verdict": changes.verdict.value}
-    for name, one in (("old", changes.old), ("new", changes.new)):
-        properties |= {name: one.title, f"{name} sha256": one.release_sha256}
+    for name, release in (("old", changes.old), ("new", changes.new)):
+        properties |= {name: release.title, f"{name} sha256": release.release_sha256}
     cases = []
     for setting in changes.settings:
         for row in setting.rows:
@@ -70,28 +69,36 @@ def changes_to_junit(changes: Changes) -> str:
             cases.append(Case(suite, _quantity(row), failure, changes.headline))
     output = [changes.headline, *_grounds(changes), "", to_markdown(change_table(changes))]
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
-    return junit_text([Suite(name, properties, cases, "\n".join(output))])
+    return junit_text([(name, properties, cases, "\n".join(output))])
 
 
 def _grounds(changes: Changes) -> list[str]:
     digests = [
-        f"{name}: {one.title}, SHA-256 {one.release_sha256[:SHORT_DIGEST]}…"
-        for name, one in (("Old", changes.old), ("New", changes.new))
+        f"{name}: {release.title}, SHA-256 {release.release_sha256[:SHORT_DIGEST]}…"
+        for name, release in (("Old", changes.old), ("New", changes.new))
     ]
     left = [f"Left out: {', '.join(changes.left_out)}."] if changes.left_out else []
     return [*changes.account, *left, *digests]
 
 
 def _row(changes: Changes, row: GroupChange | PairChange) -> tuple[str, ...]:
-    error = "" if row.standard_error is None else f" ± {_amount(changes, row.standard_error)}"
-    change = NOTHING if row.change is None else f"{_amount(changes, row.change, sign=True)}{error}"
-    is_level = isinstance(row, GroupChange)
+    """Numbers in people of 100 or the cost's own unit; an attacker's level as right answers."""
+    scale = changes.proxy.scale
+    base = 50 if isinstance(row, GroupChange) and scale.is_advantage else 0
+
+    def amount(cost: float | None, *, base: float = 0, sign: bool = False) -> str:
+        if cost is None:
+            return NOTHING
+        value = scale.per_unit * cost + base
+        return "+" * (sign and value > 0) + decimals(value, 2)
+
+    error = "" if row.standard_error is None else f" ± {amount(row.standard_error)}"
     return (
         _quantity(row),
-        _amount(changes, row.old, level=is_level),
-        _amount(changes, row.new, level=is_level),
-        change,
-        NOTHING if row.most is None else _amount(changes, row.most, sign=True),
+        amount(row.old, base=base),
+        amount(row.new, base=base),
+        NOTHING if row.change is None else amount(row.change, sign=True) + error,
+        amount(row.most, sign=True),
         p_value(row.p_worse),
         row.verdict.words if row.change is not None else "too few",
     )
@@ -101,15 +108,3 @@ def _quantity(row: GroupChange | PairChange) -> str:
     if isinstance(row, GroupChange):
         return f"exposure in {row.group}"
     return f"difference of {row.groups[0]} and {row.groups[1]}"
-
-
-def _amount(
-    changes: Changes, cost: float | None, *, level: bool = False, sign: bool = False
-) -> str:
-    """In people of 100 or the cost's own unit; an attacker's level as right answers of 100."""
-    if cost is None:
-        return NOTHING
-    scale = changes.proxy.scale
-    value = scale.per_unit * cost + (50 if level and scale.is_advantage else 0)
-    text = decimals(value, 2)
-    return f"+{text}" if sign and value > 0 else text

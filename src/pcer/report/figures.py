@@ -8,15 +8,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pcer.auditing import Audit, BudgetResult, rate_difference, rounded, setting_name
+from pcer.auditing import (
+    Audit,
+    BudgetResult,
+    Outlook,
+    OutlookPoint,
+    listed,
+    rate_difference,
+    rounded,
+    setting_name,
+)
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release.format import Release
-from pcer.report.pictures import N_SERIES, PALETTE
+from pcer.report.outlooks import hardest
+from pcer.report.pictures import LIGHT, N_SERIES
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import (
     MOST_PAIRS,
@@ -28,13 +37,16 @@ from pcer.report.tables import (
     shown_groups,
 )
 
-if TYPE_CHECKING:
+try:
     import altair as alt
+except ImportError:
+    raise not_installed("altair", extra="figures", needed_by="drawing charts") from None
 
-    AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
-
+AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
 Spec = dict[str, Any]
 Datum = dict[str, Any]
+Drawing = tuple[AnyChart, list[Datum], str]
+"""A chart, the rows that it draws, and what it shows in few words."""
 
 VEGA_LITE = "6.4"
 """The Vega-Lite that specifications are written for, in vl-convert's spelling."""
@@ -44,10 +56,14 @@ LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
 HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 """Of groups in their order, so that no chart needs colour."""
-COLOUR_FIELD = re.compile(r"(?i)(range|color|fill|stroke)$")
-VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 PARITY, DISPARITY = "demographic parity gap (left)", "PCER disparity (right)"
-BLUE, RED = "var(--series-0)", "var(--series-1)"
+BLUE, RED = LIGHT["series-0"], LIGHT["series-1"]
+OUTLOOK = "outlook"
+"""What a planner's picture is called in files."""
+EVERY, ANY = "exposure, in every group", "difference, between any two"
+MOST_LINES = 6
+"""More groups would not be told apart: then one line stands for all."""
+ROWS = alt.NamedData("rows")
 
 
 def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, bytes]:
@@ -67,7 +83,6 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     """The complete specification of one chart; None where it has nothing to draw."""
     if name not in CHARTS:
         raise InputError(f"plot draws {', '.join(CHARTS)}, and nothing called {name!r}.")
-    require_altair()
     found = CHARTS[name](audit, release)
     if found is None:
         return None
@@ -82,18 +97,8 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
 
 def spec_chart(spec: Spec) -> Any:
     """A complete specification as an Altair chart."""
-    import altair as alt
-
     spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
     return alt.Chart.from_dict(spec)
-
-
-def require_altair() -> None:
-    """Raise InputError, with the command to type, unless Altair is installed."""
-    try:
-        import altair  # noqa: F401
-    except ImportError:
-        raise not_installed("altair", extra="figures", needed_by="drawing charts") from None
 
 
 def file_name(audit: Audit) -> str:
@@ -124,52 +129,31 @@ def to_spec(chart: AnyChart, description: str) -> Spec:
 
 
 def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
-    """Add the rows and the look, and write the light colours for their names."""
-    return {**_light(spec), "config": _light(_look()), "background": "white", "datasets": rows}
-
-
-def _light(tree: Any, *, field: str = "") -> Any:
-    """The tree with light colours for variables, where a colour stands: a group may be named so."""
-    if isinstance(tree, dict):
-        return {name: _light(value, field=name) for name, value in tree.items()}
-    if isinstance(tree, list):
-        return [_light(value, field=field) for value in tree]
-    is_colour = isinstance(tree, str) and COLOUR_FIELD.search(field)
-    named = VARIABLE.fullmatch(tree) if is_colour else None
-    return PALETTE[named[1]][0] if named else tree
+    """Add the rows and the look."""
+    return {**spec, "config": _look(), "background": "white", "datasets": rows}
 
 
 def series(names: Sequence[str]) -> alt.Scale:
     """A colour for every name."""
-    import altair as alt
-
-    colours = [f"var(--series-{k % N_SERIES})" for k in range(len(names))]
+    colours = [LIGHT[f"series-{k % N_SERIES}"] for k in range(len(names))]
     return alt.Scale(domain=list(names), range=colours)
 
 
 def legend() -> alt.Legend:
     """A legend above its chart, names in full."""
-    import altair as alt
-
     return alt.Legend(orient="top", columns=2, labelLimit=150, symbolLimit=0)
 
 
-@cache
 def _look() -> Spec:
     """Fonts, colours by role, and the look of every kind of mark."""
     file = resources.files("pcer.report").joinpath("templates", "figures.json")
-    look: Spec = json.loads(file.read_text(encoding="utf-8"))
+    named = re.compile(r"var\(--([a-z0-9-]+)\)")
+    look: Spec = json.loads(named.sub(lambda m: LIGHT[m[1]], file.read_text(encoding="utf-8")))
     return look
-
-
-Drawing = tuple["AnyChart", list[Datum], str]
-"""A chart, the rows that it draws, and what it shows in few words."""
 
 
 def figure1(audit: Audit, release: Release) -> Drawing:
     """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
-    import altair as alt
-
     names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
     labels = {
         id(one): label for one, label in zip(audit.budgets, setting_labels(audit), strict=True)
@@ -184,7 +168,7 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     # Vega-Lite has no panels of two axes by a field, so that each pair is a chart of its own.
     panels = []
     for name in names:
-        base = alt.Chart(_rows()).transform_filter(f"datum.pair == {json.dumps(name)}")
+        base = alt.Chart(ROWS).transform_filter(f"datum.pair == {json.dumps(name)}")
         sides = [_side(audit, base, series) for series in (PARITY, DISPARITY)]
         layers = alt.layer(*sides).resolve_scale(y="independent")
         panels.append(layers.properties(width=WIDTH, height=HEIGHT, title=name))
@@ -194,8 +178,6 @@ def figure1(audit: Audit, release: Release) -> Drawing:
 
 def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     """Means joined by a line, with intervals; the two sides stand a little apart."""
-    import altair as alt
-
     side, colour = ("left", BLUE) if series == PARITY else ("right", RED)
     base = base.transform_filter(f"datum.series == '{series}' && isValid(datum.mean)")
     axis = alt.Axis(title=series, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
@@ -224,8 +206,6 @@ def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
 
 def gaps_chart(audit: Audit, release: Release) -> Drawing:
     """Each group's gap beside the gap that no memorisation at all would show."""
-    import altair as alt
-
     rows = []
     for label, budget in zip(setting_labels(audit), audit.budgets, strict=True):
         for name in (audit.subject.groups[g] for g in shown_groups(audit)):
@@ -239,7 +219,7 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
                 | _interval(gap.mean, gap.ci)
             )
     x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
-    marks, base = _group_marks(audit), alt.Chart(_rows())
+    marks, base = _group_marks(audit), alt.Chart(ROWS)
     title = "more right in training, people in 100"
     low_y = alt.Y("null_low:Q", title=title, axis=_hundredths())
     ends = {"y": alt.Y("low:Q"), "y2": "high:Q", "color": marks["color"]}
@@ -256,12 +236,10 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
 
 def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     """Cost estimates with intervals, a panel for every attack that the release carries."""
-    import altair as alt
-
     rows = [
-        {"setting": one.setting, "group": isolated(one.group), "attack": one.proxy.label}
-        | _interval(one.value, one.interval)
-        for one in cost_estimates(audit, release)
+        {"setting": setting, "group": isolated(group), "attack": proxy.label}
+        | _interval(value, interval)
+        for setting, proxy, group, value, interval in cost_estimates(audit, release)
     ]
     if not rows:
         return None
@@ -274,7 +252,7 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
         base.mark_rule(style="zero").encode(y=alt.datum(0)),
         base.mark_rule(style="interval").encode(x=x, xOffset=offset, **ends),
         base.mark_point(style="point").encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), **marks),
-        data=_rows(),
+        data=ROWS,
     )
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
     chart = _facets(
@@ -287,8 +265,6 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
 
 def floors_chart(audit: Audit, release: Release) -> Drawing:
     """Size of the disparity against the floor on logarithmic axes, a panel per setting."""
-    import altair as alt
-
     rows = []
     for budget in audit.budgets:
         for pair in budget.pairs[:MOST_PAIRS]:
@@ -329,7 +305,7 @@ def floors_chart(audit: Audit, release: Release) -> Drawing:
         known.mark_point(style="mean").encode(
             x=x, y=y, shape=shape, fillOpacity=_hollow("unsure"), **colour
         ),
-        data=_rows(),
+        data=ROWS,
     )
     lines = [_line_name(budget) for budget in audit.budgets]
     return _facets(layers, "line", lines), rows, "Size of the disparity against the floor"
@@ -342,12 +318,6 @@ CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
     "floors": floors_chart,
 }
 """By the name of their file, in reading order."""
-
-
-def _rows() -> alt.NamedData:
-    import altair as alt
-
-    return alt.NamedData("rows")
 
 
 def _interval(mean: float | None, ci: tuple[float, float] | None) -> Datum:
@@ -366,15 +336,11 @@ def _line_name(budget: BudgetResult) -> str:
 
 
 def _hollow(field: str) -> Any:
-    import altair as alt
-
     return alt.when(f"datum.{field} != ''").then(alt.value(0)).otherwise(alt.value(1))
 
 
 def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
     """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
-    import altair as alt
-
     labels = setting_labels(audit)
     many = any(one.model is not None for one in audit.budgets)
     crowded = len(labels) > MOST_LABELS
@@ -388,8 +354,6 @@ def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
 
 
 def _hundredths() -> alt.Axis:
-    import altair as alt
-
     return alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
 
 
@@ -399,8 +363,6 @@ def _groups(audit: Audit) -> list[str]:
 
 def _group_marks(audit: Audit) -> dict[str, Any]:
     """Shape and colour of a group; filled only where its cost is resolved."""
-    import altair as alt
-
     names = _groups(audit)
     scale = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
     look: dict[str, Any] = {"title": None, "legend": legend()}
@@ -414,10 +376,57 @@ def _group_marks(audit: Audit) -> dict[str, Any]:
 
 def _facets(layers: AnyChart, field: str, names: Sequence[str], width: int = CELL) -> AnyChart:
     """One panel, or one per name."""
-    import altair as alt
-
     if len(set(names)) < 2:
         return layers.properties(width=WIDTH, height=HEIGHT)
     cells = layers.properties(width=width, height=CELL)
     facet = alt.Facet(f"{field}:N", title=None, sort=list(dict.fromkeys(names)))
     return cells.facet(facet=facet, columns=3)
+
+
+def outlook_spec(outlook: Outlook) -> Spec:
+    """The curve over splits: a specification with its rows in it."""
+    outlook = as_shown(outlook)
+    rows = [
+        rounded({"splits": point.n_splits, "line": line, "amount": amount})
+        for point in outlook.over_splits
+        for line, amount in _curves(outlook, point)
+        if amount is not None
+    ]
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    x = alt.X("splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g"))
+    y = alt.Y(
+        "amount:Q",
+        title="smallest that would be shown, in 100",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5),
+    )
+    colour = alt.Color("line:N", title=None, scale=series(names), legend=legend())
+    # Exposures are whole lines and differences broken ones, so that no colour is needed.
+    dashes = [[5, 3] if name.startswith("difference") else [1, 0] for name in names]
+    dash = alt.StrokeDash(
+        "line:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend()
+    )
+    base = alt.Chart(alt.NamedData(OUTLOOK))
+    own = base.transform_filter(f"datum.splits == {outlook.n_splits:g}")
+    chart = alt.layer(
+        base.mark_line(style="path").encode(x=x, y=y, color=colour, strokeDash=dash),
+        base.mark_point(style="point").encode(x=x, y=y, color=colour),
+        own.transform_aggregate(splits="max(splits)").mark_rule(style="chosen").encode(x=x),
+    ).properties(width=WIDTH, height=WIDTH * 3 // 5)
+    spec = to_spec(chart, f"{outlook.title}. {' '.join(outlook.sentences)}")
+    return complete(spec, {OUTLOOK: rows})
+
+
+def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
+    """The picture in every format, by file name."""
+    return {f"{OUTLOOK}.{kind}": data for kind, data in drawn(outlook_spec(outlook)).items()}
+
+
+def _curves(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, Any]]:
+    if len(outlook.groups) + len(outlook.pairs) > MOST_LINES:
+        return list(zip((EVERY, ANY), hardest(point), strict=True))
+    both = [listed([isolated(name) for name in pair.groups]) for pair in outlook.pairs]
+    return [
+        *((f"exposure, {isolated(name)}", amount) for name, amount in point.exposure.items()),
+        *((f"difference, {b}", x) for b, x in zip(both, point.difference, strict=True)),
+    ]

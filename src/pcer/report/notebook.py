@@ -21,13 +21,12 @@ from pcer.release.format import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.proxies import proxy_named
 from pcer.report.changes import change_parts, change_table
-from pcer.report.figures import chart_spec, spec_chart
-from pcer.report.outlooks import outlook_parts, outlook_spec, outlook_tables
+from pcer.report.outlooks import outlook_parts, outlook_tables
 from pcer.report.page import to_report
 from pcer.report.pictures import finding_svg
 from pcer.report.table import Table, isolate_names, isolated, to_html, to_text, wrapped
 from pcer.report.tables import MOST_ROWS, finding_table
-from pcer.report.terminal import WIDTH, finding, to_terminal
+from pcer.report.text import WIDTH, finding, to_terminal
 
 MOST_TEXT = 4_000
 """Characters of a sentence; names of others may be long, and many."""
@@ -42,35 +41,35 @@ def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
         names = [*subject.groups, subject.dataset, subject.attribute]
         title, headline, sure = (isolate_names(text, names) for text in finding(shown))
         table = finding_table(shown, most_rows=MOST_ROWS)
-        return _box(title, [headline], finding_svg(shown), [table], [sure])
+        return _box(title, [headline], [table], picture=finding_svg(shown), last=[sure])
     if isinstance(shown, Outlook):
-        return _box(shown.title, shown.sentences, "", outlook_tables(shown))
+        return _box(shown.title, shown.sentences, outlook_tables(shown))
     if isinstance(shown, Changes):
-        return _box(shown.title, [shown.headline, *shown.account], "", [change_table(shown)])
-    return _box(shown.title, _release_facts(shown), "", [release_table(shown)])
+        return _box(shown.title, [shown.headline, *shown.account], [change_table(shown)])
+    return _box(shown.title, _release_facts(shown), [release_table(shown)])
 
 
 def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
     """What a notebook shows, as lines of text."""
     if isinstance(shown, Audit):
         return to_terminal(shown)
-    if isinstance(shown, Outlook):
-        return "\n\n".join(map(str, outlook_parts(shown, WIDTH)))
-    if isinstance(shown, Changes):
-        return "\n\n".join(map(str, change_parts(shown, WIDTH)))
-    told = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
-    return f"{told}\n\n{to_text(release_table(shown), WIDTH)}"
+    if isinstance(shown, Outlook | Changes):
+        parts = outlook_parts if isinstance(shown, Outlook) else change_parts
+        return "\n\n".join(map(str, parts(shown, WIDTH)))  # type: ignore[operator]
+    lines = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
+    return f"{lines}\n\n{to_text(release_table(shown), WIDTH)}"
 
 
 def to_chart(audit: Audit | Outlook, name: str) -> Any:
     """One chart as an Altair chart, with its rows in it."""
+    from pcer.report import figures
+
     if isinstance(audit, Outlook):
-        return spec_chart(outlook_spec(audit))
-    release, _ = _sources(audit)
-    spec = chart_spec(audit, release, name)
+        return figures.spec_chart(figures.outlook_spec(audit))
+    spec = figures.chart_spec(audit, _sources(audit)[0], name)
     if spec is None:
         raise InputError(f"this audit has nothing to draw for {name!r}: no exposure is known.")
-    return spec_chart(spec)
+    return figures.spec_chart(spec)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:
@@ -113,10 +112,13 @@ def release_table(release: Release) -> Table:
         np.stack([values.mean(axis=0) for values in found])
         for found in zip(*((s.n_train, s.n_test, s.positive_rate) for s in settings), strict=True)
     )
-    rows = [
-        (name, _count(train[:, g]), _count(test[:, g]), _span(rates[:, g]))
-        for g, name in enumerate(names[:MOST_ROWS])
-    ]
+    rows = []
+    for g, name in enumerate(names[:MOST_ROWS]):
+        known = [values[:, g][np.isfinite(values[:, g])] for values in (train, test, rates)]
+        counts = (f"{round(float(n.mean())):,}" if n.size else NOTHING for n in known[:2])
+        ends = [round(100 * float(end(known[2]))) for end in (np.min, np.max) if known[2].size]
+        # Least and most over the settings.
+        rows.append((name, *counts, " to ".join(map(str, dict.fromkeys(ends))) or NOTHING))
     more = len(names) - MOST_ROWS
     return Table(
         "Groups",
@@ -126,25 +128,12 @@ def release_table(release: Release) -> Table:
     )
 
 
-def _count(people: np.ndarray[Any, Any]) -> str:
-    known = people[np.isfinite(people)]
-    return f"{round(float(known.mean())):,}" if known.size else NOTHING
-
-
-def _span(rates: np.ndarray[Any, Any]) -> str:
-    """Least and most over the settings."""
-    known = rates[np.isfinite(rates)]
-    if not known.size:
-        return NOTHING
-    low, high = round(100 * float(known.min())), round(100 * float(known.max()))
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
 def _box(
     title: str,
     lines: Iterable[str],
-    picture: str,
     tables: Iterable[Table],
+    *,
+    picture: str = "",
     last: Iterable[str] = (),
 ) -> str:
     def paragraph(text: str) -> str:
@@ -160,6 +149,7 @@ def _box(
     return f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
 
 
+FRAMES = ("groups", "pairs", "settings", "costs")
 Fields = dict[str, Any]
 
 
@@ -169,44 +159,30 @@ def to_frame(audit: Audit, what: str = "groups", backend: str | None = None) -> 
 
     if what not in FRAMES:
         raise InputError(f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}.")
-    rows = [dict(_flat("", row)) for row in FRAMES[what](audit)]
+    rows = [dict(_flat("", row)) for row in _frame_rows(audit, what)]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
     return nw.from_dict(columns, backend=_backend(backend)).to_native()
 
 
-def _group_fields(audit: Audit) -> Iterator[Fields]:
-    for one in audit.budgets:
-        for name, group in one.groups.items():
-            at = {"model": one.model, "epsilon": one.budget, "group": name}
-            yield at | group.model_dump()
+def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
+    if what == "costs":
+        yield from (story.model_dump() for story in audit.costs)
+        return
+    for budget in audit.budgets:
+        at = {"model": budget.model, "epsilon": budget.budget}
+        if what == "groups":
+            for name, group in budget.groups.items():
+                yield at | {"group": name} | group.model_dump()
+        elif what == "pairs":
+            for pair in budget.pairs:
+                names = dict(zip(("first", "second"), pair.groups, strict=True))
+                yield at | names | pair.model_dump(exclude=LEFT_OUT)
+        else:
+            rest = budget.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
+            yield at | {"worse_off": budget.worse_off} | rest | {"verdict": budget.verdict.value}
 
 
-def _pair_fields(audit: Audit) -> Iterator[Fields]:
-    for one in audit.budgets:
-        for pair in one.pairs:
-            first, second = pair.groups
-            at = {"model": one.model, "epsilon": one.budget, "first": first, "second": second}
-            yield at | pair.model_dump(exclude=LEFT_OUT)
-
-
-def _setting_fields(audit: Audit) -> Iterator[Fields]:
-    for one in audit.budgets:
-        rest = one.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
-        at = {"model": one.model, "epsilon": one.budget, "worse_off": one.worse_off}
-        yield at | rest | {"verdict": one.verdict.value}
-
-
-def _cost_fields(audit: Audit) -> Iterator[Fields]:
-    yield from (story.model_dump() for story in audit.costs)
-
-
-FRAMES = {
-    "groups": _group_fields,
-    "pairs": _pair_fields,
-    "settings": _setting_fields,
-    "costs": _cost_fields,
-}
 LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
 """Fields of a pair that have their own columns, or whose columns the frame has already."""
 OPTIONAL: dict[str, Sequence[str]] = {

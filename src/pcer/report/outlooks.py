@@ -1,21 +1,13 @@
-"""What an audit could show, before anything is trained: sentences, tables and the curve."""
+"""What an audit could show, before anything is trained: sentences and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from pcer.auditing import NOTHING, Outlook, OutlookPoint, listed, rounded
+from pcer.auditing import NOTHING, Outlook, OutlookPoint
 from pcer.files import as_shown
-from pcer.report.figures import WIDTH, Spec, complete, legend, require_altair, series, to_spec
-from pcer.report.table import Table, isolated, wrapped
-from pcer.report.terminal import Part, table_part
-
-OUTLOOK = "outlook"
-"""What the picture is called in files."""
-EVERY, ANY = "exposure, in every group", "difference, between any two"
-MOST_LINES = 6
-"""More groups would not be told apart: then one line stands for all."""
+from pcer.report.table import Table, wrapped
+from pcer.report.text import Part, table_part
 
 
 def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
@@ -29,7 +21,9 @@ def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
 def outlook_tables(outlook: Outlook) -> list[Table]:
     """Who could be shown how much; and the curve over splits."""
     columns = ("an exposure,\nin every group", "a difference,\nbetween any two")
-    over_splits = tuple((f"{one.n_splits:,}", *_hardest(one)) for one in outlook.over_splits)
+    over_splits = tuple(
+        (f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in outlook.over_splits
+    )
     return [
         _amounts(outlook),
         Table("With other numbers of splits, in 100", ("splits", *columns), over_splits),
@@ -105,59 +99,12 @@ def _note(outlook: Outlook) -> str:
     return f"{cost}{at}{tests}{lower} {about} {dash}"
 
 
-def _hardest(point: OutlookPoint) -> tuple[str, str]:
-    return in_100(_largest(point.exposure.values())), in_100(_largest(point.difference))
+def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
+    """The largest exposure and difference; None where one is not to be had, or there is none."""
 
+    def largest(amounts: Iterable[float | None]) -> float | None:
+        every = list(amounts)
+        known = [amount for amount in every if amount is not None]
+        return max(known) if known and len(known) == len(every) else None
 
-def _largest(amounts: Iterable[float | None]) -> float | None:
-    """The largest of all; None where one of them is not to be had, or there is none."""
-    known = list(amounts)
-    found = [amount for amount in known if amount is not None]
-    return max(found) if found and len(found) == len(known) else None
-
-
-def outlook_spec(outlook: Outlook) -> Spec:
-    """The curve over splits: a specification with its rows in it."""
-    require_altair()
-    import altair as alt
-
-    outlook = as_shown(outlook)
-    rows = [
-        rounded({"splits": point.n_splits, "line": line, "amount": amount})
-        for point in outlook.over_splits
-        for line, amount in _curves(outlook, point)
-        if amount is not None
-    ]
-    names = list(dict.fromkeys(row["line"] for row in rows))
-    x = alt.X("splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g"))
-    y = alt.Y(
-        "amount:Q",
-        title="smallest that would be shown, in 100",
-        scale=alt.Scale(type="log"),
-        axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5),
-    )
-    colour = alt.Color("line:N", title=None, scale=series(names), legend=legend())
-    # Exposures are whole lines and differences broken ones, so that no colour is needed.
-    dashes = [[5, 3] if name.startswith("difference") else [1, 0] for name in names]
-    dash = alt.StrokeDash(
-        "line:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend()
-    )
-    base = alt.Chart(alt.NamedData(OUTLOOK))
-    own = base.transform_filter(f"datum.splits == {outlook.n_splits:g}")
-    chart = alt.layer(
-        base.mark_line(style="path").encode(x=x, y=y, color=colour, strokeDash=dash),
-        base.mark_point(style="point").encode(x=x, y=y, color=colour),
-        own.transform_aggregate(splits="max(splits)").mark_rule(style="chosen").encode(x=x),
-    ).properties(width=WIDTH, height=WIDTH * 3 // 5)
-    spec = to_spec(chart, f"{outlook.title}. {' '.join(outlook.sentences)}")
-    return complete(spec, {OUTLOOK: rows})
-
-
-def _curves(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, Any]]:
-    if len(outlook.groups) + len(outlook.pairs) > MOST_LINES:
-        return [(EVERY, _largest(point.exposure.values())), (ANY, _largest(point.difference))]
-    both = [listed([isolated(name) for name in pair.groups]) for pair in outlook.pairs]
-    return [
-        *((f"exposure, {isolated(name)}", amount) for name, amount in point.exposure.items()),
-        *((f"difference, {b}", x) for b, x in zip(both, point.difference, strict=True)),
-    ]
+    return largest(point.exposure.values()), largest(point.difference)

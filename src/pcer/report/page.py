@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
+import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
@@ -29,7 +33,6 @@ from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
 from pcer.release.panel import carried_costs, panels
-from pcer.report.glossary import explained, glossary
 from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
 from pcer.report.table import Table, isolate_names, isolated, to_html
 from pcer.report.tables import (
@@ -267,6 +270,53 @@ def _safe(text: str) -> str:
     import markupsafe
 
     return markupsafe.Markup(text)
+
+
+class Term(NamedTuple):
+    """A term, the words it stands under, and what it means."""
+
+    name: str
+    words: str
+    meaning: str
+
+    @property
+    def id(self) -> str:
+        """Of its entry in the glossary."""
+        return "term-" + re.sub(r"[^a-z]+", "-", self.name.lower()).strip("-")
+
+
+@cache
+def glossary() -> tuple[Term, ...]:
+    """Every term, in the order of the appendix."""
+    return tuple(Term(**term) for term in tomllib.loads(_resource("glossary.toml"))["term"])
+
+
+@cache
+def term_pattern() -> re.Pattern[str]:
+    """Finds the words of any term; the name of the group that matched ends with its number."""
+    return re.compile("|".join(rf"(?P<t{k}>\b{t.words}\b)" for k, t in enumerate(glossary())))
+
+
+def explained(text: str, known: set[str]) -> str:
+    """Text as HTML, each term marked where it first stands.
+
+    Args:
+        text: plain; all of it is escaped.
+        known: names of terms that were marked before; those that are marked are added.
+
+    >>> explained("no-DP & <b>", set())
+    '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
+    """
+    parts, end = [], 0
+    for match in term_pattern().finditer(text):
+        term = glossary()[int(str(match.lastgroup)[1:])]
+        if term.name in known:
+            continue
+        known.add(term.name)
+        mark = f'<dfn tabindex="0" aria-describedby="{term.id}">{html.escape(match[0])}</dfn>'
+        parts += [html.escape(text[end : match.start()]), mark]
+        end = match.end()
+    return "".join([*parts, html.escape(text[end:])])
 
 
 def _resource(name: str) -> str:

@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import (
     Audit,
@@ -60,6 +60,7 @@ PALETTE = {
     "series-5": ("#5d4fb3", "#b3a8f5"),
 }
 """Colours by role, for light and for dark; told apart with any colour vision."""
+LIGHT = {name: light for name, (light, _) in PALETTE.items()}
 N_SERIES = 6
 CIRCLE, UP, DOWN = (
     "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
@@ -84,34 +85,25 @@ Drawn = dict[str, Any]
 """What a template places: words, coordinates, looks."""
 
 
-class Line(NamedTuple):
-    """A line of text at its height."""
-
-    y: float
-    text: str
-
-
-def finding_svg(audit: Audit, *, setting: int | None = None, width: int = WIDTH) -> str:
+def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     """Draw what each group receives in one setting, and how exposed it is.
 
     Args:
         audit: whose words and numbers are drawn, and what its training allows where it knows.
         setting: position in ``audit.budgets``; the one that the headline is about if None.
-        width: in pixels that text is laid out for; the picture may be shown at any size.
     """
     told = audit.told if setting is None else audit.budgets[setting]
-    first = _received_panel(audit, told, width)
-    second = _exposed_panel(audit, told, first["bottom"] + 22, width)
-    notes = _lines(_finding_notes(audit, told), second["axis_y"] + 18, NOTE_SIZE, width)
+    first = _received_panel(audit, told)
+    second = _exposed_panel(audit, told, first["bottom"] + 22)
+    notes = _lines(_finding_notes(audit, told), second["axis_y"] + 18, NOTE_SIZE)
     name = setting_name(told.model, told.epsilon)
     other = f"{name}: {told.verdict.words}. {exposure_claim(told)}"
-    return _template("finding.svg").render(
-        width=width,
-        height=round(notes[-1].y + 6),
+    return _drawn(
+        "finding.svg",
+        notes,
         title=audit.headline if told is audit.told else other,
         told=" ".join(row["told"] + "." for panel in (first, second) for row in panel["rows"]),
         panels=[first, second],
-        notes=notes,
     )
 
 
@@ -142,40 +134,37 @@ def exposure_claim(told: BudgetResult) -> str:
     return f"{_few(higher)}: easier to recognise"
 
 
-def _received_panel(audit: Audit, told: BudgetResult, width: int) -> Drawn:
-    claim = _lines(benefit_claim(audit, told), CLAIM_SIZE, CLAIM_SIZE, width)
+def _received_panel(audit: Audit, told: BudgetResult) -> Drawn:
+    claim = _lines(benefit_claim(audit, told), CLAIM_SIZE, CLAIM_SIZE)
     received = RECEIVED[audit.plan.benefit]
-    words = f"People of 100 {received} (a {audit.subject.outcome})"
-    measured = _lines(words, claim[-1].y + 18, TEXT_SIZE, width)
-    top = measured[-1].y + 8
+    counted = f"People of 100 {received} (a {audit.subject.outcome})"
+    words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
+    top = words[-1]["y"] + 8
     rows: list[Drawn] = []
     for name in _drawn_groups(audit, told):
         mean = told.groups[name].benefit.mean
         value = "not known" if mean is None else f"{round(100 * mean)} of 100"
         row = _group_row(audit, told, name, top + ROW * len(rows))
         row |= {"value": value, "told": f"{_short_name(name)}: {value} {received}"}
-        rows.append(row | {"bar": None if mean is None else round(mean * width, 1)})
+        rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
     bottom = top + ROW * len(rows)
-    return {"claim": claim, "words": measured, "ticks": [], "rows": rows} | {
-        "bottom": bottom,
-        "axis_y": bottom,
-    }
+    panel = {"claim": claim, "words": words, "ticks": [], "rows": rows}
+    return panel | {"bottom": bottom, "axis_y": bottom}
 
 
-def _exposed_panel(audit: Audit, told: BudgetResult, top: float, width: int) -> Drawn:
+def _exposed_panel(audit: Audit, told: BudgetResult, top: float) -> Drawn:
     proxy, names, allowed = audit.proxy, _drawn_groups(audit, told), _allowed(audit, told)
-    claim = _lines(exposure_claim(told), top + CLAIM_SIZE, CLAIM_SIZE, width)
+    claim = _lines(exposure_claim(told), top + CLAIM_SIZE, CLAIM_SIZE)
     counted = proxy.scale.counted.format(label=proxy.label)
-    words = _lines(counted, claim[-1].y + 18, TEXT_SIZE, width)
-    costs = [told.groups[name].cost for name in names]
-    limits = [cost.upper_limit_together for cost in costs]
-    marks = [mark for cost in costs for mark in (cost.value, *(cost.interval or ()))]
-    ends = _ends([*allowed.values(), *limits, *marks])
-    place = _placing(ends, 0, width)
-    top = words[-1].y + 8
+    words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
+    groups = [told.groups[name] for name in names]
+    limits = [group.cost.upper_limit_together for group in groups]
+    ends = _ends([*allowed.values(), *limits], groups)
+    place = _placing(ends, 0)
+    top = words[-1]["y"] + 8
     rows: list[Drawn] = []
-    for name in names:
-        group, most = told.groups[name], allowed.get(name)
+    for name, group in zip(names, groups, strict=True):
+        most = allowed.get(name)
         is_shown = group.resolved and told.verdict not in UNSURE
         value = exposure_words(proxy, group, is_shown=is_shown)
         more = "" if most is None else f"; the training allows about {_amount(proxy, most)}"
@@ -187,11 +176,8 @@ def _exposed_panel(audit: Audit, told: BudgetResult, top: float, width: int) -> 
             | {"allowed": place(most)}
         )
     bottom = top + ROW * len(rows)
-    ticks = _exposure_ticks(proxy, ends, 0, width)
-    return {"claim": claim, "words": words, "ticks": ticks, "rows": rows} | {
-        "bottom": bottom,
-        "axis_y": bottom + 14,
-    }
+    panel = {"claim": claim, "words": words, "ticks": _ticks(proxy, ends, 0), "rows": rows}
+    return panel | {"bottom": bottom, "axis_y": bottom + 14}
 
 
 def _group_row(audit: Audit, told: BudgetResult, name: str, top: float) -> Drawn:
@@ -204,7 +190,7 @@ def _group_row(audit: Audit, told: BudgetResult, name: str, top: float) -> Drawn
         "name": _short_name(name) + (f" ({worse})" if is_worse else ""),
         "text_y": top + 12,
         "y": top + 12 + TEXT_TO_MARK,
-        "colour": _colour(audit.subject.groups.index(name)),
+        "colour": _colour(audit, name),
         "is_worse": is_worse,
         "is_shown": True,
         **dict.fromkeys(("bar", "point", "span", "limit", "allowed")),
@@ -249,23 +235,20 @@ def _finding_notes(audit: Audit, told: BudgetResult) -> str:
         parts.append("Open point: not shown. Tick: the most it can be.")
     if _allowed(audit, told):
         parts.append("Bracket: what the training allows, an estimate.")
-    if hidden := len(audit.subject.groups) - len(names):
-        parts.append(f"{hidden} further groups are in the tables.")
-    return " ".join(parts)
+    return " ".join(parts) + _further(len(audit.subject.groups) - len(names), "groups")
 
 
-def exposures_svg(audit: Audit, *, width: int = WIDTH) -> str:
+def exposures_svg(audit: Audit) -> str:
     """Draw every group's exposure in every setting; empty where there is one setting only."""
     if len(audit.budgets) < 2:
         return ""
     names, settings = _drawn_groups(audit, audit.told), drawn_settings(audit)
     called = _row_names(settings)
     left = _room(called)
-    claim = _lines(spread_claim(audit), CLAIM_SIZE, CLAIM_SIZE, width)
-    keys = _keys(audit, names, claim[-1].y + 20, width)
-    costs = [one.groups[name].cost for one in settings for name in names]
-    ends = _ends([mark for cost in costs for mark in (cost.value, *(cost.interval or ()))])
-    place = _placing(ends, left, width)
+    claim = _lines(spread_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
+    keys = _keys(audit, names, claim[-1]["y"] + 20)
+    ends = _ends([], [one.groups[name] for one in settings for name in names])
+    place = _placing(ends, left)
     top, places = keys[-1]["y"] + 12, []
     for one, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
@@ -275,17 +258,18 @@ def exposures_svg(audit: Audit, *, width: int = WIDTH) -> str:
         places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
         top += MARK_ROW * len(names) + SETTING_GAP
     bottom = ys[-1] + 10
-    notes = _lines(_exposures_notes(audit, len(names)), bottom + 32, NOTE_SIZE, width)
-    return _template("exposures.svg").render(
-        width=width,
-        height=round(notes[-1].y + 6),
+    words = f"{100 * audit.plan.confidence_level:g} % intervals, for people like these. "
+    words += "Open: not shown." + _further(len(audit.subject.groups) - len(names), "groups")
+    words += _further(len(audit.budgets) - len(settings), "settings")
+    return _drawn(
+        "exposures.svg",
+        _lines(words, bottom + 32, NOTE_SIZE),
         left=left,
         claim=claim,
         keys=keys,
         places=places,
-        ticks=_exposure_ticks(audit.proxy, ends, left, width),
+        ticks=_ticks(audit.proxy, ends, left),
         axis_y=round(bottom + 14, 1),
-        notes=notes,
     )
 
 
@@ -328,46 +312,34 @@ def _room(names: Sequence[str]) -> int:
     return min(WIDEST, max(NARROWEST, LETTER_WIDTH * max(map(len, names)) + 8))
 
 
-def _keys(audit: Audit, names: Sequence[str], y: float, width: int) -> list[Drawn]:
+def _keys(audit: Audit, names: Sequence[str], y: float) -> list[Drawn]:
     """Names beside their shapes, in as many lines as they need."""
     keys: list[Drawn] = []
     x = float(MARK_MARGIN)
     for name in names:
-        k, text = audit.subject.groups.index(name), _short_name(name)
+        text = _short_name(name)
         room = 24.0 + LETTER_WIDTH * len(text)
-        if x + room > width and x > MARK_MARGIN:
+        if x + room > WIDTH and x > MARK_MARGIN:
             x, y = float(MARK_MARGIN), y + 18
-        look = {"colour": _colour(k), "shape": SHAPES[k % len(SHAPES)]}
-        keys.append({"x": x, "y": y, "text": text, **look})
+        keys.append({"x": x, "y": y, "text": text, **_look(audit, name)})
         x += room
     return keys
 
 
 def _mark(audit: Audit, one: BudgetResult, name: str, place: Callable[..., Any]) -> Drawn:
-    group, k = one.groups[name], audit.subject.groups.index(name)
+    group = one.groups[name]
     words = exposure_words(audit.proxy, group, is_shown=group.resolved)
     setting = isolated(setting_name(one.model, one.epsilon))
     return {
         "x": place(group.cost.value),
         "span": _span(group, place),
         "told": f"{setting}, {_short_name(name)}: {words}",
-        "colour": _colour(k),
-        "shape": SHAPES[k % len(SHAPES)],
         "is_shown": group.resolved,
+        **_look(audit, name),
     }
 
 
-def _exposures_notes(audit: Audit, n_names: int) -> str:
-    text = f"{100 * audit.plan.confidence_level:g} % intervals, for people like these. "
-    text += "Open: not shown."
-    if hidden := len(audit.subject.groups) - n_names:
-        text += f" {hidden} further groups are in the tables."
-    if left_out := len(audit.budgets) - len(drawn_settings(audit)):
-        text += f" {left_out} further settings are in the tables."
-    return text
-
-
-def floors_svg(audit: Audit, *, width: int = WIDTH) -> str:
+def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
     several = len(audit.budgets[0].pairs) > 1
     settings = [audit.told] if several else drawn_settings(audit)
@@ -375,36 +347,32 @@ def floors_svg(audit: Audit, *, width: int = WIDTH) -> str:
     pairs = [f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found]
     names = pairs if several else _row_names(settings)
     left, floors = _room(names), audit_floors(audit)
-    claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE, width)
+    claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
     at = f" ({setting_name(audit.told.model, audit.told.epsilon)})" if several else ""
-    words = _lines(
+    shapes = (
         f"Triangle up: the first group of {'the pair' if several else pairs[0]} has the higher "
-        f"ratio{at}; down: the second",
-        claim[-1].y + 18,
-        TEXT_SIZE,
-        width,
+        f"ratio{at}; down: the second"
     )
-    step = (width - left) / len(floors)
-    xs = [round(left + step * (k + 0.5), 1) for k in range(len(floors))]
-    top = words[-1].y + 42
+    words = _lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
+    step, top = (WIDTH - left) / len(floors), words[-1]["y"] + 42
     rows = [
         {"name": name, "y": round(top + FLOOR_ROW * k, 1), "marks": _floor_marks(audit, *found[k])}
         for k, name in enumerate(names)
     ]
-    notes = _lines(
-        _floors_notes(audit, len(rows)), top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE, width
-    )
-    return _template("floors.svg").render(
-        width=width,
-        height=round(notes[-1].y + 6),
+    note = "Open: no disparity is shown in this setting, or the interval holds 0. "
+    note += "Shaded: every cost is below the floor, only the rate difference is left."
+    every = len(audit.budgets[0].pairs if several else audit.budgets)
+    note += _further(every - len(rows), "pairs" if several else "settings")
+    return _drawn(
+        "floors.svg",
+        _lines(note, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
         step=round(step - 4, 1),
-        xs=xs,
+        xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
         floors=[f"{floor:g}" for floor in floors],
         head_y=round(top - 20, 1),
         claim=claim,
         words=words,
         rows=rows,
-        notes=notes,
     )
 
 
@@ -432,22 +400,13 @@ def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Draw
             {
                 "text": signed(row.mean),
                 "told": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
-                "colour": _colour(audit.subject.groups.index(ahead)),
+                "colour": _colour(audit, ahead),
                 "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
                 "is_shown": pair.disparity_shown and not holds_zero,
                 "is_floored": share == 1,
             }
         )
     return marks
-
-
-def _floors_notes(audit: Audit, n_rows: int) -> str:
-    text = "Open: no disparity is shown in this setting, or the interval holds 0. "
-    text += "Shaded: every cost is below the floor, only the rate difference is left."
-    pairs = len(audit.budgets[0].pairs)
-    left_out = pairs - n_rows if pairs > 1 else len(audit.budgets) - n_rows
-    what = "pairs" if pairs > 1 else "settings"
-    return text + (f" {left_out} further {what} are in the tables." if left_out else "")
 
 
 def _drawn_groups(audit: Audit, told: BudgetResult) -> list[str]:
@@ -457,24 +416,31 @@ def _drawn_groups(audit: Audit, told: BudgetResult) -> list[str]:
     return [name for name in names if name in first]
 
 
-def _lines(text: str, y: float, size: int, width: float) -> list[Line]:
+def _lines(text: str, y: float, size: int) -> list[Drawn]:
     """A text broken into lines, the first at ``y``."""
-    letters = int(width / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
-    parts: Sequence[str] = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
-    return [Line(round(y + k * LINE * size, 1), part) for k, part in enumerate(parts)]
+    letters = int(WIDTH / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
+    parts = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
+    return [{"y": round(y + k * LINE * size, 1), "text": part} for k, part in enumerate(parts)]
 
 
-def _ends(marks: Iterable[float | None]) -> Ends:
-    """Both ends of an axis: 0, and every mark."""
-    known = [0.0, *(mark for mark in marks if mark is not None)]
+def _further(n: int, what: str) -> str:
+    return f" {n} further {what} are in the tables." if n else ""
+
+
+def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> Ends:
+    """Both ends of an axis: 0, every mark, and every group's exposure with its interval."""
+    every = list(marks)
+    for group in groups:
+        every += [group.cost.value, *(group.cost.interval or ())]
+    known = [0.0, *(mark for mark in every if mark is not None)]
     low, high = min(known), max(known)
     return (low, high) if high > low else (low, low + 0.01)
 
 
-def _placing(ends: Ends, left: float, right: float) -> Callable[[float | None], float | None]:
-    """Where a value lies on an axis between two places."""
+def _placing(ends: Ends, left: float) -> Callable[[float | None], float | None]:
+    """Where a value lies on an axis from a place to the right end."""
     (low, high), start = ends, left + MARK_MARGIN
-    room = right - left - 2 * MARK_MARGIN
+    room = WIDTH - left - 2 * MARK_MARGIN
     return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
 
 
@@ -482,16 +448,16 @@ def _span(group: GroupResult, place: Callable[[float | None], float | None]) -> 
     return None if group.cost.interval is None else [place(end) for end in group.cost.interval]
 
 
-def _exposure_ticks(proxy: Proxy, ends: Ends, left: float, right: float) -> list[Drawn]:
+def _ticks(proxy: Proxy, ends: Ends, left: float) -> list[Drawn]:
     """About four round numbers, of people in 100 or of the cost's own unit, and the base's name."""
     unit, is_advantage = proxy.scale.per_unit, proxy.scale.is_advantage
     low, high = (unit * end for end in ends)
-    step, place, ticks = round_step((high - low) / 4), _placing(ends, left, right), []
+    step, place, ticks = round_step((high - low) / 4), _placing(ends, left), []
     for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
         x = place(k * step / unit) or 0.0
         text = f"{k * step + (50 if is_advantage else 0):g}".replace("-", "−")
         text += (" = guessing" if is_advantage else " = nothing") if k == 0 else ""
-        anchor = "start" if x < left + 20 else "end" if x > right - 20 else "middle"
+        anchor = "start" if x < left + 20 else "end" if x > WIDTH - 20 else "middle"
         ticks.append({"x": x, "text": text, "anchor": anchor, "is_base": k == 0})
     return ticks
 
@@ -511,9 +477,14 @@ def _amount(proxy: Proxy, cost: float) -> str:
     return proxy.scale.hundredths(cost).replace("-", "−")
 
 
-def _colour(position: int) -> str:
-    name = f"series-{position % N_SERIES}"
-    return f"var(--{name}, {PALETTE[name][0]})"
+def _colour(audit: Audit, name: str) -> str:
+    colour = f"series-{audit.subject.groups.index(name) % N_SERIES}"
+    return f"var(--{colour}, {LIGHT[colour]})"
+
+
+def _look(audit: Audit, name: str) -> Drawn:
+    shape = SHAPES[audit.subject.groups.index(name) % len(SHAPES)]
+    return {"colour": _colour(audit, name), "shape": shape}
 
 
 def _short_name(name: str) -> str:
@@ -528,9 +499,14 @@ def _few(names: Iterable[str]) -> str:
     return listed([*(known[:2] if more else known), *more])
 
 
-@cache
-def _template(name: str) -> jinja2.Template:
-    return environment().get_template(name)
+def _drawn(template: str, notes: list[Drawn], **marks: Any) -> str:
+    """A template with its marks, as high as its last line of notes needs."""
+    height = round(notes[-1]["y"] + 6)
+    return (
+        environment()
+        .get_template(template)
+        .render(width=WIDTH, height=height, notes=notes, **marks)
+    )
 
 
 @cache

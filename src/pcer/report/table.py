@@ -18,7 +18,7 @@ from typing import Literal, TextIO
 import rich.box
 import rich.table
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.text import Text
 
 from pcer.errors import shown
@@ -92,7 +92,7 @@ def to_text(table: Table, width: int) -> str:
 def table_body(table: Table, width: int) -> str:
     """A table for a terminal, without its title."""
     body = [_grid(part, width) if part else _stack(table, width) for part in _parts(table, width)]
-    note = [wrapped(_unbroken(table.note), width)] if table.note else []
+    note = [wrapped(table.note, width)] if table.note else []
     return "\n".join(["\n\n".join(body), *note])
 
 
@@ -114,8 +114,8 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
 def to_markdown(table: Table) -> str:
     """The table as a Markdown pipe table under a heading."""
     marks = [":--" if index < table.n_labels else "--:" for index in range(len(table.columns))]
-    lines = [_markdown_row(table.columns), "| " + " | ".join(marks) + " |"]
-    lines += [_markdown_row(row) for row in table.rows]
+    cells = [[markdown_text(cell) for cell in row] for row in (table.columns, *table.rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:])]
     note = f"\n\n{markdown_text(table.note)}" if table.note else ""
     return f"### {markdown_text(table.title)}\n\n" + "\n".join(lines) + note + "\n"
 
@@ -179,7 +179,7 @@ def markdown_text(text: str) -> str:
     >>> markdown_text("a|b <b>*x*</b>")
     'a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;'
     """
-    safe = _unbroken(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!{}])", r"\\\1", safe).replace("\n", " ")
 
 
@@ -189,7 +189,7 @@ def latex_text(text: str) -> str:
     >>> latex_text("50% ± 2_x")
     '50\\% $\\pm$ 2\\_x'
     """
-    return "".join(_LATEX.get(character, character) for character in _unbroken(text))
+    return "".join(_LATEX.get(character, character) for character in _plain(text))
 
 
 BETWEEN = 2
@@ -222,19 +222,14 @@ def _fits(table: Table, width: int) -> bool:
 
 
 def _least(table: Table) -> list[int]:
-    """How narrow each column can get."""
+    """How narrow each column can get: names and words may break, numbers not."""
     least = []
     for k, name in enumerate(table.columns):
-        measure = _longest_word if _is_words(table, k) else _longest_line
-        least.append(max([_longest_word(name), *(measure(row[k]) for row in table.rows)]))
+        cells = [row[k] for row in table.rows]
+        is_words = k < table.n_labels or not any(map(str.isdigit, "".join(cells)))
+        measure = _longest_word if is_words else _longest_line
+        least.append(max([_longest_word(name), *map(measure, cells)]))
     return least
-
-
-def _is_words(table: Table, column: int) -> bool:
-    """Whether the lines of a column may break: names and words, not numbers."""
-    return column < table.n_labels or not any(
-        character.isdigit() for row in table.rows for character in row[column]
-    )
 
 
 def _longest_word(text: str) -> int:
@@ -265,18 +260,15 @@ def _grid(table: Table, width: int) -> str:
     for index, (name, size) in enumerate(zip(table.columns, _widths(table, width), strict=True)):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
         shown.add_column(Text(_lined(name)), justify=side, overflow="fold", width=size)
-    for row in _without_repetition(table):
-        shown.add_row(*(Text(_lined(cell)) for cell in row))
-    return _printed(shown, width)
-
-
-def _without_repetition(table: Table) -> Iterator[Sequence[str]]:
-    """Rows whose first cell is empty where the row above says the same."""
     above = None
-    for row in table.rows:
-        is_same = table.n_labels > 1 and row[0] == above
-        yield ("", *row[1:]) if is_same else row
-        above = row[0]
+    for first, *rest in table.rows:
+        # A setting is named in the first of its rows only.
+        named = "" if table.n_labels > 1 and first == above else first
+        shown.add_row(*(Text(_lined(cell)) for cell in (named, *rest)))
+        above = first
+    text = io.StringIO()
+    _console(width, text).print(shown)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
 
 
 def _stack(table: Table, width: int) -> str:
@@ -290,12 +282,6 @@ def _stack(table: Table, width: int) -> str:
     return "\n".join(lines)
 
 
-def _printed(shown: RenderableType, width: int) -> str:
-    text = io.StringIO()
-    _console(width, text).print(shown)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
-
-
 def _console(width: int, text: TextIO | None = None) -> Console:
     """Plain text; also in a notebook, where rich would rather show than write."""
     return Console(
@@ -304,24 +290,18 @@ def _console(width: int, text: TextIO | None = None) -> Console:
 
 
 def _lined(text: str) -> str:
-    return _plain(text).replace(SOFT_HYPHEN, "-\n").replace(MAY_BREAK, "\n")
+    return _plain(text, hyphen="-\n", may_break="\n")
 
 
 def _flat(text: str) -> str:
-    return _unbroken(text).replace("\n", " ")
+    return _plain(text).replace("\n", " ")
 
 
-def _unbroken(text: str) -> str:
-    return _plain(text).replace(SOFT_HYPHEN, "").replace(MAY_BREAK, "")
-
-
-def _plain(text: str) -> str:
-    """Without the marks that isolate names: only a browser heeds them."""
-    return _visible(text).translate(dict.fromkeys(map(ord, ISOLATES)))
-
-
-def _visible(text: str) -> str:
-    return shown(text, keep=LAYOUT)
+def _plain(text: str, *, hyphen: str = "", may_break: str = "") -> str:
+    """Without the marks of our layout; those that isolate names only a browser heeds."""
+    marks = dict.fromkeys(map(ord, ISOLATES), "")
+    marks |= {ord(SOFT_HYPHEN): hyphen, ord(MAY_BREAK): may_break}
+    return shown(text, keep=LAYOUT).translate(marks)
 
 
 def _html_row(
@@ -347,11 +327,7 @@ def _html_row(
 
 
 def _html_lines(text: str) -> str:
-    return html.escape(isolated(_visible(text))).replace("\n", "<br>")
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(markdown_text(cell) for cell in cells) + " |"
+    return html.escape(isolated(shown(text, keep=LAYOUT))).replace("\n", "<br>")
 
 
 _LATEX = {

@@ -7,7 +7,7 @@ the renderers escape them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +52,7 @@ MOST_PAIRS = 5
 """Pairs that charts show; more would not be told apart, and the tables have all."""
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
+PUBLISHED_FLOORS = f"Floor sensitivity as published, by {GAP.label}"
 DIFFERENCES = "By how much do the groups differ?"
 UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 """Where nothing is said about anyone's exposure."""
@@ -76,11 +77,15 @@ def facts(audit: Audit) -> list[str]:
     split = f"split {subject.split_kind}" if subject.split_kind else "split not said to be random"
     seeds = sorted({budget.n_seeds for budget in audit.budgets})
     splits = sorted({budget.n_splits for budget in audit.budgets})
-    sizes = ", ".join(f"{name} {_size(group)}" for name, group in first.groups.items())
+    sizes = []
+    for name, group in first.groups.items():
+        is_known = group.n_train is not None and group.n_test is not None
+        size = f"{group.n_train:,.0f} + {group.n_test:,.0f}" if is_known else "not said"
+        sizes.append(f"{name} {size}")
     lines = [
         f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
         f"{split[0].upper() + split[1:]}.",
-        f"Records per run, train + test: {sizes}.",
+        f"Records per run, train + test: {', '.join(sizes)}.",
         f"Budgets: {len(audit.budgets)}; seeds per budget: {number_range(seeds)}; "
         f"distinct splits per budget: {number_range(splits)}.",
     ]
@@ -111,7 +116,7 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
         "The floor": [floors_table(audit)],
         "As published": [
             published_table(audit),
-            *([] if audit.cost == GAP.name else [published_floors_table(audit)]),
+            *([] if audit.cost == GAP.name else [_floors_table(audit, PUBLISHED_FLOORS, 1)]),
             *(_algorithm_table(audit, one) for one in audit.published),
             *(_rankings_table(audit, one) for one in comparisons(audit)),
         ],
@@ -134,13 +139,13 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     names = audit.subject.groups
     n_all = len(audit.budgets) * len(names)
     settings = audit.budgets if most_rows is None or n_all <= most_rows else [audit.told]
-    several = len(settings) > 1
-    rows = [
-        ((_setting(one),) if several else ()) + _finding_row(audit, one, name)
-        for one in settings
-        for name in names
-        if name in sorted(names, key=_importance(one))[:most_rows]
-    ]
+    several, rows = len(settings) > 1, []
+    for budget in settings:
+        cost = {name: budget.groups[name].cost.value or 0.0 for name in names}
+        first = sorted(names, key=lambda name: (name not in budget.worse_off, -cost[name]))
+        for name in (name for name in names if name in first[:most_rows]):
+            at = (_setting(budget),) if several else ()
+            rows.append(at + _finding_row(audit, budget, name))
     level = f"{100 * audit.plan.confidence_level:g}"
     weight = "a benefit" if audit.subject.outcome == "benefit" else "a harm"
     chance = "; guessing gives 50" if audit.proxy.scale.is_advantage else ""
@@ -165,21 +170,25 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     )
 
 
-def _importance(budget: BudgetResult) -> Callable[[str], tuple[bool, float]]:
-    """Sorts groups that are worse off first, then the most exposed."""
-    return lambda name: (name not in budget.worse_off, -(budget.groups[name].cost.value or 0.0))
-
-
 def _finding_row(audit: Audit, budget: BudgetResult, name: str) -> tuple[str, ...]:
     group = budget.groups[name]
     received, cost = group.benefit.mean, group.cost
     ends = ", ".join(_exposure(audit, end) for end in cost.interval or ())
+    if group.too_few:
+        shown = "too few"
+    elif not group.resolved or budget.verdict in UNSURE:
+        shown = "no"
+    elif name not in budget.worse_off:
+        shown = "yes"
+    else:
+        is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
+        shown = "yes, doubly disadvantaged" if is_double else "yes, worse off"
     return (
         name,
         NOTHING if received is None else f"{round(100 * received)}",
         _exposure(audit, cost.value) + (f" [{ends}]" if ends else ""),
         _exposure(audit, cost.upper_limit),
-        _shown_word(budget, name),
+        shown,
     )
 
 
@@ -193,19 +202,6 @@ def _exposure(audit: Audit, cost: float | None) -> str:
     return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
 
 
-def _shown_word(budget: BudgetResult, name: str) -> str:
-    """Whether a group's exposure is shown, and whether the setting's verdict names the group."""
-    group = budget.groups[name]
-    if group.too_few:
-        return "too few"
-    if not group.resolved or budget.verdict in UNSURE:
-        return "no"
-    if name not in budget.worse_off:
-        return "yes"
-    is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
-    return "yes, doubly disadvantaged" if is_double else "yes, worse off"
-
-
 def numbers_table(audit: Audit) -> Table:
     """The numbers behind the pictures, in people of 100, with more digits than they print."""
     scale = audit.proxy.scale
@@ -215,8 +211,9 @@ def numbers_table(audit: Audit) -> Table:
         for name, group in one.groups.items():
             low, high = group.cost.interval or (None, None)
             costs = (group.cost.value, low, high, group.cost.upper_limit_together)
-            numbers = [_of_100(group.benefit.mean)]
-            numbers += [None if cost is None else base + scale.per_unit * cost for cost in costs]
+            numbers = [None if cost is None else base + scale.per_unit * cost for cost in costs]
+            received = group.benefit.mean
+            numbers.insert(0, None if received is None else HUNDREDTHS * received)
             shown = ["" if number is None else f"{number:z.4f}" for number in numbers]
             rows.append((_setting(one), name, *shown, yes_no(group.resolved)))
     columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
@@ -230,9 +227,9 @@ def resolution_table(audit: Audit) -> Table:
         (
             _short(budget),
             name,
-            decimals(_of_100(group.benefit.mean), 1),
+            _amount(proxies.ACCURACY, group.benefit.mean, 1),
             _amount(proxies.ACCURACY, group.overfitting_gap.mean),
-            f"{_with_error(scale, group)}\n{_amounts(scale, group.cost.interval)}",
+            _with_error(scale, group),
             _amount(scale, group.noise_level),
             _amount(scale, group.cost.upper_limit),
             _amount(scale, group.detectable_cost),
@@ -307,12 +304,15 @@ def pairs_table(audit: Audit) -> Table:
     def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
         cross = pair.cross_product
         double = both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
+        label = "" if pair.pooled.costs_resolved else " (n.r.)"
         return (
             signed(cross.value),
             both_p(cross.p_value, cross.p_value_alone),
             pair.lower_ratio or NOTHING,
             f"{pair.double_disadvantage or NOTHING}\n{double}",
-            _pooled(pair),
+            NOTHING
+            if pair.pooled.disparity is None
+            else f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}",
             bounds(pair.pcer_disparity.null_interval),
             decimals(pair.sign_holds_below_floor, 4),
         )
@@ -370,35 +370,34 @@ def differences_table(audit: Audit) -> Table:
 
 def floors_table(audit: Audit) -> Table:
     """The disparity at every floor of the grid and at the plan's: part of every output."""
-
-    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
-        return _floor_cells(audit, budget, pair)
-
-    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", cells)
-
-
-def published_floors_table(audit: Audit) -> Table:
-    """The paper's number at every floor, for audits by another cost than the gap."""
-
-    def cells(budget: BudgetResult, _: PairResult, pair: PublishedPair) -> tuple[str, ...]:
-        return _floor_cells(audit, budget, pair)
-
-    return _floors_table(audit, f"Floor sensitivity as published, by {GAP.label}", cells)
-
-
-def _floors_table(audit: Audit, title: str, cells: PairCells) -> Table:
-    floors = audit_floors(audit)
-    pooled = title.endswith(audit.proxy.label) and any(
+    pooled = any(
         row.mean is not None and row.n_positive_seeds is None
         for row in audit.budgets[0].pairs[0].floors
     )
+    more = " This attack is one number for all seeds: it has no spread over them." * pooled
+    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", 0, more)
+
+
+def _floors_table(audit: Audit, title: str, which: int, more: str = "") -> Table:
+    """Floors of the audit's pairs (0), or of the paper's (1)."""
+
+    def cells(budget: BudgetResult, *pairs: Any) -> tuple[str, ...]:
+        found = []
+        for _, row in floor_rows(audit, pairs[which]):
+            above = share = None
+            if isinstance(row, FloorRow):
+                above, share = row.n_positive_seeds, row.floor_dominated_share
+            counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
+            floored = NOTHING if share is None else f"{100 * share:.0f} %"
+            found.append(f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}")
+        return (*found, decimals(pairs[which].floor_slope, 2))
+
+    columns = (*(f"floor {floor:g}" for floor in audit_floors(audit)), "slope")
     note = (
         "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
         "every cost is below the floor, so that the disparity is only the rate difference "
-        "divided by the floor. A slope of −1 is all floor."
-        + (" This attack is one number for all seeds: it has no spread over them." * pooled)
+        f"divided by the floor. A slope of −1 is all floor.{more}"
     )
-    columns = (*(f"floor {floor:g}" for floor in floors), "slope")
     return _pair_rows_table(audit, title, columns, cells, note)
 
 
@@ -412,20 +411,6 @@ def floor_rows(audit: Audit, pair: PairResult | PublishedPair) -> list[tuple[flo
     rows: dict[float, Summary] = {row.floor: row for row in pair.floors}
     rows.setdefault(audit.plan.floor, pair.pcer_disparity)
     return sorted(rows.items())
-
-
-def _floor_cells(
-    audit: Audit, budget: BudgetResult, pair: PairResult | PublishedPair
-) -> tuple[str, ...]:
-    cells = []
-    for _, row in floor_rows(audit, pair):
-        above = share = None
-        if isinstance(row, FloorRow):
-            above, share = row.n_positive_seeds, row.floor_dominated_share
-        counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
-        floored = NOTHING if share is None else f"{100 * share:.0f} %"
-        cells.append(f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}")
-    return (*cells, decimals(pair.floor_slope, 2))
 
 
 def published_table(audit: Audit) -> Table:
@@ -474,48 +459,37 @@ def costs_table(audit: Audit) -> Table:
     )
 
 
-class CostEstimate(NamedTuple):
-    """What one attack finds in one group at one setting, with a normal interval."""
-
-    setting: str
-    proxy: Proxy
-    group: str
-    value: float | None
-    interval: tuple[float, float] | None
+Estimate = tuple[str, Proxy, str, float | None, tuple[float, float] | None]
+"""Setting, attack, group, and what the attack finds in it, with a normal interval."""
 
 
-def cost_estimates(audit: Audit, release: Release) -> Iterator[CostEstimate]:
+def cost_estimates(audit: Audit, release: Release) -> Iterator[Estimate]:
     """Estimates of every cost that the release carries, of the groups that charts show."""
     measured = measure_costs(panels(release), audit.plan)
     reach = interval_quantile(audit.plan.confidence_level)
     for k, label in enumerate(setting_labels(audit)):
-        for proxy, by_setting in measured.items():
+        for name, by_setting in measured.items():
             if (exposed := by_setting[k].exposed) is None:
                 continue
             for g in shown_groups(audit):
-                value, error = float(exposed.value[g]), float(np.sqrt(exposed.alone[g]))
-                ends = (value - reach * error, value + reach * error)
-                yield CostEstimate(
-                    label,
-                    proxy_named(proxy),
-                    audit.subject.groups[g],
-                    value if np.isfinite(value) else None,
-                    ends if np.isfinite(ends[0]) else None,
-                )
+                cost, error = float(exposed.value[g]), float(np.sqrt(exposed.alone[g]))
+                ends = (cost - reach * error, cost + reach * error)
+                value = cost if np.isfinite(cost) else None
+                interval = ends if np.isfinite(ends[0]) else None
+                yield label, proxy_named(name), audit.subject.groups[g], value, interval
 
 
 def estimates_table(audit: Audit, release: Release) -> Table:
     """What each attack finds in every group, at every setting."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in cost_estimates(audit, release):
-        scale = one.proxy.scale
-        ends = _amounts(scale, one.interval) if one.interval else ""
-        line = f"{isolated(one.group)}: {_amount(scale, one.value)} {ends}"
-        found.setdefault((one.setting, one.proxy.label), []).append(line)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for setting, proxy, group, value, interval in cost_estimates(audit, release):
+        ends = _amounts(proxy.scale, interval) if interval else ""
+        line = f"{isolated(group)}: {_amount(proxy.scale, value)} {ends}"
+        rows.setdefault((setting, proxy.label), []).append(line)
     return Table(
         "Cost by every proxy",
         ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]"),
-        tuple((*key, "\n".join(lines)) for key, lines in found.items()),
+        tuple((*key, "\n".join(lines)) for key, lines in rows.items()),
         3,
         "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
         "epsilon as it is. Intervals do not tell who is more exposed: the tests above do.",
@@ -667,35 +641,25 @@ def _broken(name: str) -> str:
     return name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
 
 
-def _pooled(pair: PairResult) -> str:
-    if pair.pooled.disparity is None:
-        return NOTHING
-    label = "" if pair.pooled.costs_resolved else " (n.r.)"
-    return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
-
-
 def _rate(found: Summary, digits: int) -> str:
     return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
 
-def _amount(scale: proxies.Scale, cost: float | None) -> str:
+def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
     """A cost or a difference of two in hundredths, or in its own unit."""
-    is_share = scale.per_unit == HUNDREDTHS
-    return decimals(_of_100(cost), 2) if is_share else decimals(cost, 4)
+    if cost is None or scale.per_unit != HUNDREDTHS:
+        return decimals(cost, 4)
+    return decimals(HUNDREDTHS * cost, digits)
 
 
 def _amounts(scale: proxies.Scale, ci: tuple[float, float] | None) -> str:
     return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
 
 
-def _of_100(share: float | None) -> float | None:
-    return None if share is None else HUNDREDTHS * share
-
-
 def _with_error(scale: proxies.Scale, group: GroupResult) -> str:
-    if group.cost.value is None:
-        return NOTHING
-    return f"{_amount(scale, group.cost.value)} ± {_amount(scale, group.cost.standard_error)}"
+    cost = group.cost
+    error = "" if cost.value is None else f" ± {_amount(scale, cost.standard_error)}"
+    return f"{_amount(scale, cost.value)}{error}\n{_amounts(scale, cost.interval)}"
 
 
 def _unit(scale: proxies.Scale) -> str:
@@ -705,9 +669,3 @@ def _unit(scale: proxies.Scale) -> str:
 def _difference(scale: proxies.Scale, found: GroupDifference) -> str:
     sign = "+" if found.value is not None and found.value > 0 else ""
     return f"{sign}{_amount(scale, found.value)}\n{_amounts(scale, found.interval)}"
-
-
-def _size(group: GroupResult) -> str:
-    if group.n_train is None or group.n_test is None:
-        return "not said"
-    return f"{group.n_train:,.0f} + {group.n_test:,.0f}"

@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from pcer.auditing.audit import audit
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
 from pcer.release.format import Release
-from pcer.report.page import GENERATOR, Payload, read_payload, to_report
+from pcer.report.page import GENERATOR, read_payload, to_report
 
 HALF_A_DIGIT = 0.51
 """Of the last digit: rounding may fall either way on another machine, but a changed digit is
@@ -35,23 +34,16 @@ class Difference(NamedTuple):
         return f"{self.path}: the file says {self.found!r}, recomputed {self.expected!r}"
 
 
-class Mismatch(NamedTuple):
-    """Something that is there and should not be, or the other way round; in words."""
-
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
-
-
 def verify_audits(
     found: Sequence[dict[str, Any]],
     releases: Sequence[Release],
     *,
     family: Sequence[Release] = (),
     plan_sha256: str | None = None,
-) -> Difference | Mismatch | None:
+) -> str | None:
     """Recompute the audits of one file, which must be one for each named release.
+
+    Returns where it differs first, in words; None where all agrees.
 
     Args:
         found: audits as plain objects.
@@ -59,43 +51,34 @@ def verify_audits(
         family: further releases that the audits were judged together with.
         plan_sha256: digest that every plan must have.
     """
-    if unmatched := _unmatched(found, releases):
-        return unmatched
-    for index, tree in enumerate(found):
-        prefix = f"[{index}]." if len(found) > 1 else ""
-        if mismatch := _another_plan(parse_plan(tree.get("plan"), file="audit: plan"), plan_sha256):
-            return mismatch
-        if difference := verify_audit(tree, [*releases, *family]):
-            return difference._replace(path=f"{prefix}{difference.path}")
-    return None
-
-
-def _unmatched(found: Sequence[dict[str, Any]], releases: Sequence[Release]) -> Mismatch | None:
-    """What is audited and not named, or named and not audited, or either twice."""
     audited = Counter(str(one.get("release_sha256")) for one in found)
     named = Counter(release.sha256 for release in releases)
-    if len(found) == len(releases) == 1:
-        return None  # a digest that does not fit is the difference itself
-    for release in releases:
+    # Of one audit and one release, a digest that does not fit is the difference itself.
+    for release in releases if len(found) > 1 or len(releases) > 1 else ():
         if audited[release.sha256] < named[release.sha256]:
-            return Mismatch(
-                f"from what was named: it holds no audit of {release.title}, release "
-                f"{release.sha256}"
-            )
-    for digest in audited:
+            name = f"{release.title}, release {release.sha256}"
+            return f"from what was named: it holds no audit of {name}"
+    for digest in audited if len(found) > 1 or len(releases) > 1 else ():
         if audited[digest] > named[digest]:
             twice = "a second audit" if named[digest] else "an audit"
-            return Mismatch(
+            return (
                 f"from what was named: it holds {twice} of release {digest}; name every release "
                 "that it audits once"
             )
+    for index, tree in enumerate(found):
+        prefix = f"[{index}]." if len(found) > 1 else ""
+        plan = parse_plan(tree.get("plan"), file="audit: plan")
+        if another := _another_plan(plan, plan_sha256):
+            return another
+        if difference := verify_audit(tree, [*releases, *family]):
+            return f"at {prefix}{difference}"
     return None
 
 
-def _another_plan(plan: Plan, plan_sha256: str | None) -> Mismatch | None:
+def _another_plan(plan: Plan, plan_sha256: str | None) -> str | None:
     if plan_sha256 is None or plan.sha256 == plan_sha256.lower():
         return None
-    return Mismatch(f"from what was named: its plan has the digest {plan.sha256}")
+    return f"from what was named: its plan has the digest {plan.sha256}"
 
 
 def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Difference | None:
@@ -136,29 +119,16 @@ def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Relea
     return [known[digest] for digest in digests if digest != found.get("release_sha256")]
 
 
-class PageDifference(NamedTuple):
-    """Where a report and its fresh rendering part: the place, and both texts around it."""
-
-    line: int
-    place: str
-    found: str
-    expected: str
-
-    def __str__(self) -> str:
-        return (
-            f"at line {self.line}, in {self.place}: the page says {self.found!r}, rendered again "
-            f"it says {self.expected!r}"
-        )
-
-
 def verify_report(
     path: str | os.PathLike[str],
     releases: Sequence[Release] = (),
     *,
     family: Sequence[Release] = (),
     plan_sha256: str | None = None,
-) -> PageDifference | Mismatch | None:
+) -> str | None:
     """Render a report again from the release and plan in it; where do the bytes differ?
+
+    Returns the first difference in words; None where every byte agrees.
 
     Args:
         path: the page.
@@ -171,31 +141,6 @@ def verify_report(
     """
     text = read_text(path)
     carried = read_payload(text, file=str(path))
-    mismatch = _uncarried(path, carried, releases, family)
-    mismatch = mismatch or _another_plan(carried.plan, plan_sha256)
-    if mismatch is None and (leaving := leaving_links(text)):
-        line, target = leaving[0]
-        mismatch = Mismatch(f"at line {line}: a link leaves the page, to {clipped(target)!r}")
-    if mismatch is not None:
-        return mismatch
-    fresh = audit(carried.releases, carried.plan, family=carried.family)
-    difference = _page_difference(text, to_report(fresh, carried.releases, carried.family))
-    if difference is None and Path(path).read_bytes() != text.encode():
-        return PageDifference(1, "the head of the page", "a byte order mark", "none")
-    return difference
-
-
-def _uncarried(
-    path: str | os.PathLike[str],
-    carried: Payload,
-    releases: Sequence[Release],
-    family: Sequence[Release],
-) -> Mismatch | None:
-    """A release that the page holds twice, or holds though it was not named.
-
-    Raises:
-        InputError: one that was named is not in the page.
-    """
     held = Counter(release.sha256 for release in (*carried.releases, *carried.family))
     for release in (*releases, *family):
         if release.sha256 not in held:
@@ -203,73 +148,25 @@ def _uncarried(
     named = {release.sha256 for release in releases}
     for release in carried.releases:
         if held[release.sha256] > 1:
-            return Mismatch(f"from a page of pcer: it holds release {release.sha256} twice")
+            return f"from a page of pcer: it holds release {release.sha256} twice"
         if releases and release.sha256 not in named:
-            return Mismatch(
-                f"from what was named: it also holds {release.title}, release {release.sha256}"
-            )
-    return None
+            also = f"{release.title}, release {release.sha256}"
+            return f"from what was named: it also holds {also}"
+    if another := _another_plan(carried.plan, plan_sha256):
+        return another
+    fresh = audit(carried.releases, carried.plan, family=carried.family)
+    difference = _page_difference(text, to_report(fresh, carried.releases, carried.family))
+    if difference is None and Path(path).read_bytes() != text.encode():
+        return _at(1, "the head of the page", "a byte order mark", "none")
+    return difference
 
 
-LINKS = frozenset(
-    (
-        *("href", "xlink:href", "src", "srcset", "action", "formaction", "data", "poster", "ping"),
-        *("background", "cite", "manifest", "longdesc", "codebase", "classid", "profile", "usemap"),
-    )
-)
-"""Attributes that name something to open or to load."""
-OUTSIDE = re.compile(r"url\(\s*['\"]?(?!#|data:)[^)]*|@import[^;]*", re.IGNORECASE)
-"""What a style may load from elsewhere."""
+def _at(line: int, where: str, found: str, expected: str) -> str:
+    says = f"the page says {found!r}, rendered again it says {expected!r}"
+    return f"at line {line}, in {where}: {says}"
 
 
-class _Links(HTMLParser):
-    """Collects what leaves a page: (line, target)."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[tuple[int, str]] = []
-        self.in_style = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.in_style = tag == "style"
-        told = dict(attrs)
-        if tag == "base" or (told.get("http-equiv") or "").lower() == "refresh":
-            self.found.append((self.getpos()[0], tag))
-        for name, value in attrs:
-            target = (value or "").strip()
-            if name in LINKS and target and not target.startswith("#"):
-                self.found.append((self.getpos()[0], target))
-            if name == "style":
-                self._styled(target)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.in_style = False
-
-    def handle_data(self, data: str) -> None:
-        if self.in_style:
-            self._styled(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.in_style = False
-
-    def _styled(self, text: str) -> None:
-        self.found += [(self.getpos()[0], found) for found in OUTSIDE.findall(text)]
-
-
-def leaving_links(page: str) -> list[tuple[int, str]]:
-    """Links, forms, images and styles of a page that lead out of it, each with its line.
-
-    >>> leaving_links('<a href="#top">up</a><a href="https://example.org">out</a>')
-    [(1, 'https://example.org')]
-    """
-    parser = _Links()
-    parser.feed(page)
-    parser.close()
-    return parser.found
-
-
-def _page_difference(found: str, expected: str) -> PageDifference | None:
+def _page_difference(found: str, expected: str) -> str | None:
     if found == expected:
         return None
     if f'content="{GENERATOR}"' not in found:
@@ -277,54 +174,43 @@ def _page_difference(found: str, expected: str) -> PageDifference | None:
         meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
         at_line = found.count("\n", 0, meta.start()) + 1 if meta else 1
         generator = clipped(meta[1]) if meta else "no generator"
-        return PageDifference(at_line, "the head of the page", generator, GENERATOR)
+        return _at(at_line, "the head of the page", generator, GENERATOR)
     theirs, ours = found.split("\n"), expected.split("\n")
     shared = min(len(theirs), len(ours))
     line = next((k for k in range(shared) if theirs[k] != ours[k]), shared)
-    one = theirs[line] if line < len(theirs) else ""
-    other = ours[line] if line < len(ours) else ""
-    letters = enumerate(zip(one, other, strict=False))
-    at = next((k for k, (a, b) in letters if a != b), min(len(one), len(other)))
-    before = "\n".join([*ours[:line], other[:at]])
-    places = re.findall(r'\bid="([^"]+)"', before)
+    their, our = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
+    letters = enumerate(zip(their, our, strict=False))
+    at = next((k for k, (a, b) in letters if a != b), min(len(their), len(our)))
+    places = re.findall(r'\bid="([^"]+)"', "\n".join([*ours[:line], our[:at]]))
     around = slice(max(0, at - SHOWN_BEFORE), at + SHOWN_AFTER)
-    place = places[-1] if places else "the head of the page"
-    return PageDifference(line + 1, place, one[around], other[around])
+    where = places[-1] if places else "the head of the page"
+    return _at(line + 1, where, their[around], our[around])
 
 
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:
     """Compare plain objects, digit for digit, in the order of the file format."""
     if isinstance(expected, dict):
-        return _in_dict(found, expected, path)
+        if not isinstance(found, dict):
+            return Difference(path, found, "an object")
+        for key, value in expected.items():
+            below = f"{path}.{key}" if path else key
+            if key not in found:
+                return Difference(below, "nothing", rounded(value))
+            if difference := first_difference(found[key], value, path=below):
+                return difference
+        extra = next((key for key in found if key not in expected), None)
+        return None if extra is None else Difference(f"{path}.{extra}", found[extra], "nothing")
     if isinstance(expected, list | tuple):
-        return _in_list(found, expected, path)
+        if not isinstance(found, list) or len(found) != len(expected):
+            return Difference(path, found, rounded(list(expected)))
+        pairs = enumerate(zip(found, expected, strict=True))
+        differences = (first_difference(a, b, path=f"{path}[{k}]") for k, (a, b) in pairs)
+        return next(filter(None, differences), None)
     if isinstance(expected, float) and type(found) in (int, float):
         same = _same_digits(float(found), expected)
     else:
         same = type(found) is type(rounded(expected)) and found == rounded(expected)
     return None if same else Difference(path, found, rounded(expected))
-
-
-def _in_dict(found: Any, expected: dict[str, Any], path: str) -> Difference | None:
-    if not isinstance(found, dict):
-        return Difference(path, found, "an object")
-    for key, value in expected.items():
-        below = f"{path}.{key}" if path else key
-        if key not in found:
-            return Difference(below, "nothing", rounded(value))
-        if difference := first_difference(found[key], value, path=below):
-            return difference
-    extra = next((key for key in found if key not in expected), None)
-    return Difference(f"{path}.{extra}", found[extra], "nothing") if extra is not None else None
-
-
-def _in_list(found: Any, expected: Sequence[Any], path: str) -> Difference | None:
-    if not isinstance(found, list) or len(found) != len(expected):
-        return Difference(path, found, rounded(list(expected)))
-    for index, (item, wanted) in enumerate(zip(found, expected, strict=True)):
-        if difference := first_difference(item, wanted, path=f"{path}[{index}]"):
-            return difference
-    return None
 
 
 def _same_digits(found: float, expected: float) -> bool:

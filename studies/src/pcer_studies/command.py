@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pcer.cli import (
+from pcer.cli.parts import (
     TRAINING,
     Display,
     display,

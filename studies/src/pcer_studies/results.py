@@ -17,7 +17,7 @@ from pcer.files import read_json
 from pcer.release import proxies
 from pcer.release.format import Release, read_release
 from pcer.release.panel import Panel, panels
-from pcer.report import markdown_text
+from pcer.report.table import markdown_text
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pcer._version import __version__
-from pcer.cli import processor
+from pcer.cli.process import processor
 from pcer.data import GroupedDataset, load
 from pcer.data.benchmarks import task_at_hand
 from pcer.errors import InputError, OutputError

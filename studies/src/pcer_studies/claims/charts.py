@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
-from pcer.report import Spec, complete, drawn, legend, series
+from pcer.report.figures import Spec, complete, drawn, legend, series
+from pcer.report.pictures import LIGHT
 from pcer_studies.claims.facts import GapRow, SettingRow, standing_out_from
 from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
@@ -26,11 +27,11 @@ SIGNAL = {True: "told from chance", False: "within chance"}
 LOWEST_RATIO = 0.5
 VERDICT_COLOURS = {
     Verdict.DOUBLE_DISADVANTAGE: "#7a1f3d",
-    Verdict.DISPARITY_SHOWN: "var(--series-1)",
-    Verdict.EQUAL_WITHIN_MARGIN: "var(--series-3)",
-    Verdict.NO_DISPARITY_SHOWN: "var(--band)",
-    Verdict.FLOOR_DOMINATED: "var(--series-4)",
-    Verdict.NOT_RESOLVED: "var(--shade)",
+    Verdict.DISPARITY_SHOWN: LIGHT["series-1"],
+    Verdict.EQUAL_WITHIN_MARGIN: LIGHT["series-3"],
+    Verdict.NO_DISPARITY_SHOWN: LIGHT["band"],
+    Verdict.FLOOR_DOMINATED: LIGHT["series-4"],
+    Verdict.NOT_RESOLVED: LIGHT["shade"],
     Verdict.INSUFFICIENT_DATA: "white",
 }
 GROUPS = list(dict.fromkeys(name for one in CONFIGURATIONS for name in one.groups))

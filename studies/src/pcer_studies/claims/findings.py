@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pcer.auditing import BUDGET_VERDICTS, Verdict, listed
 from pcer.errors import InputError
 from pcer.release import proxies
-from pcer.report import markdown_text
+from pcer.report.table import markdown_text
 from pcer_studies.claims.charts import NORMAL_95, finding_figures, has_allowed
 from pcer_studies.claims.evidence import SHARPER
 from pcer_studies.claims.facts import (

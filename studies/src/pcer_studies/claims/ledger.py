@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pcer.report import markdown_text
+from pcer.report.table import markdown_text
 from pcer_studies.claims.acs_bios import ACS_CLAIMS, BIOS_CLAIMS
 from pcer_studies.claims.adult import RACE_CLAIMS, SEX_CLAIMS
 from pcer_studies.claims.attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS

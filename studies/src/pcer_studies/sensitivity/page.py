@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pcer.auditing import NOTHING, budget_name, p_value, short_budget, signed
-from pcer.report import Table, markdown_text, to_markdown
+from pcer.report.table import Table, markdown_text, to_markdown
 from pcer_studies.protocol import NO_DP, PAPER, configuration
 from pcer_studies.published import key_at, own_cell, text_figure
 from pcer_studies.sensitivity.analysis import (

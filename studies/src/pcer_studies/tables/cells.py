@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pcer.auditing import NOTHING, budget_name, yes_no
-from pcer.report import Table, markdown_text, to_markdown
+from pcer.report.table import Table, markdown_text, to_markdown
 from pcer_studies.numbers import (
     OurNumber,
     error_of_count,

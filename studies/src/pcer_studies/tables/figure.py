@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing import Verdict
-from pcer.report import Spec, complete, drawn
+from pcer.report.figures import BLUE, RED, Spec, complete, drawn
 from pcer_studies.numbers import our_number
 from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration
 from pcer_studies.published import key_at
@@ -23,7 +23,6 @@ SHADED = 0.1
 ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
 PARITY, DISPARITY = "DP-Gap (left axis)", "PCER disparity (right axis)"
 NOT_RESOLVED = "PCER disparity, costs not resolved"
-BLUE, RED = "var(--series-0)", "var(--series-1)"
 MARKS = {PARITY: (BLUE, "circle"), DISPARITY: (RED, "circle"), NOT_RESOLVED: (RED, "cross")}
 
 

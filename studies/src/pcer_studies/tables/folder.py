@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pcer.report import Table, markdown_text, to_markdown, to_report
+from pcer.report import to_report
+from pcer.report.table import Table, markdown_text, to_markdown
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,
