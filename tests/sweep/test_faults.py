@@ -114,8 +114,8 @@ def test_a_block_of_another_sweep_is_found(folder, whole, tmp_path):
     assert f"{mine.stem} (made with other settings)" in note
 
 
-def test_lost_settings_let_9_epochs_not_pass_for_1(tmp_path, whole):
-    longer = dataclasses.replace(CONFIG, epochs=9)
+def test_lost_settings_let_25_epochs_not_pass_for_1(tmp_path, whole):
+    longer = dataclasses.replace(CONFIG, epochs=25)
     run_sweep(tiny(config=longer), tmp_path, flags=FLAGS, keep_scores=True)
     for path in (*tmp_path.glob("*.release.json"), tmp_path / "tiny.scores" / "settings.json"):
         path.unlink()
