@@ -60,7 +60,7 @@ from pcer.attacks import run_attacks_of
 from pcer.auditing import Alarms, alarms
 from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
-from pcer.auditing.tests import Evidence, make_tests
+from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.format import Release, parse_release
 from pcer.release.proxies import GAP
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
@@ -244,7 +244,8 @@ def evidence_of(drawn: NullRelease, plan: Plan) -> Evidence:
     measured = [
         measure_panel(panel, plan, GAP.name, inflation=drawn.inflation) for panel in by_setting
     ]
-    return make_tests(measured, pairs_of(by_setting, plan), outcome=drawn.outcome, random=True)
+    pairs = pairs_of(by_setting, plan)
+    return decide([attack_tests(measured, pairs, random=True)], pairs, outcome=drawn.outcome)
 
 
 def _any(found: Sequence[Alarms]) -> Found:

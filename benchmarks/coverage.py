@@ -163,7 +163,7 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
     value, error = one.exposed.value, np.sqrt(one.exposed.variance)
     exposure = compare_pairs(one, pairs).exposure
     costs, difference = np.tile(truth, n), truth[1] - truth[0]
-    fails = [_share(_limits(one, n_limits=m) < costs - TINY) for m in (1, DOZEN)]
+    fails = [_share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY) for m in (1, DOZEN)]
     at_most = difference_limit(exposure.value, exposure.error, z=limit_quantile())
     return Shares(
         interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
@@ -172,13 +172,6 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
         difference=_share(np.abs(exposure.value - difference) <= INTERVAL * exposure.error + TINY),
         difference_limit=_share(at_most >= abs(difference) - TINY),
     )
-
-
-def _limits(one: Measured, *, n_limits: int) -> np.ndarray:
-    """Largest costs that the data allow, one or several at once."""
-    assert one.exposed is not None
-    limit = one.exposed.limit(z=limit_quantile(n_limits=n_limits))
-    return np.asarray(np.fmax(limit, one.hidden_limit(1 - 0.05 / n_limits)))
 
 
 def _share(holds: np.ndarray) -> float:

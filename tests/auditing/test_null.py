@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pcer.auditing.exact import Strata, strata_of_counts, strata_of_rates
 from pcer.auditing.variances import (
     LARGEST_SPREAD,
     _n_at_most,
@@ -15,7 +16,6 @@ from pcer.auditing.variances import (
     hypergeometric,
     noise_level,
     split_luck,
-    split_luck_of_rates,
 )
 from pcer.metrics import Counts
 from pcer.release.format import Confusion
@@ -23,13 +23,18 @@ from tests import reference
 from tests.strategies import confusions
 
 
-def counts(cells: dict[str, int]) -> Counts:
-    return Counts(**{name: np.array([float(value)]) for name, value in cells.items()})
+def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
+    """Confusion tables of one group."""
+    parts = (
+        Counts(**{name: np.array([float(value)]) for name, value in cells.items()})
+        for cells in (train, test)
+    )
+    return strata_of_counts(*parts)
 
 
 @given(confusions(), confusions())
 def test_moments_are_the_hypergeometric_ones(train, test):
-    ours = split_luck(counts(train), counts(test))
+    ours = split_luck(strata(train, test))
     mean, variance = reference.split_luck(Confusion(**train), Confusion(**test))
     assert ours.mean[0] == pytest.approx(mean, abs=1e-12)
     assert ours.variance[0] == pytest.approx(variance, abs=1e-12)
@@ -43,13 +48,14 @@ def test_moments_by_listing_every_split():
     difference = {hits: hits / 4 - (3 - hits) / 2 for hits in law}
     mean = sum(law[hits] * difference[hits] for hits in law)
     variance = sum(law[hits] * (difference[hits] - mean) ** 2 for hits in law)
-    ours = split_luck(counts(train), counts(test))
+    ours = split_luck(strata(train, test))
     assert ours.mean[0] == pytest.approx(mean, abs=1e-14)
     assert ours.variance[0] == pytest.approx(variance, abs=1e-14)
 
 
 def test_rates_with_sizes_are_one_stratum():
-    ours = split_luck_of_rates(np.array([0.5]), np.array([0.5]), np.array([4.0]), np.array([2.0]))
+    rates = strata_of_rates(np.array([0.5]), np.array([0.5]), np.array([4.0]), np.array([2.0]))
+    ours = split_luck(rates)
     law = stats.hypergeom(6, 3, 4)
     assert ours.mean[0] == 0
     assert ours.variance[0] == pytest.approx(law.var() * (1 / 4 + 1 / 2) ** 2, abs=1e-14)
@@ -114,11 +120,12 @@ def test_draws_of_any_size_stay_within_what_is_possible():
 
 
 def test_drawn_differences_have_the_closed_form_moments():
-    train = counts({"tp": 300, "fn": 100, "tn": 500, "fp": 100})
-    test = counts({"tp": 140, "fn": 60, "tn": 210, "fp": 90})
-    luck = split_luck(train, test)
+    run = strata(
+        {"tp": 300, "fn": 100, "tn": 500, "fp": 100}, {"tp": 140, "fn": 60, "tn": 210, "fp": 90}
+    )
+    luck = split_luck(run)
     uniforms = np.random.default_rng(0).random((2, 20_000, 1))
-    drawn = draw_differences(train, test, uniforms=uniforms)[:, 0]
+    drawn = draw_differences(run, uniforms=uniforms)[:, 0]
     error = np.sqrt(luck.variance[0] / 20_000)
     assert drawn.mean() == pytest.approx(luck.mean[0], abs=4 * error)
     assert drawn.var() == pytest.approx(luck.variance[0], rel=0.05)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from pcer.auditing.file import Plan
 from pcer.auditing.measure import by_split, measure_panel
-from pcer.auditing.tests import alarms, attack_tests, compare_pairs, decide, make_tests
+from pcer.auditing.tests import alarms, attack_tests, compare_pairs, decide
 from pcer.release.panel import Panel, PooledExposures
 from pcer.statistics import detectable, holm, two_sided_p, upper_p
 from tests import reference
@@ -143,27 +143,23 @@ def test_unequal_rates_alone_make_no_cross_product():
     assert found.benefit.p_value < 1e-12
 
 
+def evidence(one, pairs=((0, 1),)):
+    return decide([attack_tests([one], pairs, random=True)], pairs, outcome="benefit")
+
+
 def test_both_disadvantages_must_be_the_same_groups():
     """The more exposed group is the better off: no double disadvantage, however sure both are."""
-    plan = {"outcome": "benefit", "random": True}
-    worse = make_tests([measured([0.01, 0.09], [1e-6, 1e-6], [0.5, 0.2])], ((0, 1),), **plan)
-    better = make_tests([measured([0.01, 0.09], [1e-6, 1e-6], [0.2, 0.5])], ((0, 1),), **plan)
+    worse = evidence(measured([0.01, 0.09], [1e-6, 1e-6], [0.5, 0.2]))
+    better = evidence(measured([0.01, 0.09], [1e-6, 1e-6], [0.2, 0.5]))
     assert (worse.double.tolist(), better.double.tolist()) == ([[1]], [[-1]])
     assert worse.double_p < 1e-6
     assert better.double_p == 1.0
 
 
 def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
-    found = make_tests(
-        [measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2])],
-        ((0, 1),),
-        outcome="benefit",
-        random=True,
-    )
+    found = evidence(measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2]))
     exposure, ratio = found.exposure_p_alone.item(), found.cross_p_alone.item()
-    assert (
-        ratio / 0.2 < exposure / 0.8
-    )  # so that the exposure's turn comes last, with all the level
+    assert ratio / 0.2 < exposure / 0.8  # the exposure's turn comes last, with all the level
     assert found.cross_p.item() == pytest.approx(ratio / 0.2)
     assert found.exposure_p.item() == pytest.approx(exposure)
     assert found.double_p == np.maximum(found.exposure_p, found.benefit_p)
@@ -242,12 +238,7 @@ def test_alarms_are_those_of_the_audit():
     pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
     found = alarms([many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20)
     for k, (i, j) in enumerate(pairs):
-        alone = make_tests(
-            [measured(costs[[i, j]], np.full(2, 1e-4), rates[[i, j]], 0.0)],
-            ((0, 1),),
-            outcome="benefit",
-            random=True,
-        )
+        alone = evidence(measured(costs[[i, j]], np.full(2, 1e-4), rates[[i, j]], 0.0))
         assert found.shown[0, k] == alone.shown[0, 0]
         who = alone.double[0, 0]
         assert found.double[0, k] == (who if who < 0 else pairs[k][who])

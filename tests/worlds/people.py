@@ -16,13 +16,10 @@ import numpy as np
 
 from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.variances import (
-    OneSide,
     at_least_spread,
     benefit_variance,
     cost_in_tests,
     cost_variance,
-    covariance_over_splits,
-    cross_product,
     cross_variance,
     people_covariance,
     people_part,
@@ -205,21 +202,15 @@ def weigh(tables: Tables) -> Weighed:
     people = people_part(tested, n)
     of_cost = cost_variance(per_split, one_split=one_split, people=people)
     shared = people_covariance(benefit, cost, n)
-    covariance = covariance_over_splits(
-        rate_covariance(test).mean(axis=0), shared, n_splits=n_splits
-    )
-    whole = _sides(benefit, cost, of_benefit, of_cost, covariance)
-    lasting = _sides(benefit, cost, rate_variance(benefit, n), people, shared)
+    one_covariance = rate_covariance(test).mean(axis=0)
+    covariance = one_covariance / n_splits + (1 - 1 / n_splits) * shared
+    whole = (benefit.T, cost.T, of_benefit.T, of_cost.T, covariance.T)
+    lasting = (benefit.T, cost.T, rate_variance(benefit, n).T, people.T, shared.T)
     products = rates[..., 0] * per_split[..., 1] - rates[..., 1] * per_split[..., 0]
     variance = at_least_spread(cross_variance(*whole), products, cross_variance(*lasting))
+    product = benefit[:, 0] * cost[:, 1] - benefit[:, 1] * cost[:, 0]
     return found._replace(
         cost_p=two_sided_p(cost[:, 1] - cost[:, 0], np.sqrt(of_cost.sum(axis=1))),
         benefit_p=two_sided_p(benefit[:, 1] - benefit[:, 0], np.sqrt(of_benefit.sum(axis=1))),
-        cross_p=two_sided_p(cross_product(*whole), np.sqrt(variance)),
-    )
-
-
-def _sides(*columns: np.ndarray) -> tuple[OneSide, OneSide]:
-    return OneSide(*(column[:, 0] for column in columns)), OneSide(
-        *(column[:, 1] for column in columns)
+        cross_p=two_sided_p(product, np.sqrt(variance)),
     )

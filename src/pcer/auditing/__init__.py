@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.auditing.algorithm1 import rate_difference
-from pcer.auditing.audit import Tested, judge_tested, run_tests
+from pcer.auditing.audit import judge_tested, run_tests
 from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
@@ -35,8 +35,7 @@ from pcer.auditing.measure import Exposed, Measured, measure_costs
 from pcer.auditing.plan import SHARPEST, Benefit, Plan, Policy
 from pcer.auditing.planner import Outlook, OutlookPoint, detectable, outlook_schema
 from pcer.auditing.policy import read_policy
-from pcer.auditing.tests import Alarms, alarms
-from pcer.auditing.variances import split_luck, split_luck_of_rates
+from pcer.auditing.tests import Alarms, Tested, alarms
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
 from pcer.auditing.words import (
     NOTHING,
@@ -118,8 +117,6 @@ __all__ = [
     "short_budget",
     "short_setting",
     "signed",
-    "split_luck",
-    "split_luck_of_rates",
     "write_audit",
     "yes_no",
 ]

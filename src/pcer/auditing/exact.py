@@ -5,13 +5,12 @@ records of one label. Given the totals of each split, the correct ones in traini
 hypergeometric, independent over labels and splits. Their sum U is the statistic; p = P(U >= u).
 
 A hypergeometric count is a sum of independent yes-or-no draws (its generating function has
-real roots only), and so is U. Three facts used here follow: Bernstein's bound for its tails with
+real roots only), and so is U. Two facts used here follow: Bernstein's bound for its tails with
 the variance it has, and no third or fourth cumulant above the variance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -148,11 +147,25 @@ def memorised(strata: Strata) -> Memorised:
     >>> memorised(one).p_value
     array([0.1])
     """
+    from scipy.special import ndtr
+
     flat = Strata(*(part.reshape(-1, part.shape[-1]) for part in strata))
     excess, variance = flat.excess.sum(axis=0), flat.variance.sum(axis=0)
-    p = _normal_tails(excess, variance, _third_cumulant(flat).sum(axis=0))
-    for groups in _batches(variance, n_strata=len(flat.total)):
-        p[groups] = _exact_tails(Strata(*(part[:, groups] for part in flat)))
+    # Normal, half a count off for continuity, skewness taken out by the first Cornish-Fisher term.
+    # Skewness is at most 1/deviation: beyond a deviation of 100 it is right to 1 % down to 1e-9.
+    lean = (flat.total - 2 * flat.correct) * _ratio(flat.total - 2 * flat.trained, flat.total)
+    third = (flat.variance * _ratio(lean, flat.total - 2)).sum(axis=0)
+    deviation = np.sqrt(variance)
+    z = np.clip(_ratio(excess - 0.5, deviation), -LARGEST_Z, LARGEST_Z)
+    p = np.asarray(ndtr(-(z - _ratio(third, deviation**3) / 6 * (z**2 - 1))))
+    # Groups whose distribution is computed, in lots of similar width and bounded size.
+    chosen = np.flatnonzero((variance > 0) & (variance <= EXACT_LIMIT**2))
+    width = np.frexp(_reach(variance[chosen]))[1]
+    for exponent in np.unique(width):
+        lot = chosen[width == exponent]
+        most = max(1, BATCH_ENTRIES // (len(flat.total) * 2 ** (int(exponent) + 1)))
+        for groups in np.split(lot, range(most, len(lot), most)):
+            p[groups] = _exact_tails(Strata(*(part[:, groups] for part in flat)))
     p = np.where(variance > 0, np.clip(p, SMALLEST_P, 1.0), np.nan)
     return Memorised(p_value=p, excess=excess, variance=variance)
 
@@ -198,95 +211,39 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
         strata: counts of several splits.
         inflation: by how much records that are kept together multiply the variance, (group,).
     """
-    n_rest = (strata.total - strata.trained).sum(axis=0)
-    scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, n_rest)
+    from scipy.special import gammaincc, stdtr
+
+    rest, spared = strata.total - strata.trained, strata.correct - strata.hits
+    scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
     x, v = strata.excess.sum(axis=0) * scale, strata.variance.sum(axis=0) * scale**2
-    unit = np.maximum(v.mean(axis=0), _neyman_variance(strata, scale).mean(axis=0))
-    statistic = _ratio(((x - x.mean(axis=0)) ** 2).sum(axis=0), unit * inflation)
-    p = _stretched_chi_square(statistic, len(x) - 1, _spread_of_spread(v, v * scale**2))
-    varies = v.any(axis=0)
+    n, varies = len(x), v.any(axis=0)
+    unknown = np.full(v.shape[1:], np.nan)
+    weight = _ratio(strata.trained * rest, strata.total) * scale
+    shares = _ratio(strata.hits, strata.trained), _ratio(spared, rest)
+    parts = _ratio(shares[0] * (1 - shares[0]), strata.trained - 1)
+    parts = parts + _ratio(shares[1] * (1 - shares[1]), rest - 1)
+    neyman = (weight**2 * parts).sum(axis=0)
+    unit, about_mean = np.maximum(v.mean(axis=0), neyman.mean(axis=0)), (x - x.mean(axis=0)) ** 2
+    statistic = _ratio(about_mean.sum(axis=0), unit * inflation)
+    if n < 2:
+        return Dispersion(statistic=statistic, p_value=unknown, mean_p_value=unknown)
+    # variance of the sum of squares about the mean, in units of the mean variance
+    squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
+    fourth = (1 - 1 / n) ** 2 * (v * scale**2).sum(axis=0)
+    stretch = _ratio(2 * squares + fourth, v.mean(axis=0) ** 2) / (2 * (n - 1))
+    half = np.divide(0.5, stretch, out=np.full(stretch.shape, 0.5), where=stretch > 0)
+    error = x.std(axis=0, ddof=1) / np.sqrt(n)
     return Dispersion(
         statistic=statistic,
-        p_value=np.where(varies, p, np.nan),
-        mean_p_value=np.where(varies, _student_p(x), np.nan),
+        p_value=np.where(varies, gammaincc((n - 1) * half, statistic * half), np.nan),
+        mean_p_value=np.where(varies, stdtr(n - 1, -_ratio(x.mean(axis=0), error)), np.nan),
     )
 
 
-def _student_p(x: FloatArray) -> FloatArray:
-    """One-sided p-value of a mean over the first axis above 0; NaN for one number."""
-    from scipy.special import stdtr
-
-    if len(x) < 2:
-        return np.full(x.shape[1:], np.nan)
-    error = x.std(axis=0, ddof=1) / np.sqrt(len(x))
-    return np.asarray(stdtr(len(x) - 1, -_ratio(x.mean(axis=0), error)))
-
-
-def _spread_of_spread(v: FloatArray, fourth: FloatArray) -> FloatArray:
-    """Variance of the sum of squares about the mean, in units of the mean variance.
-
-    Args:
-        v: (split, group) variances of independent numbers.
-        fourth: their fourth cumulants, or bounds.
-    """
-    n, kept = len(v), 1 - 1 / len(v)
-    squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
-    return _ratio(2 * squares + kept**2 * fourth.sum(axis=0), v.mean(axis=0) ** 2)
-
-
-def _stretched_chi_square(statistic: FloatArray, mean: int, variance: FloatArray) -> FloatArray:
-    """Upper tail of a multiple of a chi-square with this mean and variance; NaN for mean 0."""
-    from scipy.special import gammaincc
-
-    if mean == 0:
-        return np.full(np.shape(statistic), np.nan)
-    stretch = variance / (2 * mean)
-    half = np.divide(0.5, stretch, out=np.full(stretch.shape, 0.5), where=stretch > 0)
-    return np.asarray(gammaincc(mean * half, statistic * half))
-
-
-def _neyman_variance(strata: Strata, scale: FloatArray) -> FloatArray:
-    """Neyman's bound (split, group) for the variance of x, whatever was memorised about whom."""
-    rest, spared = strata.total - strata.trained, strata.correct - strata.hits
-    weight = _ratio(strata.trained * rest, strata.total) * scale
-    parts = _mean_variance(strata.hits, strata.trained) + _mean_variance(spared, rest)
-    return np.asarray((weight**2 * parts).sum(axis=0))
-
-
-def _mean_variance(right: FloatArray, n: FloatArray) -> FloatArray:
-    share = _ratio(right, n)
-    return _ratio(share * (1 - share), n - 1)
-
-
-def _third_cumulant(strata: Strata) -> FloatArray:
-    lean = (strata.total - 2 * strata.correct) * _ratio(
-        strata.total - 2 * strata.trained, strata.total
-    )
-    return strata.variance * _ratio(lean, strata.total - 2)
-
-
-def _normal_tails(excess: FloatArray, variance: FloatArray, third: FloatArray) -> FloatArray:
-    """P(U >= u) by the normal, half a count off for continuity, skewness taken out.
-
-    The first Cornish-Fisher term. Skewness is at most 1/deviation, so that beyond a deviation
-    of 100 it is right to 1 % down to 1e-9.
-    """
-    from scipy.special import ndtr
-
-    deviation = np.sqrt(variance)
-    z = np.clip(_ratio(excess - 0.5, deviation), -LARGEST_Z, LARGEST_Z)
-    skewness = _ratio(third, deviation**3)
-    return np.asarray(ndtr(-(z - skewness / 6 * (z**2 - 1))))
-
-
-def _batches(variance: FloatArray, *, n_strata: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Groups whose distribution is computed, in lots of similar width and bounded size."""
-    chosen = np.flatnonzero((variance > 0) & (variance <= EXACT_LIMIT**2))
-    width = np.frexp(_reach(variance[chosen]))[1]
-    for exponent in np.unique(width):
-        lot = chosen[width == exponent]
-        most = max(1, BATCH_ENTRIES // (n_strata * 2 ** (int(exponent) + 1)))
-        yield from np.split(lot, range(most, len(lot), most))
+def _reach(variance: FloatArray) -> FloatArray:
+    """How far from its mean such a sum gets with probability above e^-50, by Bernstein."""
+    linear = TAIL_EXPONENT / 3
+    return np.asarray(np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance)))
 
 
 def _exact_tails(strata: Strata) -> FloatArray:
@@ -296,12 +253,15 @@ def _exact_tails(strata: Strata) -> FloatArray:
     is circular and as wide as the widest U's own distribution; what lies outside, what was cut
     from the strata, and the frequencies left out are added to p.
     """
-    mode, variance = _modes(strata), strata.variance.sum(axis=0)
-    above = (strata.hits - mode).sum(axis=0)
+    total, trained, correct, hits = strata
+    likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
+    fewest = np.maximum(0.0, trained + correct - total)
+    mode = np.clip(likely, fewest, np.minimum(correct, trained))
+    variance = strata.variance.sum(axis=0)
+    above = (hits - mode).sum(axis=0)
     reach = int(_reach(variance.max()))
     n_points = 2 * reach + 2
-    n_frequencies = _n_frequencies(float(variance.min()), n_points)
-    transform = _transforms(strata, mode, n_points, n_frequencies).prod(axis=0)
+    transform = _transforms(strata, mode, n_points, float(variance.min())).prod(axis=0)
     mass = np.fft.irfft(transform, n_points)
     start = np.floor(above - strata.excess.sum(axis=0)) - reach
     counts = start[:, None] + np.arange(n_points)
@@ -311,32 +271,19 @@ def _exact_tails(strata: Strata) -> FloatArray:
     return np.asarray(np.round(tail + lost, P_DECIMALS))
 
 
-def _modes(strata: Strata) -> FloatArray:
-    """A count near the most likely one of each stratum, and possible."""
-    likely = np.floor((strata.correct + 1) * ((strata.trained + 1) / (strata.total + 2)))
-    fewest = np.maximum(0.0, strata.trained + strata.correct - strata.total)
-    return np.clip(likely, fewest, np.minimum(strata.correct, strata.trained))
-
-
-def _reach(variance: FloatArray) -> FloatArray:
-    """How far from its mean such a sum gets with probability above e^-50, by Bernstein."""
-    linear = TAIL_EXPONENT / 3
-    return np.asarray(np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance)))
-
-
-def _n_frequencies(variance: float, n_points: int) -> int:
-    """How many frequencies matter: at angle t, U has at most e^(-variance (1 - cos t))."""
-    if variance <= TAIL_EXPONENT / 2:
-        return n_points // 2 + 1
-    angle = np.arccos(1 - TAIL_EXPONENT / variance)
-    return min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
-
-
 def _transforms(
-    strata: Strata, mode: FloatArray, n_points: int, n_frequencies: int
+    strata: Strata, mode: FloatArray, n_points: int, variance: float
 ) -> npt.NDArray[np.complex128]:
-    """Fourier transform of each stratum's hits less its mode, (stratum, group, frequency)."""
+    """Fourier transform of each stratum's hits less its mode, (stratum, group, frequency).
+
+    Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)), where
+    ``variance`` is the smallest of all U.
+    """
     mass = _mass_functions(strata, mode)
+    n_frequencies = n_points // 2 + 1
+    if variance > TAIL_EXPONENT / 2:
+        angle = np.arccos(1 - TAIL_EXPONENT / variance)
+        n_frequencies = min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
     reach = mass.shape[-1] // 2
     turns = np.outer(np.arange(-reach, reach + 1), np.arange(n_frequencies)) % n_points
     angles = 2 * np.pi / n_points * np.arange(n_points)
@@ -353,24 +300,21 @@ def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
     total, trained, correct, _ = strata
     rest = total - correct - trained + mode  # wrong records that were not trained on
     steps = np.arange(int(_reach(strata.variance.max())) + 2, dtype=np.float64)
-    rise = _ratios(steps, (correct - mode, trained - mode), (mode + 1, rest + 1))
-    fall = _ratios(steps, (mode, rest), (correct - mode + 1, trained - mode + 1))
+
+    def ratios(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
+        """(a - t)(b - t) / ((c + t)(d + t)) for every step t, in place to save memory."""
+        upper, lower = a[..., None] - steps, c[..., None] + steps
+        upper *= b[..., None] - steps
+        lower *= d[..., None] + steps
+        upper /= lower
+        return upper
+
+    rise = ratios(correct - mode, trained - mode, mode + 1, rest + 1)
+    fall = ratios(mode, rest, correct - mode + 1, trained - mode + 1)
     mass = np.ones((*mode.shape, 2 * len(steps) + 1))
     np.cumprod(rise, axis=-1, out=mass[..., len(steps) + 1 :])
     mass[..., : len(steps)] = np.cumprod(fall, axis=-1)[..., ::-1]
     return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
-
-
-def _ratios(
-    steps: FloatArray, falling: tuple[FloatArray, FloatArray], rising: tuple[FloatArray, FloatArray]
-) -> FloatArray:
-    """(a - t)(b - t) / ((c + t)(d + t)) for every step t, on a new last axis."""
-    first, second = (one[..., None] - steps for one in falling)
-    third, fourth = (one[..., None] + steps for one in rising)
-    first *= second
-    third *= fourth
-    first /= third
-    return first
 
 
 def _ratio(numerator: npt.ArrayLike, denominator: FloatArray) -> FloatArray:

@@ -6,12 +6,13 @@ more than any reader needs and few enough that another machine's rounding does n
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from functools import cached_property
+from typing import Any, Final, Literal, Self
 
 from pcer.auditing.plan import Plan
-from pcer.auditing.shown import ShownAudit
 from pcer.auditing.verdict import BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
 from pcer.files import (
@@ -24,14 +25,14 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP
-from pcer.release.format import Outcome, SplitKind
+from pcer.release.format import Outcome, Release, Shown, SplitKind
 from pcer.release.proxies import Proxy, proxy_named
 
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 2
 SIGNIFICANT_DIGITS = 12
-HELD = "The policy holds."
 
+FrameOf = Literal["groups", "pairs", "settings", "costs"]
 Driver = Literal["benefits", "exposures", "both", "together"]
 
 
@@ -293,6 +294,12 @@ class BudgetResult(Record):
         """The privacy budget; infinite without differential privacy."""
         return NO_DP if self.epsilon is None else self.epsilon
 
+    @property
+    def largest_cost(self) -> float:
+        """The most exposed group's cost; minus infinity where none is known."""
+        costs = [group.cost.value for group in self.groups.values()]
+        return max((cost for cost in costs if cost is not None), default=-math.inf)
+
 
 class PublishedPair(Record):
     """The paper's numbers for two groups, the gap being the cost."""
@@ -402,7 +409,7 @@ class AuditSubject(Record):
     notes: list[str]
 
 
-class Audit(ShownAudit):
+class Audit(Shown):
     """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
 
     Attributes:
@@ -456,8 +463,10 @@ class Audit(ShownAudit):
         """Whether the policy holds, and each rule that is broken; nothing without a policy."""
         if self.plan.policy is None:
             return []
-        broken = [one.sentence for one in self.broken_rules]
-        return [f"The policy is broken: {len(broken)} of its rules.", *broken] if broken else [HELD]
+        broken = [rule.sentence for rule in self.broken_rules]
+        if not broken:
+            return ["The policy holds."]
+        return [f"The policy is broken: {len(broken)} of its rules.", *broken]
 
     @property
     def proxy(self) -> Proxy:
@@ -486,6 +495,36 @@ class Audit(ShownAudit):
     def outcomes(self) -> set[str]:
         """Everything that a guard can meet: verdicts of all settings and one flag."""
         return outcomes_of(self.budgets, self.published)
+
+    @cached_property
+    def sources(self) -> list[Release]:
+        """The release, then those that were judged together with it; empty where not known."""
+        return []
+
+    def with_sources(self, release: Release, family: Sequence[Release] = ()) -> Self:
+        """Remember what the audit is of, so that it can draw itself; its file stays the same."""
+        self.sources[:] = [release, *family]
+        return self
+
+    def to_frame(self, what: FrameOf = "groups", *, backend: str | None = None) -> Any:
+        """The numbers as a data frame, a row for each of what is asked for.
+
+        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no differential
+        privacy is an infinite epsilon; lists of groups are joined by commas.
+
+        Args:
+            what: "groups" (in every setting), "pairs" (in every setting), "settings" or "costs".
+            backend: "pandas", "polars" or "pyarrow"; the first of them that is installed if None.
+        """
+        return Shown.drawings().to_frame(self, what, backend)
+
+    def plot(self, name: str) -> Any:
+        """One chart of the page as an Altair chart; another name than one of them lists all."""
+        return Shown.drawings().to_chart(self, name)
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as ``pcer audit --html`` does: self-contained, and it can be verified."""
+        Shown.drawings().save_page(self, path)
 
 
 def outcomes_of(budgets: Sequence[BudgetResult], published: Sequence[AsPublished]) -> set[str]:

@@ -21,21 +21,20 @@ from pcer.auditing.exact import (
 )
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.variances import (
-    SplitLuck,
     auc_people_part,
     balanced_people_part,
     benefit_variance,
-    cost_limit,
     cost_variance,
-    luck_of_strata,
+    limit_quantile,
     people_part,
     rate_covariance,
     rate_variance,
     record_variance,
+    split_luck,
     subset_covariance,
 )
 from pcer.errors import PlanError
-from pcer.metrics import Counts, FloatArray, IntArray
+from pcer.metrics import FloatArray, IntArray
 from pcer.release import proxies
 from pcer.release.panel import Panel, carried_costs
 from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
@@ -68,27 +67,6 @@ ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTA
 PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
 """Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
 differences, and a paired attack misses weak ones that concern everybody."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Received:
-    """Mean benefit and its variance for people like these; arrays over the group."""
-
-    value: FloatArray
-    variance: FloatArray
-    lasting: FloatArray
-    """The part of the variance that no number of splits lowers."""
-    per_split: FloatArray
-    """(split, group)."""
-
-    def only(self, groups: IntArray) -> Received:
-        """Some groups, or one side of every pair."""
-        return Received(
-            value=self.value[groups],
-            variance=self.variance[groups],
-            lasting=self.lasting[groups],
-            per_split=self.per_split[:, groups],
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,18 +112,12 @@ class Exposed:
 
     @cached_property
     def alone(self) -> FloatArray:
-        """Variance of one group's value by itself, as its interval has it."""
-        return self._with_others(self.variance)
-
-    def _with_others(self, variance: FloatArray) -> FloatArray:
-        """At least what records add to each other's, see ``MUTUAL``."""
-        return np.fmax(variance, MUTUAL * self.of_records)
+        """Variance of one group's value by itself, as its interval has it: see ``MUTUAL``."""
+        return np.fmax(self.variance, MUTUAL * self.of_records)
 
     def people_part(self, cost: FloatArray) -> FloatArray:
         """What people add to the variance if that is the cost."""
-        if self.people is None:
-            return self.one_split
-        return self.people(cost, self.n)
+        return self.one_split if self.people is None else self.people(cost, self.n)
 
     def variance_at(self, cost: FloatArray) -> FloatArray:
         """Of the value, its people's part taken at some cost."""
@@ -159,33 +131,27 @@ class Exposed:
         The error at the value is too small for the costs above it, the more so the further out;
         above 1/2 it is the larger one.
         """
-        limit = cost_limit(self.value, np.sqrt(self.alone), z=z)
+        start, variance = np.maximum(self.value, 0.0), self.alone
         for _ in range(LIMIT_STEPS):
-            variance = np.maximum(self._variance_if(limit), self.alone)
-            limit = cost_limit(self.value, np.sqrt(variance), z=z)
-        return limit
-
-    def _variance_if(self, cost: FloatArray) -> FloatArray:
-        """Of the value if the cost was so much larger: as many more people wrong out of training.
-
-        A bound: at least as many as the value says are wrong there already.
-        """
-        more: FloatArray | float = 0.0
-        if self.is_counted:
-            more = people_part(cost, self.n_test) - people_part(self.value, self.n_test)
-        one_split = self.one_split + np.maximum(more, 0.0)
-        people = self.people_part(cost)
-        return self._with_others(cost_variance(self.per_split, one_split=one_split, people=people))
+            limit = start + z * np.sqrt(variance)
+            one_split = self.one_split
+            if self.is_counted:  # a larger cost: as many more people wrong out of training
+                more = people_part(limit, self.n_test) - people_part(self.value, self.n_test)
+                one_split = one_split + np.maximum(more, 0.0)
+            people = self.people_part(limit)
+            variance = cost_variance(self.per_split, one_split=one_split, people=people)
+            variance = np.maximum(np.fmax(variance, MUTUAL * self.of_records), self.alone)
+        return np.asarray(start + z * np.sqrt(variance))
 
     def only(self, groups: IntArray) -> Exposed:
-        """Some groups, or one side of every pair."""
+        """Some groups, or (side, pair) both sides of every pair."""
         return replace(
             self,
-            n_test=self.n_test[groups],
             per_split=self.per_split[:, groups],
             null_variance=self.null_variance[groups],
             one_split=self.one_split[groups],
             n=self.n[groups],
+            n_test=self.n_test[groups],
             covariance=self.covariance[groups],
             of_records=self.of_records[groups],
         )
@@ -193,10 +159,12 @@ class Exposed:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One setting and one cost as arrays; what the release cannot give is None, with the reason."""
+    """One setting and one cost as arrays; what the release cannot give is NaN or None."""
 
     panel: Panel
     proxy: Proxy
+    floor: float
+    """The plan's floor, or the cost's own where that is larger."""
     benefit: FloatArray
     """(seed, group)."""
     cost: FloatArray
@@ -205,7 +173,12 @@ class Measured:
     """What each split's first run gets right; None where sizes or accuracies are withheld."""
     inflation: FloatArray
     """(group,) by how much clumps of records multiply a variance."""
-    received: Received | None
+    received: FloatArray
+    """(split, group) benefit; NaN where it is not given for some group, and so below."""
+    received_variance: FloatArray
+    """(group,) of the mean benefit, for people like these."""
+    received_lasting: FloatArray
+    """(group,) the part of it that no number of splits lowers."""
     exposed: Exposed | None
     told: npt.NDArray[np.bool_]
     """(group,) whether this cost tells anything about a group of its size."""
@@ -215,12 +188,12 @@ class Measured:
     @property
     def is_pooled(self) -> bool:
         """Whether the cost is one number for all seeds, and so has no spread over them."""
-        return is_pooled(self.panel, self.proxy.name)
+        return _is_pooled(self.panel, self.proxy.name)
 
     @property
-    def largest_cost(self) -> float:
-        """Of all groups; NaN where there is no estimate."""
-        return float("nan") if self.exposed is None else float(np.nanmax(self.exposed.value))
+    def is_below_floor(self) -> bool:
+        """Whether every group's cost is; False where there is no estimate."""
+        return self.exposed is not None and bool(np.nanmax(self.exposed.value) < self.floor)
 
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
         """Unadjusted p-values of "is anything memorised about these records?" by group.
@@ -228,34 +201,33 @@ class Measured:
         Exact from counts; NaN where it cannot be told. Groups: all, or those asked for.
         """
         chosen = np.arange(len(self.told)) if groups is None else groups
-        if self.exposed is None:
+        exposed = self.exposed
+        if exposed is None or (exposed.is_counted and self.strata is None):
             return np.full(len(chosen), np.nan)
-        p = self._counted_p(chosen) if self.exposed.is_counted else self._normal_p(chosen)
+        if self.strata is not None and exposed.is_counted:
+            exact = memorised(Strata(*(part[..., chosen] for part in self.strata)))
+            clumps = self.inflation[chosen]
+            normal = upper_p(exact.excess, np.sqrt(exact.variance * clumps))
+            is_exact = np.isnan(exact.p_value) | (clumps == 1.0)
+            p = np.where(is_exact, exact.p_value, np.maximum(normal, SMALLEST_P))
+        else:
+            null = exposed.null_variance[chosen]
+            p = np.maximum(upper_p(exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
+            p = np.where(null > 0, p, np.nan)
         return np.where(self.told[chosen], p, np.nan)
 
-    def hidden_limit(self, confidence_level: float) -> FloatArray:
-        """Largest cost (group,) that could hide where nothing can vary; NaN elsewhere."""
-        if self.strata is None or self.exposed is None or not self.exposed.is_counted:
+    def upper_limit(self, *, level: float, n_limits: int) -> FloatArray:
+        """Most that each group's cost can be, with this confidence for all limits together.
+
+        Where nothing can vary, it is not less than what could hide.
+        """
+        if self.exposed is None:
             return np.full(len(self.told), np.nan)
-        return hidden_cost_limit(self.strata, confidence_level=confidence_level)
-
-    def _normal_p(self, groups: IntArray) -> FloatArray:
-        part = self._exposed.only(groups)
-        p = np.maximum(upper_p(part.value, np.sqrt(part.null_variance)), SMALLEST_P)
-        return np.where(part.null_variance > 0, p, np.nan)
-
-    def _counted_p(self, groups: IntArray) -> FloatArray:
-        if self.strata is None:
-            return np.full(len(groups), np.nan)
-        found = memorised(Strata(*(part[..., groups] for part in self.strata)))
-        clumps = self.inflation[groups]
-        p = np.maximum(upper_p(found.excess, np.sqrt(found.variance * clumps)), SMALLEST_P)
-        return np.where(np.isnan(found.p_value) | (clumps == 1.0), found.p_value, p)
-
-    @property
-    def _exposed(self) -> Exposed:
-        assert self.exposed is not None
-        return self.exposed
+        limit = self.exposed.limit(z=limit_quantile(n_limits=n_limits, confidence_level=level))
+        if self.strata is not None and self.exposed.is_counted:
+            each = 1 - (1 - level) / n_limits
+            limit = np.fmax(limit, hidden_cost_limit(self.strata, confidence_level=each))
+        return np.minimum(limit, self.proxy.scale.largest)
 
 
 def measure_panel(
@@ -269,33 +241,26 @@ def measure_panel(
         cost: which cost.
         inflation: (group,) by how much clumps of records multiply variances; 1 by default.
     """
-    return _measured(
-        panel, plan, cost, _received(panel, plan, _clumps(panel, inflation)), inflation
-    )
-
-
-def _measured(
-    panel: Panel,
-    plan: Plan,
-    cost: str,
-    received: Received | None,
-    inflation: FloatArray | None,
-) -> Measured:
-    """The same beside a benefit that all costs share."""
-    proxy, clumps = proxy_named(cost), _clumps(panel, inflation)
-    benefit, _ = benefit_of(panel, plan)
-    strata = strata_of(panel) if proxy.is_from_counts else None
-    exposed, reason = _exposed(panel, plan, proxy, clumps)
+    proxy, told = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
+    if cost in panel.pooled:
+        behind = panel.pooled[cost].n_records
+        told = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
+    clumps = np.ones(len(told)) if inflation is None else inflation
+    received, variance, lasting = _received(panel, plan, clumps)
+    exposed, reason = _exposed(panel, plan, proxy, clumps, told)
     return Measured(
         panel=panel,
         proxy=proxy,
-        benefit=benefit,
+        floor=max(plan.floor, proxy.floor),
+        benefit=benefit_of(panel, plan)[0],
         cost=_signed_cost(panel, proxy),
-        strata=strata,
+        strata=_first_runs(panel) if proxy.is_from_counts else None,
         inflation=clumps,
         received=received,
+        received_variance=variance,
+        received_lasting=lasting,
         exposed=exposed,
-        told=_told(panel, proxy),
+        told=np.asarray(told),
         reason=reason,
     )
 
@@ -303,12 +268,10 @@ def _measured(
 def measure_costs(
     panels: Sequence[Panel], plan: Plan, *, inflation: FloatArray | None = None
 ) -> dict[str, list[Measured]]:
-    """The same for every cost that the release has, by name: all other things equal."""
-    costs = dict.fromkeys([GAP.name, *carried_costs(panels)])
-    beside = [(one, _received(one, plan, _clumps(one, inflation))) for one in panels]
+    """Every cost that the release has, by name: one entry per setting, all other things equal."""
     return {
-        cost: [_measured(panel, plan, cost, received, inflation) for panel, received in beside]
-        for cost in costs
+        cost: [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
+        for cost in dict.fromkeys([GAP.name, *carried_costs(panels)])
     }
 
 
@@ -321,18 +284,18 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
     if plan.cost != SHARPEST:
         return (plan.cost,)
     firsts = (
-        next((one.name for one in kind if is_carried(panels, plan, one)), None)
+        next((proxy.name for proxy in kind if is_carried(panels, plan, proxy)), None)
         for kind in (ADVANTAGES, PAIRED)
     )
-    return tuple(name for name in firsts if name is not None) or (proxies.GAP.name,)
+    return tuple(name for name in firsts if name is not None) or (GAP.name,)
 
 
 def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
     """Whether every setting has it, with errors, for every group that is large enough."""
-    if cost is proxies.GAP:
+    if cost is GAP:
         return True
-    found = [measure_panel(panel, plan, cost.name) for panel in panels]
-    return all(one.exposed is not None and bool(one.told.any()) for one in found)
+    measured = (measure_panel(panel, plan, cost.name) for panel in panels)
+    return all(each.exposed is not None and bool(each.told.any()) for each in measured)
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
@@ -374,28 +337,19 @@ def number(value: float | FloatArray) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def interval(bounds: FloatArray) -> tuple[float, float] | None:
-    """Two finite floats, or None."""
-    return (float(bounds[0]), float(bounds[1])) if np.isfinite(bounds).all() else None
+def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
+    if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
+        return panel.positive_rate, panel.n_test, panel.n_train + panel.n_test
+    test, train = panel.test, panel.train
+    if plan.benefit == "true_positive_rate":
+        n_test, n_train = test.tp + test.fn, train.tp + train.fn
+        return metrics.true_positive_rate(test), n_test, n_test + n_train
+    n_test, n_train = test.tp + test.fp, train.tp + train.fp
+    return metrics.precision(test), n_test, n_test + n_train
 
 
-def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray]:
-    """Benefit and the number of test records behind it, (seed, group)."""
-    if panel.test is None or plan.benefit == "positive_rate":
-        return panel.positive_rate, panel.n_test
-    return _rate_of(panel.test, plan), _behind(panel.test, plan)
-
-
-def strata_of(panel: Panel) -> Strata | None:
-    """Each split's first run as strata, by label where it has counts; None where withheld."""
-    if not panel.has_sizes:
-        return None
-    runs = lowest_seeds(panel.split)
-    strata = Strata(*(part[:, runs] for part in _all_strata(panel)))
-    return strata if np.isfinite(strata.hits + strata.correct).all() else None
-
-
-def _all_strata(panel: Panel) -> Strata:
+def strata_of(panel: Panel) -> Strata:
     """(label, run, group); a table without counts is one stratum, and one that is empty."""
     rates = strata_of_rates(panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test)
     if panel.train is None or panel.test is None:
@@ -408,84 +362,73 @@ def _all_strata(panel: Panel) -> Strata:
     )
 
 
-def _rate_of(counts: Counts, plan: Plan) -> FloatArray:
-    if plan.benefit == "true_positive_rate":
-        return metrics.true_positive_rate(counts)
-    return metrics.precision(counts)
+def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
+    """Average the runs of each split: (seed, ...) -> (split, ...)."""
+    sums = np.zeros((int(split.max()) + 1, *values.shape[1:]))
+    np.add.at(sums, split, values)
+    runs = np.bincount(split).reshape(-1, *([1] * (values.ndim - 1)))
+    return np.asarray(sums / runs)
 
 
-def _behind(counts: Counts, plan: Plan) -> FloatArray:
-    """Records in the benefit's denominator."""
-    if plan.benefit == "true_positive_rate":
-        return np.asarray(counts.tp + counts.fn)
-    return np.asarray(counts.tp + counts.fp)
-
-
-def _clumps(panel: Panel, inflation: FloatArray | None) -> FloatArray:
-    return np.ones(len(panel.group_names)) if inflation is None else inflation
-
-
-def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> Received | None:
-    """The benefit's mean and variance; None where it is not given for some group."""
-    benefit, n_test = benefit_of(panel, plan)
-    if not (panel.has_sizes and np.isfinite(benefit).all()):
+def _first_runs(panel: Panel) -> Strata | None:
+    """The strata of each split's first run; None where something of them is withheld."""
+    if not panel.has_sizes:
         return None
-    n = panel.n_train + panel.n_test
-    if panel.test is not None and plan.benefit != "positive_rate":
-        n = n_test if panel.train is None else n_test + _behind(panel.train, plan)
+    runs = lowest_seeds(panel.split)
+    strata = Strata(*(part[:, runs] for part in strata_of(panel)))
+    return strata if np.isfinite(strata.hits + strata.correct).all() else None
+
+
+def _received(
+    panel: Panel, plan: Plan, clumps: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Benefit of every split, the variance of its mean, and the part that splits do not lower."""
+    benefit, n_test, n = benefit_of(panel, plan)
+    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
+    known = panel.has_sizes and np.isfinite(benefit).all() and np.isfinite(people).all()
+    if not (known and (tested > 0).all()):
+        unknown = np.full((panel.n_splits, len(clumps)), np.nan)
+        return unknown, unknown[0], unknown[0]
     per_split = by_split(benefit, panel.split)
     value = per_split.mean(axis=0)
-    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
-    if not (np.isfinite(people).all() and (tested > 0).all()):
-        return None
-    return Received(
-        value=value,
-        variance=benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split)),
-        lasting=rate_variance(value, people),
-        per_split=per_split,
-    )
+    variance = benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
+    return per_split, variance, rate_variance(value, people)
 
 
-def _told(panel: Panel, proxy: Proxy) -> npt.NDArray[np.bool_]:
-    """Whether a group has records enough for a cost over all models."""
-    told = np.ones(len(panel.group_names), dtype=np.bool_)
-    if proxy.name not in panel.pooled:
-        return told
-    n = panel.mean_n
-    behind = panel.pooled[proxy.name].n_records
-    return np.asarray(~(np.where(np.isnan(behind), n, behind) < LEAST_RECORDS))
+def _is_pooled(panel: Panel, cost: str) -> bool:
+    """Whether a cost has one number over all models and none of each."""
+    by_run = cost in panel.exposure and np.isfinite(panel.exposure[cost].value).all()
+    return cost in panel.pooled and not by_run
 
 
 def _signed_cost(panel: Panel, proxy: Proxy) -> FloatArray:
     shape = panel.train_accuracy.shape
     if proxy.is_from_counts:
         return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    if is_pooled(panel, proxy.name):
+    if _is_pooled(panel, proxy.name):
         return np.broadcast_to(panel.pooled[proxy.name].value, shape)
     if proxy.name in panel.exposure:
         return panel.exposure[proxy.name].value
     return np.full(shape, np.nan)
 
 
-def is_pooled(panel: Panel, cost: str) -> bool:
-    """Whether a cost has one number over all models and none of each."""
-    by_run = cost in panel.exposure and np.isfinite(panel.exposure[cost].value).all()
-    return cost in panel.pooled and not by_run
-
-
 def _exposed(
-    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray
+    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, told: npt.NDArray[np.bool_]
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of a cost need, or why there are none."""
     if proxy.is_from_counts:
-        return _counted(panel, plan, clumps)
+        if not panel.has_sizes:
+            return None, NO_SIZES
+        if not np.isfinite(panel.train_accuracy - panel.test_accuracy).all():
+            return None, "some group's accuracy is withheld in some model"
+        return _counted(panel, plan, clumps), None
     if proxy.name in panel.pooled:
         exposed = _over_models(panel, plan, proxy, clumps)
     elif proxy.name in panel.exposure:
         exposed = _of_runs(panel, proxy, clumps)
     else:
         return None, f"{proxy.name} is not released for this setting"
-    known, told = np.isfinite(exposed.value) & np.isfinite(exposed.one_split), _told(panel, proxy)
+    known = np.isfinite(exposed.value) & np.isfinite(exposed.one_split)
     if not (known | ~told).all():
         return None, f"{proxy.name} lacks a value or a standard error for some group"
     if not (np.isfinite(exposed.variance) | ~told).all():
@@ -493,40 +436,31 @@ def _exposed(
     return exposed, None
 
 
-def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[Exposed | None, str | None]:
+def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> Exposed:
     """The gap: the luck of the split is known, and so is what people add at most."""
-    if not panel.has_sizes:
-        return None, NO_SIZES
-    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    if not np.isfinite(difference).all():
-        return None, "some group's accuracy is withheld in some model"
-    luck = luck_of(panel)
+    accuracies = panel.train_accuracy, panel.test_accuracy
+    luck = split_luck(strata_of(panel))
     null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
-    n_train, n_test = panel.n_train / clumps, panel.n_test / clumps
-    records = record_variance(panel.train_accuracy, panel.test_accuracy, n_train, n_test)
-    per_split = by_split(difference - luck.mean, panel.split)
-    exposed = Exposed(
+    sizes = panel.n_train / clumps, panel.n_test / clumps
+    records = record_variance(*accuracies, *sizes)
+    per_split = by_split(metrics.accuracy_difference(*accuracies) - luck.mean, panel.split)
+    covariance = np.full(len(clumps), np.nan)
+    if panel.test is not None and plan.benefit == "positive_rate":
+        covariance = rate_covariance(panel.test).mean(axis=0) * clumps
+    elif panel.test is not None:
+        benefit = benefit_of(panel, plan)[0]
+        covariance = subset_covariance(benefit, panel.n_test).mean(axis=0) * clumps
+    return Exposed(
         per_split=per_split,
         null_variance=null / len(per_split),
         one_split=np.maximum(null, by_split(records, panel.split).mean(axis=0)),
-        n=(n_train + n_test).mean(axis=0),
-        n_test=n_test.mean(axis=0),
+        n=(sizes[0] + sizes[1]).mean(axis=0),
+        n_test=sizes[1].mean(axis=0),
         people=people_part,
-        covariance=_counted_covariance(panel, plan) * clumps,
+        covariance=covariance,
         is_counted=True,
-        of_records=np.full(len(null), np.nan),
+        of_records=np.full(len(clumps), np.nan),
     )
-    return exposed, None
-
-
-def _counted_covariance(panel: Panel, plan: Plan) -> FloatArray:
-    """Of gap and benefit in one split, (group,); NaN without counts."""
-    if panel.test is None:
-        return np.full(len(panel.group_names), np.nan)
-    if plan.benefit == "positive_rate":
-        return np.asarray(rate_covariance(panel.test).mean(axis=0))
-    benefit, _ = benefit_of(panel, plan)
-    return np.asarray(subset_covariance(benefit, panel.n_test).mean(axis=0))
 
 
 def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
@@ -534,7 +468,8 @@ def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> 
     pooled = panel.pooled[proxy.name]
     variance, null = pooled.standard_error**2 * clumps, pooled.null_error**2 * clumps
     variance = np.fmax(variance, (1 + (MUTUAL - 1) * pooled.separation) * null)
-    unknown = plan.benefit != "positive_rate"
+    # the release gives the covariance with the positive rate alone
+    known = clumps if plan.benefit == "positive_rate" else np.nan
     return Exposed(
         per_split=pooled.value[None],
         null_variance=np.where(np.isnan(null), variance, null),
@@ -542,7 +477,7 @@ def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> 
         n=panel.mean_n / clumps,
         n_test=panel.mean_n_test / clumps,
         people=None,
-        covariance=pooled.benefit_covariance * (np.nan if unknown else clumps),
+        covariance=pooled.benefit_covariance * known,
         is_counted=False,
         of_records=null,
     )
@@ -552,35 +487,18 @@ def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
     """A cost of every run, whose error is about the records of that run."""
     exposure = panel.exposure[proxy.name]
     per_split = by_split(exposure.value, panel.split)
-    one = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+    one_split = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+    null = one_split
+    if len(per_split) > 1:
+        null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
     return Exposed(
         per_split=per_split,
-        null_variance=_at_least_spread(one, per_split) / len(per_split),
-        one_split=one,
+        null_variance=null / len(per_split),
+        one_split=one_split,
         n=panel.mean_n / clumps,
         n_test=panel.mean_n_test / clumps,
         people=PEOPLE_PARTS.get(proxy.scale),
-        covariance=np.full(len(one), np.nan),
+        covariance=np.full(len(clumps), np.nan),
         is_counted=False,
-        of_records=np.full(len(one), np.nan),
+        of_records=np.full(len(clumps), np.nan),
     )
-
-
-def _at_least_spread(closed: FloatArray, per_split: FloatArray) -> FloatArray:
-    """The closed form, or the spread over splits (first axis) where that is larger."""
-    if len(per_split) < 2:
-        return np.asarray(closed)
-    return np.asarray(np.maximum(closed, per_split.var(axis=0, ddof=1)))
-
-
-def luck_of(panel: Panel) -> SplitLuck:
-    """By label where a table has counts; of rates, with one stratum for the whole group."""
-    return luck_of_strata(_all_strata(panel))
-
-
-def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
-    """Average the runs of each split: (seed, ...) -> (split, ...)."""
-    sums = np.zeros((int(split.max()) + 1, *values.shape[1:]))
-    np.add.at(sums, split, values)
-    runs = np.bincount(split).reshape(-1, *([1] * (values.ndim - 1)))
-    return np.asarray(sums / runs)

@@ -32,8 +32,7 @@ from pcer.auditing.measure import (
     require_available,
 )
 from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.results import Setting
-from pcer.auditing.tests import compare_pairs
+from pcer.auditing.tests import Evidence, Tested, compare_pairs
 from pcer.auditing.variances import (
     cost_in_tests,
     limit_quantile,
@@ -42,7 +41,7 @@ from pcer.auditing.variances import (
     record_variance,
 )
 from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import setting_name
+from pcer.auditing.words import in_100, setting_name
 from pcer.errors import InputError, PlanError
 from pcer.files import Record, canonical_json
 from pcer.metrics import FloatArray
@@ -261,16 +260,16 @@ def detectable(
     return _outlook(design, bases, target, about)
 
 
-def more_would_show(setting: Setting, budget: BudgetResult) -> str | None:
-    """One sentence: how many more splits or people would show how much; None where unknown."""
-    question = _open_question(setting, budget)
+def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
+    """How many more splits or people would show how much in setting k; None where unknown."""
+    question = _open_question(tested, evidence, k, budget)
     if question is None:
         return None
     design = design_of_measured(
-        setting.measured,
-        n_cost_tests=max(1, setting.whole.n_cost_tests),
-        n_pair_tests=max(1, setting.whole.n_pair_tests),
-        n_attacks=len(setting.attacks),
+        tested.measured[tested.cost][k],
+        n_cost_tests=max(1, evidence.n_cost_tests),
+        n_pair_tests=max(1, evidence.n_pair_tests),
+        n_attacks=len(tested.attacks),
     )
     return None if design is None else advice(design, question)
 
@@ -412,8 +411,8 @@ class Question:
         """The amount as a sentence names it."""
         names = [design.group_names[g] for g in self.groups]
         if len(names) == 1:
-            return f"an exposure of {_in_100(amount)} in {names[0]}"
-        return f"a difference of {_in_100(amount)} between {names[0]} and {names[1]}"
+            return f"an exposure of {in_100(amount)} in {names[0]}"
+        return f"a difference of {in_100(amount)} between {names[0]} and {names[1]}"
 
     def quantile(self, design: Design) -> float:
         """How many errors it takes at the first step of Holm; a difference is tested either way."""
@@ -571,11 +570,11 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
         return f"{what[0].upper()}{what[1:]} would show already, 4 times in 5."
     n_splits = splits_for(design, question, wanted)
     if n_splits is not None:
-        at = "" if math.isnan(now) else f" (now {_in_100(now)})"
+        at = "" if math.isnan(now) else f" (now {in_100(now)})"
         more = n_splits - design.n_splits
         return f"{more:,.0f} more split{'s' if more > 1 else ''} would show {what}{at}."
     limit = smallest(replace(design, n_splits=math.inf), question)
-    reach = "" if math.isnan(limit) else f" (their limit is {_in_100(limit)})"
+    reach = "" if math.isnan(limit) else f" (their limit is {in_100(limit)})"
     none = f"No number of splits would show {what}{reach}"
     if limit < wanted:
         none = f"Not even {MOST_SPLITS:,} splits would show {what}"
@@ -591,10 +590,6 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
 
 
 _SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
-
-
-def _in_100(amount: float) -> str:
-    return f"{100 * amount:.2g} in 100"
 
 
 def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -726,18 +721,20 @@ def _measured_error(measured: Measured, exposed: Exposed) -> MeasuredError:
     )
 
 
-def _open_question(setting: Setting, budget: BudgetResult) -> Question | None:
+def _open_question(
+    tested: Tested, evidence: Evidence, k: int, budget: BudgetResult
+) -> Question | None:
     """Whose exposure, or whose difference, was too small to be told."""
-    exposed = setting.measured.exposed
+    exposed = tested.measured[tested.cost][k].exposed
     if exposed is None or budget.reason is not None:
         return None
     if budget.verdict is Verdict.NOT_RESOLVED:
         return Question(groups=(int(np.argmax(exposed.null_variance)),))
-    difference = np.abs(setting.evidence.exposure)
+    difference = np.abs(evidence.exposure[k])
     is_open = budget.verdict in (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
     if not is_open or not np.isfinite(difference).any():
         return None
-    pair = setting.pairs[int(np.nanargmax(difference))]
+    pair = tested.pairs[int(np.nanargmax(difference))]
     lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
     return Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
 

@@ -1,19 +1,20 @@
-"""One setting on its way into the audit file: groups, pairs, and the paper's numbers."""
+"""One setting on its way into the audit file: verdict, groups, pairs, and the paper's numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing.caps import STATEMENTS, Capped, Placebos
+from pcer.auditing.exact import Strata
 from pcer.auditing.file import (
     Answer,
+    BudgetResult,
     CoinFlips,
+    CostStory,
     CostValue,
     CrossProduct,
     Disparity,
@@ -24,397 +25,363 @@ from pcer.auditing.file import (
     GroupBound,
     GroupDifference,
     GroupResult,
+    NullPicture,
     PairResult,
     PooledDisparity,
     PublishedBudget,
     PublishedPair,
     Summary,
 )
-from pcer.auditing.measure import Measured, Pair, number
+from pcer.auditing.measure import (
+    LEAST_RECORDS,
+    Measured,
+    Pair,
+    benefit_of,
+    by_split,
+    number,
+    strata_of,
+)
 from pcer.auditing.plan import Plan
-from pcer.auditing.summaries import ColumnKey, NullDraws, PooledSums, pooled_disparity
-from pcer.auditing.tests import Evidence
-from pcer.auditing.variances import difference_limit, equivalence_p, limit_quantile, noise_level
-from pcer.metrics import FloatArray
-from pcer.release.format import Bound, Outcome, Release
+from pcer.auditing.tests import Evidence, Tested
+from pcer.auditing.variances import (
+    difference_limit,
+    draw_differences,
+    equivalence_p,
+    limit_quantile,
+    noise_level,
+    split_luck,
+)
+from pcer.auditing.verdict import BudgetVerdict, Verdict
+from pcer.metrics import FloatArray, IntArray
 from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
 from pcer.statistics import (
     EXPOSURE_SHARE,
     SIGNIFICANCE,
+    bootstrap_sums,
     detectable,
+    generator,
     holm,
     interval_quantile,
+    percentile_interval,
     sign_test,
 )
 
+NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
+NOTHING_VARIES = (
+    "nobody was classified wrong, or everybody was, so that remembering a record would change "
+    "nothing that was counted"
+)
+NO_BENEFIT = "what the groups receive is not given, so that no ratio can be formed"
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One setting with everything that was found about it."""
+OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
+"""What a stream of random numbers is for."""
 
-    index: int
-    measured: Measured
-    gap: Measured
-    pairs: tuple[Pair, ...]
-    plan: Plan
-    outcome: Outcome
-    found: Capped
-    bounds: Mapping[str, GroupBound]
-    """What training allows, by group."""
-    evidence: Evidence
-    """Of this setting alone."""
-    whole: Evidence
-    """Of all settings, whose sizes the limits that hold together need."""
-    attacks: tuple[str, ...]
-    """Those that decide."""
-    placebos: Placebos
-    summaries: dict[ColumnKey, Summary]
-    null: NullDraws | None
-    pooled: PooledSums | None
-    """What pooled disparities are made of."""
-    equivalence: FloatArray | None
-    """(pair,) adjusted p-values of "equal within the margin"."""
-
-    @property
-    def cost(self) -> str:
-        """Name of the cost."""
-        return self.measured.proxy.name
-
-    @cached_property
-    def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Most that each group's cost can be: of one alone, and of all of the audit at once."""
-        level, n = self.plan.confidence_level, max(1, self.whole.cost_p_alone.size)
-        return _limits(self.measured, level, 1), _limits(self.measured, level, n)
+Summaries = dict[tuple[object, ...], Summary]
+"""By what is summarised over seeds: a quantity's name, its cost, and the group, pair or floor."""
+Null = tuple[FloatArray, FloatArray]
+"""Mean gaps (draw, group) and mean disparities (draw, pair) if nothing was memorised."""
 
 
-def columns_of(one: Measured, pairs: tuple[Pair, ...], plan: Plan) -> dict[ColumnKey, FloatArray]:
-    """Every quantity of one cost that is summarised over seeds, by name."""
-    cost, main = one.proxy.name, floor_of(one, plan)
-    ratio = metrics.pcer(one.benefit, one.cost, floor=main)
-    columns: dict[ColumnKey, FloatArray] = {("spread", cost): metrics.pcer_spread(ratio)}
-    for g in range(ratio.shape[1]):
-        columns["pcer", cost, g] = ratio[:, g]
-    for k, pair in enumerate(pairs):
-        columns["disparity", cost, k] = _disparity(one, pair, main)
-        columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
-        for floor in plan.floors:
-            columns["disparity", cost, k, floor] = _disparity(one, pair, floor)
-    return columns
+def setting_result(
+    tested: Tested, evidence: Evidence, k: int
+) -> tuple[BudgetResult, PublishedBudget]:
+    """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost.
 
-
-def shared_columns(one: Measured) -> dict[ColumnKey, FloatArray]:
-    """The same of what no cost enters into."""
-    panel = one.panel
-    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    columns: dict[ColumnKey, FloatArray] = {
-        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
-        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
-        ("odds",): _odds_gap(one),
-    }
-    for g in range(len(panel.group_names)):
-        columns["rate", g] = panel.positive_rate[:, g]
-        columns["benefit", g] = one.benefit[:, g]
-        columns["gap", g] = gap[:, g]
-        columns["difference", g] = difference[:, g]
-    return columns
-
-
-def group_result(setting: Setting, g: int) -> GroupResult:
-    """One group in one setting."""
-    one, evidence, summaries = setting.measured, setting.evidence, setting.summaries
-    counted = one.exposed is not None and one.exposed.is_counted
-    null = setting.null if counted else None
-    return GroupResult(
-        n_train=number(one.panel.n_train[:, g].mean()),
-        n_test=number(one.panel.n_test[:, g].mean()),
-        positive_rate=summaries["rate", g],
-        benefit=summaries["benefit", g],
-        overfitting_gap=summaries["gap", g],
-        accuracy_difference=summaries["difference", g],
-        cost=_cost(setting, g),
-        noise_level=_noise_level(setting, g),
-        detectable_cost=_detectable_cost(setting, g),
-        p_value=number(evidence.cost_p[g]),
-        p_value_alone=number(evidence.cost_p_alone[g]),
-        detected_by=_detector(setting, g),
-        resolved=bool(evidence.resolved[g]),
-        too_few=not bool(one.told[g]),
-        null_gap=None if null is None else null.gap_picture(g, setting.plan),
-        pcer=summaries["pcer", setting.cost, g],
-        allowed=setting.bounds.get(one.panel.group_names[g]),
+    Args:
+        tested: the release.
+        evidence: what is left of the deciding attacks' alarms, over all settings.
+        k: which setting.
+    """
+    main, gap = tested.measured[tested.cost][k], tested.measured[GAP.name][k]
+    panel, cost, names = main.panel, tested.cost, main.panel.group_names
+    epsilon = None if math.isinf(panel.epsilon) else panel.epsilon
+    summaries = _summarise(main, gap, tested.pairs, tested.plan)
+    null: Null | None = tested.chance(k)
+    verdict, reason = judge(tested, evidence, k)
+    pairs = _pairs(tested, evidence, k, summaries, null)
+    doubled = evidence.double[k]
+    outcome = tested.release.subject.outcome
+    twice = [names[group] for group in np.unique(doubled[doubled >= 0]).tolist()]
+    # where positive predictions harm, a lower ratio may mean more exposure or less harm
+    is_disparity = verdict is Verdict.DISPARITY_SHOWN and outcome == "benefit"
+    lower = [pair.lower_ratio for pair in pairs if pair.lower_ratio is not None and is_disparity]
+    result = BudgetResult(
+        model=panel.model,
+        epsilon=epsilon,
+        n_seeds=len(panel.seeds),
+        n_splits=panel.n_splits,
+        accuracy=summaries["accuracy",],
+        demographic_parity_gap=summaries["parity",],
+        equalized_odds_gap=summaries["odds",],
+        groups=_groups(tested, evidence, k, summaries, null),
+        pairs=pairs,
+        pcer_spread=summaries["spread", cost],
+        verdict=verdict,
+        worse_off=twice if verdict is Verdict.DOUBLE_DISADVANTAGE else list(dict.fromkeys(lower)),
+        reason=reason,
+        advice=verdict.advice(outcome),
+        double_disadvantage=twice,
     )
-
-
-def bounds_of(release: Release, panel: Panel) -> dict[str, GroupBound]:
-    """What training allows in one setting, by group; nothing without receipts."""
-    epsilon = on_disk(panel.epsilon)
-    rows = [
-        row
-        for row in release.bounds
-        if (row.model, row.epsilon, row.kind) == (panel.model, epsilon, "receipt")
-    ]
-    return {
-        row.group: GroupBound(
-            mode=row.mode,
-            accountant=row.accountant,
-            nominal=row.nominal,
-            spent=row.mean,
-            standard_error=row.standard_error,
-            quantiles=row.quantiles,
-            by_label={
-                str(one.label): one.mean
-                for one in rows
-                if one.group == row.group and one.label is not None
-            },
-            advantage=_advantage(release, row),
-        )
-        for row in rows
-        if row.label is None
-    }
-
-
-def _advantage(release: Release, receipt: Bound) -> float | None:
-    """The advantage that goes with a receipt; it may stand in the row of what was realised."""
-    same = (receipt.model, receipt.epsilon, receipt.group, None)
-    known = (
-        row.allowed_advantage
-        for row in (receipt, *release.bounds)
-        if (row.model, row.epsilon, row.group, row.label) == same
-    )
-    return next((value for value in known if value is not None), None)
-
-
-def pair_result(setting: Setting, k: int) -> PairResult:
-    """Two groups in one setting."""
-    one, evidence, plan = setting.measured, setting.evidence, setting.plan
-    i, j = setting.pairs[k]
-    names = one.panel.group_names
-    value, ci = pooled_disparity(setting.pooled, (i, j), plan)
-    shown = bool(setting.found.shown[setting.index, k])
-    doubled = int(setting.found.double[setting.index, k])
-    flips, answer = _flips(setting, setting.attacks[0], k), _exposure_answer(setting, k)
-    return PairResult(
-        groups=(names[i], names[j]),
-        pcer_disparity=_published(setting, one, k),
-        normalised_disparity=setting.summaries["normalised", setting.cost, k],
-        pooled=PooledDisparity(
-            disparity=value, ci=ci, costs_resolved=bool(evidence.resolved[[i, j]].all())
-        ),
-        exposure=_difference(setting, "exposure", k),
-        benefit=_difference(setting, "benefit", k),
-        cross_product=CrossProduct(
-            value=number(evidence.cross[k]),
-            standard_error=number(evidence.cross_error[k]),
-            p_value=number(evidence.cross_p[k]),
-            p_value_alone=number(evidence.cross_p_alone[k]),
-        ),
-        disparity_shown=shown,
-        lower_ratio=names[j if evidence.cross[k] > 0 else i] if shown else None,
-        more_exposed=answer.group,
-        exposure_answer=answer,
-        better_off=_side(setting, k, _better(setting, k), evidence.benefits_differ[k]),
-        driven_by=_driver(setting, k) if shown else None,
-        floors=[_floor_row(setting, one, k, floor) for floor in plan.floors],
-        floor_slope=_slope(setting, one, k),
-        double_disadvantage=names[doubled] if doubled >= 0 else None,
-        double_disadvantage_p=number(evidence.double_p[k]),
-        double_disadvantage_p_alone=number(evidence.double_p_alone[k]),
-        equivalence=_equivalence(setting, k),
-        coin_flips=flips,
-        capped=_capped(setting, k),
-        sign_holds_below_floor=_sign_limit(setting, k, (i, j)),
-    )
-
-
-def published_budget(setting: Setting) -> PublishedBudget:
-    """The paper's numbers, the gap being the cost."""
-    one, names = setting.gap, setting.gap.panel.group_names
-    return PublishedBudget(
-        epsilon=on_disk(one.panel.epsilon),
-        pcer={name: setting.summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
+    published = PublishedBudget(
+        epsilon=epsilon,
+        pcer={name: summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
         pairs=[
-            PublishedPair(
-                groups=(names[i], names[j]),
-                pcer_disparity=_published(setting, one, k),
-                normalised_disparity=setting.summaries["normalised", GAP.name, k],
-                floors=[_floor_row(setting, one, k, floor) for floor in setting.plan.floors],
-                floor_slope=_slope(setting, one, k),
-            )
-            for k, (i, j) in enumerate(setting.pairs)
+            PublishedPair(**_published(gap, tested, pair, summaries, null))
+            for pair in range(len(tested.pairs))
         ],
     )
+    return result, published
 
 
-def adjusted_equivalence(whole: Evidence, plan: Plan) -> FloatArray | None:
+def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, str | None]:
+    """The verdict of a setting, and its reason where something is missing or speaks against it."""
+    one, equal = tested.measured[tested.cost][k], adjusted_equivalence(evidence, tested.plan)
+    if one.exposed is None:
+        return Verdict.INSUFFICIENT_DATA, one.reason
+    if tested.release.training.split_kind != "random":
+        return Verdict.NOT_RESOLVED, NOT_RANDOM
+    contradicted = next((each.sentence for each in tested.findings if each.caps_verdict), None)
+    if contradicted is not None:
+        return Verdict.NOT_RESOLVED, f"{contradicted[0].lower()}{contradicted[1:].rstrip('.')}"
+    if not np.isfinite(evidence.cost_p_alone[k]).any():
+        few = f"every group has fewer than {LEAST_RECORDS} records"
+        return Verdict.INSUFFICIENT_DATA, NOTHING_VARIES if one.told.any() else few
+    if np.isnan(one.received).any():
+        return Verdict.INSUFFICIENT_DATA, NO_BENEFIT
+    is_shown = evidence.shown[k].any()
+    if (evidence.double[k] >= 0).any():
+        return Verdict.DOUBLE_DISADVANTAGE, None
+    if not is_shown and equal is not None and bool((equal[k] <= SIGNIFICANCE).all()):
+        return Verdict.EQUAL_WITHIN_MARGIN, None
+    if not evidence.resolved[k].any():
+        return Verdict.NOT_RESOLVED, None
+    if one.is_below_floor:
+        return Verdict.FLOOR_DOMINATED, None
+    if is_shown:
+        return Verdict.DISPARITY_SHOWN, None
+    reasons = (reason for (setting, *_), reason in evidence.reasons.items() if setting == k)
+    return Verdict.NO_DISPARITY_SHOWN, next(reasons, None)
+
+
+def adjusted_equivalence(evidence: Evidence, plan: Plan) -> FloatArray | None:
     """(setting, pair) adjusted p-values of "equal within the margin"; None without a margin."""
     if plan.margin is None:
         return None
-    p = equivalence_p(whole.exposure, whole.exposure_error, margin=plan.margin)
-    return holm(np.where(np.isfinite(whole.exposure_p_alone), p, np.nan))
+    p = equivalence_p(evidence.exposure, evidence.exposure_error, margin=plan.margin)
+    return holm(np.where(np.isfinite(evidence.exposure_p_alone), p, np.nan))
 
 
-def floor_of(one: Measured, plan: Plan) -> float:
-    """The plan's floor, or the cost's own where that is larger."""
-    return max(plan.floor, one.proxy.floor)
+# Groups
 
 
-def on_disk(epsilon: float) -> float | None:
-    """A budget as files have it."""
-    return None if math.isinf(epsilon) else epsilon
-
-
-def _odds_gap(one: Measured) -> FloatArray:
-    if one.panel.test is None:
-        return np.full(len(one.panel.seeds), np.nan)
-    return metrics.equalized_odds_gap(
-        metrics.true_positive_rate(one.panel.test), metrics.false_positive_rate(one.panel.test)
-    )
-
-
-def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
-    """Disparity of one pair in every run, first minus second."""
-    ratio = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
-    return metrics.pcer_disparity(ratio)[:, 0]
-
-
-def _cost(setting: Setting, g: int) -> CostValue:
-    one, level = setting.measured, setting.plan.confidence_level
-    known = one.exposed is not None and one.told[g] and np.isfinite(one.exposed.variance[g])
-    if one.exposed is None or not known:
-        value = None if one.exposed is None else number(one.exposed.value[g])
-        return CostValue(
-            value=value,
-            standard_error=None,
-            interval=None,
-            upper_limit=None,
-            upper_limit_together=None,
+def _groups(
+    tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
+) -> dict[str, GroupResult]:
+    one, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
+    exposed, panel, bounds = one.exposed, one.panel, _bounds(tested, k)
+    n_tests = len(attacks) * evidence.n_cost_tests
+    costs, groups = _cost_values(one, plan, n_limits=evidence.cost_p_alone.size), {}
+    for g, name in enumerate(panel.group_names):
+        noise, smallest, picture = None, None, None
+        if exposed is not None and one.told[g] and exposed.null_variance[g] > 0:
+            variance = exposed.null_variance[g]
+            noise = number(noise_level(variance * exposed.n_splits))
+            smallest = number(detectable(np.sqrt(variance), n_tests=n_tests))
+        if null is not None and exposed is not None and exposed.is_counted:
+            picture = _picture(null[0][:, g], plan)
+        is_tested = np.isfinite(evidence.cost_p_alone[k, g])
+        groups[name] = GroupResult(
+            n_train=number(panel.n_train[:, g].mean()),
+            n_test=number(panel.n_test[:, g].mean()),
+            positive_rate=summaries["rate", g],
+            benefit=summaries["benefit", g],
+            overfitting_gap=summaries["gap", g],
+            accuracy_difference=summaries["difference", g],
+            cost=costs[g],
+            noise_level=noise,
+            detectable_cost=smallest,
+            p_value=number(evidence.cost_p[k, g]),
+            p_value_alone=number(evidence.cost_p_alone[k, g]),
+            detected_by=attacks[evidence.detected_by[k, g]] if is_tested else None,
+            resolved=bool(evidence.resolved[k, g]),
+            too_few=not bool(one.told[g]),
+            null_gap=picture,
+            pcer=summaries["pcer", tested.cost, g],
+            allowed=bounds.get(name),
         )
-    value, error = float(one.exposed.value[g]), float(np.sqrt(one.exposed.alone[g]))
-    reach = interval_quantile(level) * error
-    alone, together = setting.limits
-    return CostValue(
-        value=value,
-        standard_error=error,
-        interval=(value - reach, value + reach),
-        upper_limit=number(alone[g]),
-        upper_limit_together=number(together[g]),
-    )
+    return groups
 
 
-def _limits(one: Measured, level: float, n: int) -> FloatArray:
-    """Most that costs can be; where nothing can vary, not less than what could hide."""
-    if one.exposed is None:
-        return np.full(len(one.told), np.nan)
-    limit = one.exposed.limit(z=limit_quantile(n_limits=n, confidence_level=level))
-    hidden = one.hidden_limit(1 - (1 - level) / n)
-    return np.minimum(np.fmax(limit, hidden), one.proxy.scale.largest)
+def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[CostValue]:
+    """Every group's cost, its error, and the most it can be: alone, and with all of the audit."""
+    exposed, level, largest = one.exposed, plan.confidence_level, one.proxy.scale.largest
+    values = np.full(len(one.told), np.nan) if exposed is None else exposed.value
+    errors = np.full(len(one.told), np.nan)
+    if exposed is not None:
+        known = one.told & np.isfinite(exposed.variance)
+        errors = np.where(known, np.sqrt(exposed.alone), np.nan)
+    limits = [one.upper_limit(level=level, n_limits=n) for n in (1, max(1, n_limits))]
+    found = []
+    for g, (value, error) in enumerate(zip(values.tolist(), errors.tolist(), strict=True)):
+        reach = interval_quantile(level) * error
+        ends = max(-largest, value - reach), min(largest, value + reach)
+        is_known = math.isfinite(error)
+        found.append(
+            CostValue(
+                value=number(value),
+                standard_error=number(error),
+                interval=ends if is_known else None,
+                upper_limit=number(limits[0][g]) if is_known else None,
+                upper_limit_together=number(limits[1][g]) if is_known else None,
+            )
+        )
+    return found
 
 
-def _noise_level(setting: Setting, g: int) -> float | None:
-    """What the cost, no less than 0, is on average if nothing is memorised; None if unknown."""
-    exposed = setting.measured.exposed
-    if exposed is None or not setting.measured.told[g] or not exposed.null_variance[g] > 0:
-        return None
-    return number(noise_level(exposed.null_variance[g] * exposed.n_splits))
-
-
-def _detectable_cost(setting: Setting, g: int) -> float | None:
-    exposed = setting.measured.exposed
-    if exposed is None or not setting.measured.told[g] or not exposed.null_variance[g] > 0:
-        return None
-    error = np.sqrt(exposed.null_variance[g])
-    n_tests = len(setting.attacks) * setting.whole.n_cost_tests
-    return number(detectable(error, n_tests=n_tests))
-
-
-def _difference(setting: Setting, what: str, k: int) -> GroupDifference:
-    """Exposures or benefits, first minus second."""
-    evidence, level = setting.evidence, setting.plan.confidence_level
-    value, error = -getattr(evidence, what)[k] + 0.0, getattr(evidence, f"{what}_error")[k]
-    n = max(1, setting.whole.n_pair_tests)
-    n_tests, level_of_tests = n, SIGNIFICANCE
-    if what == "exposure":
-        n_tests, level_of_tests = n * len(setting.attacks), SIGNIFICANCE * EXPOSURE_SHARE
-    reach, known = interval_quantile(level) * error, bool(np.isfinite(value + error))
-    limits = [
-        number(difference_limit(value, error, z=limit_quantile(n_limits=m, confidence_level=level)))
-        for m in (1, n)
+def _bounds(tested: Tested, k: int) -> dict[str, GroupBound]:
+    """What training allows in one setting, by group; nothing without receipts."""
+    panel = tested.panels[k]
+    rows = [
+        row
+        for row in tested.release.bounds
+        if row.model == panel.model
+        and row.epsilon == (None if math.isinf(panel.epsilon) else panel.epsilon)
     ]
+    found = {}
+    for receipt in (row for row in rows if row.kind == "receipt" and row.label is None):
+        own = [row for row in rows if row.group == receipt.group]
+        # the advantage that goes with a receipt may stand in the row of what was realised
+        beside = [receipt, *(row for row in own if row.label is None)]
+        advantages = (row.allowed_advantage for row in beside if row.allowed_advantage is not None)
+        found[receipt.group] = GroupBound(
+            mode=receipt.mode,
+            accountant=receipt.accountant,
+            nominal=receipt.nominal,
+            spent=receipt.mean,
+            standard_error=receipt.standard_error,
+            quantiles=receipt.quantiles,
+            by_label={
+                str(row.label): row.mean
+                for row in own
+                if row.kind == "receipt" and row.label is not None
+            },
+            advantage=next(advantages, None),
+        )
+    return found
+
+
+# Pairs
+
+
+def _pairs(
+    tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
+) -> list[PairResult]:
+    one, plan = tested.measured[tested.cost][k], tested.plan
+    names, sign = one.panel.group_names, 1 if tested.release.subject.outcome == "benefit" else -1
+    pooled, equal = _pooled_disparities(one, tested.pairs, plan), None
+    if plan.margin is not None:
+        equal = adjusted_equivalence(evidence, plan)
+    found = []
+    for pair, (i, j) in enumerate(tested.pairs):
+        answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
+        doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
+        better = names[j if sign * evidence.benefit[k, pair] > 0 else i]
+        driver: Driver = "benefits" if benefits_differ else "together"
+        if answer.group is not None:
+            driver = "both" if benefits_differ else "exposures"
+        reasons = (evidence.reasons.get((k, pair, w)) for w in ("exposure", "double", "ratio"))
+        is_equal = None
+        if plan.margin is not None and equal is not None:
+            p = equal[k, pair]
+            is_equal = Equivalence(
+                margin=plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE)
+            )
+        found.append(
+            PairResult(
+                **_published(one, tested, pair, summaries, null),
+                pooled=PooledDisparity(
+                    disparity=pooled[pair][0],
+                    ci=pooled[pair][1],
+                    costs_resolved=bool(evidence.resolved[k, [i, j]].all()),
+                ),
+                exposure=_difference(tested, evidence, k, pair, "exposure"),
+                benefit=_difference(tested, evidence, k, pair, "benefit"),
+                cross_product=CrossProduct(
+                    value=number(evidence.cross[k, pair]),
+                    standard_error=number(evidence.cross_error[k, pair]),
+                    p_value=number(evidence.cross_p[k, pair]),
+                    p_value_alone=number(evidence.cross_p_alone[k, pair]),
+                ),
+                disparity_shown=shown,
+                lower_ratio=names[j if evidence.cross[k, pair] > 0 else i] if shown else None,
+                more_exposed=answer.group,
+                exposure_answer=answer,
+                better_off=better if benefits_differ else None,
+                driven_by=driver if shown else None,
+                double_disadvantage=names[doubled] if doubled >= 0 else None,
+                double_disadvantage_p=number(evidence.double_p[k, pair]),
+                double_disadvantage_p_alone=number(evidence.double_p_alone[k, pair]),
+                equivalence=is_equal,
+                coin_flips=_coin_flips(tested, k, tested.cost, pair),
+                capped=next((reason for reason in reasons if reason is not None), None),
+                sign_holds_below_floor=_sign_limit(one, evidence, k, pair, (i, j)),
+            )
+        )
+    return found
+
+
+def _difference(
+    tested: Tested, evidence: Evidence, k: int, pair: int, what: str
+) -> GroupDifference:
+    """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
+    level, n = tested.plan.confidence_level, max(1, evidence.n_pair_tests)
+    value, error, p_value, p_alone = (
+        getattr(evidence, f"{what}{part}")[k, pair] for part in ("", "_error", "_p", "_p_alone")
+    )
+    value, n_tests, level_of_tests, largest = -value + 0.0, n, SIGNIFICANCE, 1.0
+    if what == "exposure":
+        n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * EXPOSURE_SHARE
+        largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
+    reach = interval_quantile(level) * error
+    quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
+    limits = [np.minimum(difference_limit(value, error, z=z), largest) for z in quantiles]
+    ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return GroupDifference(
         value=number(value),
         standard_error=number(error),
-        interval=(float(value - reach), float(value + reach)) if known else None,
-        upper_limit=limits[0],
-        upper_limit_together=limits[1],
+        interval=ends if np.isfinite(value + error) else None,
+        upper_limit=number(limits[0]),
+        upper_limit_together=number(limits[1]),
         detectable=number(detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
-        p_value=number(getattr(evidence, f"{what}_p")[k]),
-        p_value_alone=number(getattr(evidence, f"{what}_p_alone")[k]),
+        p_value=number(p_value),
+        p_value_alone=number(p_alone),
     )
 
 
-def _side(setting: Setting, k: int, second_minus_first: float, differ: bool) -> str | None:
-    """The group on the higher side of a difference that is beyond chance."""
-    names, (i, j) = setting.measured.panel.group_names, setting.pairs[k]
-    return names[j if second_minus_first > 0 else i] if differ else None
-
-
-def _better(setting: Setting, k: int) -> float:
-    sign = 1.0 if setting.outcome == "benefit" else -1.0
-    return sign * float(setting.evidence.benefit[k])
-
-
-def _driver(setting: Setting, k: int) -> Driver:
-    """What makes the ratios unequal, each by its own test and after every cap."""
-    exposures = setting.found.exposures_differ[setting.index, k]
-    benefits = setting.evidence.benefits_differ[k]
-    if exposures and benefits:
-        return "both"
-    return "exposures" if exposures else "benefits" if benefits else "together"
-
-
-def _equivalence(setting: Setting, k: int) -> Equivalence | None:
-    if setting.equivalence is None or setting.plan.margin is None:
-        return None
-    p = setting.equivalence[k]
-    return Equivalence(margin=setting.plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
-
-
-def _detector(setting: Setting, g: int) -> str | None:
-    known = np.isfinite(setting.evidence.cost_p_alone[g])
-    return setting.attacks[setting.evidence.detected_by[g]] if known else None
-
-
-def _exposure_answer(setting: Setting, k: int) -> ExposureAnswer:
-    evidence, at, pair = setting.evidence, setting.index, setting.pairs[k]
-    attack = setting.attacks[evidence.decided_by[k]]
-    differs = bool(setting.found.exposures_differ[at, k])
-    rest: Answer = "cannot_tell"
-    if np.isfinite(evidence.exposure_p[k]):
-        is_detected = evidence.resolved[list(pair)].any()
-        rest = "no_difference_shown" if is_detected else "none_detected"
-    group = setting.measured.panel.group_names[evidence.more_exposed[k]]
+def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> ExposureAnswer:
+    attack = tested.attacks[evidence.decided_by[k, pair]]
+    group: str | None = None
+    answer: Answer = "cannot_tell"
+    if evidence.exposures_differ[k, pair]:
+        group, answer = tested.panels[k].group_names[evidence.more_exposed[k, pair]], "differs"
+    elif np.isfinite(evidence.exposure_p[k, pair]):
+        is_detected = evidence.resolved[k, list(tested.pairs[pair])].any()
+        answer = "no_difference_shown" if is_detected else "none_detected"
     return ExposureAnswer(
-        answer="differs" if differs else rest,
-        group=group if differs else None,
+        answer=answer,
+        group=group,
         attack=attack,
-        p_value=number(evidence.exposure_p[k]),
-        p_value_alone=number(evidence.exposure_p_alone[k]),
-        contradicted=bool(evidence.contradicted[k]),
-        downgraded=setting.found.reasons.get((at, k, "exposure")),
-        placebo=_flips(setting, attack, k),
+        p_value=number(evidence.exposure_p[k, pair]),
+        p_value_alone=number(evidence.exposure_p_alone[k, pair]),
+        contradicted=bool(evidence.contradicted[k, pair]),
+        downgraded=evidence.reasons.get((k, pair, "exposure")),
+        placebo=_coin_flips(tested, k, attack, pair),
     )
 
 
-def _capped(setting: Setting, k: int) -> str | None:
-    """Why an alarm does not hold; of several reasons the first."""
-    found = (setting.found.reasons.get((setting.index, k, what)) for what in STATEMENTS)
-    return next((reason for reason in found if reason is not None), None)
-
-
-def _flips(setting: Setting, attack: str, k: int) -> CoinFlips | None:
-    row = setting.placebos.row(setting.index, attack, k)
+def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> CoinFlips | None:
+    row = tested.placebo(k, attack, pair)
     if row is None:
         return None
     return CoinFlips(
@@ -429,54 +396,251 @@ def _flips(setting: Setting, attack: str, k: int) -> CoinFlips | None:
     )
 
 
-def _published(setting: Setting, one: Measured, k: int) -> Disparity:
-    """The paper's number, at the plan's floor."""
-    values = _disparity(one, setting.pairs[k], floor_of(one, setting.plan))
+def _sign_limit(one: Measured, evidence: Evidence, k: int, pair: int, groups: Pair) -> float | None:
+    """Floor above which the sign turns, where the worse-off group has the higher rate."""
+    better, worse = groups if evidence.cross[k, pair] > 0 else groups[::-1]
+    rate = one.received.mean(axis=0)
+    if one.exposed is None or not evidence.resolved[k, worse] or not rate[worse] > rate[better]:
+        return None
+    return float(one.exposed.value[worse] * rate[better] / rate[worse])
+
+
+def _published(
+    one: Measured, tested: Tested, pair: int, summaries: Summaries, null: Null | None
+) -> dict[str, Any]:
+    """What the paper computes for a pair of groups, by one cost: fields of its record."""
+    plan, groups, cost = tested.plan, tested.pairs[pair], one.proxy.name
+    names = one.panel.group_names
+    picture = None
+    if null is not None and one.proxy.is_from_counts:
+        picture = _picture(null[1][:, pair], plan)
+    values = _disparity(one, groups, one.floor)
     n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
-    known = bool(np.isfinite(values).all()) and not one.is_pooled
-    drawn = setting.null if one.proxy.is_from_counts else None
-    null = None if drawn is None else drawn.disparity_picture(k, setting.plan)
-    return Disparity(
-        **dict(setting.summaries["disparity", one.proxy.name, k]),
-        n_positive_seeds=n_positive if known else None,
-        sign_test_p=sign_test(n_positive, n_negative) if known else None,
-        null_mean=None if null is None else null.mean,
-        null_interval=None if null is None else null.interval,
-    )
+    by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
+    floors = []
+    for floor in plan.floors:
+        at_floor, costs = _disparity(one, groups, floor), one.cost[:, groups]
+        dominated = float(metrics.floor_dominated(costs, floor=floor).mean())
+        is_counted = bool(np.isfinite(at_floor).all()) and not one.is_pooled
+        floors.append(
+            FloorRow(
+                **dict(summaries["disparity", cost, pair, floor]),
+                floor=floor,
+                n_positive_seeds=int((at_floor > 0).sum()) if is_counted else None,
+                floor_dominated_share=dominated if np.isfinite(costs).all() else None,
+            )
+        )
+    return {
+        "groups": (names[groups[0]], names[groups[1]]),
+        "pcer_disparity": Disparity(
+            **dict(summaries["disparity", cost, pair]),
+            n_positive_seeds=n_positive if by_seed else None,
+            sign_test_p=sign_test(n_positive, n_negative) if by_seed else None,
+            null_mean=None if picture is None else picture.mean,
+            null_interval=None if picture is None else picture.interval,
+        ),
+        "normalised_disparity": summaries["normalised", cost, pair],
+        "floors": floors,
+        "floor_slope": _slope(floors),
+    }
 
 
-def _floor_row(setting: Setting, one: Measured, k: int, floor: float) -> FloorRow:
-    pair = setting.pairs[k]
-    cost, values = one.cost[:, pair], _disparity(one, pair, floor)
-    dominated = metrics.floor_dominated(cost, floor=floor).mean()
-    known = bool(np.isfinite(values).all()) and not one.is_pooled
-    return FloorRow(
-        **dict(setting.summaries["disparity", one.proxy.name, k, floor]),
-        floor=floor,
-        n_positive_seeds=int((values > 0).sum()) if known else None,
-        floor_dominated_share=float(dominated) if np.isfinite(cost).all() else None,
-    )
-
-
-def _slope(setting: Setting, one: Measured, k: int) -> float | None:
+def _slope(floors: list[FloorRow]) -> float | None:
     """Least-squares slope of log |mean disparity| against log floor; -1 is all floor."""
-    floors, name = setting.plan.floors, one.proxy.name
-    means = [setting.summaries["disparity", name, k, floor].mean for floor in floors]
-    known = [abs(mean) for mean in means if mean]
+    known = [abs(row.mean) for row in floors if row.mean]
     if len(known) < len(floors) or len(floors) < 2:
         return None
-    x, y = np.log(floors), np.log(known)
+    x, y = np.log([row.floor for row in floors]), np.log(known)
     x = x - x.mean()
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
-def _sign_limit(setting: Setting, k: int, pair: Pair) -> float | None:
-    """Floor above which the sign turns, where the worse-off group has the higher rate."""
-    one, evidence = setting.measured, setting.evidence
-    if one.received is None or one.exposed is None:
+def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
+    """Disparity of one pair in every run, first minus second."""
+    ratio = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
+    return metrics.pcer_disparity(ratio)[:, 0]
+
+
+# Over seeds and splits: means, bootstrap intervals, and the picture of no memory
+
+
+def _summarise(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Summaries:
+    """Mean, standard deviation and bootstrap interval over seeds of every published quantity.
+
+    One resampling serves all columns. A column with a NaN has no summary; one seed no interval,
+    and neither does what a cost enters into that is one number for all seeds.
+    """
+    panel = main.panel
+    columns = _shared_columns(main)
+    pooled = {each.proxy.name for each in (main, gap) if each.is_pooled}
+    for one in (main, gap):
+        cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=one.floor)
+        columns["spread", cost] = metrics.pcer_spread(ratio)
+        for g in range(ratio.shape[1]):
+            columns["pcer", cost, g] = ratio[:, g]
+        for k, pair in enumerate(pairs):
+            columns["disparity", cost, k] = _disparity(one, pair, one.floor)
+            columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
+            for floor in plan.floors:
+                columns["disparity", cost, k, floor] = _disparity(one, pair, floor)
+    values = np.stack(list(columns.values()), axis=1)
+    n_seeds, summaries = len(values), {}
+    mean, std, ends = values.mean(axis=0), np.full(len(columns), np.nan), None
+    if n_seeds > 1:
+        std = values.std(axis=0, ddof=1)
+        rng = _stream(plan, OVER_SEEDS, panel)
+        draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
+        ends = percentile_interval(draws, confidence_level=plan.confidence_level)
+    for k, key in enumerate(columns):
+        has_spread = ends is not None and not (len(key) > 1 and key[1] in pooled)
+        summaries[key] = Summary(
+            mean=number(mean[k]),
+            std=number(std[k]) if has_spread else None,
+            ci=_interval(ends[:, k]) if ends is not None and has_spread else None,
+        )
+    return summaries
+
+
+def _shared_columns(one: Measured) -> dict[tuple[object, ...], FloatArray]:
+    """What no cost enters into, (seed,) each."""
+    panel, odds = one.panel, np.full(len(one.panel.seeds), np.nan)
+    if panel.test is not None:
+        odds = metrics.equalized_odds_gap(
+            metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test)
+        )
+    columns: dict[tuple[object, ...], FloatArray] = {
+        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
+        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
+        ("odds",): odds,
+    }
+    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
+    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+    for g in range(len(panel.group_names)):
+        columns["rate", g] = panel.positive_rate[:, g]
+        columns["benefit", g] = one.benefit[:, g]
+        columns["gap", g] = gap[:, g]
+        columns["difference", g] = difference[:, g]
+    return columns
+
+
+def _pooled_disparities(
+    one: Measured, pairs: tuple[Pair, ...], plan: Plan
+) -> list[tuple[float | None, tuple[float, float] | None]]:
+    """Disparity of pooled rate over pooled cost of every pair, with a bootstrap over splits.
+
+    One bootstrap serves all pairs; None where no ratio can be formed.
+    """
+    if one.exposed is None or np.isnan(one.received).any():
+        return [(None, None)] * len(pairs)
+    weight = benefit_of(one.panel, plan)[1]
+    share = by_split(np.stack([one.benefit * weight, weight]).swapaxes(0, 1), one.panel.split)
+    cost, n_splits = one.exposed.per_split, one.exposed.n_splits
+    if n_splits != len(share):  # a cost over all models
+        share = share.mean(axis=0, keepdims=True)
+    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
+    sums, drawn = parts.sum(axis=0), None
+    if n_splits > 1:
+        rng = _stream(plan, OVER_SPLITS, one.panel)
+        drawn = bootstrap_sums(parts, resamples=plan.resamples, rng=rng)
+
+    def disparity(sums: FloatArray, pair: Pair) -> FloatArray:
+        sums = sums[..., list(pair)]
+        rate = sums[..., 0, :] / sums[..., 1, :]
+        ratio = metrics.pcer(rate, sums[..., 2, :] / n_splits, floor=one.floor)
+        return np.asarray(ratio[..., 0] - ratio[..., 1])
+
+    found = []
+    for pair in pairs:
+        ends = None
+        if drawn is not None:
+            draws, level = disparity(drawn, pair), plan.confidence_level
+            ends = _interval(percentile_interval(draws, confidence_level=level))
+        found.append((number(disparity(sums, pair)), ends))
+    return found
+
+
+def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null | None:
+    """Draw what the gap and the disparity would be without memorisation, rates as observed.
+
+    Runs of one split share its draw, so that many runs of one split are not taken for many
+    splits. Only a cost from counts has such a picture.
+    """
+    panel = measured.panel
+    known = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
+    if not (measured.proxy.is_from_counts and panel.has_sizes and known):
         return None
-    better, worse = pair if evidence.cross[k] > 0 else pair[::-1]
-    rate = one.received.value
-    if not evidence.resolved[worse] or rate[worse] <= rate[better]:
-        return None
-    return float(one.exposed.value[worse] * rate[better] / rate[worse])
+    strata = strata_of(panel)
+    luck, rng = split_luck(strata), _stream(plan, NULL_DRAWS, panel)
+    n_groups = len(panel.group_names)
+    luck_of_split: dict[int, FloatArray] = {}
+    n_runs = Counter(panel.split.tolist())
+    gap = np.zeros((plan.null_draws, n_groups))
+    disparity = np.zeros((plan.null_draws, len(pairs)))
+    first, second = [i for i, _ in pairs], [j for _, j in pairs]
+    for seed, split in enumerate(panel.split.tolist()):
+        mean, scale = luck.mean[seed], np.sqrt(luck.variance[seed])
+        if split not in luck_of_split:
+            uniforms = rng.random((2, plan.null_draws, n_groups))
+            run = Strata(*(part[:, seed] for part in strata))
+            off = draw_differences(run, uniforms=uniforms) - mean
+            luck_of_split[split] = np.divide(off, scale, out=np.zeros_like(off), where=scale > 0)
+        n_runs[split] -= 1  # the draws of a split are kept only while other runs need them
+        kept = luck_of_split[split] if n_runs[split] else luck_of_split.pop(split)
+        drawn = np.maximum(mean + scale * kept, 0.0)
+        ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
+        gap += drawn
+        disparity += ratio[:, first] - ratio[:, second]
+    return gap / len(panel.seeds), disparity / len(panel.seeds)
+
+
+def _stream(plan: Plan, purpose: int, panel: Panel) -> np.random.Generator:
+    return generator(plan.rng, purpose=purpose, epsilon=panel.epsilon, model=panel.model)
+
+
+def _picture(draws: FloatArray, plan: Plan) -> NullPicture:
+    low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
+    return NullPicture(mean=float(draws.mean()), interval=(float(low), float(high)))
+
+
+def _interval(ends: FloatArray) -> tuple[float, float] | None:
+    return (float(ends[0]), float(ends[1])) if np.isfinite(ends).all() else None
+
+
+# Every cost alone
+
+
+def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[CostStory]:
+    """Every carried attack alone: those that decide first, then by name.
+
+    Args:
+        tested: the release.
+        alone: by cost, what is left of its alarms.
+    """
+    names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
+    p_values = np.array([alone[name].smallest_p for name in names])
+    is_tested = [np.isfinite(alone[name].exposure_p).any() for name in names]
+    together = holm(np.where(is_tested, p_values, np.nan))
+    groups = tested.panels[0].group_names
+    first, second = np.array(tested.pairs, dtype=np.int64).T
+
+    def named(chosen: IntArray) -> list[str]:
+        return [groups[group] for group in np.unique(chosen).tolist()]
+
+    stories = []
+    for k, name in enumerate(names):
+        evidence = alone[name]
+        lower = np.where(evidence.cross > 0, second, first)
+        stories.append(
+            CostStory(
+                cost=name,
+                is_main=name == tested.cost,
+                n_cells=evidence.n_cost_tests,
+                n_resolved=int(evidence.resolved.sum()),
+                more_exposed=named(evidence.more_exposed[evidence.exposures_differ]),
+                lower_ratio=named(lower[evidence.shown]),
+                double_disadvantage=named(evidence.double[evidence.double >= 0]),
+                p_value=float(p_values[k]) if is_tested[k] else None,
+                p_value_over_costs=number(together[k]),
+            )
+        )
+    return stories

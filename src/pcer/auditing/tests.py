@@ -3,55 +3,58 @@
 Two questions, two errors. "Is anything memorised about these records?" meets the luck of the split
 alone. "Do the groups differ?" is about people like these. Arrays are (setting, group) or (setting,
 pair); pairs may come in families of their own, as those of placebo attributes do.
+
+An alarm is downgraded where something that has nothing to do with the groups would have raised it
+too: placebo groups, permuted groups, other attributes, the floor. Its p-value stays as it is, so
+that anyone can recompute it. Each statement is held against its own check only: exposures against
+permuted exposures, ratios against permuted ratios. A double disadvantage rests on the difference of
+exposures. In a harm task the group with the worse rate and the higher exposure may well have the
+same ratio, so the check of ratios says nothing about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.measure import Exposed, Measured, Pair, Received, measure_panel
+from pcer.auditing.file import DeclarationFinding
+from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.variances import (
-    OneSide,
     at_least_spread,
     cost_in_tests,
-    covariance_over_splits,
-    cross_product,
     cross_variance,
     people_covariance,
     pooled_cost,
 )
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.format import Outcome
+from pcer.release.format import Outcome, Placebo, Release
 from pcer.release.panel import Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
 
+TOO_MANY = 0.01
+"""Placebo groups that alarm so often that alarms of 5 % have at most this chance are too many: 19
+of 200."""
+
+BELOW_FLOOR = "every cost lies below the floor, so that the ratios only repeat the rates"
+
+Statement = Literal["exposure", "double", "ratio"]
+
 
 class PairDifference(NamedTuple):
-    """Of every pair, second minus first, its error for people like these, and its p-value."""
+    """Second minus first of every pair, the error for people like these, and its p-value."""
 
     value: FloatArray
     error: FloatArray
     p_value: FloatArray
 
-    @classmethod
-    def of(cls, value: FloatArray, variance: FloatArray) -> PairDifference:
-        """Estimate over error; p is 1 where the error is 0."""
-        error = np.sqrt(variance)
-        return cls(value, error, two_sided_p(value, error))
-
-    @classmethod
-    def unknown(cls, n_pairs: int) -> PairDifference:
-        """Where there is nothing to compare."""
-        return cls(*(np.full(n_pairs, np.nan) for _ in range(3)))
-
 
 class PairTests(NamedTuple):
-    """Unadjusted tests of pairs: of one setting, or of all with the setting as first axis."""
+    """Unadjusted tests of pairs: one setting's, or those of all with the setting as first axis."""
 
     exposure: PairDifference
     benefit: PairDifference
@@ -59,23 +62,18 @@ class PairTests(NamedTuple):
     """L = R_i c_j - R_j c_i; positive: the second group has the lower ratio."""
 
 
-class AttackTests(NamedTuple):
-    """One attack's unadjusted tests over all settings."""
-
-    memorised_p: FloatArray
-    """(setting, group) of "is anything memorised about these records?"."""
-    pairs: PairTests
-    """Arrays (setting, pair)."""
+AttackTests = tuple[FloatArray, PairTests]
+"""One attack's unadjusted tests: p-values (setting, group) of "is anything memorised about these
+records?", and comparisons (setting, pair)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """p-values and what follows from them; NaN where a test cannot be made.
 
-    Arrays are (setting, group) or (setting, pair); of one setting the first axis is dropped. One or
-    two attacks decide. Values and errors are those of the first, the ratio is by the first, and
-    whether exposures are detected or differ is decided by the attack with the smallest p-value,
-    Holm over the attacks included.
+    Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values and errors are
+    those of the first, the ratio is by the first, and whether exposures are detected or differ is
+    decided by the attack with the smallest p-value, Holm over the attacks included.
 
     =================  ==========================================================================
     p-value            adjusted over
@@ -115,25 +113,13 @@ class Evidence:
     double_p: FloatArray
     double_p_alone: FloatArray
     shown: BoolArray
+    """Whether ratios differ beyond chance."""
     double: IntArray
     """Index of the doubly disadvantaged group, -1 for none."""
     exposures_differ: BoolArray
     benefits_differ: BoolArray
-
-    def of_setting(self, k: int) -> Evidence:
-        """The part that concerns one setting."""
-        return Evidence(**{one.name: getattr(self, one.name)[k] for one in fields(self)})
-
-    def cleared(self) -> Evidence:
-        """A copy with all decisions cleared; p-values unchanged."""
-        return replace(
-            self,
-            resolved=np.zeros_like(self.resolved),
-            shown=np.zeros_like(self.shown),
-            double=np.full_like(self.double, -1),
-            exposures_differ=np.zeros_like(self.exposures_differ),
-            benefits_differ=np.zeros_like(self.benefits_differ),
-        )
+    reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
+    """By setting, pair and statement, why it does not count although its p-value is small."""
 
     @property
     def n_cost_tests(self) -> int:
@@ -151,6 +137,73 @@ class Evidence:
         return float(np.nanmin([*self.exposure_p.ravel(), *self.cross_p.ravel(), 1.0]))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A release with every test of its costs made, before it is judged.
+
+    Where its counts contradict what it says about its splits, nothing follows from the p-values.
+    """
+
+    release: Release
+    plan: Plan
+    panels: tuple[Panel, ...]
+    pairs: tuple[Pair, ...]
+    findings: Sequence[DeclarationFinding]
+    attacks: tuple[str, ...]
+    """Those that decide; the first is the one whose numbers people see."""
+    measured: Mapping[str, Sequence[Measured]]
+    tests: Mapping[str, AttackTests]
+    chance: Callable[[int], Any]
+    """What the gap of a setting would be by chance alone; drawn once, when asked."""
+
+    @property
+    def cost(self) -> str:
+        """The attack whose numbers people see."""
+        return self.attacks[0]
+
+    @cached_property
+    def placebos(self) -> dict[tuple[object, ...], Placebo]:
+        """The release's placebo rows, by model, budget, attack and groups."""
+        return {
+            (row.model, row.epsilon, row.proxy, frozenset(row.groups)): row
+            for row in self.release.placebo
+        }
+
+    @cached_property
+    def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
+        """What the deciding attacks show together, and what each carried attack shows alone."""
+        outcome, evidence = self.release.subject.outcome, {}
+        for attacks in dict.fromkeys((self.attacks, *((cost,) for cost in self.tests))):
+            found = decide([self.tests[attack] for attack in attacks], self.pairs, outcome=outcome)
+            if any(finding.caps_verdict for finding in self.findings):
+                found = replace(
+                    found,
+                    resolved=np.zeros_like(found.resolved),
+                    shown=np.zeros_like(found.shown),
+                    double=np.full_like(found.double, -1),
+                    exposures_differ=np.zeros_like(found.exposures_differ),
+                    benefits_differ=np.zeros_like(found.benefits_differ),
+                )
+            evidence[attacks] = found
+        return evidence
+
+    def placebo(self, setting: int, attack: str, pair: int) -> Placebo | None:
+        """What the release says of placebo groups for a setting, an attack and a pair."""
+        panel = self.panels[setting]
+        epsilon = None if np.isinf(panel.epsilon) else panel.epsilon
+        names = frozenset(panel.group_names[group] for group in self.pairs[pair])
+        return self.placebos.get((panel.model, epsilon, attack, names))
+
+    def by(self, plan: Plan) -> Tested:
+        """These tests, judged by the attack that a plan names, where it is carried.
+
+        Args:
+            plan: one that differs from ours in nothing but its cost.
+        """
+        attacks = (plan.cost,) if plan.cost in self.tests else self.attacks
+        return replace(self, plan=plan, attacks=attacks)
+
+
 class Alarms(NamedTuple):
     """What would be said about pairs: arrays (setting, pair)."""
 
@@ -161,13 +214,6 @@ class Alarms(NamedTuple):
     """Whether exposures differ."""
 
 
-def make_tests(
-    measured: Sequence[Measured], pairs: tuple[Pair, ...], *, outcome: Outcome, random: bool
-) -> Evidence:
-    """Make every test of one attack, and decide by it alone."""
-    return decide([attack_tests(measured, pairs, random=random)], pairs, outcome=outcome)
-
-
 def attack_tests(
     measured: Sequence[Measured], pairs: tuple[Pair, ...], *, random: bool
 ) -> AttackTests:
@@ -175,12 +221,12 @@ def attack_tests(
 
     Without a random split no test of exposure has a meaning: estimates stay, p-values are NaN.
     """
-    tests = _stacked([compare_pairs(one, pairs) for one in measured])
-    memorised = np.stack([one.memorised_p() for one in measured])
+    tests = _stacked(measured, pairs)
+    memorised = np.stack([each.memorised_p() for each in measured])
     if random:
-        return AttackTests(memorised, tests)
+        return memorised, tests
     unknown = (kind._replace(p_value=np.full_like(kind.p_value, np.nan)) for kind in tests)
-    return AttackTests(np.full_like(memorised, np.nan), PairTests(*unknown))
+    return np.full_like(memorised, np.nan), PairTests(*unknown)
 
 
 def decide(
@@ -193,36 +239,37 @@ def decide(
         pairs: of groups.
         outcome: whether a positive prediction is a benefit or a harm.
     """
-    memorised = np.stack([one.memorised_p for one in attacks])
-    exposures = np.stack([one.pairs.exposure.p_value for one in attacks])
-    exposure, benefit, cross = attacks[0].pairs
-    cost_p, detected_by = _smallest(holm(memorised), memorised)
+    memorised = np.stack([p for p, _ in attacks])
+    exposures = np.stack([tests.exposure.p_value for _, tests in attacks])
+    exposure, benefit, cross = attacks[0][1]
+    cost_p, cost_p_alone, detected_by = _smallest(holm(memorised), memorised)
     all_exposure_p, cross_p = share_level(exposures, cross.p_value)
-    exposure_p, decided_by = _smallest(all_exposure_p, exposures)
+    exposure_p, exposure_p_alone, decided_by = _smallest(all_exposure_p, exposures)
     benefit_p, resolved = holm(benefit.p_value), cost_p <= SIGNIFICANCE
     # positive: the second group is the more exposed one, by the attack that decided
-    found = np.stack([one.pairs.exposure.value for one in attacks])
+    found = np.stack([tests.exposure.value for _, tests in attacks])
     sign = np.take_along_axis(found, decided_by[None], axis=0)[0]
     opposite = (all_exposure_p <= SIGNIFICANCE) & (found * sign < 0)
     first, second = np.array(pairs, dtype=np.int64).T
     more_exposed = np.where(sign > 0, second, first)
     is_detected = np.take_along_axis(resolved, more_exposed, axis=1)
-    differ = (exposure_p <= SIGNIFICANCE) & is_detected
     worse = benefit.value if outcome == "harm" else -benefit.value
-    alone = _smallest_alone(exposures)
-    double_p, double_alone = (
+    double_p, double_p_alone = (
         np.where(sign * worse > 0, both, np.where(np.isnan(both), np.nan, 1.0))
-        for both in (np.maximum(exposure_p, benefit_p), np.maximum(alone, benefit.p_value))
+        for both in (
+            np.maximum(exposure_p, benefit_p),
+            np.maximum(exposure_p_alone, benefit.p_value),
+        )
     )
     return Evidence(
         cost_p=cost_p,
-        cost_p_alone=_smallest_alone(memorised),
+        cost_p_alone=cost_p_alone,
         resolved=resolved,
         detected_by=detected_by,
         exposure=exposure.value,
         exposure_error=exposure.error,
         exposure_p=exposure_p,
-        exposure_p_alone=alone,
+        exposure_p_alone=exposure_p_alone,
         decided_by=decided_by,
         more_exposed=more_exposed,
         contradicted=opposite.any(axis=0) & (exposure_p <= SIGNIFICANCE),
@@ -235,10 +282,10 @@ def decide(
         cross_p=cross_p,
         cross_p_alone=cross.p_value,
         double_p=double_p,
-        double_p_alone=double_alone,
+        double_p_alone=double_p_alone,
         shown=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
         double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
-        exposures_differ=differ,
+        exposures_differ=(exposure_p <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit_p <= SIGNIFICANCE,
     )
 
@@ -255,16 +302,78 @@ def share_level(exposure_p: FloatArray, cross_p: FloatArray) -> tuple[FloatArray
     return exposure.reshape(exposure_p.shape), cross.reshape(cross_p.shape)
 
 
-def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Smallest p-value over the attacks (first axis), NaN where no attack has one; and whose."""
+def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Smallest p-value over the attacks (first axis): adjusted, over attacks alone, and whose.
+
+    NaN where no attack has one.
+    """
     by = np.argmin(np.where(np.isnan(alone), np.inf, alone), axis=0)
-    return np.take_along_axis(adjusted, by[None], axis=0)[0], by
+    least, own = (np.take_along_axis(p, by[None], axis=0)[0] for p in (adjusted, alone))
+    return least, np.minimum(own * np.isfinite(alone).sum(axis=0), 1.0), by
 
 
-def _smallest_alone(p_values: FloatArray) -> FloatArray:
-    """The same adjusted over the attacks alone."""
-    n = np.isfinite(p_values).sum(axis=0)
-    return np.asarray(np.minimum(_smallest(p_values, p_values)[0] * n, 1.0))
+def downgrade(
+    tested: Tested, attacks: tuple[str, ...], *, family_p: float | None = None
+) -> Evidence:
+    """The evidence of some attacks without alarms that placebos, the family or the floor refute.
+
+    Args:
+        tested: the release.
+        attacks: those that decide.
+        family_p: p-value of the release's strongest comparison, among all releases of the same
+            records.
+    """
+    evidence, reasons = tested.evidence[attacks], dict[tuple[int, int, Statement], str]()
+    shown, double = evidence.shown.copy(), evidence.double.copy()
+    differ = evidence.exposures_differ.copy()
+    for key in zip(*np.nonzero(shown | differ), strict=True):
+        k, pair = int(key[0]), int(key[1])
+        decider = tested.placebo(k, attacks[evidence.decided_by[key]], pair)
+        against: dict[Statement, str | None] = {
+            "exposure": _reason(decider, "exposure_p_value", "n_exposure"),
+            "double": _reason(decider, "exposure_p_value", "n_double"),
+            "ratio": _reason(tested.placebo(k, attacks[0], pair), "p_value", "n_shown"),
+        }
+        if tested.measured[attacks[0]][k].is_below_floor and against["ratio"] is None:
+            against["ratio"] = BELOW_FLOOR
+        if family_p is not None and family_p > SIGNIFICANCE:
+            within = (
+                "judged together with the other attributes of the same records it is within chance "
+                f"(p = {family_p:.2g})"
+            )
+            against = dict.fromkeys(against, within)
+        alarms = {"exposure": differ[key], "double": double[key] >= 0, "ratio": shown[key]}
+        reasons |= {
+            (k, pair, what): reason for what, reason in against.items() if reason and alarms[what]
+        }
+        differ[key] &= (k, pair, "exposure") not in reasons
+        shown[key] &= (k, pair, "ratio") not in reasons
+        if not differ[key] or (k, pair, "double") in reasons:
+            double[key] = -1
+    return replace(evidence, shown=shown, double=double, exposures_differ=differ, reasons=reasons)
+
+
+def _reason(row: Placebo | None, p_name: str, n_name: str) -> str | None:
+    """Why an alarm does not count by the release's placebo groups; None if it does."""
+    if row is None:
+        return None
+    p_value, n_alarms = getattr(row, p_name), getattr(row, n_name)
+    if p_value is not None and p_value > SIGNIFICANCE:
+        return f"randomly drawn groups differ as much (permutation p = {p_value:.2g})"
+    if n_alarms is not None and is_too_many(n_alarms, row.n_draws):
+        return f"{n_alarms} of {row.n_draws} made-up groups raise this alarm, too"
+    return None
+
+
+def is_too_many(n_alarms: int, n_draws: int) -> bool:
+    """Whether placebo groups alarm more often than a test at 5 % may.
+
+    >>> is_too_many(18, 200), is_too_many(19, 200)
+    (False, True)
+    """
+    from scipy.special import bdtrc
+
+    return n_alarms > 0 and float(bdtrc(n_alarms - 1, n_draws, SIGNIFICANCE)) < TOO_MANY
 
 
 def alarms(
@@ -289,9 +398,10 @@ def alarms(
         inflation: (group,) by how much clumps of records multiply variances.
     """
     measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
-    tests = _stacked([compare_pairs(one, pairs) for one in measured])
-    said = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
-    known = None if measured[0].proxy.is_from_counts else _memorised_p(measured, None)
+    tests = _stacked(measured, pairs)
+    raised = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
+    is_counted = measured[0].proxy.is_from_counts
+    memorised = np.array([]) if is_counted else np.stack([one.memorised_p() for one in measured])
     n_pairs = len(pairs) // n_families
     # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
     # memorisation, which take long, are not needed.
@@ -304,93 +414,58 @@ def alarms(
         family = slice(start, start + n_pairs)
         groups, own = np.unique(np.array(pairs[family]), return_inverse=True)
         kept = (PairDifference(*(part[:, family] for part in kind)) for kind in tests)
-        p_memorised = _memorised_p(measured, groups) if known is None else known[:, groups]
+        if is_counted:
+            p_memorised = np.stack([each.memorised_p(groups) for each in measured])
+        else:
+            p_memorised = memorised[:, groups]
         numbered = tuple((int(i), int(j)) for i, j in own.reshape(-1, 2))
-        found = decide([AttackTests(p_memorised, PairTests(*kept))], numbered, outcome=outcome)
-        said.shown[:, family] = found.shown
-        said.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
-        said.differ[:, family] = found.exposures_differ
-    return said
+        found = decide([(p_memorised, PairTests(*kept))], numbered, outcome=outcome)
+        raised.shown[:, family] = found.shown
+        raised.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
+        raised.differ[:, family] = found.exposures_differ
+    return raised
 
 
 def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
-    nothing = PairDifference.unknown(len(pairs))
-    first, second = np.array(pairs, dtype=np.int64).T
-    told = one.told[first] & one.told[second]
-    benefit = nothing if one.received is None else _benefits(one.received, first, second)
+    sides = np.array(pairs, dtype=np.int64).T  # (side, pair)
+    benefit, of_benefit = one.received.mean(axis=0)[sides], one.received_variance[sides]
+    benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
     if one.exposed is None:
-        return PairTests(nothing, benefit, nothing)
-    sides = one.exposed.only(first), one.exposed.only(second)
-    pooled = pooled_cost(sides[0].value, sides[1].value, sides[0].n, sides[1].n)
-    tested = [cost_in_tests(side.value, pooled) for side in sides]
-    variances = [side.variance_at(cost) for side, cost in zip(sides, tested, strict=True)]
-    exposure = PairDifference.of(sides[1].value - sides[0].value, variances[0] + variances[1])
-    cross = nothing
-    if one.received is not None:
-        received = one.received.only(first), one.received.only(second)
-        cross = _cross(sides, received, tested)
-    return PairTests(_where(told, exposure), benefit, _where(told, cross))
-
-
-def _benefits(received: Received, first: IntArray, second: IntArray) -> PairDifference:
-    variance = received.variance[first] + received.variance[second]
-    return PairDifference.of(received.value[second] - received.value[first], variance)
-
-
-def _cross(
-    exposed: tuple[Exposed, Exposed],
-    received: tuple[Received, Received],
-    tested: Sequence[FloatArray],
-) -> PairDifference:
-    """R_i c_j - R_j c_i with the errors of all four, and at least its spread over splits.
-
-    Cross-multiplied, so that without memorisation both products are 0 whatever the rates.
-    """
-    whole = [_whole(*side) for side in zip(exposed, received, tested, strict=True)]
-    closed, value = cross_variance(*whole), cross_product(*whole)
-    one, other = exposed
-    if not one.is_counted or one.n_splits < 2:
-        return PairDifference.of(value, closed)
-    lasting = [_lasting(*side) for side in zip(exposed, received, tested, strict=True)]
-    products = received[0].per_split * other.per_split - received[1].per_split * one.per_split
-    return PairDifference.of(value, at_least_spread(closed, products, cross_variance(*lasting)))
-
-
-def _whole(exposed: Exposed, received: Received, tested: FloatArray) -> OneSide:
-    covariance = exposed.covariance
+        nothing = PairDifference(*np.full((3, len(pairs)), np.nan))
+        return PairTests(nothing, benefits, nothing)
+    exposed = one.exposed.only(sides)
+    cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
+    tested = cost_in_tests(cost, pooled_cost(cost[0], cost[1], n[0], n[1]))
+    of_cost, covariance = exposed.variance_at(tested), exposed.covariance
     if exposed.is_counted:
-        people = people_covariance(received.value, exposed.value, exposed.n)
-        covariance = covariance_over_splits(covariance, people, n_splits=exposed.n_splits)
-    return OneSide(
-        benefit=received.value,
-        cost=exposed.value,
-        benefit_variance=received.variance,
-        cost_variance=exposed.variance_at(tested),
-        covariance=covariance,
+        people = people_covariance(benefit, cost, n)
+        covariance = covariance / n_splits + (1 - 1 / n_splits) * people
+    # cross-multiplied, so that without memorisation both products are 0 whatever the rates
+    cross = benefit[0] * cost[1] - benefit[1] * cost[0]
+    of_cross = cross_variance(benefit, cost, of_benefit, of_cost, covariance)
+    if exposed.is_counted and n_splits > 1:
+        per_split, received = exposed.per_split, one.received[:, sides]
+        products = received[:, 0] * per_split[:, 1] - received[:, 1] * per_split[:, 0]
+        lasting = one.received_lasting[sides], exposed.people_part(tested)
+        of_people = cross_variance(benefit, cost, *lasting, people)
+        of_cross = at_least_spread(of_cross, products, of_people)
+    told = one.told[sides].all(axis=0)
+    exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
+    kinds = (exposures, _difference(cross, of_cross))
+    exposures, crosses = (
+        PairDifference(*(np.where(told, part, np.nan) for part in kind)) for kind in kinds
     )
+    return PairTests(exposures, benefits, crosses)
 
 
-def _lasting(exposed: Exposed, received: Received, tested: FloatArray) -> OneSide:
-    """The people's part alone, which no number of splits lowers."""
-    return OneSide(
-        benefit=received.value,
-        cost=exposed.value,
-        benefit_variance=received.lasting,
-        cost_variance=exposed.people_part(tested),
-        covariance=people_covariance(received.value, exposed.value, exposed.n),
-    )
+def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
+    """Estimate over error; p is 1 where the error is 0."""
+    error = np.sqrt(variance)
+    return PairDifference(value, error, two_sided_p(value, error))
 
 
-def _where(told: BoolArray, difference: PairDifference) -> PairDifference:
-    return PairDifference(*(np.where(told, part, np.nan) for part in difference))
-
-
-def _stacked(tests: Sequence[PairTests]) -> PairTests:
+def _stacked(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
     """The comparisons of all settings, arrays (setting, pair)."""
-    kinds = zip(*tests, strict=True)
+    kinds = zip(*(compare_pairs(one, pairs) for one in measured), strict=True)
     return PairTests(*(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds))
-
-
-def _memorised_p(measured: Sequence[Measured], groups: IntArray | None) -> FloatArray:
-    return np.stack([one.memorised_p(groups) for one in measured])

@@ -1,8 +1,9 @@
-"""Do the groups differ? The errors of costs and benefits for people like these.
+"""Errors of costs and benefits for people like these, and what split luck alone gives.
 
-About other people of the same kind, not about these records alone: the error has the part that
-random splits cause, which goes to 0 with more splits, and the part of the people, which does not.
-Arrays are over the group or over pairs; ``per_split`` has the splits on its first axis.
+"Do the groups differ?" is about other people of the same kind, not about these records alone: the
+error has the part that random splits cause, which goes to 0 with more splits, and the part of the
+people, which does not. Arrays are over the group or over pairs; ``per_split`` has the splits on its
+first axis.
 
 Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and two wrong
 people added (Agresti and Coull): the plain formula has error 0 where nobody was wrong, and its
@@ -16,24 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.exact import Strata, strata_of_counts, strata_of_rates
+from pcer.auditing.exact import Strata
 from pcer.errors import require_at_least, require_open_unit, require_positive
 from pcer.metrics import Counts, FloatArray, IntArray, accuracy, positive_rate
 from pcer.statistics import upper_p
 
 ADDED = 2.0
 """People added on either side of a rate before its variance is taken."""
-
-
-class OneSide(NamedTuple):
-    """One group of a pair: estimates and their variances; arrays over the pairs."""
-
-    benefit: FloatArray
-    cost: FloatArray
-    benefit_variance: FloatArray
-    cost_variance: FloatArray
-    covariance: FloatArray
-    """Of benefit and cost; NaN where unknown: then the worst possible one counts."""
 
 
 def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
@@ -124,7 +114,6 @@ def benefit_variance(
         n_test: those of them in one test part.
         n_splits: S.
     """
-    require_at_least(1, n_splits=n_splits)
     return rate_variance(benefit, 1 / (1 / n + (1 / n_test - 1 / n) / n_splits))
 
 
@@ -166,40 +155,28 @@ def people_covariance(benefit: FloatArray, cost: FloatArray, n: FloatArray) -> F
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
 
 
-def covariance_over_splits(
-    one_split: FloatArray, people: FloatArray, *, n_splits: int
+def cross_variance(
+    benefit: FloatArray,
+    cost: FloatArray,
+    benefit_variance: FloatArray,
+    cost_variance: FloatArray,
+    covariance: FloatArray,
 ) -> FloatArray:
-    """Cov(R, c) of means over S splits: Cov_1/S + (1 - 1/S) Cov_people."""
-    require_at_least(1, n_splits=n_splits)
-    return np.asarray(one_split / n_splits + (1 - 1 / n_splits) * people)
-
-
-def cross_product(first: OneSide, second: OneSide) -> FloatArray:
-    """L = R_i c_j - R_j c_i; positive where the second group has the lower ratio."""
-    return np.asarray(first.benefit * second.cost - second.benefit * first.cost)
-
-
-def cross_variance(first: OneSide, second: OneSide) -> FloatArray:
-    """Variance of L to first order, its groups being independent.
+    """Variance of L = R_i c_j - R_j c_i to first order; arrays (side, pair), i being side 0.
 
     R_i^2 V(c_j) + R_j^2 V(c_i) + c_j^2 V(R_i) + c_i^2 V(R_j)
     - 2 c_j R_j Cov(R_i, c_i) - 2 R_i c_i Cov(R_j, c_j).
 
-    With the parts of the people alone as variances and covariance it is the people's part of L,
-    which ``at_least_spread`` adds to the spread of L over splits.
+    The groups are independent. Where a covariance is NaN, the worst possible one counts. With the
+    parts of the people alone as variances and covariance it is the people's part of L, which
+    ``at_least_spread`` adds to the spread of L over splits.
     """
-    return _own_part(first, second) + _own_part(second, first)
-
-
-def _own_part(own: OneSide, other: OneSide) -> FloatArray:
-    """What one group's benefit and cost add to the variance of L."""
-    worst = np.sqrt(own.benefit_variance * own.cost_variance)
-    weight = other.cost * other.benefit
-    mixed = np.where(
-        np.isnan(own.covariance), np.abs(weight) * worst, -weight * np.nan_to_num(own.covariance)
-    )
-    plain = other.benefit**2 * own.cost_variance + other.cost**2 * own.benefit_variance
-    return np.asarray(plain + 2 * mixed)
+    other_benefit, other_cost = benefit[::-1], cost[::-1]
+    weight = other_cost * other_benefit
+    worst = np.abs(weight) * np.sqrt(benefit_variance * cost_variance)
+    mixed = np.where(np.isnan(covariance), worst, -weight * np.nan_to_num(covariance))
+    plain = other_benefit**2 * cost_variance + other_cost**2 * benefit_variance
+    return np.asarray((plain + 2 * mixed).sum(axis=0))
 
 
 def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
@@ -213,11 +190,6 @@ def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> floa
     require_at_least(1, n_limits=n_limits)
     require_open_unit(confidence_level=confidence_level)
     return float(-ndtri((1 - confidence_level) / n_limits))
-
-
-def cost_limit(cost: FloatArray, standard_error: FloatArray, *, z: float) -> FloatArray:
-    """Largest cost that the data allow: max(c, 0) + z se."""
-    return np.asarray(np.maximum(cost, 0.0) + z * standard_error)
 
 
 def difference_limit(difference: FloatArray, standard_error: FloatArray, *, z: float) -> FloatArray:
@@ -236,8 +208,10 @@ def equivalence_p(
     return upper_p(margin - np.abs(difference), standard_error)
 
 
-# What the numbers would be if nothing had been memorised: membership is exchangeable among a
-# group's records of one label, so that the correct ones in training are a draw without replacement.
+# What the numbers would be if nothing had been memorised. Membership is then exchangeable among a
+# group's records of one label: which of the correct ones fell into the training part is a draw
+# without replacement, so the accuracy difference has a known mean and variance, and the clipped gap
+# a positive mean: the noise level. All of it is conditional on the released totals.
 
 SUPPORT_WIDTH = 10.0
 """Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22."""
@@ -245,6 +219,8 @@ LARGEST_SPREAD = 100.0
 """Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
 quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes no
 longer for 10^15 people than for 10^5."""
+GRID_SLACK = 1e-6
+"""Share of a grid's step: more than rounding can move a number."""
 
 
 class SplitLuck(NamedTuple):
@@ -254,7 +230,7 @@ class SplitLuck(NamedTuple):
     variance: FloatArray
 
 
-def luck_of_strata(strata: Strata) -> SplitLuck:
+def split_luck(strata: Strata) -> SplitLuck:
     """Moments of the accuracy difference under a random split, exact given each label's totals."""
     trained, tested = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
     scale = 1 / trained + 1 / tested
@@ -266,22 +242,6 @@ def luck_of_strata(strata: Strata) -> SplitLuck:
     )
 
 
-def split_luck(train: Counts, test: Counts) -> SplitLuck:
-    """The same from confusion tables, for every group and leading axis."""
-    return luck_of_strata(strata_of_counts(train, test))
-
-
-def split_luck_of_rates(
-    train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
-) -> SplitLuck:
-    """The same without labels: one stratum holds the whole group, so the mean is 0."""
-    return luck_of_strata(strata_of_rates(train_accuracy, test_accuracy, n_train, n_test))
-
-
-GRID_SLACK = 1e-6
-"""Of a grid's step: more than rounding can move a number."""
-
-
 def noise_level(variance: FloatArray) -> FloatArray:
     """Mean of max(0, noise): the "gap" that a model shows which memorises nothing.
 
@@ -291,29 +251,25 @@ def noise_level(variance: FloatArray) -> FloatArray:
     return np.sqrt(np.asarray(variance) / (2 * math.pi))
 
 
-def draw_differences(train: Counts, test: Counts, *, uniforms: FloatArray) -> FloatArray:
-    """Accuracy differences that random splits of the same records would have shown.
+def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
+    """Accuracy differences (draw, group) that random splits of the same records would have shown.
 
     Args:
-        train: counts of one run, arrays over the group.
-        test: the same of the test part.
+        strata: counts of one run, arrays (label, group).
         uniforms: (2, draw, group) numbers in [0, 1), one per label, draw and group.
-
-    Returns:
-        (draw, group) accuracy differences.
     """
     right = np.zeros_like(uniforms[0])
-    parts = ((train.tp, train.fn, test.tp, test.fn), (train.tn, train.fp, test.tn, test.fp))
-    for label, (hit, miss, test_hit, test_miss) in enumerate(parts):
+    for label in range(len(strata.total)):
+        total, trained, correct, _ = (part[label] for part in strata)
         for group in range(right.shape[-1]):
             right[:, group] += hypergeometric(
-                good=int(hit[group] + test_hit[group]),
-                bad=int(miss[group] + test_miss[group]),
-                sampled=int(hit[group] + miss[group]),
+                good=int(correct[group]),
+                bad=int(total[group] - correct[group]),
+                sampled=int(trained[group]),
                 uniforms=uniforms[label, :, group],
             )
-    correct = train.tp + train.tn + test.tp + test.tn
-    return np.asarray(right / train.n - (correct - right) / test.n)
+    total, trained, correct, _ = (part.sum(axis=0) for part in strata)
+    return np.asarray(right / trained - (correct - right) / (total - trained))
 
 
 def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -> FloatArray:
@@ -326,21 +282,30 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
     >>> hypergeometric(good=1, bad=1, sampled=1, uniforms=np.array([0.2, 0.7]))
     array([0., 1.])
     """
-    low, high = max(0, sampled - bad), min(good, sampled)
-    total = good + bad
-    if total == 0 or low == high:
+    from scipy.special import ndtri
+
+    low, high, total = max(0, sampled - bad), min(good, sampled), good + bad
+    if low == high:
         return np.full(len(uniforms), float(low))
-    deviation = math.sqrt(_one_variance(good, total, sampled))
-    if deviation > LARGEST_SPREAD:
-        skewness = _one_skewness(good, total, sampled, deviation)
-        drawn = good * sampled / total + deviation * _quantiles(uniforms, skewness)
+    variance = sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
+    deviation = math.sqrt(variance)
+    if deviation > LARGEST_SPREAD:  # the first Cornish-Fisher term
+        skewness = (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
+        z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
+        drawn = good * sampled / total + deviation * (z + skewness / 6 * (z**2 - 1))
         return np.clip(np.rint(drawn), low, high)
     mode = (good + 1) * (sampled + 1) // (total + 2)
     width = math.ceil(SUPPORT_WIDTH * deviation + 1)
     low, high = max(low, mode - width), min(high, mode + width)
-    weights = _weights(low, mode, high, good=good, bad=bad, sampled=sampled)
-    cumulative = np.cumsum(weights)
-    return np.asarray(low + _n_at_most(cumulative, uniforms), dtype=np.float64)
+
+    def ratio(k: FloatArray) -> FloatArray:  # probability of k + 1 over that of k
+        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
+
+    below = np.arange(low, mode, dtype=np.float64)
+    above = np.arange(mode, high, dtype=np.float64)
+    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
+    weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
+    return np.asarray(low + _n_at_most(np.cumsum(weights), uniforms), dtype=np.float64)
 
 
 def _n_at_most(cumulative: FloatArray, uniforms: FloatArray) -> IntArray:
@@ -359,33 +324,3 @@ def _n_at_most(cumulative: FloatArray, uniforms: FloatArray) -> IntArray:
     far = np.flatnonzero(cumulative[found] <= share)
     found[far] = np.searchsorted(cumulative, share[far], side="right")
     return np.asarray(found, dtype=np.int64)
-
-
-def _quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
-    """Normal quantiles, corrected for skewness (the first Cornish-Fisher term)."""
-    from scipy.special import ndtri
-
-    z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
-    return np.asarray(z + skewness / 6 * (z**2 - 1))
-
-
-def _weights(low: int, mode: int, high: int, *, good: int, bad: int, sampled: int) -> FloatArray:
-    """Probabilities of low..high relative to the mode's, by the ratio of neighbours."""
-    below = np.arange(low, mode, dtype=np.float64)
-    above = np.arange(mode, high, dtype=np.float64)
-
-    def ratio(k: FloatArray) -> FloatArray:
-        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
-
-    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
-    return np.concatenate([down, [1.0], np.cumprod(ratio(above))])
-
-
-def _one_variance(good: int, total: int, sampled: int) -> float:
-    if total < 2:
-        return 0.0
-    return sampled * good * (total - good) * (total - sampled) / (total**2 * (total - 1))
-
-
-def _one_skewness(good: int, total: int, sampled: int, deviation: float) -> float:
-    return (total - 2 * good) * (total - 2 * sampled) / (total * (total - 2)) / deviation

@@ -116,7 +116,7 @@ class Study:
 
         def make() -> Audit:
             tested, plan = self._tested(self.release(dataset, attribute)), Plan(cost=cost)
-            if cost not in tested.evidence:
+            if cost not in tested.tests:
                 return audit(tested.release, plan)  # which says that it is missing
             return next(judge_tested([tested.by(plan)]))
 

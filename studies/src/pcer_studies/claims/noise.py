@@ -15,7 +15,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from pcer.auditing import split_luck, split_luck_of_rates
+from pcer.auditing.measure import strata_of
+from pcer.auditing.variances import split_luck
 from pcer.metrics import FloatArray
 from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p
@@ -153,12 +154,7 @@ def split_spread(panel: Panel) -> FloatArray:
     Within a split the labels' composition is known, over splits it is not: the closed form's
     variance, and the second moment of its mean over the panel's splits.
     """
-    if panel.train is None or panel.test is None:
-        luck = split_luck_of_rates(
-            panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
-        )
-    else:
-        luck = split_luck(panel.train, panel.test)
+    luck = split_luck(strata_of(panel))
     return np.asarray(np.sqrt(luck.variance.mean(axis=0) + (luck.mean**2).mean(axis=0)))
 
 
