@@ -57,10 +57,9 @@ import pcer
 from benchmarks import run_verb, with_numbers, write_results
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import run_attacks_of
-from pcer.auditing import Alarms, alarms
 from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
-from pcer.auditing.tests import Evidence, attack_tests, decide
+from pcer.auditing.tests import Alarms, Evidence, alarms, attack_tests, decide
 from pcer.release.format import Release, parse_release
 from pcer.release.proxies import GAP
 from pcer.statistics import SIGNIFICANCE, holm, upper_p

@@ -38,7 +38,8 @@ from pcer.attacks import (
     run_attacks_of,
 )
 from pcer.attacks.attack import coin_panel
-from pcer.auditing import Plan, alarms
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import alarms
 from pcer.data import load, split
 from pcer.metrics import DEFAULT_BUDGETS
 from pcer.release.panel import Panel, PooledExposures

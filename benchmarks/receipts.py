@@ -29,7 +29,7 @@ from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 import pcer
 from benchmarks import parser_of, run_verb, with_numbers, write_results
 from pcer.attacks.single import loss_of, true_label_logit
-from pcer.auditing import Audit, BudgetResult
+from pcer.auditing.file import Audit, BudgetResult
 from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep

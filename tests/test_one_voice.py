@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing import Audit, FailOn, Verdict
-from pcer.auditing.verdict import BUDGET_VERDICTS, strongest
+from pcer.auditing.file import Audit
+from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict, strongest
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.release.format import Release

@@ -18,7 +18,7 @@ import pytest
 import typer
 
 import pcer
-from pcer.auditing import read_policy
+from pcer.auditing.policy import read_policy
 from pcer.cli import app as cli
 from pcer.cli.config import RunFile, read_config
 from tests import page_stages

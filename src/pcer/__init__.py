@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.auditing import (
-    Audit,
-    Changes,
-    Outlook,
-    Plan,
-    Policy,
-    Verdict,
-    detectable,
-    write_audit,
-)
 from pcer.auditing.audit import audit
 from pcer.auditing.compare import compare
+from pcer.auditing.compare_words import Changes
+from pcer.auditing.file import Audit, write_audit
+from pcer.auditing.plan import Plan, Policy
+from pcer.auditing.planner import Outlook, detectable
+from pcer.auditing.verdict import Verdict
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import release_from_predictions, releases_from_predictions
 from pcer.release.format import Release, Shown, read_release, write_release

@@ -23,7 +23,8 @@ from pcer.attacks import (
 )
 from pcer.attacks import coins as coins_module
 from pcer.attacks.placebo import pairs_of_groups
-from pcer.auditing import Plan, alarms
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import alarms
 from pcer.release.panel import PooledExposures
 from pcer.store import run_tasks
 from tests.worlds.sweeps import scaled_logits, splits

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing import alarms
 from pcer.auditing.measure import pairs_of
+from pcer.auditing.tests import alarms
 from pcer.release.panel import panels
 from pcer.release.proxies import GAP
 from tests.worlds.releases import World, null_world, simulate

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.coverage import KINDS, TINY, measured, usable
 from scipy.optimize import brentq
 
-from pcer.auditing import Exposed
+from pcer.auditing.measure import Exposed
 from pcer.auditing.variances import limit_quantile
 from tests.worlds.people import certain, draw_people, draw_tables
 

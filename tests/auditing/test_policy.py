@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing import read_policy
+from pcer.auditing.policy import read_policy
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.release.format import parse_release

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import pcer
-from pcer.auditing import BUDGET_VERDICTS, FailOn, Verdict, audit_schema
-from pcer.auditing.verdict import GRID_VERDICTS, strongest
+from pcer.auditing.file import audit_schema
+from pcer.auditing.verdict import BUDGET_VERDICTS, GRID_VERDICTS, FailOn, Verdict, strongest
 from pcer.report import finding_svg
 
 ROOT = Path(__file__).parents[2]

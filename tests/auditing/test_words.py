@@ -9,15 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pcer.auditing import (
-    Summary,
-    bounds,
-    decimals,
-    plus_minus,
-    rate_bounds,
-    rate_plus_minus,
-    signed,
-)
+from pcer.auditing.file import Summary
+from pcer.auditing.words import bounds, decimals, plus_minus, rate_bounds, rate_plus_minus, signed
 
 ROOT = Path(__file__).parents[2]
 

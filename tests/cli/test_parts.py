@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from pcer.auditing import Plan
+from pcer.auditing.plan import Plan
 from pcer.cli.app import app
 from pcer.cli.parts import display, from_options, log_run, parse_list
 from pcer.cli.process import peak_memory

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pcer
-from pcer.auditing import parse_plan
+from pcer.auditing.file import parse_plan
 from pcer.cli.audit import print_audits
 from pcer.errors import PcerError, shown
 from pcer.files import parse_json

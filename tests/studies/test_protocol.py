@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcer.auditing import Plan
+from pcer.auditing.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_FLOOR, DEFAULT_SEEDS, FLOOR_GRID
 from pcer.train import TrainConfig
 from pcer_studies.protocol import BUDGETS, FLOORS, SEEDS, TRAINING

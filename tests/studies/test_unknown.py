@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pcer.auditing import signed
+from pcer.auditing.words import signed
 from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
 from pcer_studies.claims.findings import write_findings

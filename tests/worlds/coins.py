@@ -14,7 +14,8 @@ from collections import Counter
 
 import numpy as np
 
-from pcer.auditing import Plan, alarms
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import alarms
 from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 
 FLIPS = 10

@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 from pcer import release_from_estimator
 from pcer.attacks import BudgetScores, pooled_attacks_of
-from pcer.auditing import Plan
 from pcer.auditing.measure import measure_panel
+from pcer.auditing.plan import Plan
 from pcer.auditing.planner import Question, design_of_measured
 from pcer.auditing.tests import compare_pairs
 from pcer.release.panel import Panel, PooledExposures, panels

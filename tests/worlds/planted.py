@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 import pcer
-from pcer.auditing import Plan
 from pcer.auditing.measure import deciding_attacks, measure_panel
+from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.panel import Panel
 from tests.worlds.fleets import MODELS, Fleet, People, exact_panel, fleet, people, scores_of

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from pcer.auditing import Plan, alarms
 from pcer.auditing.exact import Strata, memorised
 from pcer.auditing.measure import measure_panel
+from pcer.auditing.plan import Plan
 from pcer.auditing.planner import CountsError, Design
-from pcer.auditing.tests import compare_pairs
+from pcer.auditing.tests import alarms, compare_pairs
 from pcer.auditing.variances import (
     cost_in_tests,
     cost_variance,

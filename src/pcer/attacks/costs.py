@@ -23,7 +23,7 @@ from pcer.attacks.placebo import (
     one_by_one,
 )
 from pcer.attacks.pooled import clustered_auc
-from pcer.auditing import setting_name
+from pcer.auditing.words import setting_name
 from pcer.errors import InputError
 from pcer.release import proxies
 from pcer.release.build import Counted, ReleaseFacts

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from pcer.attacks.attack import Attacked, BudgetScores, number_or_none
 from pcer.attacks.permutation import DRAWS, Permutations, permutation_tests
 from pcer.attacks.sums import Divisions
-from pcer.auditing import Plan, alarms
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import alarms
 from pcer.metrics import FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo
 from pcer.release.panel import Panel

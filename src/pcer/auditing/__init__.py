@@ -2,121 +2,27 @@
 
 from __future__ import annotations
 
-from pcer.auditing.algorithm1 import rate_difference
-from pcer.auditing.audit import judge_tested, run_tests
-from pcer.auditing.compare_words import (
-    Changes,
-    ChangeVerdict,
-    GroupChange,
-    PairChange,
-    SettingChange,
-    comparison_schema,
-    hundredths,
-)
-from pcer.auditing.file import (
-    SIGNIFICANT_DIGITS,
-    AsPublished,
-    Audit,
-    BudgetResult,
-    CostStory,
-    FloorRow,
-    GroupDifference,
-    GroupResult,
-    PairResult,
-    PublishedPair,
-    Summary,
-    audit_schema,
-    parse_plan,
-    read_audit,
-    rounded,
-    write_audit,
-)
-from pcer.auditing.measure import Exposed, Measured, measure_costs
-from pcer.auditing.plan import SHARPEST, Benefit, Plan, Policy
-from pcer.auditing.planner import Outlook, OutlookPoint, detectable, outlook_schema
+from pcer.auditing.compare_words import Changes, ChangeVerdict, comparison_schema
+from pcer.auditing.file import Audit, BudgetResult, audit_schema, read_audit, write_audit
+from pcer.auditing.plan import Plan, Policy
+from pcer.auditing.planner import Outlook, detectable, outlook_schema
 from pcer.auditing.policy import read_policy
-from pcer.auditing.tests import Alarms, Tested, alarms
-from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict
-from pcer.auditing.words import (
-    NOTHING,
-    both_p,
-    bounds,
-    budget_list,
-    budget_name,
-    decimals,
-    listed,
-    number_range,
-    p_value,
-    plus_minus,
-    rate_bounds,
-    rate_plus_minus,
-    setting_name,
-    short_budget,
-    short_setting,
-    signed,
-    yes_no,
-)
+from pcer.auditing.verdict import Verdict
 
 __all__ = [
-    "BUDGET_VERDICTS",
-    "NOTHING",
-    "SHARPEST",
-    "SIGNIFICANT_DIGITS",
-    "Alarms",
-    "AsPublished",
     "Audit",
-    "Benefit",
     "BudgetResult",
     "ChangeVerdict",
     "Changes",
-    "CostStory",
-    "Exposed",
-    "FailOn",
-    "FloorRow",
-    "GroupChange",
-    "GroupDifference",
-    "GroupResult",
-    "Measured",
     "Outlook",
-    "OutlookPoint",
-    "PairChange",
-    "PairResult",
     "Plan",
     "Policy",
-    "PublishedPair",
-    "SettingChange",
-    "Summary",
-    "Tested",
     "Verdict",
-    "alarms",
     "audit_schema",
-    "both_p",
-    "bounds",
-    "budget_list",
-    "budget_name",
     "comparison_schema",
-    "decimals",
     "detectable",
-    "hundredths",
-    "judge_tested",
-    "listed",
-    "measure_costs",
-    "number_range",
     "outlook_schema",
-    "p_value",
-    "parse_plan",
-    "plus_minus",
-    "rate_bounds",
-    "rate_difference",
-    "rate_plus_minus",
     "read_audit",
     "read_policy",
-    "rounded",
-    "run_tests",
-    "setting_name",
-    "short_budget",
-    "short_setting",
-    "signed",
     "write_audit",
-    "yes_no",
 ]

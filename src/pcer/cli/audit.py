@@ -13,7 +13,9 @@ import typer
 
 from pcer import auditing, report
 from pcer._version import __version__
-from pcer.auditing import Audit, Benefit, FailOn, Plan, Policy
+from pcer.auditing.file import Audit
+from pcer.auditing.plan import Benefit, Plan, Policy
+from pcer.auditing.verdict import FailOn
 from pcer.cli import parts
 from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, option, place
 from pcer.errors import InputError, PcerError

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pcer.auditing import ChangeVerdict, Outlook, detectable
 from pcer.auditing import compare as comparing
+from pcer.auditing.compare_words import ChangeVerdict
+from pcer.auditing.planner import Outlook, detectable
 from pcer.cli import parts
 from pcer.cli.audit import read_releases
 from pcer.cli.parts import AllowLarge, Given, JsonPath, JunitPath, Outputs, option

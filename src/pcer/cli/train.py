@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from pcer.auditing import Plan
+from pcer.auditing.plan import Plan
 from pcer.cli import parts
 from pcer.cli.audit import audit_all, renderers
 from pcer.cli.config import file_named, read_config, spelling

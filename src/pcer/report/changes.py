@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pcer.auditing import (
-    NOTHING,
-    Changes,
-    ChangeVerdict,
-    GroupChange,
-    PairChange,
-    decimals,
-    p_value,
-)
+from pcer.auditing.compare_words import Changes, ChangeVerdict, GroupChange, PairChange
+from pcer.auditing.words import NOTHING, decimals, p_value
 from pcer.files import as_shown
 from pcer.report.table import Table, to_markdown, wrapped
 from pcer.report.text import Case, Part, junit_text, lines_part, table_part

@@ -11,16 +11,10 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-from pcer.auditing import (
-    Audit,
-    BudgetResult,
-    Outlook,
-    OutlookPoint,
-    listed,
-    rate_difference,
-    rounded,
-    setting_name,
-)
+from pcer.auditing.algorithm1 import rate_difference
+from pcer.auditing.file import Audit, BudgetResult, rounded
+from pcer.auditing.planner import Outlook, OutlookPoint
+from pcer.auditing.words import listed, setting_name
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release.format import Release

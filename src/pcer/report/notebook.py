@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pcer.auditing import NOTHING, Audit, Changes, Outlook, budget_name, number_range
+from pcer.auditing.compare_words import Changes
+from pcer.auditing.file import Audit
+from pcer.auditing.planner import Outlook
+from pcer.auditing.words import NOTHING, budget_name, number_range
 from pcer.errors import InputError
 from pcer.files import write_files
 from pcer.release.format import Release

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pcer.auditing import NOTHING, Outlook, OutlookPoint
+from pcer.auditing.planner import Outlook, OutlookPoint
+from pcer.auditing.words import NOTHING
 from pcer.files import as_shown
 from pcer.report.table import Table, wrapped
 from pcer.report.text import Part, table_part

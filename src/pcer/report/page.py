@@ -18,17 +18,10 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from pcer._version import __version__
-from pcer.auditing import (
-    BUDGET_VERDICTS,
-    NOTHING,
-    Audit,
-    Plan,
-    listed,
-    number_range,
-    parse_plan,
-    setting_name,
-    short_setting,
-)
+from pcer.auditing.file import Audit, parse_plan
+from pcer.auditing.plan import Plan
+from pcer.auditing.verdict import BUDGET_VERDICTS
+from pcer.auditing.words import NOTHING, listed, number_range, setting_name, short_setting
 from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release

@@ -13,18 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import (
-    Audit,
-    BudgetResult,
-    FloorRow,
-    GroupResult,
-    PairResult,
-    Verdict,
-    bounds,
-    listed,
-    setting_name,
-    signed,
-)
+from pcer.auditing.file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
+from pcer.auditing.verdict import Verdict
+from pcer.auditing.words import bounds, listed, setting_name, signed
 from pcer.release.proxies import Proxy
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import MOST_PAIRS, UNSURE, audit_floors, floor_rows

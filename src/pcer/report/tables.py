@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pcer.auditing import (
-    NOTHING,
+from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
+from pcer.auditing.file import (
     AsPublished,
     Audit,
     BudgetResult,
@@ -22,12 +22,15 @@ from pcer.auditing import (
     PairResult,
     PublishedPair,
     Summary,
-    Verdict,
+)
+from pcer.auditing.measure import measure_costs
+from pcer.auditing.verdict import Verdict
+from pcer.auditing.words import (
+    NOTHING,
     both_p,
     bounds,
     budget_list,
     decimals,
-    measure_costs,
     number_range,
     p_value,
     plus_minus,
@@ -39,7 +42,6 @@ from pcer.auditing import (
     signed,
     yes_no,
 )
-from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name

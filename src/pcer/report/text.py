@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
-from pcer.auditing import Audit, Verdict, setting_name
+from pcer.auditing.file import Audit
+from pcer.auditing.verdict import Verdict
+from pcer.auditing.words import setting_name
 from pcer.files import as_shown
 from pcer.report import tables
 from pcer.report.pictures import finding_svg

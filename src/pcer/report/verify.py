@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pcer.auditing import SIGNIFICANT_DIGITS, Plan, parse_plan, rounded
 from pcer.auditing.audit import audit
+from pcer.auditing.file import SIGNIFICANT_DIGITS, parse_plan, rounded
+from pcer.auditing.plan import Plan
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
 from pcer.release.format import Release

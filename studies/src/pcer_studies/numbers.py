@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing import BudgetResult, GroupResult, Summary
+from pcer.auditing.file import BudgetResult, GroupResult, Summary
 from pcer.errors import InputError
 from pcer.metrics import Counts, FloatArray
 from pcer.release.panel import Panel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pcer.auditing import short_budget
+from pcer.auditing.words import short_budget
 from pcer.metrics import DEFAULT_FLOOR as DEFAULT_FLOOR
 from pcer.metrics import NO_DP as NO_DP
 from pcer.release.format import Outcome

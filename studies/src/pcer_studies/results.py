@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pcer.auditing import Audit, BudgetResult, Plan, Tested, judge_tested, run_tests
-from pcer.auditing.audit import audit
+from pcer.auditing.audit import audit, judge_tested, run_tests
+from pcer.auditing.file import Audit, BudgetResult
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import Tested
 from pcer.errors import InputError
 from pcer.files import read_json
 from pcer.release import proxies

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pcer.auditing import signed
+from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.adult import best_parity, best_size, nearly_equal, shrinks
 from pcer_studies.claims.evidence import (

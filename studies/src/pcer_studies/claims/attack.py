@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from pcer.auditing import signed
 from pcer.auditing.algorithm1 import agreement
+from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer_studies.claims.evidence import all_resolved

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Verdict
+from pcer.auditing.verdict import Verdict
 from pcer.report.figures import Spec, complete, drawn, legend, series
 from pcer.report.pictures import LIGHT
 from pcer_studies.claims.facts import GapRow, SettingRow, standing_out_from

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from pcer.auditing import signed
+from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer.statistics import sign_test
 from pcer_studies.claims.adult import best_parity, best_size

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pcer.auditing import Audit, BudgetResult, GroupResult, Verdict
+from pcer.auditing.file import Audit, BudgetResult, GroupResult
+from pcer.auditing.verdict import Verdict
 from pcer.release import proxies
 from pcer.statistics import SIGNIFICANCE
 from pcer_studies.claims.evidence import SHARPER, more_exposed

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pcer.auditing import BUDGET_VERDICTS, Verdict, listed
+from pcer.auditing.verdict import BUDGET_VERDICTS, Verdict
+from pcer.auditing.words import listed
 from pcer.errors import InputError
 from pcer.release import proxies
 from pcer.report.table import markdown_text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcer.auditing import signed
+from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.evidence import all_resolved
 from pcer_studies.claims.judgement import Claim, ClaimQuestion, Support

@@ -26,7 +26,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pcer.auditing import decimals, signed
+from pcer.auditing.words import decimals, signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.judgement import ClaimPart, ClaimQuestion, Reply, Writer, strength
 from pcer_studies.claims.views import OurRun, View

@@ -15,8 +15,9 @@ from zlib import crc32
 
 import numpy as np
 
-from pcer.auditing import Audit, BudgetResult, GroupResult, PairResult, budget_name
 from pcer.auditing.algorithm1 import comparisons
+from pcer.auditing.file import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.words import budget_name
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
 from pcer.release.format import Release

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcer.auditing import signed
+from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.adult import best_parity
 from pcer_studies.claims.evidence import disparity_shown, unequal_in_most

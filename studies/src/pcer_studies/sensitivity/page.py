@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pcer.auditing import NOTHING, budget_name, p_value, short_budget, signed
+from pcer.auditing.words import NOTHING, budget_name, p_value, short_budget, signed
 from pcer.report.table import Table, markdown_text, to_markdown
 from pcer_studies.protocol import NO_DP, PAPER, configuration
 from pcer_studies.published import key_at, own_cell, text_figure

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pcer.auditing import NOTHING, budget_name, yes_no
+from pcer.auditing.words import NOTHING, budget_name, yes_no
 from pcer.report.table import Table, markdown_text, to_markdown
 from pcer_studies.numbers import (
     OurNumber,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing import Verdict
+from pcer.auditing.verdict import Verdict
 from pcer.report.figures import BLUE, RED, Spec, complete, drawn
 from pcer_studies.numbers import our_number
 from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pcer.auditing import NOTHING, Verdict, rate_plus_minus, yes_no
+from pcer.auditing.verdict import Verdict
+from pcer.auditing.words import NOTHING, rate_plus_minus, yes_no
 from pcer.report.table import latex_text, markdown_text
 from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
 from pcer_studies.protocol import (
