@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable
+from typing import NoReturn
 
 JOINERS = "\u200c\u200d"
 """Invisible, and harmless: names in many scripts, and many emoji, are written with them."""
@@ -32,8 +33,8 @@ def shown(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    unseen = [one for one in set(text) - {*JOINERS, *keep} if not _is_seen(one)]
-    return text.translate({ord(one): spelt(one) for one in unseen}) if unseen else text
+    unseen = [letter for letter in set(text) - {*JOINERS, *keep} if not _is_seen(letter)]
+    return text.translate({ord(letter): spelt(letter) for letter in unseen}) if unseen else text
 
 
 def clipped(text: str, longest: int = 60) -> str:
@@ -67,9 +68,10 @@ def alike(name: str) -> str:
     >>> alike(" Wo\u00admen ") == alike("\uff37omen")
     True
     """
-    visible = "".join(one for one in name if _is_seen(one))
-    folded = unicodedata.normalize("NFKC", visible).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).split())
+    if not (name.isascii() and name.isprintable()):  # almost all are, and this takes long
+        name = unicodedata.normalize("NFKC", "".join(filter(_is_seen, name))).casefold()
+        name = unicodedata.normalize("NFKC", name)
+    return " ".join(name.casefold().split())
 
 
 def confusable(names: Iterable[str]) -> tuple[str, str] | None:
@@ -92,14 +94,20 @@ def _is_seen(character: str) -> bool:
 
 
 class PcerError(Exception):
-    """Anything pcer refuses; the command line prints it as one sentence and exits with 2."""
+    """Anything pcer refuses; the command line prints it as one sentence and exits with 2.
 
-    def __init__(self, sentence: object = "") -> None:
+    Attributes:
+        field: what is wrong: the name of an argument or option, or the path to a field of a file,
+            such as ``runs[3].seed``; None where it is nothing of the kind.
+    """
+
+    def __init__(self, sentence: object = "", *, field: str | None = None) -> None:
         super().__init__(shown(clipped(str(sentence), LONGEST_SENTENCE)))
+        self.field = field
 
 
 class InputError(PcerError, ValueError):
-    """A file or a table that was given cannot be used as it is."""
+    """A file, a table or an argument that was given cannot be used as it is."""
 
 
 class FetchError(InputError):
@@ -127,23 +135,25 @@ def not_installed(name: str, *, extra: str, needed_by: str) -> InputError:
 
 
 def require_positive(**arguments: float) -> None:
-    """Raise ValueError unless every named argument is a finite number above 0."""
+    """Raise InputError unless every named argument is a finite number above 0."""
     for name, value in arguments.items():
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a finite number above 0, but {value!r} was given.")
+            _refuse(name, value, "be a finite number above 0")
 
 
 def require_open_unit(**arguments: float) -> None:
-    """Raise ValueError unless every named argument lies strictly between 0 and 1."""
+    """Raise InputError unless every named argument lies strictly between 0 and 1."""
     for name, value in arguments.items():
         if not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, but {value!r} was given.")
+            _refuse(name, value, "lie strictly between 0 and 1")
 
 
 def require_at_least(minimum: int, **arguments: int) -> None:
-    """Raise ValueError unless every named argument is an integer of at least ``minimum``."""
+    """Raise InputError unless every named argument is an integer of at least ``minimum``."""
     for name, value in arguments.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise ValueError(
-                f"{name} must be a whole number of at least {minimum}, but {value!r} was given."
-            )
+            _refuse(name, value, f"be a whole number of at least {minimum}")
+
+
+def _refuse(name: str, value: object, rule: str) -> NoReturn:
+    raise InputError(f"{name} must {rule}, but {value!r} was given.", field=name)

@@ -1,9 +1,20 @@
-"""The release format: what is accepted, what is refused and how, and its bytes."""
+"""The release format: what is accepted, what is refused and where, and its bytes."""
 
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
 import json
+import math
+import operator
+import os
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,111 +23,180 @@ import pytest
 from hypothesis import given
 
 import pcer
-from pcer.errors import InputError, OutputError
-from pcer.files import read_json, write_files
-from pcer.release.format import parse_release, read_release, release_schema, write_release
+from pcer.errors import InputError, shown
+from pcer.files import field_path, parse_json, read_json
+from pcer.release.format import (
+    LIMITS,
+    NEWER_FIELDS,
+    Limits,
+    parse_release,
+    read_release,
+    release_schema,
+    write_release,
+)
 from tests.strategies import releases
 
-SAMPLES = Path(__file__).parents[1] / "releases"
-
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "tests" / "releases"
 BAD_FILES = {
-    "not-json.release.json": "not complete JSON",
-    "truncated.release.json": "not complete JSON",
-    "nan.release.json": "holds NaN",
-    "future.release.json": "version 99 .* upgrade pcer",
-    "negative-count.release.json": r"runs\[0\]\.groups\.b\.test\.fn: .* but is -1",
-    "fractional-count.release.json": r"runs\[0\]\.groups\.b\.test\.fn: .* but is 1\.5",
-    "forty-digits.release.json": r"runs\[0\]\.groups\.b\.test\.fn: .* counts are whole numbers",
-    "group-missing.release.json": r"runs\[1\]\.groups: group 'b' is missing",
-    "empty-group.release.json": r"runs\[0\]\.groups\.b\.test: the group is empty",
-    "duplicate-run.release.json": r"runs\[0\] and runs\[1\] both have epsilon 1\.0 and seed 0",
-    "unknown-field.release.json": r"runs\[0\]\.colour: is not a field",
-    "epsilon-negative.release.json": r"runs\[0\]\.epsilon: .* write null",
-    "epsilon-word.release.json": r"runs\[0\]\.epsilon: .* write null",
-    "key-twice.release.json": "'seed' appears twice",
-    "utf-16.release.json": "not UTF-8",
-    "control-character.release.json": r"subject\.dataset",
-    "split-sizes.release.json": "both name split 's', but group 'a'",
+    "not-json": None,
+    "truncated": None,
+    "nan": None,
+    "key-twice": None,
+    "utf-16": None,
+    "future": "version",
+    "negative-count": "runs[0].groups.b.test.fn",
+    "fractional-count": "runs[0].groups.b.test.fn",
+    "forty-digits": "runs[0].groups.b.test.fn",
+    "group-missing": "runs[1].groups",
+    "empty-group": "runs[0].groups.b.test",
+    "duplicate-run": "runs[1].seed",
+    "unknown-field": "runs[0].colour",
+    "epsilon-negative": "runs[0].epsilon",
+    "epsilon-word": "runs[0].epsilon",
+    "control-character": "subject.dataset",
+    "split-sizes": "runs[1].split",
+}
+CELLS = {"tp": 5, "fp": 5, "tn": 5, "fn": 5}
+RATES = {"accuracy": 0.5, "n": 9}
+FORMS = {
+    "counts": {"train": CELLS, "test": CELLS},
+    "rates": {"train": RATES, "test": {**RATES, "positive_rate": 0.5}},
 }
 
 
-@pytest.mark.parametrize(("name", "message"), BAD_FILES.items())
-def test_bad_files_get_one_clear_sentence(name, message):
-    with pytest.raises(InputError, match=message) as caught:
-        read_release(SAMPLES / name)
-    text = str(caught.value)
-    assert name in text
-    assert "\n" not in text
-    assert text.endswith(".")
+def full_release(form: str = "counts") -> dict[str, Any]:
+    """A release that has every field of the format."""
+    errors = {"value": 0.1, "standard_error": 0.1, "n_excluded": 1}
+    tables = {
+        **FORMS[form],
+        "exposure": {"a proxy": {**errors, "n_members": 3, "n_nonmembers": 3}},
+    }
+    setting = {"model": "a model", "epsilon": 1.0}
+    row = {**setting, "group": "one"}
+    p_values = {"p_value": 0.3, "p_value_within_labels": 0.4, "n_permutations": 999}
+    tree = {
+        "format": "pcer-release",
+        "version": 3,
+        "subject": {
+            **{"dataset": "d", "attribute": "a", "groups": ["one", "two"], "outcome": "harm"},
+            **{"positive_label": "yes", "unit_of_privacy": "record", "notes": ["A note."]},
+            **{"n_records": 40, "n_missing_group": 0},
+        },
+        "training": {
+            **{"mechanism": "m", "split_kind": "random", "unit_of_split": "person"},
+            **{"effective_units": {"one": 10.0}, "stratified_by": "label"},
+            **{"config": {"a setting": {"inner": [1, None]}}, "joint_privacy": [{"inner": 1.0}]},
+        },
+        "runs": [
+            {
+                **{**setting, "epsilon_by_accountant": {"an accountant": 0.5}, "dp_delta": 0.1},
+                **{"noise_multiplier": 1.0, "seed": 0, "split": "s"},
+                "groups": {"one": tables, "two": tables},
+            }
+        ],
+        "pooled_exposure": [
+            {
+                **{**row, **errors, "proxy": "a proxy", "null_error": 0.0, "n_records": 3},
+                **{"benefit_covariance": 0.0, "separation": 0.5},
+            }
+        ],
+        "not_computed": {"another proxy": "one model only"},
+        "placebo": [
+            {
+                **{**setting, "proxy": "a proxy", "groups": ["one", "two"]},
+                **{"n_draws": 200, "n_shown": 9, "n_double": 1, "n_exposure": 8, **p_values},
+                **{"exposure_p_value": 0.2, "exposure_p_value_within_labels": 0.1},
+                **{"n_exact": 20, "exact_difference": 0.1},
+            }
+        ],
+        "bounds": [
+            {
+                **{**row, "label": 1, "kind": "receipt", "mode": "held", "accountant": "rdp"},
+                **{"mean": 0.5, "standard_error": 0.1, "quantiles": {"median": 0.4}},
+                **{"n_records": 3, "nominal": 1.1, "allowed_advantage": 0.05, "exact": True},
+            }
+        ],
+        "disclosure": {
+            **{"public_data": False, "least_people": 10, "small_groups": "join"},
+            **{"memberships": 0, "most_in_one_model": 0, "n_coarse_tables": 0},
+        },
+        "provenance": {
+            **{"pcer_version": "1", "source_commit": "c", "source_dirty": True},
+            "data_digest": "x",
+        },
+    }
+    return json.loads(json.dumps(tree))  # no two places share an object
 
 
-@pytest.mark.parametrize(
-    "name", ["counts.release.json", "rates.release.json", "by-hand.release.json"]
-)
-def test_version_1_files_stay_readable(name):
-    release = read_release(SAMPLES / name)
-    assert release.version == 1
-    assert pcer.audit(release).release_sha256 == release.sha256
+def refused(tree: Any, **limits: Any) -> InputError | None:
+    """Why a tree is no release; None if it is one."""
+    error = None
+    try:
+        parse_release(tree, file="x", **limits)
+    except InputError as caught:
+        error = caught
+    assert error is None or (str(error).isprintable() and str(error).endswith("."))
+    return error
 
 
-def test_version_2_files_stay_readable():
-    """A small forest, with placebos and permutations, as 0.2.0.dev0 wrote it."""
-    path = SAMPLES / "version-2.release.json"
+def put(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """The tree with another value in one place."""
+    changed = copy.deepcopy(tree)
+    functools.reduce(operator.getitem, place[:-1], changed)[place[-1]] = value
+    return changed
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to everything inside a tree of plain objects."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+def names_in(tree: Any) -> set[str]:
+    """Every key inside, as a path shows it."""
+    if not isinstance(tree, dict | list):
+        return set()
+    return {shown(part) for path in places(tree) for part in path if isinstance(part, str)}
+
+
+@pytest.mark.parametrize(("name", "field"), BAD_FILES.items())
+def test_bad_files_get_one_sentence_about_the_field(name, field):
+    path = SAMPLES / f"{name}.release.json"
+    with pytest.raises(InputError) as caught:
+        read_release(path)
+    assert caught.value.field == field
+    assert str(caught.value).startswith(str(path))
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(("name", "version"), [("counts", 1), ("rates", 1), ("version-2", 2)])
+def test_files_of_older_versions_stay_readable(name, version):
+    path = SAMPLES / f"{name}.release.json"
     release = read_release(path)
-    assert release.version == 2
-    assert release.to_json() == path.read_text()
-    assert release.placebo[0].p_value == 0.1669
+    assert release.version == version
+    assert version == 1 or release.to_json() == path.read_text()
     assert pcer.audit(release).release_sha256 == release.sha256
 
 
-@pytest.mark.parametrize(
-    ("rows", "field"),
-    [
-        ("placebo", "n_exposure"),
-        ("placebo", "exposure_p_value"),
-        ("placebo", "exposure_p_value_within_labels"),
-        ("placebo", "n_exact"),
-        ("placebo", "exact_difference"),
-        ("pooled_exposure", "separation"),
-    ],
-)
-def test_fields_of_version_3_need_it(rows, field):
-    tree = json.loads((SAMPLES / "version-2.release.json").read_text())
-    tree[rows][0][field] = 1
-    with pytest.raises(InputError, match=rf"{rows}\[\]\.{field} is a field of version 3"):
-        parse_release(tree, file="older")
-    first, *others = getattr(parse_release({**tree, "version": 3}, file="newer"), rows)
-    assert getattr(first, field) == 1
-    assert all(getattr(row, field) is None for row in others)
-
-
-def test_deep_nesting_is_refused(tmp_path):
-    path = tmp_path / "deep.release.json"
-    path.write_text("[" * 200_000)
-    with pytest.raises(InputError, match="nested too deeply"):
-        read_release(path)
-
-
-def test_large_files_are_refused_before_parsing(tmp_path):
-    path = tmp_path / "large.release.json"
-    path.write_bytes(b"[")
-    with path.open("r+b") as stream:
-        stream.truncate(64_000_001)
-    with pytest.raises(InputError, match="64,000,001 bytes"):
-        read_release(path)
-    with pytest.raises(InputError, match="not complete JSON"):
-        read_release(path, limits=None)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        read_release(tmp_path / "none.release.json")
-
-
-def test_a_byte_order_mark_is_harmless(tmp_path, plain_release):
-    path = tmp_path / "bom.release.json"
-    path.write_text(json.dumps(plain_release), encoding="utf-8-sig")
-    assert read_release(path).subject.dataset == "compas"
+def test_newer_fields_need_their_version():
+    for version, paths in NEWER_FIELDS.items():
+        newer = [path for v, paths in NEWER_FIELDS.items() if v >= version for path in paths]
+        for path in paths:
+            tree = {**full_release(), "version": version - 1}
+            for other in newer:
+                if not f"{path}[".startswith((f"{other}[", f"{other}.")):
+                    *above, last = other.split(".")
+                    rows = tree.get(above[0].removesuffix("[]"), []) if above else tree
+                    for row in rows if isinstance(rows, list) else [rows]:
+                        row.pop(last, None)
+            assert refused(tree).field == path
+    mixed = {**release_of(n_seeds=2), "version": 1}
+    assert refused(mixed) is None
+    mixed["runs"][1]["groups"] = {"g0": FORMS["counts"], "g1": FORMS["rates"]}
+    assert refused(mixed).field == "runs[1].groups.g1.train"
 
 
 @given(releases())
@@ -127,27 +207,34 @@ def test_round_trip(release):
     assert again.sha256 == release.sha256
 
 
-def test_group_order_in_a_run_does_not_change_the_bytes(plain_release):
+def test_files_are_read_whole_or_not_at_all(tmp_path, plain_release):
+    path = tmp_path / "x.release.json"
+    path.write_text(json.dumps(plain_release), encoding="utf-8-sig")
+    assert read_release(path).subject.dataset == "compas"  # a byte order mark is harmless
+    path.write_text("[" * 200_000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_release(path)
+    with path.open("r+b") as stream:
+        stream.truncate(64_000_001)
+    with pytest.raises(InputError, match="64,000,001 bytes"):
+        read_release(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_release(tmp_path / "none.release.json")
+    write_release(parse_release(plain_release, file="x"), path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_bytes_depend_on_nothing_but_the_content(plain_release):
+    config = {"momentum": None, "layers": [], "note": {}}
+    plain_release["training"]["config"] = config
     release = parse_release(plain_release, file="x")
+    assert json.loads(release.to_json())["training"]["config"] == config
     for run in plain_release["runs"]:
         run["groups"] = dict(reversed(run["groups"].items()))
     assert parse_release(plain_release, file="x").sha256 == release.sha256
 
 
-def test_the_trainers_settings_are_kept_to_the_letter(plain_release):
-    config = {"momentum": None, "layers": [], "note": {}}
-    plain_release["training"]["config"] = config
-    release = parse_release(plain_release, file="x")
-    assert json.loads(release.to_json())["training"]["config"] == config
-
-
-FIELD_NAMES = [
-    *("config", "joint_privacy", "epsilon", "groups", "exposure", "train", "test", "runs", "notes"),
-    *("seed", "split", "subject", "provenance", "standard_error", "n", "format", "version"),
-]
-
-
-@pytest.mark.parametrize("name", FIELD_NAMES)
+@pytest.mark.parametrize("name", ["config", "epsilon", "groups", "exposure", "train", "n", "notes"])
 def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
     """The bytes are those of another name, but for the name."""
 
@@ -160,84 +247,236 @@ def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
             run["epsilon_by_accountant"] = {proxy: 0.5}
             run["groups"][group] = {**run["groups"].pop("Other"), "exposure": {proxy: {"value": 0}}}
         release = parse_release(tree, file="x")
-        again = parse_release(json.loads(release.to_json()), file="again")
-        assert again == release
+        assert parse_release(json.loads(release.to_json()), file="again") == release
         return release.to_json()
 
     neutral = written("a group", "a proxy")
     assert "null" not in neutral.replace('"epsilon": null', "")
     expected = neutral.replace('"a group"', f'"{name}"')
-    assert written(name, "a proxy") == expected
     assert written(name, name) == expected.replace('"a proxy"', f'"{name}"')
 
 
-def test_writing_is_atomic(tmp_path, plain_release):
-    release = parse_release(plain_release, file="x")
-    path = tmp_path / "a.release.json"
-    write_release(release, path)
-    first = path.read_bytes()
-    with pytest.raises(OutputError, match=r"missing.* cannot be written"):
-        write_files({path: "half", tmp_path / "missing" / "b": "other"})
-    assert path.read_bytes() == first
-    assert [file.name for file in tmp_path.iterdir()] == ["a.release.json"]
-
-
-def test_a_folder_is_no_place_to_write(tmp_path):
-    with pytest.raises(OutputError, match="it is a folder"):
-        write_files({tmp_path: "text"})
-
-
-def test_schema_accepts_what_we_write_and_refuses_what_we_refuse(plain_release):
+def test_the_schema_is_published_and_accepts_what_we_do(plain_release):
     schema = release_schema()
+    published = ROOT / "docs" / "schemas" / "release.schema.json"
+    assert json.loads(published.read_text()) == schema
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    written = json.loads(parse_release(plain_release, file="x").to_json())
-    validator.validate(written)
+    validator.validate(json.loads(parse_release(plain_release, file="x").to_json()))
     for name in ("unknown-field", "negative-count", "epsilon-word", "future"):
         assert not validator.is_valid(read_json(SAMPLES / f"{name}.release.json")), name
     for name in ("counts", "rates", "by-hand"):
         validator.validate(read_json(SAMPLES / f"{name}.release.json"))
 
 
-def test_published_schemas_are_current():
-    folder = Path(__file__).parents[2] / "docs" / "schemas"
-    assert json.loads((folder / "release.schema.json").read_text()) == release_schema()
-
-
-def change(tree: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
-    place: Any = tree
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = value
-    return tree
+def row(**changes: Any) -> dict[str, Any]:
+    return {"epsilon": 1.0, "group": "Other", "proxy": "p", "value": 0, **changes}
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("place", "value", "field"),
     [
-        (("subject", "groups"), ["Other"], "at least 2"),
-        (("subject", "groups"), ["Other", "Other"], "appears twice"),
-        (("subject", "groups"), ["Other", "Nobody"], "'Nobody' is missing"),
-        (("subject", "outcome"), "good", "'benefit' or 'harm'"),
-        (("version",), "1", "whole number"),
-        (("version",), True, "whole number"),
-        (("format",), "pcer-audit", "pcer-release"),
+        (("subject", "groups"), ["Other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Nobody"], "runs[0].groups"),
+        (("subject", "groups"), ["Other", "other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Other\u200b"], "subject.groups"),
+        (("subject", "groups"), ["ﬁ", "fi"], "subject.groups"),
+        (("subject", "dataset"), "\u3000", "subject.dataset"),
+        (("subject", "dataset"), "\u200b\u202e", "subject.dataset"),
+        (("subject", "outcome"), "good", "subject.outcome"),
+        (("subject", "positive_label"), [1], "subject.positive_label"),
+        (("version",), "1", "version"),
+        (("version",), True, "version"),
+        (("format",), "pcer-audit", "format"),
         (("runs",), [], "runs"),
-        (("runs", 0, "seed"), 1.5, "seed"),
-        (("runs", 0, "dp_delta"), 2.0, "dp_delta"),
-        (("runs", 0, "groups", "Other", "train"), {"accuracy": 0.5}, "all tables must be counts"),
-        (("runs", 0, "groups", "Other", "train"), 5, "train"),
-        (("training", "split_kind"), "stratified", "split_kind"),
-        (("pooled_exposure",), [{"epsilon": 7.0, "group": "Other", "proxy": "p", "value": 0}], "7"),
-        (("pooled_exposure",), [{"epsilon": 1.0, "group": "X", "proxy": "p", "value": 0}], "'X'"),
+        (("runs",), None, "runs"),
+        (("runs", 0, "seed"), 1.5, "runs[0].seed"),
+        (("runs", 0, "split"), 1.5, "runs[0].split"),
+        (("runs", 0, "dp_delta"), 2.0, "runs[0].dp_delta"),
+        (("runs", 0, "groups", "Other", "train"), 5, "runs[0].groups.Other.train"),
+        (("runs", 0, "groups", "Other", "train"), {}, "runs[0].groups.Other.train"),
+        (("runs", 0, "groups", "\x1b[31m"), {}, r"runs[0].groups.\u001b[31m"),
+        (("runs", 0, "model"), "\u2066", "runs[0].model"),
+        (("training", "split_kind"), "stratified", "training.split_kind"),
+        (("training", "config"), {"a": [math.nan]}, "training.config.a[0]"),
+        (("pooled_exposure",), [row(epsilon=7.0)], "pooled_exposure[0].epsilon"),
+        (("pooled_exposure",), [row(group="X")], "pooled_exposure[0].group"),
+        (("pooled_exposure",), [row(), row()], "pooled_exposure[1]"),
+        (("pooled_exposure",), [row(proxy="mine"), row(proxy="Mine")], "proxy"),
     ],
 )
-def test_what_does_not_fit_together_is_named(plain_release, path, value, message):
-    with pytest.raises(InputError, match=message):
-        parse_release(change(plain_release, *path, value=value), file="x")
+def test_what_does_not_fit_is_named(plain_release, place, value, field):
+    error = refused(put({**plain_release, "version": 3}, place, value))
+    assert error is not None
+    assert error.field == field
 
 
-def test_pooled_exposure_stands_once(plain_release):
-    row = {"epsilon": None, "group": "Other", "proxy": "paired_gap", "value": 0.1}
-    with pytest.raises(InputError, match="appears twice"):
-        parse_release(change(plain_release, "pooled_exposure", value=[row, row]), file="x")
+def test_names_that_only_look_foreign_stay(plain_release):
+    text = json.dumps(plain_release).replace("Other", "זכר").replace("African-American", "\u202eb")
+    audit = pcer.audit(parse_release(json.loads(text), file="x"))
+    assert audit.subject.groups == ["זכר", "\u202eb"]
+
+
+BAD_VALUES: list[Any] = [
+    *(None, True, -1, 2**70, 1.5, math.nan, "", "\x00", "word", [], [None], {}, {1}),
+    *([[1]], {"str": 1}, {"counts": 1}, {"accuracy": None}, {"a": {"b": {2}}}, {"\x07": 1}, {3: 4}),
+]
+
+
+def schema_fields() -> set[str]:
+    schema = release_schema()
+    records = [schema, *schema["$defs"].values()]
+    return {name for record in records for name in record.get("properties", {})}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
+    """Every bad value in every place: no class, no form, no word of the validator in a path."""
+    whole = full_release(form)
+    assert refused(whole) is None
+    others = {"accuracy", "positive_rate", "n"} if form == "counts" else set(CELLS)
+    assert schema_fields() - names_in(whole) == others
+    known, n_errors = names_in(whole) | schema_fields(), 0
+    for place, bad in itertools.product(places(whole), BAD_VALUES):
+        error = refused(put(whole, place, bad))
+        found = re.match(r"x: field (.*?): ", str(error or ""))
+        if found is None:  # fine; or the format, the version, or two places that do not fit
+            continue
+        n_errors += 1
+        path, where = found[1], field_path(place)
+        assert set(re.sub(r"\[\d+\]", "", path).split(".")) <= known | names_in(bad), (place, bad)
+        assert path.startswith(where) or where.startswith(path), (place, bad, path)
+    assert n_errors > 500
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_errors_name_what_is_missing_or_unknown(form):
+    whole, missing = full_release(form), set()
+    mappings = {"groups", "exposure", "epsilon_by_accountant", "effective_units", "not_computed"}
+    mappings |= {"quantiles"}
+    for place in places(whole):
+        above = functools.reduce(operator.getitem, place[:-1], tree := copy.deepcopy(whole))
+        value = above.pop(place[-1])
+        if "field required" in str(error := refused(tree)):
+            assert error.field == field_path(place)
+            missing.add(place[-1])
+        anything_goes = {"config", "joint_privacy"} & {*place} or place[-1] in mappings
+        if isinstance(value, dict) and not anything_goes:
+            error = refused(put(whole, (*place, "counts"), 3))
+            assert error.field == field_path((*place, "counts"))
+    always = {"dataset", "attribute", "groups", "outcome", "runs", "subject", "epsilon", "seed"}
+    always |= {"n_draws", "n_shown", "n_double", "kind", "mode", "accountant", "mean"}
+    cells = set(CELLS) if form == "counts" else set()
+    assert missing == {*always, *cells, "train", "test", "value", "group", "proxy"}
+
+
+@pytest.mark.parametrize("name", ["str", "counts", "rates", "constrained-str", "[key]", "n"])
+def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
+    tree = full_release()
+    tree["subject"]["groups"][0] = name
+    for field in ("pooled_exposure", "placebo", "bounds"):
+        tree.pop(field)
+    groups = tree["runs"][0]["groups"]
+    groups[name] = {**groups.pop("one"), "test": {**CELLS, "fn": -1}}
+    assert refused(tree).field == f"runs[0].groups.{name}.test.fn"
+    groups[name] = 3
+    assert str(refused(tree)) == f"x: field runs[0].groups.{name}: should be an object, but is 3."
+
+
+def release_of(
+    *, n_groups: int = 2, n_seeds: int = 1, budgets: tuple[float | None, ...] = (None,), **more: Any
+) -> dict[str, Any]:
+    names = [f"g{k}" for k in range(n_groups)]
+    tables = {name: {**FORMS["counts"], "exposure": more.get("exposure", {})} for name in names}
+    return {
+        "format": "pcer-release",
+        "version": 2,
+        "subject": {
+            **{"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"},
+            "notes": more.get("notes", []),
+        },
+        "training": {"split_kind": "random"},
+        "runs": [
+            {"epsilon": epsilon, "seed": seed, "split": seed, "groups": tables}
+            for epsilon in budgets
+            for seed in range(n_seeds)
+        ],
+    }
+
+
+SMALL = Limits(
+    n_runs=3, n_settings=2, n_groups=2, n_tables=5, n_rows=3, n_exposures=3, n_costs=1, n_notes=1
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "shape"),
+    {
+        "n_runs": {"n_seeds": 4},
+        "n_settings": {"budgets": (1.0, 2.0, None)},
+        "n_groups": {"n_groups": 3},
+        "n_tables": {"n_seeds": 3},
+        "n_rows": {"budgets": (1.0, 2.0)},
+        "n_exposures": {"n_seeds": 2, "exposure": {"one": {"value": 0.1}}},
+        "n_costs": {"exposure": {"one": {"value": 0.1}, "two": {"value": 0.1}}},
+        "n_notes": {"notes": ["one", "two"]},
+    }.items(),
+)
+def test_every_limit_is_named_and_can_be_lifted(limit, shape):
+    tree, wider = release_of(**shape), replace(SMALL, n_exposures=9)
+    error = refused(tree, limits=SMALL if limit == "n_exposures" else wider)
+    assert error.field == limit
+    assert "allow it by name" in str(error)
+    assert parse_release(tree, file="x", limits=None) == parse_release(tree, file="x")
+
+
+def test_the_limits_are_those_of_the_documentation():
+    text = (ROOT / "docs" / "format.md").read_text()
+    for limit in astuple(replace(LIMITS, n_bytes=64)):
+        assert f"{limit:,}" in text
+
+
+def test_a_whole_number_of_many_digits():
+    for digits in (400, 5_000):
+        text = json.dumps(release_of()).replace('"seed": 0', f'"seed": {"9" * digits}')
+        with pytest.raises(InputError) as caught:
+            parse_release(parse_json(text, file="x"), file="x")
+        assert len(str(caught.value)) < 250
+
+
+def _hostile() -> dict[str, tuple[str, int]]:
+    """Files made to be slow, and how an audit of them ends."""
+    large = json.dumps(release_of()).replace(": 5", f": {10**15}")
+    keys = ",".join(f'"k{k}":1' for k in range(200_000))
+    unknown = json.dumps({**release_of(), **{f"k{k}": 1 for k in range(200_000)}})
+    return {
+        "counts of any size": (large, 0),
+        "a key twice among many": (f'{{"format":"pcer-release",{keys},"k199999":2}}', 2),
+        "many unknown fields": (unknown, 2),
+        "many lists": ("[" + "[]," * 2_000_000 + "[]]", 2),
+        "many runs": (json.dumps(release_of(n_seeds=60_000)), 2),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _hostile())
+def test_no_file_keeps_an_auditor_waiting(tmp_path, name):
+    """679 bytes once took 50 seconds and 7.5 GB."""
+    text, code = _hostile()[name]
+    path = tmp_path / "hostile.release.json"
+    path.write_text(text)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (2 * 10**9, 2 * 10**9))
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pcer", "audit", str(path), "--json", "-"],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == code
+    assert len(done.stderr) < 500

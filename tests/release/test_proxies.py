@@ -14,7 +14,7 @@ from pcer.auditing.algorithm1 import agreement
 from pcer.errors import PlanError
 from pcer.release import proxies
 from pcer.release.format import Release, parse_release
-from pcer.release.proxies import PROXIES, Basis, proxy_named
+from pcer.release.proxies import PROXIES, Basis
 from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -86,14 +86,3 @@ def test_a_cost_that_is_not_there_says_what_it_needs():
         pcer.audit(release, pcer.Plan(cost="lira_advantage"))
     with pytest.raises(PlanError, match=r"overfitting_gap, their_attack\.$"):
         pcer.audit(release, pcer.Plan(cost="another"))
-
-
-def test_what_is_said_of_any_cost():
-    other = proxy_named("their_attack")
-    assert (other.label, other.short, other.basis) == (
-        "their attack",
-        "their attack",
-        Basis.ELSEWHERE,
-    )
-    assert not other.scale.is_advantage
-    assert not other.is_from_counts

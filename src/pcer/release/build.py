@@ -12,7 +12,7 @@ import hmac
 import math
 import subprocess
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -20,14 +20,13 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from pcer._version import __version__
-from pcer.errors import InputError
+from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.columns import SPLITS, text_of
 from pcer.release.disclosure import (
     NOBODY,
     Detail,
     DisclosureRule,
-    GivenAway,
     Regrouping,
     allowed_groups,
     coarsened,
@@ -72,39 +71,21 @@ def source_state(package: Path = PACKAGE) -> SourceState:
     Args:
         package: the folder of the package.
     """
-    commit = _git(package, "rev-parse", "HEAD") if _is_own_checkout(package) else None
-    if commit is None:
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(package), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        top = Path(git("rev-parse", "--show-toplevel"))
+        git("ls-files", "--error-unmatch", "--", "__init__.py")
+        project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if project["name"] != "pcer" or (top / "src" / "pcer").resolve() != package.resolve():
+            return SourceState()
+        status = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return SourceState(git("rev-parse", "HEAD"), bool(status))
+    except (OSError, ValueError, KeyError, subprocess.CalledProcessError):
         return SourceState()
-    status = _git(package, "status", "--porcelain", "--untracked-files=no", "--", ".")
-    return SourceState(commit, None if status is None else bool(status))
-
-
-def _is_own_checkout(package: Path) -> bool:
-    """Whether git keeps this very folder as ``src/pcer`` of a project named pcer."""
-    top = _git(package, "rev-parse", "--show-toplevel")
-    if top is None or (Path(top) / "src" / "pcer").resolve() != package.resolve():
-        return False
-    tracked = _git(package, "ls-files", "--error-unmatch", "--", "__init__.py")
-    return tracked is not None and _project_name(Path(top) / "pyproject.toml") == "pcer"
-
-
-def _project_name(path: Path) -> str | None:
-    try:
-        project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
-    except (OSError, ValueError):
-        return None
-    return str(project.get("name"))
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says in a folder; None where it, or a repository, is not there."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,16 +134,14 @@ class ReleaseFacts:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.dp_delta is not None and not 0 < self.dp_delta < 1:
-            raise InputError(
-                f"dp_delta must lie strictly between 0 and 1, but {self.dp_delta!r} was given."
-            )
-        for name, value, known in (
-            ("split_kind", self.split_kind, get_args(SplitKind)),
-            ("outcome", self.outcome, get_args(Outcome)),
-        ):
+        if self.dp_delta is not None:
+            require_open_unit(dp_delta=self.dp_delta)
+        for name, choices in (("split_kind", SplitKind), ("outcome", Outcome)):
+            value, known = getattr(self, name), get_args(choices)
             if value not in known:
-                raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.")
+                raise InputError(
+                    f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.", field=name
+                )
 
     def group_names(self, found: Iterable[str]) -> tuple[str, ...]:
         """The groups of a release: as wanted, or all that were found, sorted."""
@@ -267,15 +246,20 @@ def count_entries(
     shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # the first for those in none
     cell = 2 * entries.positive.astype(np.int64) + entries.predicted
     index = np.ravel_multi_index((entries.run, entries.split, 1 + entries.group, cell), shape)
-    counts = _sums(index, entries.n, math.prod(shape)).reshape(shape)
+    counts = np.zeros(shape, dtype=np.int64)
+    if entries.n is None:
+        counts += np.bincount(index, minlength=counts.size).reshape(shape)
+    else:
+        np.add.at(counts.reshape(-1), index, entries.n)  # whole numbers of any size
     left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
+    note = f"{left_out:,} records with a missing or unlisted {attribute} are in no group's table."
     return Counted(
         attribute=attribute,
         groups=groups,
         runs=tuple(CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)),
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
         n_missing_group=left_out,
-        notes=_left_out_note(left_out, attribute),
+        notes=[note] if left_out else [],
     )
 
 
@@ -287,16 +271,17 @@ def regrouping_of(facts: ReleaseFacts, counted: Counted) -> Regrouping:
 
 def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
     """The counts of the groups that may be released, before anything was attacked."""
-    if not regrouping.changes:
+    if not regrouping.note:
         return counted
     if counted.pooled or counted.bounds or any(run.exposure for run in counted.runs):
         raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
+    to = regrouping.place == np.arange(len(regrouping.names))[:, None]  # (group to, group from)
     withheld = regrouping.place == NOBODY
     hidden = max(int(run.cells[:, withheld].sum()) for run in counted.runs)
     return replace(
         counted,
         groups=regrouping.names,
-        runs=tuple(replace(run, cells=_joined(run.cells, regrouping)) for run in counted.runs),
+        runs=tuple(replace(run, cells=to.astype(np.int64) @ run.cells) for run in counted.runs),
         n_missing_group=counted.n_missing_group + hidden,
         notes=[*counted.notes, regrouping.note],
     )
@@ -313,17 +298,37 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     Raises:
         InputError: one sentence with the path to the field and the remedy.
     """
-    _require_two_groups(counted, file)
-    if counted.runs:
+    if len(counted.groups) < 2:
+        groups = "one group only" if counted.groups else "no group"
+        raise InputError(
+            f"{file}: attribute {counted.attribute!r} has {groups}; an audit needs at least two.",
+            field="groups",
+        )
+    if counted.runs:  # without any the format says what is wrong
         counted = regrouped(counted, regrouping_of(facts, counted))
-    detail = _detail(facts.disclosure, counted)
-    counted = replace(
-        counted, notes=[*counted.notes, *_disclosure_notes(facts.disclosure, counted, detail)]
-    )
+    rule, tables, notes = facts.disclosure, _five_way(counted), [*facts.notes, *counted.notes]
+    detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
+    if not rule.certain_cells:
+        detail = coarsened(tables)
+    disclosed = given_away(tables, detail)
+    if rule.public:
+        notes.append("Public data: exact tables of groups of any size are released.")
+    if coarse := coarsening_note(detail, counted.groups):
+        notes.append(coarse)
     tree = {
         "format": FORMAT,
         "version": VERSION,
-        "subject": _subject(facts, counted),
+        "subject": {
+            "dataset": facts.dataset,
+            "attribute": counted.attribute,
+            "groups": list(counted.groups),
+            "outcome": facts.outcome,
+            "positive_label": facts.positive_label,
+            "unit_of_privacy": facts.unit_of_privacy,
+            "n_records": counted.n_records,
+            "n_missing_group": counted.n_missing_group,
+            "notes": notes,
+        },
         "training": {name: getattr(facts, name) for name in Training.model_fields},
         "runs": [
             _run(run, counted.groups, facts.dp_delta, detail[index])
@@ -333,10 +338,59 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "bounds": list(counted.bounds),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
-        "disclosure": _disclosure(facts.disclosure, counted, detail),
-        "provenance": _provenance(facts),
+        "disclosure": {
+            "public_data": rule.public,
+            "least_people": None if rule.public else rule.least_people,
+            "small_groups": None if rule.public else rule.small_groups.value,
+            "memberships": disclosed.memberships,
+            "most_in_one_model": disclosed.most_in_one_model,
+            "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
+        },
+        "provenance": {
+            "pcer_version": __version__,
+            "source_commit": facts.source.commit,
+            "source_dirty": facts.source.dirty,
+            "data_digest": facts.data_digest,
+        },
     }
     return parse_release(tree, file=file, limits=None)  # those are the reader's
+
+
+def _five_way(counted: Counted) -> IntArray:
+    """(model, split, group, label, predicted) counts."""
+    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
+    return cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
+
+
+def _run(
+    run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
+) -> dict[str, Any]:
+    """One model, with as much of each group's tables as is released."""
+    tables: dict[str, dict[str, Any]] = {name: {} for name in groups}
+    for part, split in enumerate(SPLITS):
+        for group, (name, level) in enumerate(zip(groups, detail.tolist(), strict=True)):
+            tn, fp, _, tp = cells = run.cells[part, group].tolist()
+            table: dict[str, Any] = {"n": sum(cells)}
+            if level == Detail.COUNTS:
+                table = dict(zip(CELLS, cells, strict=True))
+            elif level == Detail.ACCURACY:
+                table["accuracy"] = (tp + tn) / sum(cells)
+            if split == "test" and level in (Detail.ACCURACY, Detail.POSITIVE_RATE):
+                table["positive_rate"] = (tp + fp) / sum(cells)
+            tables[name][split] = table
+    return {
+        "model": run.key.model,
+        "epsilon": run.key.epsilon,
+        "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
+        "dp_delta": None if run.key.epsilon is None else dp_delta,
+        "noise_multiplier": run.noise_multiplier,
+        "seed": run.key.seed,
+        "split": run.key.split,
+        "groups": {
+            name: {**table, "exposure": dict(run.exposure.get(name, {}))}
+            for name, table in tables.items()
+        },
+    }
 
 
 def split_digest(trained: Iterable[str], *, secret: bytes = b"") -> str:
@@ -367,131 +421,3 @@ def published_splits(digests: Sequence[str], facts: ReleaseFacts) -> list[str]:
         return list(digests)
     number = {digest: k for k, digest in enumerate(dict.fromkeys(digests), start=1)}
     return [f"split {number[digest]}" for digest in digests]
-
-
-def _sums(index: IntArray, n: IntArray | None, size: int) -> IntArray:
-    """Records at every index, in whole numbers."""
-    if n is None:
-        return np.bincount(index, minlength=size).astype(np.int64)
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, index, n)
-    return sums
-
-
-def _left_out_note(n: int, attribute: str) -> tuple[str, ...]:
-    if not n:
-        return ()
-    return (f"{n:,} records with a missing or unlisted {attribute} are in no group's table.",)
-
-
-def _require_two_groups(counted: Counted, file: str) -> None:
-    if len(counted.groups) < 2:
-        found = "one group only" if counted.groups else "no group"
-        raise InputError(
-            f"{file}: attribute {counted.attribute!r} has {found}; an audit needs at least two."
-        )
-
-
-def _subject(facts: ReleaseFacts, counted: Counted) -> dict[str, Any]:
-    return {
-        "dataset": facts.dataset,
-        "attribute": counted.attribute,
-        "groups": list(counted.groups),
-        "outcome": facts.outcome,
-        "positive_label": facts.positive_label,
-        "unit_of_privacy": facts.unit_of_privacy,
-        "n_records": counted.n_records,
-        "n_missing_group": counted.n_missing_group,
-        "notes": [*facts.notes, *counted.notes],
-    }
-
-
-def _joined(cells: IntArray, regrouping: Regrouping) -> IntArray:
-    joined = np.zeros((cells.shape[0], len(regrouping.names), cells.shape[2]), dtype=np.int64)
-    for group, place in enumerate(regrouping.place.tolist()):
-        if place != NOBODY:
-            joined[:, place] += cells[:, group]
-    return joined
-
-
-def _five_way(counted: Counted) -> IntArray:
-    """(model, split, group, label, predicted) counts."""
-    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
-    return cells.reshape(len(counted.runs), len(SPLITS), -1, 2, 2)
-
-
-def _detail(rule: DisclosureRule, counted: Counted) -> IntArray:
-    """(model, group) how much of each table is released."""
-    if rule.certain_cells or not counted.runs:
-        return np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
-    return coarsened(_five_way(counted))
-
-
-def _disclosure_notes(rule: DisclosureRule, counted: Counted, detail: IntArray) -> Iterator[str]:
-    """What a reader must know about who can be recognised in the tables."""
-    if rule.public:
-        yield "Public data: exact tables of groups of any size are released."
-    if coarse := coarsening_note(detail, counted.groups):
-        yield coarse
-
-
-def _disclosure(rule: DisclosureRule, counted: Counted, detail: IntArray) -> dict[str, Any]:
-    told = given_away(_five_way(counted), detail) if counted.runs else GivenAway(0, 0, 0)
-    limits = {"least_people": rule.least_people, "small_groups": rule.small_groups.value}
-    return {
-        "public_data": rule.public,
-        **({} if rule.public else limits),
-        "memberships": told.memberships,
-        "most_in_one_model": told.most_in_one_model,
-        "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
-    }
-
-
-def _run(
-    run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
-) -> dict[str, Any]:
-    return {
-        "model": run.key.model,
-        "epsilon": run.key.epsilon,
-        "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
-        "dp_delta": None if run.key.epsilon is None else dp_delta,
-        "noise_multiplier": run.noise_multiplier,
-        "seed": run.key.seed,
-        "split": run.key.split,
-        "groups": {
-            name: _tables(
-                run.cells[:, position], run.exposure.get(name, {}), Detail(detail[position])
-            )
-            for position, name in enumerate(groups)
-        },
-    }
-
-
-def _tables(cells: IntArray, exposure: Mapping[str, Exposure], detail: Detail) -> dict[str, Any]:
-    tables = {
-        split: _table(dict(zip(CELLS, counts, strict=True)), split, detail)
-        for split, counts in zip(SPLITS, cells.tolist(), strict=True)
-    }
-    return {**tables, "exposure": dict(exposure)}
-
-
-def _table(cells: dict[str, int], split: str, detail: Detail) -> dict[str, Any]:
-    """One group in one part, with as much in it as is released."""
-    if detail is Detail.COUNTS:
-        return dict(cells)
-    n = sum(cells.values())
-    table: dict[str, Any] = {"n": n}
-    if detail is Detail.ACCURACY:
-        table["accuracy"] = (cells["tp"] + cells["tn"]) / n
-    if split == SPLITS[1] and detail is not Detail.SIZES:
-        table["positive_rate"] = (cells["tp"] + cells["fp"]) / n
-    return table
-
-
-def _provenance(facts: ReleaseFacts) -> dict[str, Any]:
-    return {
-        "pcer_version": __version__,
-        "source_commit": facts.source.commit,
-        "source_dirty": facts.source.dirty,
-        "data_digest": facts.data_digest,
-    }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -38,7 +39,9 @@ def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
         return {name: frame[name].to_native() for name in frame.columns}
     name = attribute or getattr(features, "name", None)
     if not name:
-        raise InputError("Name the protected attribute: attribute='sex', for example.")
+        raise InputError(
+            "Name the protected attribute: attribute='sex', for example.", field="attribute"
+        )
     return {str(name): features}
 
 
@@ -59,15 +62,15 @@ def cross(columns: list[Coded]) -> Coded:
     crossed = columns[0]
     for other in columns[1:]:
         if len(crossed.codes) != len(other.codes):
-            raise InputError("All sensitive_features must have one length.")
+            raise InputError(
+                "All sensitive_features must have one length.", field="sensitive_features"
+            )
+        is_gap = (crossed.codes < 0) | (other.codes < 0)
+        codes = np.where(is_gap, -1, crossed.codes * len(other.names) + other.codes)
+        used = np.unique(codes[~is_gap])
         names = [CROSSING.join((a, b)) for a in crossed.names for b in other.names]
-        codes = np.where(
-            (crossed.codes < 0) | (other.codes < 0),
-            -1,
-            crossed.codes * len(other.names) + other.codes,
-        )
-        used = np.unique(codes[codes >= 0])
-        crossed = Coded([names[code] for code in used], _index_of(codes, used))
+        codes = np.where(is_gap, -1, np.searchsorted(used, codes))
+        crossed = Coded([names[code] for code in used], codes)
     return crossed
 
 
@@ -78,42 +81,42 @@ def recode(column: Coded, names: Sequence[str]) -> IntArray:
     return np.array([*lookup, -1], dtype=np.int64)[column.codes]
 
 
-def _index_of(codes: IntArray, used: IntArray) -> IntArray:
-    return np.where(codes < 0, -1, np.searchsorted(used, codes))
-
-
 def required_column(values: Any, *, name: str) -> Coded:
     """A column in which nothing may be missing."""
     column = column_of(values, name)
     gaps = int((column.codes < 0).sum())
     if gaps:
-        raise InputError(f"{name} is missing in {gaps:,} records; leave them out or fill them in.")
+        raise InputError(
+            f"{name} is missing in {gaps:,} records; leave them out or fill them in.", field=name
+        )
     return column
 
 
 def column_of(values: Any, name: str) -> Coded:
     """Any column as codes into its sorted names."""
     array, missing = values_of(values, name=name)
-    present = array[~missing]
-    uniques, inverse = (
-        _unique_objects(present)
-        if array.dtype == object
-        else np.unique(present, return_inverse=True)
-    )
-    texts = [text_of(value) for value in uniques.tolist()]
+    distinct, inverse = _distinct(array[~missing], key=text_of)
+    texts = [text_of(v.item() if isinstance(v, np.generic) else v) for v in distinct]
     names = sorted(set(texts))
     position = {text: index for index, text in enumerate(names)}
-    order = np.array([position[text] for text in texts], dtype=np.int64)
     codes = np.full(len(array), -1, dtype=np.int64)
-    codes[~missing] = order[inverse] if len(order) else 0
+    codes[~missing] = np.array([position[text] for text in texts], dtype=np.int64)[inverse]
     return Coded(names, codes)
 
 
-def _unique_objects(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """np.unique for values that need not compare with each other."""
-    known: dict[str, int] = {}
-    inverse = np.array([known.setdefault(text_of(v), len(known)) for v in array], dtype=np.int64)
-    return np.array(list(known), dtype=object), inverse
+def _distinct(
+    array: npt.NDArray[Any], *, key: Callable[[Any], Any] = lambda value: value
+) -> tuple[list[Any], IntArray]:
+    """Every value once, and which of them stands where; objects by a key, as few compare."""
+    if array.dtype != object:
+        values, inverse = np.unique(array, return_inverse=True)
+        return list(values), inverse
+    first: dict[Any, int] = {}
+    try:
+        inverse = np.array([first.setdefault(key(v), len(first)) for v in array], dtype=np.int64)
+    except TypeError:  # a list or the like has no hash, and is no seed
+        return list(array), np.arange(len(array))
+    return list(first), inverse
 
 
 def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
@@ -130,11 +133,12 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         array = values if isinstance(values, np.ndarray) else _from_sequence(values, name)
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.")
+        raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.", field=name)
     if array.dtype.kind == "f":
         missing = missing | np.isnan(array)
     elif array.dtype == object:
-        missing = missing | np.array([_is_gap(value) for value in array], dtype=bool)
+        gaps = [v is None or (isinstance(v, float) and math.isnan(v)) for v in array]
+        missing = missing | np.array(gaps, dtype=bool)
     return array, np.asarray(missing, dtype=bool)
 
 
@@ -143,46 +147,32 @@ def _from_sequence(values: Any, name: str) -> npt.NDArray[Any]:
         items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     except TypeError:
         kind = type(values).__name__
-        raise InputError(f"{name} must be one column, but a single {kind} was given.") from None
+        raise InputError(
+            f"{name} must be one column, but a single {kind} was given.", field=name
+        ) from None
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
-
-
-def _is_gap(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
     """A column of numbers, or one number for all ``n`` records; NaN where missing."""
     array, missing = values_of(spread(value, n), name=name)
     try:
-        numbers = np.where(missing, np.nan, array).astype(np.float64)
+        return np.asarray(np.where(missing, np.nan, array).astype(np.float64))
     except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers.") from None
-    return np.asarray(numbers)
+        raise InputError(f"{name} must hold numbers.", field=name) from None
 
 
 def seeds_of(value: Any, n: int) -> IntArray:
     """A column of seeds, or one seed for all ``n`` records, none missing; see ``seed_of``."""
     array, missing = values_of(spread(value, n), name="seed")
     if missing.any():
-        raise InputError(f"seed is missing in {int(missing.sum()):,} records; number the models.")
+        raise InputError(
+            f"seed is missing in {int(missing.sum()):,} records; number the models.", field="seed"
+        )
     values, inverse = _distinct(array)
-    return np.array([seed_of(one, where="seed") for one in values], dtype=np.int64)[inverse]
-
-
-def _distinct(array: npt.NDArray[Any]) -> tuple[Sequence[Any], IntArray]:
-    """Every value once, as it is, and which of them stands where."""
-    if array.dtype != object:
-        values, inverse = np.unique(array, return_inverse=True)
-        return list(values), inverse
-    known: dict[Any, int] = {}
-    try:
-        inverse = np.array([known.setdefault(v, len(known)) for v in array], dtype=np.int64)
-    except TypeError:  # a list or the like has no hash, and is no seed
-        return list(array), np.arange(len(array))
-    return list(known), inverse
+    return np.array([seed_of(seed, where="seed") for seed in values], dtype=np.int64)[inverse]
 
 
 def seed_of(value: object, *, where: str) -> int:
@@ -197,37 +187,29 @@ def seed_of(value: object, *, where: str) -> int:
     >>> seed_of(2**60 + 1, where="seed") - 2**60
     1
     """
-    number, shown = _decimal(value), value.item() if isinstance(value, np.generic) else value
+    given = value.item() if isinstance(value, np.generic) else value
+    number = None
+    if isinstance(given, int | float | str | Decimal):
+        with suppress(InvalidOperation):
+            number = Decimal(given)  # without rounding
+    reason = ""
     if number is None or not number.is_finite() or number != number.to_integral_value():
-        raise InputError(f"{where} must hold whole numbers, not {shown!r:.60}; number the models.")
-    if isinstance(value, float | np.floating) and abs(number) >= _first_inexact(value):
-        raise InputError(
-            f"{where} holds {shown!r} as a floating-point number, and at that size these skip "
-            "whole numbers; give a column of integers, or smaller seeds."
+        reason = f"must hold whole numbers, not {given!r:.60}; number the models."
+    elif isinstance(value, float | np.floating) and abs(number) >= 2 ** (
+        np.finfo(type(value)).nmant + 1
+    ):
+        reason = (
+            f"holds {given!r} as a floating-point number, and at that size these skip whole "
+            "numbers; give a column of integers, or smaller seeds."
         )
-    if not -(2**63) <= number < 2**63:
-        raise InputError(
-            f"{where} must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the "
-            "models from 0."
+    elif not -(2**63) <= number < 2**63:
+        reason = (
+            f"must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the models from "
+            "0."
         )
+    if reason or number is None:
+        raise InputError(f"{where} {reason}", field="seed")
     return int(number)
-
-
-def _first_inexact(value: float | np.floating[Any]) -> int:
-    """The least number that a float of this kind may mean although another was written."""
-    return int(2 ** (np.finfo(type(value)).nmant + 1))
-
-
-def _decimal(value: object) -> Decimal | None:
-    """A number, or the text of one, without rounding; None for everything else."""
-    if isinstance(value, np.number | np.bool_):
-        value = value.item()
-    if not isinstance(value, int | float | str | Decimal):
-        return None
-    try:
-        return Decimal(value)
-    except InvalidOperation:
-        return None
 
 
 def spread(value: Any, n: int) -> Any:
@@ -250,12 +232,14 @@ def require_splits(found: Collection[str], *, where: str) -> None:
     unknown = sorted(set(found) - set(SPLITS))
     if unknown:
         raise InputError(
-            f"{where} must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
+            f"{where} must hold 'train' or 'test', but holds {unknown[0]!r}; recode it.",
+            field="split",
         )
     if len(set(found)) < 2:
         raise InputError(
             f"{where} holds only {next(iter(found))!r}, and the privacy cost needs both; predict "
-            "the training records and the test records with the same model."
+            "the training records and the test records with the same model.",
+            field="split",
         )
 
 
@@ -267,23 +251,23 @@ def positive_name(values: Sequence[str], positive: object, *, where: str) -> str
         positive: the positive one; None if labels are 0 and 1, or booleans.
         where: what errors call the labels.
     """
+    listed = ", ".join(values)
     if len(values) > 2:
-        shown = ", ".join(repr(value) for value in values[:5])
-        raise InputError(
-            f"{where} must have two values between them, but have {len(values)} "
-            f"({shown}{', ...' if len(values) > 5 else ''}); keep two, or join some."
+        some = ", ".join(repr(value) for value in values[:5])
+        reason = (
+            f"must have two values between them, but have {len(values)} "
+            f"({some}{', ...' if len(values) > 5 else ''}); keep two, or join some"
         )
-    if positive is not None:
-        return _known_positive(values, text_of(positive), where)
-    for zero, one in (("0", "1"), ("False", "True")):
-        if set(values) <= {zero, one}:
-            return one
-    raise InputError(f"{where} hold {', '.join(values)}; say which of these labels is positive.")
-
-
-def _known_positive(values: Sequence[str], name: str, where: str) -> str:
-    if set(values) <= {"False", "True"}:
-        name = name.capitalize()  # databases and people write booleans in small letters
-    if name not in values and len(values) == 2:
-        raise InputError(f"{where} hold {', '.join(values)}, and {name!r} is not among them.")
-    return name
+    elif positive is not None:
+        name, booleans = text_of(positive), {"False", "True"}
+        if set(values) <= booleans:
+            name = name.capitalize()  # databases and people write booleans in small letters
+        if name in values or len(values) < 2:
+            return name
+        reason = f"hold {listed}, and {name!r} is not among them"
+    else:
+        for pair in (("0", "1"), ("False", "True")):
+            if set(values) <= set(pair):
+                return pair[1]
+        reason = f"hold {listed}; say which of these labels is positive"
+    raise InputError(f"{where} {reason}.", field="positive_label")

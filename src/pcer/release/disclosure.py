@@ -27,7 +27,6 @@ NOBODY = -1
 """Where a group goes that is withheld."""
 LONGEST_NAME = 80
 """Characters of a joined group's name; a longer one says how many it joins."""
-PARTS, LABELS = ("training", "test"), ("negative", "positive")
 
 
 class SmallGroups(StrEnum):
@@ -83,101 +82,61 @@ class Regrouping:
         return np.append(self.place, NOBODY)[codes]
 
 
-def regroup(
-    people: IntArray,
-    names: tuple[str, ...],
-    *,
-    attribute: str,
-    least: int = LEAST_PEOPLE,
-    rule: SmallGroups = SmallGroups.JOIN,
+def allowed_groups(
+    rule: DisclosureRule, people: IntArray, names: tuple[str, ...], *, attribute: str
 ) -> Regrouping:
-    """Join or withhold groups until nothing released rests on fewer than ``least`` people.
+    """Join or withhold groups until nothing released rests on fewer people than a rule wants.
 
-    The rule: small groups are taken together; while they are too few even so, or one group stands
-    alone and could be had by subtraction, the next smallest group is taken too.
+    Small groups are taken together; while they are too few even so, or one group stands alone and
+    could be had by subtraction, the next smallest group is taken too. Groups of public records
+    stay as they are.
 
     Args:
+        rule: what may be let out.
         people: (split, part, group, label), how many people; parts are training and test.
         names: of the groups.
         attribute: what divides the people, for errors.
-        least: people of one group, label and part; 1 changes nothing but empty cells.
-        rule: join the small groups into one, or withhold them.
 
     Raises:
         InputError: fewer than two groups would be left.
     """
-    require_at_least(1, least=least)
+    least, joins = rule.least_people, rule.small_groups is SmallGroups.JOIN
     fewest = people.min(axis=(0, 1, 3))
-    small = [g for g in range(len(names)) if fewest[g] < least]
-    if not small:
+    taken = [g for g in range(len(names)) if fewest[g] < least]
+    if rule.public or not taken:
         return Regrouping(names=names, place=np.arange(len(names), dtype=np.int64))
-    taken = _complemented(people, small, least=least, rule=rule)
-    n_left = len(names) - len(taken) + (rule is SmallGroups.JOIN)
-    if len(taken) == len(names) or n_left < 2:
-        raise InputError(_too_few(people, names, attribute, least))
-    return _without(taken, names, least=least, rule=rule)
-
-
-def allowed_groups(
-    rule: DisclosureRule, people: IntArray, names: tuple[str, ...], *, attribute: str
-) -> Regrouping:
-    """The groups that a rule lets out; of public records all, as they are."""
-    if rule.public:
-        return Regrouping(names=names, place=np.arange(len(names), dtype=np.int64))
-    return regroup(
-        people, names, attribute=attribute, least=rule.least_people, rule=rule.small_groups
-    )
-
-
-def _complemented(
-    people: IntArray, small: list[int], *, least: int, rule: SmallGroups
-) -> list[int]:
-    """The small groups, and as many of the next larger ones as hide them."""
-    order = sorted(range(people.shape[2]), key=lambda g: (int(people[:, :, g].sum()), g))
-    others = [g for g in order if g not in small]
-    taken = list(small)
-    while others and (
-        people[:, :, taken].sum(axis=2).min() < least
-        or (rule is SmallGroups.JOIN and len(taken) == 1)
-    ):
+    others = [g for g in range(len(names)) if g not in taken]
+    others.sort(key=lambda g: (int(people[:, :, g].sum()), g))
+    while others and (people[:, :, taken].sum(axis=2).min() < least or (joins and len(taken) == 1)):
         taken.append(others.pop(0))
-    return sorted(taken)
-
-
-def _without(
-    taken: list[int], names: tuple[str, ...], *, least: int, rule: SmallGroups
-) -> Regrouping:
-    kept = [g for g in range(len(names)) if g not in taken]
+    if not others or len(others) + joins < 2:
+        raise _too_few(people, names, attribute, least)
+    taken, kept = sorted(taken), sorted(others)
     place = np.full(len(names), NOBODY, dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    told = " and ".join([", ".join(names[g] for g in taken[:-1]), names[taken[-1]]][-2:])
-    told = told.removeprefix(" and ")
-    fewer = f"fewer than {least} people of one label are in training or in test"
-    left = tuple(names[g] for g in kept)
-    if rule is SmallGroups.WITHHOLD:
-        note = f"{told}: withheld and in no group's table, because {fewer}."
+    left, small = tuple(names[g] for g in kept), [names[g] for g in taken]
+    fewer = f"because fewer than {least} people of one label are in training or in test."
+    told = " and ".join([", ".join(small[:-1]), small[-1]] if len(small) > 1 else small)
+    if not joins:
+        note = f"{told}: withheld and in no group's table, {fewer}"
         return Regrouping(names=left, place=place, note=note)
     place[taken] = len(kept)
-    return Regrouping(
-        names=(*left, _joined_name(taken, names)),
-        place=place,
-        note=f"{told}: joined into one group, because {fewer}.",
-    )
+    joined = " + ".join(small)
+    if len(joined) > LONGEST_NAME or joined in names:
+        joined = f"{len(small)} small groups"
+    note = f"{told}: joined into one group, {fewer}"
+    return Regrouping(names=(*left, joined), place=place, note=note)
 
 
-def _joined_name(taken: list[int], names: tuple[str, ...]) -> str:
-    name = " + ".join(names[g] for g in taken)
-    short = f"{len(taken)} small groups"
-    return name if len(name) <= LONGEST_NAME and name not in names else short
-
-
-def _too_few(people: IntArray, names: tuple[str, ...], attribute: str, least: int) -> str:
+def _too_few(people: IntArray, names: tuple[str, ...], attribute: str, least: int) -> InputError:
     fewest = people.min(axis=0)
     part, group, label = np.unravel_index(int(fewest.argmin()), fewest.shape)
-    return (
+    return InputError(
         f"attribute {attribute!r}: group {names[group]!r} has fewer than {least} people with a "
-        f"{LABELS[label]} label in the {PARTS[part]} part, and without it fewer than two groups "
-        "are left; add people, join groups, or say that the data are public."
+        f"{('negative', 'positive')[label]} label in the {('training', 'test')[part]} part, and "
+        "without it fewer than two groups are left; add people, join groups, or say that the data "
+        "are public.",
+        field="least_people",
     )
 
 
@@ -201,8 +160,6 @@ class GivenAway(NamedTuple):
     """Over all models: a person counts once for each model that tells theirs."""
     most_in_one_model: int
     """People of the model that tells most."""
-    n_cells: int
-    """Cells of group, label and prediction that tell it."""
 
 
 def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:
@@ -220,75 +177,52 @@ def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:
     >>> given_away(one).memberships
     2
     """
-    shape = (tables.shape[0], tables.shape[2])
-    chosen = np.zeros(shape, dtype=np.int64) if detail is None else detail
+    if detail is None:
+        detail = np.zeros((tables.shape[0], tables.shape[2]), dtype=np.int64)
     possible = np.stack([_possible(tables, level) for level in Detail])
-    room = np.take_along_axis(possible, chosen[None, :, None, :, None, None], axis=0)[0]
-    certain = room[:, 0] != room[:, 1]
-    people = np.where(certain, tables.sum(axis=1), 0)
+    room = np.take_along_axis(possible, detail[None, :, None, :, None, None], axis=0)[0]
+    people = np.where(room[:, 0] != room[:, 1], tables.sum(axis=1), 0)
     per_model = people.sum(axis=(1, 2, 3))
-    return GivenAway(
-        memberships=int(per_model.sum()),
-        most_in_one_model=int(per_model.max(initial=0)),
-        n_cells=int((people > 0).sum()),
-    )
+    return GivenAway(int(per_model.sum()), int(per_model.max(initial=0)))
 
 
 def coarsened(tables: IntArray) -> IntArray:
     """(model, group) the most detail that tells nobody's membership with certainty."""
-    found = np.full((tables.shape[0], tables.shape[2]), int(Detail.SIZES))
+    most = np.full((tables.shape[0], tables.shape[2]), int(Detail.SIZES))
     for level in reversed(Detail):
         room = _possible(tables, level)
-        told = (room[:, 0] != room[:, 1]) & (tables.sum(axis=1) > 0)
-        found = np.where(told.any(axis=(2, 3)), found, int(level))
-    return found
+        is_certain = (room[:, 0] != room[:, 1]) & (tables.sum(axis=1) > 0)
+        most = np.where(is_certain.any(axis=(2, 3)), most, int(level))
+    return most
 
 
 def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
     """What was coarsened and what it costs, in a sentence or two; empty where nothing was."""
-    n_models = len(detail)
-    parts = []
+    n_models, parts = len(detail), []
     for g, name in enumerate(names):
         merged = int((detail[:, g] == Detail.ACCURACY).sum())
         hidden = int((detail[:, g] > Detail.ACCURACY).sum())
         if merged:
             parts.append(f"{name}: right and wrong only in {merged} of {n_models} models")
         if hidden:
-            parts.append(
-                f"{name}: no accuracy in {hidden} of {n_models} models{_loss(hidden, n_models)}"
-            )
-    if not parts:
-        return ""
-    return (
-        "So that nobody's membership is told with certainty, tables are coarser here: "
-        f"{'; '.join(parts)}."
-    )
-
-
-def _loss(hidden: int, n_models: int) -> str:
-    if hidden == n_models:
-        return " (its gap cannot be audited)"
-    factor = math.sqrt(n_models / (n_models - hidden))
-    return f" (the smallest gap that would show grows by a factor of {factor:.2f})"
+            loss = "its gap cannot be audited"
+            if hidden < n_models:
+                factor = math.sqrt(n_models / (n_models - hidden))
+                loss = f"the smallest gap that would show grows by a factor of {factor:.2f}"
+            parts.append(f"{name}: no accuracy in {hidden} of {n_models} models ({loss})")
+    start = "So that nobody's membership is told with certainty, tables are coarser here: "
+    return f"{start}{'; '.join(parts)}." if parts else ""
 
 
 def _possible(tables: IntArray, level: Detail) -> BoolArray:
     """(model, part, group, label, predicted) whether the release leaves room for such a person."""
     if level is Detail.COUNTS:
         return tables > 0
-    right = tables[..., 0, 0] + tables[..., 1, 1]
-    wrong = tables[..., 0, 1] + tables[..., 1, 0]
-    positive = tables[:, 1, :, :, 1].sum(axis=-1)
-    negative = tables[:, 1, :, :, 0].sum(axis=-1)
     room = np.ones(tables.shape, dtype=bool)
     if level is Detail.ACCURACY:
-        room &= _by_answer(right > 0, wrong > 0)
+        right = (tables[..., 0, 0] + tables[..., 1, 1])[..., None, None]
+        wrong = (tables[..., 0, 1] + tables[..., 1, 0])[..., None, None]
+        room &= np.where(np.eye(2, dtype=bool), right, wrong) > 0
     if level is not Detail.SIZES:
-        room[:, 1] &= np.stack([negative > 0, positive > 0], axis=-1)[:, :, None, :]
+        room[:, 1] &= tables[:, 1].sum(axis=2, keepdims=True) > 0  # of each answer
     return room
-
-
-def _by_answer(right: BoolArray, wrong: BoolArray) -> BoolArray:
-    """Spread (...,) over label and prediction: right where the two are equal."""
-    same = np.eye(2, dtype=bool)
-    return np.where(same, right[..., None, None], wrong[..., None, None])

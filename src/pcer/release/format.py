@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
@@ -35,6 +35,20 @@ from pcer.metrics import NO_DP
 FORMAT: Final = "pcer-release"
 VERSION: Final = 3
 """Versions 1 and 2 are read as they are: every field that a later version added is optional."""
+NEWER_FIELDS: Final = {
+    2: (
+        *("not_computed", "placebo", "bounds", "disclosure", "runs[].model"),
+        *("training.unit_of_split", "training.effective_units", "training.stratified_by"),
+        *("pooled_exposure[].model", "pooled_exposure[].benefit_covariance"),
+        "pooled_exposure[].null_error",
+    ),
+    3: (
+        *("placebo[].n_exposure", "placebo[].exposure_p_value"),
+        *("placebo[].exposure_p_value_within_labels", "placebo[].n_exact"),
+        *("placebo[].exact_difference", "pooled_exposure[].separation"),
+    ),
+}
+"""By version, the fields that it added: a file of an older one has none of them."""
 
 Made = TypeVar("Made")
 
@@ -67,8 +81,6 @@ HINTS = {
     "groups": "name at least two groups, and give every run a table for each",
 }
 
-Rates = TypeVar("Rates", "TrainRates", "TestRates")
-
 
 class Confusion(Record):
     """Confusion table of one group in one split."""
@@ -84,7 +96,7 @@ class Confusion(Record):
         return self.tp + self.fp + self.tn + self.fn
 
 
-def _require_size_or_accuracy(table: Rates) -> Rates:
+def _require_size_or_accuracy(table: Any) -> Any:
     if table.accuracy is None and table.n is None:
         raise ValueError("must hold tp, fp, tn and fn, or at least accuracy or n")
     return table
@@ -124,23 +136,14 @@ class Exposure(Record):
     n_excluded: Count | None = None
 
 
-_FORMS = ("counts", "rates")
-_CELLS = frozenset({"tp", "fp", "tn", "fn"})
-
-
 def _form(value: Any) -> str:
-    fields = value if isinstance(value, dict) else vars(value) if hasattr(value, "__dict__") else {}
-    return _FORMS[_CELLS.isdisjoint(fields)]
+    fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return "rates" if Confusion.model_fields.keys().isdisjoint(fields) else "counts"
 
 
-TrainTable = Annotated[
-    Annotated[Confusion, Tag(_FORMS[0])] | Annotated[TrainRates, Tag(_FORMS[1])],
-    Discriminator(_form),
-]
-TestTable = Annotated[
-    Annotated[Confusion, Tag(_FORMS[0])] | Annotated[TestRates, Tag(_FORMS[1])],
-    Discriminator(_form),
-]
+_Counts = Annotated[Confusion, Tag("counts")]
+TrainTable = Annotated[_Counts | Annotated[TrainRates, Tag("rates")], Discriminator(_form)]
+TestTable = Annotated[_Counts | Annotated[TestRates, Tag("rates")], Discriminator(_form)]
 
 
 class GroupTables(Record):
@@ -188,25 +191,9 @@ class PooledExposure(Record):
 class Placebo(Record):
     """What coin-flip attributes and permuted group labels gave: how far an alarm can be trusted.
 
-    Attributes:
-        model: with ``epsilon``, the setting.
-        epsilon: of the setting.
-        proxy: the cost.
-        groups: the pair.
-        n_draws: attributes drawn by coin flips, of the same sizes, and audited like the real one.
-        n_shown: of those, how many alarmed as a disparity.
-        n_double: how many alarmed as a double disadvantage.
-        p_value: of the real attribute among permutations of the group labels, adjusted over
-            settings and costs.
-        p_value_within_labels: the same, permuted among people of one label.
-        n_permutations: how many there were; within labels perhaps fewer.
-        n_exposure: of the draws, in how many exposures differed and that of the more exposed group
-            was detected.
-        exposure_p_value: as ``p_value``, of the difference of exposures.
-        exposure_p_value_within_labels: the same, permuted among people of one label.
-        n_exact: draws that were also attacked exactly, where the others are taken to first order.
-        exact_difference: root mean square, over those, of how far the two are apart: differences
-            of exposures, each over its error.
+    Draws are attributes made by coin flips, of the same sizes, and audited like the real one;
+    p-values are those of the real attribute among permutations of the group labels, adjusted over
+    settings and costs, or of permutations among people of one label.
     """
 
     model: Name | None = None
@@ -214,67 +201,47 @@ class Placebo(Record):
     proxy: Name
     groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
     n_draws: Count
-    n_shown: Count
-    n_double: Count
+    n_shown: Count  # of the draws: alarms of a disparity
+    n_double: Count  # and of a double disadvantage
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
-    n_permutations: Count | None = None
-    n_exposure: Count | None = None
+    n_permutations: Count | None = None  # within labels perhaps fewer
+    n_exposure: Count | None = None  # draws with different exposures, the larger one detected
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
-    n_exact: Count | None = None
-    exact_difference: CostError | None = None
+    n_exact: Count | None = None  # draws also attacked exactly; others are taken to first order
+    exact_difference: CostError | None = None  # root mean square of how many errors they differ by
 
 
 class Bound(Record):
-    """What the training itself says about the privacy that one group's people spent.
+    """What the training itself says about the privacy that one group's people spent, as epsilon.
 
-    Attributes:
-        model: with ``epsilon``, the setting.
-        epsilon: of the setting, as promised.
-        group: whose.
-        label: only people of this label; None for all.
-        kind: the bound of each person (receipt), or the least epsilon over orders (realised),
-            which describes and bounds nothing.
-        mode: where the norms of gradients come from; "refreshed" ones are an estimate.
-        accountant: of ``mean``, ``quantiles`` and ``nominal``.
-        mean: epsilon, over people and models.
-        standard_error: of the mean, over people and seeds.
-        quantiles: by their share, such as "0.5".
-        n_records: people.
-        nominal: the promise by the same accountant.
-        allowed_advantage: AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy; an
-            estimate, on the scale of attacks.
-        exact: whether no noise was added to these statistics of training records.
+    A ``receipt`` bounds each person's; ``realised``, the least epsilon over orders, describes and
+    bounds nothing. The mode says where norms of gradients come from: "refreshed" is an estimate.
     """
 
     model: Name | None = None
-    epsilon: Epsilon | None
+    epsilon: Epsilon | None  # of the setting, as promised
     group: Name
-    label: Annotated[int, Field(ge=0, le=1)] | None = None
+    label: Annotated[int, Field(ge=0, le=1)] | None = None  # only people of it
     kind: Literal["receipt", "realised"]
     mode: Literal["exact", "refreshed", "held"]
     accountant: Name
-    mean: Annotated[float, Field(ge=0)]
+    mean: Annotated[float, Field(ge=0)]  # over people and models
     standard_error: Annotated[float, Field(ge=0)] | None = None
     quantiles: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     n_records: Count | None = None
-    nominal: Annotated[float, Field(ge=0)] | None = None
+    nominal: Annotated[float, Field(ge=0)] | None = None  # the promise by the same accountant
+    # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an estimate
     allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
-    exact: bool | None = None
+    exact: bool | None = None  # no noise was added to these statistics of training records
 
 
 class Disclosure(Record):
     """What the file gives away about single people, and which rule it was written by.
 
-    Attributes:
-        public_data: whether the records are public, so that exact cells tell nothing new.
-        least_people: fewest people of one group, label and part that the writer allowed.
-        small_groups: what became of smaller groups.
-        memberships: how many the tables tell with certainty to someone who knows the prediction;
-            a person counts once for each model.
-        most_in_one_model: people of the model that tells most.
-        n_coarse_tables: tables that show less than all cells, so that they tell no membership.
+    Memberships are those that the tables tell with certainty to someone who knows the prediction;
+    a person counts once for each model. Coarse tables show less than all cells and tell none.
     """
 
     public_data: bool = False
@@ -300,10 +267,11 @@ class Subject(Record):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
-        twice = first_repeated(self.groups)
-        if twice is not None:
-            raise ValueError(f"groups must be distinct, but {twice!r} appears twice")
-        _check_names("groups", self.groups)
+        if (twice := first_repeated(self.groups)) is not None:
+            raise InputError(
+                f"groups must be distinct, but {twice!r} appears twice", field="subject.groups"
+            )
+        _check_names(self.groups, "groups", field="subject.groups")
         return self
 
 
@@ -351,10 +319,10 @@ class Shown(Record):
         return f"<{type(self).__name__}: {self.title}>"
 
     def __str__(self) -> str:
-        return Shown.drawings().to_plain(self)
+        return str(Shown.drawings().to_plain(self))
 
     def _repr_html_(self) -> str:
-        return Shown.drawings().to_notebook(self)
+        return str(Shown.drawings().to_notebook(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
@@ -385,10 +353,10 @@ class Release(Shown):
         _check_version(self)
         _check_runs(self)
         _check_splits(self)
-        _check_keyed(self)
-        models = {run.model for run in self.runs if run.model is not None}
-        _check_names("the names in runs[].model", sorted(models))
-        _check_names("names of costs", _proxies(self))
+        _check_rows(self)
+        models = sorted({run.model for run in self.runs if run.model is not None})
+        _check_names(models, "the names in runs[].model", field="runs[].model")
+        _check_names(sorted(self.costs), "names of costs", field="proxy")
         return self
 
     @property
@@ -401,10 +369,14 @@ class Release(Shown):
     @property
     def has_counts(self) -> bool:
         """Whether the release carries confusion tables (True) or only rates."""
-        tables = (
-            t for run in self.runs for one in run.groups.values() for t in (one.train, one.test)
-        )
-        return any(isinstance(table, Confusion) for table in tables)
+        return any(isinstance(table, Confusion) for _, table in _tables(self))
+
+    @property
+    def costs(self) -> set[str]:
+        """Names of all costs that any row is about."""
+        exposures = (group.exposure for run in self.runs for group in run.groups.values())
+        pooled = {row.proxy for row in self.pooled_exposure}
+        return pooled.union((row.proxy for row in self.placebo), *exposures)
 
     @property
     def sha256(self) -> str:
@@ -424,7 +396,7 @@ class Release(Shown):
 
     def to_tree(self) -> dict[str, Any]:
         """The release as plain objects, in the order of the format; absent fields are left out."""
-        tree: dict[str, Any] = plain(self)
+        tree: dict[str, Any] = _plain(self)
         for run in tree["runs"]:
             run["groups"] = {name: run["groups"][name] for name in self.subject.groups}
         return tree
@@ -445,17 +417,9 @@ class Release(Shown):
 class Limits:
     """How much one release may hold before an auditor is asked whether it is meant to be so large.
 
-    Attributes:
-        n_bytes: of the file.
-        n_values: numbers, texts, lists and objects in it.
-        n_runs: trained models.
-        n_settings: distinct pairs of model and epsilon.
-        n_groups: groups.
-        n_tables: runs times groups.
-        n_rows: settings times groups.
-        n_exposures: what attacks found: values of a cost of one group in one run.
-        n_costs: names of costs besides the gap.
-        n_notes: notes.
+    Values are numbers, texts, lists and objects; settings are distinct pairs of model and epsilon,
+    tables runs times groups, rows settings times groups, exposures values of a cost of one group
+    in one run, and costs their names besides the gap.
     """
 
     n_bytes: int = MAX_BYTES
@@ -471,106 +435,6 @@ class Limits:
 
 
 LIMITS: Final = Limits()
-
-
-def require_within(limits: Limits, data: Mapping[str, Any], file: str) -> None:
-    """Raise InputError where a file, not checked yet, holds more than anybody would audit."""
-    runs, subject = _listed(data, "runs"), data.get("subject")
-    n_groups, n_settings = len(_listed(subject, "groups")), len({_setting(run) for run in runs})
-    sizes = {
-        "runs": (len(runs), limits.n_runs),
-        "settings": (n_settings, limits.n_settings),
-        "groups": (n_groups, limits.n_groups),
-        "tables (runs times groups)": (len(runs) * n_groups, limits.n_tables),
-        "rows (settings times groups)": (n_settings * n_groups, limits.n_rows),
-        "exposures (of runs and groups)": (_n_exposures(runs), limits.n_exposures),
-        "costs": (_n_costs(data, runs, limits), limits.n_costs),
-        "notes": (len(_listed(subject, "notes")), limits.n_notes),
-    }
-    for what, (found, limit) in sizes.items():
-        if found > limit:
-            raise InputError(
-                f"{file} holds {found:,} {what}, more than the {limit:,} that are read by default; "
-                f"{ALLOW}, or divide it."
-            )
-
-
-def _listed(record: Any, field: str) -> list[Any]:
-    """A list in what may be a record."""
-    found = record.get(field) if isinstance(record, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _n_costs(data: Mapping[str, Any], runs: list[Any], limits: Limits) -> int:
-    """Names of costs in what may be a release; counted until there are too many."""
-    rows = (*_listed(data, "pooled_exposure"), *_listed(data, "placebo"))
-    found = {row["proxy"] for row in rows if isinstance(row, dict) and _is_text(row.get("proxy"))}
-    for run in runs:
-        groups = run.get("groups") if isinstance(run, dict) else None
-        for group in groups.values() if isinstance(groups, dict) else ():
-            exposure = group.get("exposure") if isinstance(group, dict) else None
-            if isinstance(exposure, dict):
-                found |= exposure.keys()
-        if len(found) > limits.n_costs:
-            break
-    return len(found)
-
-
-def _n_exposures(runs: list[Any]) -> int:
-    """Entries under ``exposure`` in what may be runs."""
-    return sum(
-        len(exposure)
-        for run in runs
-        if isinstance(run, dict) and isinstance(run.get("groups"), dict)
-        for group in run["groups"].values()
-        if isinstance(group, dict) and isinstance(exposure := group.get("exposure"), dict)
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _setting(run: Any) -> tuple[str | None, float | None]:
-    """Model and epsilon of what may be a run; all nonsense counts as one."""
-    model, epsilon = (run.get("model"), run.get("epsilon")) if isinstance(run, dict) else (0, "")
-    return (
-        model if isinstance(model, str) else None,
-        epsilon if isinstance(epsilon, int | float) else None,
-    )
-
-
-LEAVES = frozenset({str, int, float, bool, type(None)})
-
-
-def plain(value: Any) -> Any:
-    """Plain objects, without the absent fields of records.
-
-    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
-    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
-    the trainer's own settings may be called anything, and a null in the settings is a value.
-    """
-    if type(value) in LEAVES:
-        return value
-    if isinstance(value, Record):
-        return _present(value)
-    if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    return [plain(part) for part in value] if isinstance(value, list) else value
-
-
-def _present(record: Record) -> dict[str, Any]:
-    """A record's fields, without the absent ones; in one turn, as files hold many of them."""
-    found = {}
-    for name, part in record.__dict__.items():
-        if name.startswith("_"):  # kept beside the fields, and not one of them
-            continue
-        if type(part) in LEAVES:
-            if part is not None or name == "epsilon":
-                found[name] = part
-        elif (inside := plain(part)) not in ([], {}):
-            found[name] = inside
-    return found
 
 
 def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:
@@ -592,9 +456,35 @@ def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
     """Check plain objects against the format; ``file`` is the name that errors mention."""
     require_format(data, file=file, name=FORMAT, version=VERSION)
+    release = parse_record(Release, data, file=file, hints=HINTS)
     if limits:
-        require_within(limits, data, file)
-    return parse_record(Release, data, file=file, hints=HINTS)
+        _require_within(limits, release, file)
+    return release
+
+
+def _require_within(limits: Limits, release: Release, file: str) -> None:
+    """Raise InputError where a file holds more than anybody would audit."""
+    runs, n_groups = release.runs, len(release.subject.groups)
+    n_settings = len({(run.model, run.epsilon) for run in runs})
+    n_exposures = sum(len(group.exposure) for run in runs for group in run.groups.values())
+    sizes = {
+        "n_runs": (len(runs), "runs"),
+        "n_settings": (n_settings, "settings"),
+        "n_groups": (n_groups, "groups"),
+        "n_tables": (len(runs) * n_groups, "tables (runs times groups)"),
+        "n_rows": (n_settings * n_groups, "rows (settings times groups)"),
+        "n_exposures": (n_exposures, "exposures (of runs and groups)"),
+        "n_costs": (len(release.costs), "costs"),
+        "n_notes": (len(release.subject.notes), "notes"),
+    }
+    for name, (size, what) in sizes.items():
+        limit = getattr(limits, name)
+        if size > limit:
+            raise InputError(
+                f"{file} holds {size:,} {what}, more than the {limit:,} that are read by default; "
+                f"{ALLOW}, or divide it.",
+                field=name,
+            )
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
@@ -616,155 +506,139 @@ def _digest(release: Release) -> str:
     return hashlib.sha256(release.to_json().encode()).hexdigest()
 
 
+def _plain(value: Any) -> Any:
+    """Plain objects, without the absent fields of records.
+
+    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
+    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
+    the trainer's own settings may be called anything, and a null in the settings is a value.
+    """
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    parts = ((name, _plain(part)) for name, part in value.__dict__.items() if name[0] != "_")
+    return {k: part for k, part in parts if part not in (None, [], {}) or k == "epsilon"}
+
+
+def _refuse(field: str, sentence: str) -> NoReturn:
+    raise InputError(f"{field}: {sentence}", field=field)
+
+
+def _tables(release: Release) -> Iterator[tuple[str, Confusion | TrainRates | TestRates]]:
+    """Every table and the path to it."""
+    for index, run in enumerate(release.runs):
+        for name, tables in run.groups.items():
+            yield f"runs[{index}].groups.{name}.train", tables.train
+            yield f"runs[{index}].groups.{name}.test", tables.test
+
+
 def _check_version(release: Release) -> None:
     """A file that says it is of an older version holds what that version knew."""
-    coins = ("n_exposure", "exposure_p_value", "exposure_p_value_within_labels")
-    for name in (*coins, "n_exact", "exact_difference") if release.version < 3 else ():
-        if any(getattr(row, name) is not None for row in release.placebo):
-            raise ValueError(f"placebo[].{name} is a field of version 3, and the file says older")
-    rows = release.pooled_exposure
-    if release.version < 3 and any(row.separation is not None for row in rows):
-        raise ValueError(
-            "pooled_exposure[].separation is a field of version 3, and the file says older"
-        )
+    for version, paths in NEWER_FIELDS.items():
+        for path in paths if release.version < version else ():
+            values: list[Any] = [release]
+            for name in path.split("."):
+                values = [getattr(value, name.removesuffix("[]")) for value in values]
+                values = [row for rows in values for row in rows] if "[]" in name else values
+            if any(value not in (None, [], {}) for value in values):
+                _refuse(path, f"is a field of version {version}, and the file says older")
     if release.version > 1:
         return
-    newer = {
-        "not_computed": release.not_computed,
-        "placebo": release.placebo,
-        "bounds": release.bounds,
-        "disclosure": release.disclosure,
-        "training.unit_of_split": release.training.unit_of_split,
-        "training.effective_units": release.training.effective_units,
-        "training.stratified_by": release.training.stratified_by,
-        "runs[].model": [run for run in release.runs if run.model is not None],
-    } | {
-        f"pooled_exposure[].{name}": [row for row in rows if getattr(row, name) is not None]
-        for name in ("model", "benefit_covariance", "null_error")
-    }
-    for name, value in newer.items():
-        if value:
-            raise ValueError(f"{name} is a field of version 2, and the file says version 1")
-    counts = isinstance(_any_group(release.runs[0]).train, Confusion)
-    for index, run in enumerate(release.runs):
-        _check_one_form(run, index, counts=counts)
-
-
-def _check_one_form(run: Run, index: int, *, counts: bool) -> None:
-    for name, tables in run.groups.items():
-        for split, table in (("train", tables.train), ("test", tables.test)):
-            if isinstance(table, Confusion) != counts:
-                path = f"runs[{index}].groups.{name}.{split}"
-                raise ValueError(f"{path}: all tables must be counts, or all rates")
-            for field in () if counts else ("accuracy", "positive_rate"):
-                if getattr(table, field, 0) is None:
-                    path = f"runs[{index}].groups.{name}.{split}"
-                    raise ValueError(f"{path}: {field} is missing")
+    has_counts = release.has_counts
+    for path, table in _tables(release):
+        if isinstance(table, Confusion) != has_counts:
+            _refuse(path, "all tables must be counts, or all rates")
+        for name in ("accuracy", "positive_rate"):
+            if getattr(table, name, 0) is None:
+                _refuse(path, f"{name} is missing")
 
 
 def _check_runs(release: Release) -> None:
+    """Every run has every group, none empty, and a seed that no other run of its setting has."""
     seen: dict[tuple[str | None, float, int], int] = {}
-    names = dict.fromkeys(release.subject.groups)
+    groups = dict.fromkeys(release.subject.groups)
     for index, run in enumerate(release.runs):
-        _check_groups(run, index, names)
+        for name in groups:
+            if name not in run.groups:
+                _refuse(f"runs[{index}].groups", f"group {name!r} is missing")
+        for name in run.groups:
+            if name not in groups:
+                path = f"runs[{index}].groups.{name}"
+                _refuse(path, f"group {name!r} is not one of subject.groups")
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
-            raise ValueError(
+            raise InputError(
                 f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} and seed "
-                f"{run.seed}; give every model of a budget its own seed"
+                f"{run.seed}; give every model of a budget its own seed",
+                field=f"runs[{index}].seed",
             )
-
-
-def _check_groups(run: Run, index: int, groups: Mapping[str, None]) -> None:
-    for name in groups:
-        if name not in run.groups:
-            raise ValueError(f"runs[{index}].groups: group {name!r} is missing")
-    for name, tables in run.groups.items():
-        if name not in groups:
-            raise ValueError(
-                f"runs[{index}].groups.{name}: group {name!r} is not one of subject.groups"
+    for path, table in _tables(release):
+        if table.n == 0:
+            _refuse(
+                path,
+                "the group is empty; leave the group out of the release or choose a split that "
+                "holds some of its records",
             )
-        for split, table in (("train", tables.train), ("test", tables.test)):
-            if table.n == 0:
-                raise ValueError(
-                    f"runs[{index}].groups.{name}.{split}: the group is empty; leave the group out "
-                    "of the release or choose a split that holds some of its records"
-                )
 
 
 def _check_splits(release: Release) -> None:
     """Runs that name one split must agree on how many records, of which label, it holds."""
-    first: dict[tuple[str | int, str, int], tuple[int, tuple[int | None, ...]]] = {}
+    first: dict[tuple[str | int | None, str, int], tuple[int, tuple[int | None, ...]]] = {}
     for index, run in enumerate(release.runs):
-        if run.split is None:
-            continue
-        for name in release.subject.groups:
-            for found in _sizes(run.groups[name]):
-                key = (run.split, name, len(found))
-                other, before = first.setdefault(key, (index, found))
-                if before != found:
-                    raise ValueError(
+        for name, tables in run.groups.items() if run.split is not None else ():
+            train, test = tables.train, tables.test
+            sizes: list[tuple[int | None, ...]] = [(train.n, test.n)]
+            if isinstance(train, Confusion) and isinstance(test, Confusion):
+                labels = [(part.tp + part.fn, part.tn + part.fp) for part in (train, test)]
+                sizes.append((*labels[0], *labels[1]))
+            for size in sizes:
+                other, before = first.setdefault((run.split, name, len(size)), (index, size))
+                if before != size:
+                    raise InputError(
                         f"runs[{other}] and runs[{index}] both name split {run.split!r}, but group "
-                        f"{name!r} has other sizes or labels in them; name splits apart"
+                        f"{name!r} has other sizes or labels in them; name splits apart",
+                        field=f"runs[{index}].split",
                     )
 
 
-def _check_keyed(release: Release) -> None:
+def _check_rows(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
     groups = frozenset(release.subject.groups)
-    for field in ("pooled_exposure", "placebo", "bounds"):
+    keyed: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [
+        ("pooled_exposure", release.pooled_exposure, ("group", "proxy")),
+        ("placebo", release.placebo, ("groups", "proxy")),
+        ("bounds", release.bounds, ("group", "kind", "label")),
+    ]
+    for field, rows, names in keyed:
         seen: set[tuple[object, ...]] = set()
-        for index, row in enumerate(getattr(release, field)):
-            path, key = f"{field}[{index}]", _row_key(row)
+        for index, row in enumerate(rows):
+            path, model = f"{field}[{index}]", () if row.model is None else (row.model,)
             for group in row.groups if isinstance(row, Placebo) else [row.group]:
                 if group not in groups:
-                    raise ValueError(f"{path}.group: {group!r} is not a group")
+                    _refuse(f"{path}.group", f"{group!r} is not a group")
             if (row.model, row.epsilon) not in settings:
-                model = f"model {row.model!r} and " if row.model is not None else ""
-                raise ValueError(f"{path}.epsilon: no run has {model}{row.epsilon}")
+                named = f"model {row.model!r} and " if model else ""
+                _refuse(f"{path}.epsilon", f"no run has {named}{row.epsilon}")
+            parts = (getattr(row, name) for name in names)
+            key = (*model, row.epsilon, *(tuple(p) if isinstance(p, list) else p for p in parts))
             if key in seen:
-                raise ValueError(f"{path}: {_told(key)} appears twice")
+                _refuse(path, f"{key} appears twice")
             seen.add(key)
 
 
-def _row_key(row: PooledExposure | Placebo | Bound) -> tuple[object, ...]:
-    if isinstance(row, Placebo):
-        return (row.model, row.epsilon, *row.groups, row.proxy)
-    if isinstance(row, Bound):
-        return (row.model, row.epsilon, row.group, row.kind, row.label)
-    return (row.model, row.epsilon, row.group, row.proxy)
-
-
-def _told(key: tuple[object, ...]) -> tuple[object, ...]:
-    return key if key[0] is not None else key[1:]
-
-
-def _sizes(tables: GroupTables) -> Iterator[tuple[int | None, ...]]:
-    """By part, and by part and label where both are counts."""
-    train, test = tables.train, tables.test
-    yield (train.n, test.n)
-    if isinstance(train, Confusion) and isinstance(test, Confusion):
-        yield tuple(n for part in (train, test) for n in (part.tp + part.fn, part.tn + part.fp))
-
-
-def _any_group(run: Run) -> GroupTables:
-    if not run.groups:
-        raise ValueError("runs[0].groups: must hold every group of subject.groups")
-    return next(iter(run.groups.values()))
-
-
-def _proxies(release: Release) -> list[str]:
-    found = {one for run in release.runs for group in run.groups.values() for one in group.exposure}
-    pooled = {row.proxy for row in release.pooled_exposure}
-    return sorted(found | pooled | {row.proxy for row in release.placebo})
-
-
-def _check_names(what: str, names: list[str]) -> None:
+def _check_names(names: list[str], what: str, *, field: str) -> None:
     """Names that a reader can see, and tell from each other."""
-    blank = next((name for name in names if not alike(name)), None)
-    if blank is not None:
-        raise ValueError(f"{what}: {blank!r} shows nothing; give it a name that can be seen")
+    for name in names:
+        if not alike(name):
+            raise InputError(
+                f"{what}: {name!r} shows nothing; give it a name that can be seen", field=field
+            )
     if two := confusable(names):
-        raise ValueError(f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
+        raise InputError(
+            f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart", field=field
+        )

@@ -5,27 +5,16 @@ A setting is a model and a budget: models by name, unnamed first, and budgets as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release.format import (
-    Confusion,
-    Exposure,
-    GroupTables,
-    PooledExposure,
-    Release,
-    Run,
-    TestRates,
-    TrainRates,
-)
+from pcer.release.format import Confusion, GroupTables, PooledExposure, Release, Run
 from pcer.release.proxies import SPENT
-
-Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,131 +92,109 @@ def panels(release: Release) -> tuple[Panel, ...]:
     return release.kept(_panels)
 
 
-def _panels(release: Release) -> tuple[Panel, ...]:
-    by_setting: dict[tuple[str, float], list[Run]] = {}
-    for run in sorted(release.runs, key=lambda run: (*_setting(run), run.seed)):
-        by_setting.setdefault(_setting(run), []).append(run)
-    rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
-    for row in (*release.pooled_exposure, *_spent(release)):
-        rows.setdefault((row.model, row.epsilon), []).append(row)
-    return tuple(
-        _panel(release, runs, rows.get((runs[0].model, runs[0].epsilon), []))
-        for runs in by_setting.values()
-    )
-
-
-def _setting(run: Run) -> tuple[str, float]:
-    return run.model or "", run.budget
-
-
 def carried_costs(panels: Iterable[Panel]) -> list[str]:
     """Names of the costs that a release carries besides the gap, which is in its counts."""
     return sorted({name for panel in panels for name in (*panel.exposure, *panel.pooled)})
 
 
-def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
-    names = tuple(release.subject.groups)
-    cells = [[run.groups[name] for name in names] for run in runs]
-    train = _counts(cells, "train") if release.has_counts else None
-    test = _counts(cells, "test") if release.has_counts else None
+def _panels(release: Release) -> tuple[Panel, ...]:
+    by_setting: dict[tuple[str, float], list[Run]] = {}
+    for run in sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed)):
+        by_setting.setdefault((run.model or "", run.budget), []).append(run)
+    rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
+    for row in (*release.pooled_exposure, *_spent(release)):
+        rows.setdefault((row.model, row.epsilon), []).append(row)
+    names, has_counts = tuple(release.subject.groups), release.has_counts
+    return tuple(
+        _panel(names, runs, rows.get((runs[0].model, runs[0].epsilon), []), has_counts)
+        for runs in by_setting.values()
+    )
+
+
+def _spent(release: Release) -> list[PooledExposure]:
+    """What groups spent by their receipts, as a cost like any other."""
+    return [
+        PooledExposure(
+            model=row.model,
+            epsilon=row.epsilon,
+            group=row.group,
+            proxy=SPENT.name,
+            value=row.mean,
+            standard_error=row.standard_error,
+            n_records=row.n_records,
+        )
+        for row in release.bounds
+        if (row.kind, row.label) == ("receipt", None)
+    ]
+
+
+def _panel(
+    names: tuple[str, ...], runs: list[Run], pooled: list[PooledExposure], has_counts: bool
+) -> Panel:
+    tables = [[run.groups[name] for name in names] for run in runs]
+    costs = sorted({cost for row in tables for group in row for cost in group.exposure})
+    split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
+    splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
-        split=_codes(run.split for run in runs),
-        train=train,
-        test=test,
-        train_accuracy=_array(cells, lambda cell: _accuracy(cell.train)),
-        test_accuracy=_array(cells, lambda cell: _accuracy(cell.test)),
-        positive_rate=_array(cells, lambda cell: _positive_rate(cell.test)),
-        n_train=_array(cells, lambda cell: cell.train.n),
-        n_test=_array(cells, lambda cell: cell.test.n),
-        exposure=_exposures(cells),
+        split=np.array([split_codes.setdefault(s, len(split_codes)) for s in splits], np.int64),
+        train=_counts(tables, "train") if has_counts else None,
+        test=_counts(tables, "test") if has_counts else None,
+        train_accuracy=_array(tables, lambda group: _accuracy(group.train)),
+        test_accuracy=_array(tables, lambda group: _accuracy(group.test)),
+        positive_rate=_array(tables, _positive_rate),
+        n_train=_array(tables, lambda group: group.train.n),
+        n_test=_array(tables, lambda group: group.test.n),
+        exposure={cost: _exposures(tables, cost) for cost in costs},
         pooled=_pooled(pooled, names),
         model=runs[0].model,
     )
 
 
-def _exposures(cells: list[list[GroupTables]]) -> dict[str, Exposures]:
-    proxies = sorted({proxy for row in cells for cell in row for proxy in cell.exposure})
-    return {
-        proxy: _exposure([[cell.exposure.get(proxy) for cell in row] for row in cells])
-        for proxy in proxies
-    }
+def _exposures(tables: list[list[GroupTables]], cost: str) -> Exposures:
+    found = [[group.exposure.get(cost) for group in row] for row in tables]
+    return Exposures(value=_field(found, "value"), standard_error=_field(found, "standard_error"))
 
 
 def _pooled(rows: list[PooledExposure], names: tuple[str, ...]) -> dict[str, PooledExposures]:
     by_key = {(row.proxy, row.group): row for row in rows}
-    return {
-        proxy: _pooled_exposure([by_key.get((proxy, name)) for name in names])
-        for proxy in sorted({proxy for proxy, _ in by_key})
-    }
+    costs = {}
+    for cost in sorted({row.proxy for row in rows}):
+        of_groups = [by_key.get((cost, name)) for name in names]
+        costs[cost] = PooledExposures(
+            value=_field([of_groups], "value")[0],
+            standard_error=_field([of_groups], "standard_error")[0],
+            null_error=_field([of_groups], "null_error")[0],
+            benefit_covariance=_field([of_groups], "benefit_covariance")[0],
+            n_records=_field([of_groups], "n_records")[0],
+            separation=np.nan_to_num(_field([of_groups], "separation")[0]),
+        )
+    return costs
 
 
-def _spent(release: Release) -> Iterator[PooledExposure]:
-    """What groups spent by their receipts, as a cost like any other."""
-    for row in release.bounds:
-        if (row.kind, row.label) == ("receipt", None):
-            yield PooledExposure(
-                model=row.model,
-                epsilon=row.epsilon,
-                group=row.group,
-                proxy=SPENT.name,
-                value=row.mean,
-                standard_error=row.standard_error,
-                n_records=row.n_records,
-            )
+def _counts(tables: list[list[GroupTables]], split: str) -> Counts:
+    of_split = [[getattr(group, split) for group in row] for row in tables]
+    tp, fp, tn, fn = (_field(of_split, name) for name in ("tp", "fp", "tn", "fn"))
+    return Counts(tp=tp, fp=fp, tn=tn, fn=fn)
 
 
-def _pooled_exposure(cells: Sequence[PooledExposure | None]) -> PooledExposures:
-    def column(field: str) -> FloatArray:
-        array = _array([cells], lambda cell: None if cell is None else getattr(cell, field))
-        return np.asarray(array[0])
-
-    return PooledExposures(
-        value=column("value"),
-        standard_error=column("standard_error"),
-        null_error=column("null_error"),
-        benefit_covariance=column("benefit_covariance"),
-        n_records=column("n_records"),
-        separation=np.nan_to_num(column("separation")),
-    )
-
-
-def _exposure(cells: Sequence[Sequence[Exposure | None]]) -> Exposures:
-    return Exposures(
-        value=_array(cells, lambda cell: None if cell is None else cell.value),
-        standard_error=_array(cells, lambda cell: None if cell is None else cell.standard_error),
-    )
-
-
-def _counts(cells: list[list[GroupTables]], split: Literal["train", "test"]) -> Counts:
-    def column(field: str) -> FloatArray:
-        return _array(cells, lambda cell: getattr(getattr(cell, split), field, None))
-
-    return Counts(tp=column("tp"), fp=column("fp"), tn=column("tn"), fn=column("fn"))
-
-
-def _accuracy(table: Confusion | TrainRates | TestRates) -> float | None:
+def _accuracy(table: Any) -> float | None:
     return (table.tp + table.tn) / table.n if isinstance(table, Confusion) else table.accuracy
 
 
-def _positive_rate(table: Confusion | TestRates) -> float | None:
-    return (table.tp + table.fp) / table.n if isinstance(table, Confusion) else table.positive_rate
+def _positive_rate(group: GroupTables) -> float | None:
+    test = group.test
+    return (test.tp + test.fp) / test.n if isinstance(test, Confusion) else test.positive_rate
 
 
-def _array(cells: Sequence[Sequence[Entry]], value: Callable[[Entry], float | None]) -> FloatArray:
-    array = np.stack([_floats(value(cell) for cell in row) for row in cells])
+def _field(records: Sequence[Sequence[Any]], name: str) -> FloatArray:
+    return _array(records, lambda record: getattr(record, name, None))
+
+
+def _array(rows: Sequence[Sequence[Any]], value: Callable[[Any], float | None]) -> FloatArray:
+    """(seed, group) numbers; NaN where there is none."""
+    array = np.array([[value(entry) for entry in row] for row in rows], dtype=np.float64)
     array.flags.writeable = False  # every audit of the release sees the same
     return array
-
-
-def _floats(values: Iterable[float | None]) -> FloatArray:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _codes(splits: Iterable[str | int | None]) -> IntArray:
-    """Number the splits from 0. Runs without an id count as one split: the private reading."""
-    known: dict[tuple[str, str], int] = {}
-    keys = ((type(split).__name__, str(split)) for split in splits)
-    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
