@@ -56,7 +56,7 @@ from tests.worlds.two_models import TwoModels, draw_both
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
 from pcer import Plan, Verdict, audit, read_release
-from pcer.attacks import run_attacks_of
+from pcer.attacks import attack_models
 from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
 from pcer.auditing.tests import Alarms, Evidence, alarms, attack_tests, decide
@@ -584,7 +584,7 @@ def resolved_shares(world: OneModel, n: int, seed: int) -> dict[str, float]:
     found = dict.fromkeys(ATTACKS, 0)
     for draw in range(n):
         scores = scores_of(draw_model(world, np.random.default_rng([seed, draw])))
-        rows = run_attacks_of([scores], epsilon=math.inf)[0].rows
+        rows = attack_models([scores])[0].rows
         for attack in ATTACKS:
             own = [one for one in rows if one.proxy == attack]
             value, error = (np.array([getattr(one, k) for one in own]) for k in FIELDS)

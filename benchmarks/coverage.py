@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pcer.attacks.exposure import pooled_exposures
-from pcer.attacks.groups import Views, pooled_attacks, single_model_attacks
 from tests.worlds.nulls import NullRelease
 from tests.worlds.people import (
     Population,
@@ -55,8 +53,7 @@ from benchmarks.lira import (
     splits_of,
 )
 from pcer import Plan, audit
-from pcer.attacks.attack import BudgetScores
-from pcer.attacks.single import log_odds
+from pcer.attacks import BudgetScores, attack_models, log_odds
 from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.measure import MUTUAL, Measured, measure_panel
@@ -470,17 +467,18 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
     scores = BudgetScores(
         logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
     )
-    views = Views([scores])
-    one, two = single_model_attacks(views)[0].pooled, pooled_attacks(views)[0]
+    (found,) = attack_models([scores])
     rows: dict[str, list[Row]] = {}
-    for k in range(2):
+    for k, name in enumerate(scores.group_names):
         inside = group == k
-        benefit, size = float(one.benefit[inside].mean()), int(inside.sum())
+        benefit, size = float(found.benefit[inside].mean()), int(inside.sum())
         held_out = float((~member[:, inside]).sum(axis=1).mean())
         spread = 1 / size + (1 / held_out - 1 / size) / n_models
-        for cost, found in {**one.groups[k], **two.groups[k]}.items():
-            row = found.value, found.standard_error, found.null_error, found.benefit_covariance
-            rows.setdefault(cost, []).append((*row, benefit, benefit * (1 - benefit) * spread))
+        for row in found.rows:
+            if row.group == name:
+                numbers = row.value, row.standard_error, row.null_error, row.benefit_covariance
+                own = (*numbers, benefit, benefit * (1 - benefit) * spread)
+                rows.setdefault(row.proxy, []).append(own)
     return rows
 
 
@@ -572,7 +570,7 @@ def measure_false_split(task: FalseSplit) -> list[SweepCell]:
     cells = []
     for attribute in arrays["attributes"].tolist():
         scores = budget_scores(arrays, attribute, member, budget=budget)
-        for row in pooled_exposures(scores, epsilon=epsilon):
+        for row in attack_models([scores])[0].rows:
             if row.standard_error:
                 cell = {"kind": kind, "draw": draw, "epsilon": epsilon_name(epsilon)}
                 cell |= {"attribute": attribute, "group": row.group, "proxy": row.proxy}

@@ -44,7 +44,7 @@ from tests.worlds.sweeps import splits
 
 from benchmarks.lira import lira_scores
 from benchmarks.personal import personal_alarms
-from pcer.attacks import BudgetScores, pooled_exposures
+from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
 from pcer.attacks.pooled import clustered_auc
 from pcer.metrics import BoolArray, FloatArray, IntArray
@@ -191,17 +191,14 @@ def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatA
 
 def group_costs(values: FloatArray, member: BoolArray, drawn: People) -> dict[str, FloatArray]:
     """By cost, what pcer says of both groups."""
-    rows = pooled_exposures(
-        BudgetScores(
-            logits=values * (2 * drawn.labels - 1),
-            labels=drawn.labels,
-            member=member,
-            group=drawn.group,
-            group_names=NAMES,
-        ),
-        epsilon=math.inf,
+    scores = BudgetScores(
+        logits=values * (2 * drawn.labels - 1),
+        labels=drawn.labels,
+        member=member,
+        group=drawn.group,
+        group_names=NAMES,
     )
-    found = {(row.proxy, row.group): row.value for row in rows}
+    found = {(row.proxy, row.group): row.value for row in attack_models([scores])[0].rows}
     return {cost: np.array([found[cost, name] for name in NAMES]) for cost in COSTS}
 
 
@@ -211,7 +208,7 @@ def by_group(number: FloatArray, drawn: People) -> FloatArray:
 
 def pooled_auc(score: FloatArray, member: BoolArray, drawn: People) -> FloatArray:
     parts = [drawn.group == k for k in range(len(NAMES))]
-    return np.array([clustered_auc(score[:, part], member[:, part]).value for part in parts])
+    return np.array([clustered_auc(score[:, part], member[:, part]).value[0] for part in parts])
 
 
 def paired_confidence(values: FloatArray, member: BoolArray, drawn: People) -> FloatArray:

@@ -32,11 +32,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pcer.attacks.exposure import pooled_exposures
 
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
-from pcer.attacks.attack import BudgetScores
+from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.lira import (
     Others,
     blocks,
@@ -44,7 +43,6 @@ from pcer.attacks.lira import (
     other_models,
     quotient,
     ratio_parts,
-    require_enough_models,
     rmia_ratio,
     shrunk_ratio,
     surplus_of,
@@ -238,10 +236,7 @@ def lira_scores(
         member: (model, record).
         form: which ratio.
 
-    Raises:
-        ValueError: fewer than 8 models.
     """
-    require_enough_models(len(member))
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in blocks(scaled_logit, member):
@@ -256,7 +251,6 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
         confidence: (model, record) probability of the true label.
         member: (model, record).
     """
-    require_enough_models(len(member))
     scores = np.empty(confidence.shape)
     for block, values, inside in blocks(confidence, member):
         scores[:, block] = rmia_ratio(values, inside)
@@ -368,9 +362,9 @@ def measure(task: Task) -> list[dict[str, object]]:
             logit = true_label_logit(logits[:, rows], arrays["labels"][rows])
             inside = member[:, rows]
             for form, score in FORMS.items():
-                one = clustered_auc(score(logit, inside), inside)
+                one = clustered_auc(score(logit, inside), inside).exposures()
                 cell = {"attribute": attribute, "group": group, "form": form}
-                found.append({**cell, "value": one.value, "error": one.standard_error})
+                found.append({**cell, "value": one.value[0], "error": one.standard_error[0]})
     return found
 
 
@@ -569,7 +563,7 @@ def exposures(arrays: dict[str, np.ndarray], rows: slice, kind: str):
         group=arrays["group"],
         group_names=("kept", "shuffled"),
     )
-    return pooled_exposures(scores, epsilon=EPSILON)
+    return attack_models([scores])[0].rows
 
 
 def sets(n: int) -> None:

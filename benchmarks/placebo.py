@@ -17,6 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -28,15 +29,13 @@ from benchmarks import parser_of, write_results
 from benchmarks.lira import Arrays, read, train
 from pcer.attacks import (
     BudgetScores,
-    CoinDraws,
     Divisions,
-    Records,
+    attack_models,
     log_odds,
     permutation_tests,
     placebo_groupings,
-    pooled_attacks_of,
-    run_attacks_of,
 )
+from pcer.attacks import costs as attack_costs
 from pcer.attacks.attack import coin_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
@@ -150,10 +149,8 @@ def panel_of(scores: BudgetScores, codes: np.ndarray, *, exact: bool) -> Panel:
     """What an audit sees of every division."""
     divisions = Divisions(codes, 2)
     if exact:
-        return coin_panel(scores, divisions, anew(scores, codes), epsilon=math.inf)
-    (one,) = run_attacks_of([scores], epsilon=math.inf, coins=[divisions])
-    (two,) = pooled_attacks_of([scores], epsilon=math.inf, coins=[divisions])
-    return coin_panel(scores, divisions, one.coins | two.coins, epsilon=math.inf)
+        return replace(coin_panel(scores, divisions, {}), pooled=anew(scores, codes))
+    return attack_models([scores], [divisions])[0].coins
 
 
 def anew(scores: BudgetScores, codes: np.ndarray) -> dict[str, PooledExposures]:
@@ -161,10 +158,7 @@ def anew(scores: BudgetScores, codes: np.ndarray) -> dict[str, PooledExposures]:
     rows: dict[str, list[list[float]]] = {}
     for grouping in codes.astype(np.int64):
         one = BudgetScores(**{**vars(scores), "group": grouping})
-        (single,) = run_attacks_of([one], epsilon=math.inf)
-        (pooled,) = pooled_attacks_of([one], epsilon=math.inf)
-        found = sorted([*single.rows, *pooled.rows], key=lambda row: row.group)
-        for row in found:
+        for row in sorted(attack_models([one])[0].rows, key=lambda row: row.group):
             told = [getattr(row, name) for name in FIELDS]
             rows.setdefault(row.proxy, []).append([math.nan if x is None else x for x in told])
     return {
@@ -187,7 +181,7 @@ def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iter
                 from_probabilities="forest" in name or name == "tree",
             )
             rng = np.random.default_rng([list(MODELS).index(name), n_splits, round(10 * share)])
-            codes = np.array(list(placebo_groupings(group, n_flips, rng)), dtype=np.int16)
+            codes = placebo_groupings(group, n_flips, rng)
             panel = panel_of(scores, codes, exact=exact)
             pairs = tuple((2 * k, 2 * k + 1) for k in range(n_flips))
             for cost in (GAP.name, *panel.pooled):
@@ -278,7 +272,7 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
     trained = time.process_time()
-    with patch.object(made, "draw_coins", lambda scores: CoinDraws(None, "left out")):
+    with patch.object(attack_costs, "draw_coins", lambda scores: (None, "left out")):
         made.build_releases(sweep, scores, splits)
     without = time.process_time()
     steps: list[float] = []
@@ -326,13 +320,11 @@ N_SETTINGS, N_COSTS, LEVEL = 6, 7, 0.05
 
 def time_draws(n_records: int, size: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
-    records = Records(
-        exposure=rng.normal(size=(N_SETTINGS, N_COSTS, n_records)),
-        benefit=(rng.random((N_SETTINGS, n_records)) < 0.4).astype(np.float64),
-        group=(np.arange(n_records) < size).astype(np.int64),
-    )
+    exposure = rng.normal(size=(N_SETTINGS, N_COSTS, n_records))
+    benefit = (rng.random((N_SETTINGS, n_records)) < 0.4).astype(np.float64)
+    group = (np.arange(n_records) < size).astype(np.int64)
     cpu, clock = time.process_time(), time.perf_counter()
-    permutation_tests(records, [(0, 1)], seed=0)
+    permutation_tests(exposure, benefit, group, (0, 1))
     return {"cpu_seconds": time.process_time() - cpu, "seconds": time.perf_counter() - clock}
 
 
@@ -347,12 +339,11 @@ def flip(arrays: Arrays, share: float, seed: int, n_draws: int) -> dict[str, lis
         group=group,
         group_names=("heads", "tails"),
     )
-    (one,) = run_attacks_of([scores], epsilon=np.inf)
-    (two,) = pooled_attacks_of([scores], epsilon=np.inf)
-    exposure = one.records.exposure | two.records.exposure
-    records = Records.stacked([exposure], [one.records.benefit], group, list(exposure))
-    found = permutation_tests(records, [(0, 1)], seed=seed, n_draws=n_draws)
-    return {c: [test.p_value[0, k, 0] for test in found] for k, c in enumerate(exposure)}
+    (one,) = attack_models([scores])
+    exposure = np.array([list(one.exposure.values())])
+    how = {"seed": seed, "n_draws": n_draws}
+    found = permutation_tests(exposure, one.benefit[None], group, (0, 1), **how)
+    return {c: [test.p_value[0, k] for test in found] for k, c in enumerate(one.exposure)}
 
 
 def permutations(words: Sequence[str]) -> None:

@@ -261,11 +261,17 @@ def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Predict
 
 
 def time_attacks(name: str, n_processes: int) -> dict[str, float]:
-    from pcer.sweep.releases import attack_models
+    from pcer.attacks import attack_models
+    from pcer.store.processes import run_tasks
+    from pcer.sweep.releases import _settings
 
     sweep, scores = made_up(*STUDY_SHAPES[name])
     cpu, clock = time.process_time(), time.perf_counter()
-    attack_models(sweep, scores, n_processes=n_processes)
+    attributes = [sweep.dataset.attribute(one) for one in sweep.attributes]
+    tasks = [
+        (attack_models, (_settings(sweep, attributes, scores, b),)) for b in range(len(BUDGETS))
+    ]
+    list(run_tasks(tasks, n_processes=n_processes))
     return {
         "cpu_seconds": time.process_time() - cpu,
         "seconds": time.perf_counter() - clock,

@@ -53,7 +53,7 @@ def readme(folder: Path) -> Names:
 
 def attacks(folder: Path) -> Names:
     """Eight models of 300 people, and a stand-in for the toolbox, which is not installed."""
-    from pcer.attacks import BudgetScores, pooled_attacks_of
+    from pcer.attacks import BudgetScores, attack_models
     from tests.train_cases import make_data
 
     rng = np.random.default_rng(0)
@@ -63,7 +63,7 @@ def attacks(folder: Path) -> Names:
     logits = (rng.normal(size=member.shape) + member * (2 * labels - 1)).astype(np.float32)
     names = {"logits": logits, "labels": labels, "member": member}
     scores = BudgetScores(**names, group=codes, group_names=("Other", "African-American"))
-    (found,) = pooled_attacks_of([scores], epsilon=1.0)
+    (found,) = attack_models([scores])
     _pretend_toolbox()
     train = np.flatnonzero(member[0])
     return {
@@ -71,9 +71,8 @@ def attacks(folder: Path) -> Names:
         "np": np,
         "scores": scores,
         "codes": codes,
-        "exposures": [found.records.exposure],
-        "benefits": [found.records.benefit],
-        "costs": list(found.records.exposure),
+        "exposure": np.array([list(found.exposure.values())]),
+        "benefit": found.benefit[None],
         "model": None,
         "x": data.features,
         "y": labels,

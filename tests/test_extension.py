@@ -14,8 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 import pcer
-from pcer.attacks import BudgetScores, run_exposures
-from pcer.attacks import groups as attacks
+from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
 from pcer.data import benchmarks, load
@@ -69,7 +69,7 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
     mine = Proxy("my_advantage", "mine", proxies.AUC, proxies.Basis.MODEL)
     monkeypatch.setitem(PROXIES, mine.name, mine)
     found = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
-    monkeypatch.setitem(attacks.MODEL_ATTACKS, mine.name, lambda ranked, loss: found)
+    monkeypatch.setitem(MODEL_ATTACKS, mine.name, lambda ranked, loss: found)
     rng = np.random.default_rng(0)
     scores = BudgetScores(
         logits=rng.normal(size=(1, 60)).astype(np.float32),
@@ -78,7 +78,7 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
         group=np.arange(60) // 2 % 2,
         group_names=("Other", "African-American"),
     )
-    exposures = run_exposures(scores)[0]
+    exposures = attack_models([scores])[0].runs[0]
     plain_release["runs"] = [run for run in plain_release["runs"] if run["seed"] == 0]
     plain_release["training"]["mechanism"] = "dp-sgd"  # one of them has an epsilon
     for run in plain_release["runs"]:

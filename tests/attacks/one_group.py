@@ -1,24 +1,64 @@
-"""Attacks on one group alone, as its records would be attacked without any other group."""
+"""Attacks on one group alone, and sweeps whose truth is known."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from pcer.attacks.pooled import PairedPool, PooledAdvantage, Sides, paired
-from pcer.attacks.ranking import Ranker
-from pcer.attacks.single import Advantage, ranked_tpr_excess
+from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks.pooled import Groups, PairedCost, Pool, Sides, clustered_auc
+from pcer.attacks.ranking import Ranked, Ranker
+from tests.worlds.sweeps import scaled_logits, splits
 
 
-def paired_cost(values, member) -> PooledAdvantage:
+def ranked(score, member) -> Ranked:
+    """The ranks of one group, scores (record,)."""
+    whole = np.zeros(len(score), dtype=np.int64)
+    return Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
+
+
+def first_of(pool: Pool) -> SimpleNamespace:
+    """The numbers of a pool's first group."""
+    found = pool.exposures()
+    names = ("value", "standard_error", "null_error", "n_records")
+    numbers = {name: float(getattr(found, name)[0]) for name in names}
+    return SimpleNamespace(**numbers, n_excluded=int(pool.n_excluded[0]))
+
+
+def paired_cost(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
     n_models, n_records = values.shape
-    pool = PairedPool(np.zeros(n_records, dtype=np.int64), 1, n_models=n_models)
-    pool.add(slice(None), paired(values, Sides(member)))
-    return pool.results()[0]
+    cost = PairedCost([Groups(np.zeros(n_records, dtype=np.int64), 1)], n_models=n_models)
+    cost.add(slice(None), values, Sides(member))
+    return first_of(cost.pools()[0])
 
 
-def tpr_excess(score, member, *, fpr) -> Advantage | None:
-    """``ranked_tpr_excess`` of scores (record,)."""
-    whole = np.zeros(len(score), dtype=np.int64)
-    ranked = Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
-    return ranked_tpr_excess(ranked, fpr=fpr)
+def pooled_auc(scores, member) -> SimpleNamespace:
+    """``clustered_auc`` as numbers."""
+    return first_of(clustered_auc(scores, member))
+
+
+def sweep(
+    rng, *, n_models=10, n_records=300, n_groups=2, shift=1.0, missing=0.0, **changes
+) -> BudgetScores:
+    """Models whose records of group k are remembered by ``shift`` (one number, or by group)."""
+    labels = rng.integers(0, 2, n_records)
+    group = rng.integers(0, n_groups, n_records)
+    member = splits(labels, n_models, rng)
+    own = np.broadcast_to(shift, n_groups)[group]
+    logit = scaled_logits(member, rng, shift=own, labels=labels)
+    group[rng.random(n_records) < missing] = -1
+    given = {
+        "logits": logit * (2 * labels - 1),
+        "labels": labels,
+        "member": member,
+        "group": group,
+        "group_names": tuple("abcd"[:n_groups]),
+    }
+    return BudgetScores(**(given | changes))
+
+
+def rows_of(scores: BudgetScores) -> dict:
+    """Pooled rows by cost and group."""
+    return {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}

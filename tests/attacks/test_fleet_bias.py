@@ -66,8 +66,8 @@ def test_leaving_the_target_out_keeps_a_fleet_from_finding_more_than_there_is(sh
         values, member = made_up(shift, 12, seed)
         known = (member.sum(axis=0) > 1) & ((~member).sum(axis=0) > 1)
         values, member = values[:, known], member[:, known]
-        left_out.append(clustered_auc(lira_scores(values, member), member).value)
-        left_in.append(clustered_auc(scores_with_the_target(values, member), member).value)
+        left_out.append(clustered_auc(lira_scores(values, member), member).value[0])
+        left_in.append(clustered_auc(scores_with_the_target(values, member), member).value[0])
     truth = norm.cdf(shift / math.sqrt(2)) - 0.5
     error = np.std(left_out, ddof=1) / math.sqrt(len(left_out))
     assert np.mean(left_out) < truth + 3 * error
@@ -85,6 +85,7 @@ def held(pair, value=0.0, *, slack=0.0):
     return abs(pair[0] - value) < 4 * pair[1] + slack
 
 
+@pytest.mark.slow
 def test_a_fleet_says_what_other_models_of_the_same_people_say(world):
     """Few models find less, never more."""
     bias = world[1]["bias"]
@@ -95,6 +96,7 @@ def test_a_fleet_says_what_other_models_of_the_same_people_say(world):
         assert held(bias["paired, 10, same people"][group], slack=0.005)
 
 
+@pytest.mark.slow
 def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
     """The lead is at least sqrt(1 - share in training) of the fleet's; training noise closes it."""
     name, told = world
@@ -111,12 +113,14 @@ def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
             assert ratio < 1.3
 
 
+@pytest.mark.slow
 def test_paired_costs_are_the_same_for_everybody(world):
     for group in ("a", "b"):
         ratio, error = world[1]["same over other"]["paired"][group]
         assert abs(ratio - 1) < 4 * error + 0.03
 
 
+@pytest.mark.slow
 def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
     few = world[1]["people"]["10"]
     many = world[1]["people"]["60"]
@@ -126,6 +130,7 @@ def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
     assert few["spread"][0] > 1.5 * world[1]["people"]["same people"]["spread beyond noise"][0]
 
 
+@pytest.mark.slow
 def test_a_replaced_person_differs_little_from_a_missing_one(world):
     """What one more stranger teaches is a small share of what the person does."""
     costs = world[1]["costs"]

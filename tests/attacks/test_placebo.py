@@ -1,336 +1,339 @@
-"""Permutations against all divisions of few records, their size, their power; placebos."""
+"""Coin flips through the audit's own tests: against loops, deterministic, and seldom alarmed."""
 
 from __future__ import annotations
 
-import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from pcer.attacks.groups import Views, single_model_attacks
+from scipy.stats import binomtest
 
-from pcer.attacks import placebo
-from pcer.attacks.attack import BudgetScores
-from pcer.attacks.permutation import step_down
-from pcer.attacks.placebo import (
-    Records,
-    group_means,
+from pcer.attacks import (
+    Divisions,
+    attack_models,
+    check_with_coins,
+    draw_coins,
     permutation_tests,
+    placebo,
     placebo_groupings,
-    record_orders,
-    subsets,
 )
-from tests import reference_attacks as slow
-from tests.attacks.test_pooled import all_costs, sweep
-from tests.worlds.sweeps import scaled_logits, splits
+from pcer.attacks.attack import coin_panel
+from pcer.attacks.placebo import pairs_of_groups
+from pcer.auditing import Plan
+from pcer.auditing.tests import alarms
+from pcer.release.panel import PooledExposures
+from pcer.store.processes import run_tasks
+from tests.attacks.one_group import sweep
+
+EXACT = ("overfitting_gap", "paired_gap", "paired_confidence")
+RANKED = (
+    "attack_advantage",
+    "auc_advantage",
+    "lira_advantage",
+    "lira_offline_advantage",
+    "rmia_advantage",
+)
+FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
 
 
-def records(seed, *, n=6, n_settings=2, n_costs=2, size=3):
-    rng = np.random.default_rng(seed)
-    return Records(
-        exposure=np.round(rng.normal(size=(n_settings, n_costs, n)), 1),
-        benefit=np.round(rng.random((n_settings, n)), 1),
-        group=(np.arange(n) >= size).astype(np.int64),
-    )
+def drawn(scores, n, seed=0, n_exact=0):
+    codes = placebo_groupings(scores.group, n, np.random.default_rng(seed))
+    return Divisions(codes, len(scores.group_names), n_exact)
 
 
-def enumerated(given):
-    """(division, statistic, setting, cost) distances of all divisions; the real one first."""
-    n = len(given.group)
-    real = tuple(np.flatnonzero(given.group == 0))
-    divisions = [real, *(d for d in itertools.combinations(range(n), len(real)) if d != real)]
-    found = []
-    for first in divisions:
-        cells = [
-            [slow.distances(one, benefit, first) for one in costs]
-            for costs, benefit in zip(given.exposure, given.benefit, strict=True)
-        ]
-        found.append(np.moveaxis(np.array(cells), -1, 0))
-    chosen = np.array([[r in first for r in range(n)] for first in divisions])
-    return np.array(found), chosen
+def two_settings(rng, **changes):
+    """Two budgets of the same records and splits."""
+    first = sweep(rng, epsilon=2.0, **changes)
+    noise = rng.normal(0, 0.5, first.logits.shape)
+    return [first, replace(first, logits=first.logits + noise, epsilon=math.inf)]
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_all_divisions_of_six_records(seed):
-    given = records(seed)
-    expected, chosen = enumerated(given)
-    pair = placebo._PairRecords(given, (0, 1), None)
-    found = pair.distances(pair.sums(chosen))
-    assert found == pytest.approx(expected, rel=1e-3, abs=1e-4)
-    for k, test in enumerate(pair.tests(found)):
-        real, drawn = expected[0, k], expected[:, k]
-        share = (drawn >= real * (1 - 1e-6)).mean(axis=0)
-        assert test.p_value == pytest.approx(share)
-        for c in range(2):
-            assert test.adjusted[:, c] == pytest.approx(slow.step_down(real[:, c], drawn[:, :, c]))
-        together = slow.step_down(real.ravel(), drawn.reshape(len(drawn), -1))
-        assert test.adjusted_over_costs.ravel() == pytest.approx(together)
+def checked(settings, coins=None, **how):
+    coins = draw_coins(settings)[0] if coins is None else coins
+    found = [attack_models([one], [coins])[0] for one in settings]
+    return check_with_coins(settings, found, coins, **({"outcome": "harm"} | how))
 
 
-def test_draws_come_near_all_divisions():
-    given = records(3, n=9, size=4)
-    expected, _ = enumerated(given)
-    found = permutation_tests(given, [(0, 1)], seed=1, n_draws=4_000)
-    for k, test in enumerate(found):
-        share = (expected[:, k] >= expected[0, k] * (1 - 1e-6)).mean(axis=0)
-        luck = 4 * np.sqrt(share * (1 - share) / 4_000) + 1e-3
-        assert (np.abs(test.p_value[..., 0] - share) <= luck).all()
-
-
-@pytest.mark.parametrize(("n", "size"), [(6, 2), (5, 4), (7, 1)])
-def test_every_subset_is_equally_likely(n, size):
-    drawn = subsets(np.arange(n) < size, 30_000, np.random.default_rng(2))
-    assert (drawn.sum(axis=1) == size).all()
-    _, counts = np.unique(drawn @ 2 ** np.arange(n), return_counts=True)
-    expected = 30_000 / math.comb(n, size)
-    assert len(counts) == math.comb(n, size)
-    squares = ((counts - expected) ** 2 / expected).sum()
-    assert squares < len(counts) - 1 + 4 * math.sqrt(2 * (len(counts) - 1))
-
-
-@pytest.mark.parametrize("within", [False, True])
-def test_wheels_and_shuffles_give_the_same_p(within, monkeypatch):
-    """Both count draws of the same divisions: their shares differ by luck alone."""
-    rng = np.random.default_rng(14)
-    given = Records(
-        exposure=rng.exponential(size=(2, 2, 1_500)),
-        benefit=(rng.random((2, 1_500)) < 0.4).astype(float),
-        group=(rng.random(1_500) < 0.3).astype(np.int64),
-    )
-    strata, p = rng.integers(0, 2, 1_500) if within else None, []
-    for shuffled in (0, 1_500):
-        monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
-        found = permutation_tests(given, [(0, 1)], seed=0, n_draws=4_999, strata=strata)
-        p.append(np.array([one for test in found for one in test]))
-    luck = 4 * np.sqrt(2 * p[1] * (1 - p[1]) / 4_999) + 1e-3
-    assert (p[0] != p[1]).any()
-    assert (np.abs(p[0] - p[1]) <= luck).all()
-
-
-@pytest.mark.parametrize("shuffled", [0, 1_000])
-def test_p_values_of_a_coin_flip_are_uniform(shuffled, monkeypatch):
-    """Skewed exposures, a small group, 4 settings that hang together: at most 5 % are found."""
-    monkeypatch.setattr(placebo, "SHUFFLED", shuffled)
-    rng = np.random.default_rng(3)
-    alone, family = [], []
-    for seed in range(400):
-        shared = rng.exponential(size=60)
-        exposure = shared + 0.5 * rng.exponential(size=(4, 1, 60))
-        given = Records(
-            exposure=exposure,
-            benefit=(rng.random((4, 60)) < 0.4).astype(float),
-            group=(rng.permutation(60) < 15).astype(np.int64),
+def loop_panel(scores, grouping):
+    """One division's panel from the ordinary attacks."""
+    alone = replace(scores, group=grouping.astype(np.int64))
+    rows = {(row.proxy, row.group): row for row in attack_models([alone])[0].rows}
+    pooled = {
+        cost: PooledExposures(
+            **{
+                name: np.array([float(getattr(rows[cost, g], name)) for g in "ab"])
+                for name in FIELDS
+            }
         )
-        found = permutation_tests(given, [(0, 1)], seed=seed, n_draws=99)
-        alone.append([one.p_value[0, 0, 0] for one in found])
-        family.append([one.adjusted.min() for one in found])
-    for level in (0.05, 0.2, 0.5):
-        luck = 3 * math.sqrt(level * (1 - level) / 400)
-        assert (np.abs((np.array(alone) <= level).mean(axis=0) - level) < luck).all()
-    assert ((np.array(family) <= 0.05).mean(axis=0) <= 0.05 + 0.033).all()
+        for cost in EXACT[1:]
+    }
+    return replace(coin_panel(alone, Divisions(grouping[None], 2), {}), pooled=pooled)
 
 
-def test_coin_flips_among_the_records_of_a_sweep():
-    """Numbers of records come from their real group: with 40 in it the size still holds."""
-    rng = np.random.default_rng(4)
-    found: dict[str, list[list[float]]] = {}
-    for seed in range(100):
-        scores = sweep(rng, n_records=240, n_models=8)
-        flipped = type(scores)(**{**vars(scores), "group": (rng.permutation(240) < 40) * 1})
-        _, exposure, benefit = all_costs(flipped)
-        given = Records.stacked([exposure], [benefit], flipped.group, list(exposure))
-        tests = permutation_tests(given, [(0, 1)], seed=seed, n_draws=199)
-        for k, cost in enumerate(exposure):
-            found.setdefault(cost, []).append([one.p_value[0, k, 0] for one in tests])
-    for cost, p in found.items():
-        assert ((np.array(p) <= 0.05).mean(axis=0) <= 0.05 + 0.075).all(), cost
+@pytest.mark.parametrize("shift", [2.5, 6.0])
+def test_alarms_are_those_of_each_coin_flip_alone(shift):
+    """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
+    settings = two_settings(np.random.default_rng(3), n_records=160, n_models=9, shift=shift)
+    for one in settings:  # group b gets fewer positives
+        one.logits[:, one.group == 1] -= 1.0
+    coins = drawn(settings[0], 25)
+    rates = [loop_panel(one, one.group).positive_rate for one in settings]
+    counted: dict[tuple, int] = {}
+    for grouping in coins.codes:
+        panels = [loop_panel(one, grouping) for one in settings]
+        beside = [
+            replace(panel, positive_rate=rate) for panel, rate in zip(panels, rates, strict=True)
+        ]
+        for cost in EXACT:
+            how = {"cost": cost, "outcome": "benefit"}
+            alone, real = (alarms(seen, ((0, 1),), Plan(), **how) for seen in (panels, beside))
+            kinds = {"shown": alone.shown, "exposure": alone.differ, "double": real.double >= 0}
+            for kind, alarmed in kinds.items():
+                for setting, n in zip(settings, alarmed[:, 0], strict=True):
+                    key = setting.released_epsilon, cost, kind
+                    counted[key] = counted.get(key, 0) + int(n)
+    found = checked(settings, coins, outcome="benefit", n_permutations=19)
+    rows = {(row.epsilon, row.proxy): row for row in found}
+    for (epsilon, cost, kind), n in counted.items():
+        row = rows[epsilon, cost]
+        assert row.n_draws == 25
+        assert getattr(row, f"n_{kind}") == pytest.approx(n, abs=1), (epsilon, cost, kind)
+    assert any(counted.values())
 
 
-def test_groups_that_differ_in_all_but_the_mean():
-    """Studentised: a small group that varies much is not taken for one that is remembered more."""
-    rng = np.random.default_rng(5)
-    p = []
-    for seed in range(300):
-        group = (np.arange(400) < 60).astype(np.int64)
-        exposure = np.where(group == 1, 4.0, 1.0) * rng.normal(size=400) + 0.5
-        given = Records(exposure=exposure[None, None], benefit=np.ones((1, 400)), group=group)
-        p.append(permutation_tests(given, [(0, 1)], seed=seed, n_draws=99).exposure.p_value.item())
-    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 0.04
+def test_p_values_are_those_of_permutation_tests():
+    settings = two_settings(np.random.default_rng(2), n_groups=3, n_models=9)
+    coins, scores = drawn(settings[0], 5), settings[0]
+    attacked = [attack_models([one], [coins])[0] for one in settings]
+    exposure = np.array([list(one.exposure.values()) for one in attacked])
+    benefit, costs = np.array([one.benefit for one in attacked]), list(attacked[0].exposure)
+    rows = checked(settings, coins, n_permutations=199)
+    pairs = pairs_of_groups(scores.group, 3)
+    places = [(s, c, pair) for s in range(2) for c in range(len(costs)) for pair in pairs]
+    for name, strata in (("p_value", None), ("p_value_within_labels", scores.labels)):
+        how = {"n_draws": 199, "strata": strata}
+        tests = {
+            pair: permutation_tests(exposure, benefit, scores.group, pair, **how) for pair in pairs
+        }
+        for row, (s, c, pair) in zip(rows, places, strict=True):
+            assert row.proxy == costs[c]
+            assert row.groups == [scores.group_names[i] for i in pair]
+            assert getattr(row, name) == tests[pair].cross_product.adjusted[s, c]
+            assert getattr(row, f"exposure_{name}") == tests[pair].exposure.adjusted[s, c]
+            assert row.n_permutations == 199
 
 
-def test_what_is_planted_is_found():
-    rng = np.random.default_rng(6)
-    group = (np.arange(600) % 3 > 0).astype(np.int64)
-    planted = np.array([0.0, 0.0, 0.5])[:, None, None] * group
-    given = Records(
-        exposure=0.5 + planted + rng.normal(size=(3, 2, 600)),
-        benefit=(rng.random((3, 600)) < 0.5).astype(float),
-        group=group,
+def test_equal_ratios_do_not_hide_unequal_exposures():
+    """One group has the higher rate and, as much higher, the higher exposure."""
+    scores = sweep(np.random.default_rng(12), n_records=800, n_models=12, shift=(0.7, 1.1))
+    scores.logits[:] += np.where(scores.group == 1, 0.45, -0.45)
+    found = checked([scores], n_permutations=499)
+    (row,) = [row for row in found if row.proxy == "lira_advantage"]
+    assert row.exposure_p_value < 0.01
+    assert row.p_value > 0.05
+
+
+def test_first_order_is_held_against_the_exact_attack():
+    """Against attacks on each of the first coin flips; of costs that are exact nothing is said."""
+    scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
+    coins = drawn(scores, 6, n_exact=4)
+    first = attack_models([scores], [coins])[0].coins.pooled
+    views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
+    exact = [{(row.proxy, row.group): row for row in one.rows} for one in attack_models(views)]
+    for row in checked([scores], coins, n_permutations=19):
+        if row.proxy not in ("lira_advantage", "rmia_advantage"):
+            assert (row.n_exact, row.exact_difference) == (None, None)
+            continue
+        i, j = (scores.group_names.index(name) for name in row.groups)
+        value, error = (getattr(first[row.proxy], name).reshape(-1, 3) for name in FIELDS[:2])
+        off = []
+        for d, rows in enumerate(exact):
+            one, other = (rows[row.proxy, name] for name in row.groups)
+            distance = (other.value - one.value) / math.hypot(
+                one.standard_error, other.standard_error
+            )
+            off.append(
+                (value[d, j] - value[d, i]) / math.hypot(error[d, i], error[d, j]) - distance
+            )
+        assert row.n_exact == 4
+        assert row.exact_difference == pytest.approx(math.sqrt(np.mean(np.square(off))))
+        assert row.exact_difference < 0.5
+
+
+def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(monkeypatch):
+    one = sweep(np.random.default_rng(10), n_records=100, n_models=8)
+    for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (3_999, 1, 0)):
+        monkeypatch.setattr(placebo, "EXACT_ENTRIES", entries)
+        assert draw_coins([one] * n_settings)[0].n_exact == n_exact
+
+
+def test_processes_change_no_row():
+    settings = two_settings(np.random.default_rng(4), n_records=120, n_models=3)
+    alone = checked(settings, n_permutations=49)
+    run = {"run": lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)}
+    assert alone == checked(settings, n_permutations=49, **run)
+    assert {row.n_draws for row in alone} == {200}
+
+
+def test_one_model_has_what_one_model_can_tell():
+    found = checked(
+        [sweep(np.random.default_rng(5), n_models=1, model="forest")], n_permutations=49
     )
-    found = permutation_tests(given, [(0, 1)], seed=0, n_draws=999)
-    for test in found:
-        assert (test.adjusted[2] <= 0.01).all()
-        assert (test.adjusted_over_costs[2] <= 0.01).all()
-        assert (test.adjusted[:2] > 0.05).all()
-        assert (test.p_value <= test.adjusted).all()
-        assert (test.adjusted <= test.adjusted_over_costs).all()
+    assert [row.proxy for row in found] == ["overfitting_gap", *RANKED[:2]]
+    assert found[0].p_value is not None
+    assert {(row.model, row.epsilon) for row in found} == {("forest", None)}
 
 
-def mixed(rng, *, planted=0.0):
-    """Exposure and benefit follow the label alone, and the groups differ in their labels."""
-    group = np.repeat([0, 1], 100)
-    labels = (rng.random(200) < np.where(group == 1, 0.8, 0.2)).astype(np.int64)
-    exposure = labels + planted * group + 0.3 * rng.normal(size=200)
-    benefit = 0.2 + 0.5 * labels + 0.1 * rng.random(200)
-    return Records(exposure=exposure[None, None], benefit=benefit[None], group=group), labels
+def test_draws_keep_sizes_follow_nothing_but_the_records_and_leave_no_part_empty():
+    scores = sweep(np.random.default_rng(6), n_records=200, n_models=20)
+    group = (np.arange(200) < 8).astype(np.int64)
+    group[::9] = -1
+    scores = replace(scores, group=group)
+    codes = draw_coins([scores])[0].codes
+    assert codes.shape == (200, 200)
+    assert len({row.tobytes() for row in codes}) == 200
+    for row in codes:
+        assert ((row == -1) == (group == -1)).all()
+        assert np.bincount(row + 1).tolist() == np.bincount(group + 1).tolist()
+        small = scores.member[:, row == 1].sum(axis=1)
+        assert ((small > 0) & (small < (row == 1).sum())).all()
+    renamed = replace(scores, group_names=("other", "names"))
+    assert (draw_coins([renamed])[0].codes == codes).all()
 
 
-def test_a_mix_of_labels_is_not_a_difference_beyond_it():
-    rng = np.random.default_rng(7)
-    found = []
-    for seed in range(200):
-        given, labels = mixed(rng)
-        found.append(permutation_tests(given, [(0, 1)], seed=seed, n_draws=99, strata=labels))
-    for name in ("exposure", "cross_product"):
-        p = np.array([getattr(one, name).p_value.item() for one in found])
-        assert abs((p <= 0.05).mean() - 0.05) < 0.045, name
-        assert abs((p <= 0.5).mean() - 0.5) < 0.11, name
-    plain = permutation_tests(given, [(0, 1)], seed=0, n_draws=99)
-    assert plain.exposure.p_value.item() == 1 / 100
-    given, labels = mixed(rng, planted=0.3)
-    beyond = permutation_tests(given, [(0, 1)], seed=0, n_draws=99, strata=labels)
-    assert beyond.exposure.p_value.item() == 1 / 100
+def test_what_is_not_drawn_has_a_reason(monkeypatch):
+    scores = sweep(np.random.default_rng(7), n_records=60, n_models=30)
+    coins, reason = draw_coins([replace(scores, group=(np.arange(60) < 1).astype(np.int64))])
+    assert coins is None
+    assert "so small that coin flips" in reason
+    monkeypatch.setattr(placebo, "MOST_ENTRIES", 59)
+    assert "up to 59 records" in draw_coins([scores])[1]
 
 
-def test_a_pair_does_not_depend_on_other_pairs():
-    rng = np.random.default_rng(8)
-    given = Records(
-        exposure=rng.normal(size=(2, 2, 90)),
-        benefit=rng.random((2, 90)),
-        group=np.arange(90) % 4 - 1,
-    )
-    told = []
-    both = permutation_tests(
-        given, [(0, 1), (0, 2)], seed=5, n_draws=300, on_progress=lambda *one: told.append(one)
-    )
-    alone = permutation_tests(given, [(0, 2)], seed=5, n_draws=300)
-    assert (both.exposure.adjusted[..., 1] == alone.exposure.adjusted[..., 0]).all()
-    assert told[-1] == (600, 600)
-    other = permutation_tests(given, [(0, 2)], seed=6, n_draws=300)
-    assert (other.exposure.p_value != alone.exposure.p_value).any()
+@pytest.mark.slow
+def test_coin_flips_seldom_alarm():
+    """The short version of ``benchmarks.placebo``: exact attacks, and those of first order."""
+    rng, n_shown, n_draws = np.random.default_rng(8), {}, 0
+    for _ in range(3):
+        found = checked([sweep(rng, n_records=400, shift=2.0)], n_permutations=1)
+        n_draws += found[0].n_draws
+        for row in found:
+            n_shown[row.proxy] = n_shown.get(row.proxy, 0) + row.n_shown
+    for cost, n in n_shown.items():
+        assert binomtest(n, n_draws, 0.05, alternative="greater").pvalue > 0.01 / 8, (cost, n)
+
+
+def rows_of(scores, codes):
+    """By cost, (field, set) of the ordinary attacks on every division."""
+    found: dict[str, list] = {}
+    for grouping in codes:
+        (one,) = attack_models([replace(scores, group=grouping.astype(np.int64))])
+        for name in scores.group_names:
+            for row in one.rows:
+                if row.group == name:
+                    found.setdefault(row.proxy, []).append([getattr(row, f) for f in FIELDS])
+    return {cost: np.array(rows).T for cost, rows in found.items()}
+
+
+def with_luck(rng, **changes):
+    """Some records train always, and models differ in luck."""
+    scores = sweep(rng, shift=0.6, **changes)
+    scores.member[:, :5] = True
+    luck = rng.normal(0, 0.3, (len(scores.member), 1)) * scores.member
+    scores.logits[:] += luck * (2 * scores.labels - 1)
+    return scores
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_counts_against_a_loop(threshold):
+    scores = with_luck(np.random.default_rng(1), n_records=120, n_models=20, missing=0.1)
+    scores.member[2] = scores.member[0]
+    predicted = scores.logits >= threshold
+    scores = replace(scores, predicted=predicted if threshold else None, epsilon=3.0)
+    coins = drawn(scores, 3)
+    panel = coin_panel(scores, coins, {})
+    assert (panel.epsilon, panel.pooled) == (3.0, {})
+    assert panel.split.tolist() == [0, 1, 0, *range(2, 19)]
+    for part, table in enumerate((panel.train, panel.test)):
+        for s, k in np.ndindex(20, 6):
+            inside = (coins.codes[k // 2] == k % 2) & (scores.member[s] == (part == 0))
+            yes, said = scores.labels == 1, predicted[s]
+            cells = (yes & said, ~yes & said, ~yes & ~said, yes & ~said)
+            assert [x[s, k] for x in table] == [(inside & cell).sum() for cell in cells]
+
+
+@pytest.mark.parametrize(("missing", "n_models"), [(0.0, 10), (0.2, 10), (0.1, 2), (0.0, 4)])
+def test_paired_costs_are_those_of_each_division(missing, n_models):
+    rng = np.random.default_rng(3)
+    scores = with_luck(rng, n_records=400, n_models=n_models, missing=missing)
+    coins = drawn(scores, 6)
+    exact, found = rows_of(scores, coins.codes), attack_models([scores], [coins])[0].coins.pooled
+    for cost in EXACT[1:]:
+        value, error, null, covariance, n = exact[cost]
+        assert found[cost].value == pytest.approx(value, rel=1e-4, abs=1e-5)
+        assert found[cost].standard_error == pytest.approx(error, rel=1e-3)
+        assert found[cost].null_error == pytest.approx(null, rel=1e-3)
+        assert (found[cost].n_records == n).all()
+        assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.9
+        near = 0.3 * np.abs(covariance).max()
+        assert found[cost].benefit_covariance == pytest.approx(covariance, abs=near)
+
+
+def test_everybody_as_one_group_is_exact():
+    """What first order leaves out is what a group has of its own: everybody has nothing."""
+    scores = with_luck(np.random.default_rng(4))
+    codes = np.zeros((2, 300), dtype=np.int16)
+    codes[1, 0] = 1
+    exact = rows_of(scores, codes[:1])
+    pooled = attack_models([scores], [Divisions(codes, 2)])[0].coins.pooled
+    for cost in RANKED:
+        value, *rest, n = exact[cost][:, 0]
+        found = pooled[cost]
+        assert found.value[0] == pytest.approx(value, abs=1e-6)
+        got = [getattr(found, name)[0] for name in FIELDS[1:4]]
+        assert got == pytest.approx(rest, rel=0.01)
+        assert found.n_records[0] == n
+        assert np.isnan(found.standard_error[3])  # one record alone
+
+
+def test_ranked_costs_are_right_to_first_order():
+    """Far below an error off, errors right on average, and so are differences of two groups."""
+    scores = with_luck(np.random.default_rng(5), n_records=900)
+    coins = drawn(scores, 12)
+    exact, found = rows_of(scores, coins.codes), attack_models([scores], [coins])[0].coins.pooled
+    for cost in RANKED:
+        value, error, _, covariance, _ = exact[cost]
+        off = ((found[cost].value - value) / error).reshape(-1, 2)
+        assert np.abs(off.mean(axis=0)).max() < 0.35, cost
+        between = np.diff(off) / np.sqrt(2)
+        assert abs(between.mean()) < 0.1, cost
+        assert between.std() < 0.25, cost
+        assert (found[cost].standard_error / error).mean() == pytest.approx(1.0, abs=0.03), cost
+        assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.8, cost
 
 
 def test_what_cannot_be_told():
-    rng = np.random.default_rng(9)
-    exposure = rng.normal(size=(2, 2, 30))
-    exposure[1, 0] = np.nan
-    given = Records(exposure=exposure, benefit=rng.random((2, 30)), group=np.arange(30) // 29)
-    tiny = permutation_tests(given, [(0, 1)], seed=0, n_draws=9)
-    assert np.isnan(tiny.exposure.p_value).all()
-    given = Records(exposure=exposure, benefit=given.benefit, group=np.arange(30) % 2)
-    found = permutation_tests(given, [(0, 1)], seed=0, n_draws=99)
-    for test in found:
-        for p in test:
-            assert np.isnan(p[1, 0, 0])
-            assert np.isfinite(p).sum() == 3
+    """One model compares nobody with themselves; without both sides nothing is ranked."""
+    scores = sweep(np.random.default_rng(6), n_records=80, n_models=1)
+    coins = drawn(scores, 2)
+    assert list(attack_models([scores], [coins])[0].coins.pooled) == list(RANKED[:2])
+    everyone_in = replace(scores, member=np.ones((1, 80), dtype=bool))
+    assert attack_models([everyone_in], [coins])[0].coins.pooled == {}
 
 
-def test_exposures_that_never_vary_are_no_finding():
-    given = Records(
-        exposure=np.full((1, 1, 20), 1 / 3), benefit=np.full((1, 20), 0.1), group=np.arange(20) % 2
-    )
-    found = permutation_tests(given, [(0, 1)], seed=0, n_draws=99)
-    assert found.exposure.p_value == 1.0
-    assert found.cross_product.p_value == 1.0
-
-
-def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="stack them in that order"):
-        Records(exposure=np.zeros((1, 1, 3)), benefit=np.zeros((2, 3)), group=np.zeros(3, int))
-    with pytest.raises(ValueError, match="n_draws"):
-        permutation_tests(records(0), [(0, 1)], seed=0, n_draws=0)
-
-
-def test_step_down_by_hand():
-    """The furthest is held against the largest of both, the other against itself."""
-    drawn = np.array([[3.0, 1.0], [1.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
-    both = step_down(drawn, np.array([True, True]))
-    assert both.tolist() == [0.5, 0.75]
-    assert np.isnan(step_down(drawn, np.array([False, True]))[0])
-
-
-def test_placebos_keep_sizes_and_those_without_a_group():
-    rng = np.random.default_rng(10)
-    codes = rng.integers(-1, 3, 200)
-    labels = rng.integers(0, 2, 200)
-    for strata in (None, labels):
-        groupings = list(placebo_groupings(codes, 20, rng, strata=strata))
-        assert len({one.tobytes() for one in groupings}) == 20
-        for one in groupings:
-            assert ((one == -1) == (codes == -1)).all()
-            assert (np.bincount(one + 1) == np.bincount(codes + 1)).all()
-            if strata is not None:
-                assert (
-                    np.bincount(2 * one + 2 + labels) == np.bincount(2 * codes + 2 + labels)
-                ).all()
-
-
-def test_orders_shuffle_exposure_alone():
-    codes = np.array([0, 1, -1, 0, 1, 1])
-    (order,) = record_orders(codes, 1, np.random.default_rng(1))
-    assert sorted(order) == list(range(6))
-    assert order[2] == 2
-    assert (order != np.arange(6)).any()
-
-
-def test_summaries_of_the_real_groups_are_what_the_release_says():
-    scores = sweep(np.random.default_rng(11), luck=0.0, n_models=30)
-    groups, exposure, benefit = all_costs(scores)
-    costs = list(groups[0])
-    given = Records.stacked([exposure], [benefit], scores.group, costs)
-    found = group_means(given, scores.group[None], n_groups=2)
-    for k, group in enumerate(groups):
-        for c, one in enumerate(group.values()):
-            assert found.exposure[0, k, 0, c] == pytest.approx(one.value, abs=1e-6)
-            assert math.sqrt(found.exposure_variance[0, k, 0, c]) <= one.standard_error * 1.001
-            assert found.covariance[0, k, 0, c] == pytest.approx(
-                one.benefit_covariance, rel=2e-3, abs=1e-7
-            )
-
-
-def test_summaries_of_placebos_against_a_loop():
-    given = records(12, n=40, size=15)
-    groupings = np.array(list(placebo_groupings(given.group, 3, np.random.default_rng(0))))
-    found = group_means(given, groupings, n_groups=2)
-    for d, g in itertools.product(range(3), range(2)):
-        rows = groupings[d] == g
-        expected = slow.group_summary(given.exposure[1, 0, rows], given.benefit[1, rows])
-        got = [found.exposure[d, g, 1, 0], found.exposure_variance[d, g, 1, 0]]
-        got += [
-            found.benefit[d, g, 1],
-            found.benefit_variance[d, g, 1],
-            found.covariance[d, g, 1, 0],
-        ]
-        assert got == pytest.approx(expected, rel=1e-3, abs=1e-6)
-
-
-def test_numbers_come_from_the_real_group_because_that_is_what_is_audited():
-    """Two groups whose losses lie far apart, remembered alike, one of them five times as large.
-
-    Ranked among everybody, each group would be judged by its share of the others.
-    """
-    rng = np.random.default_rng(13)
-    n, labels = 1_200, np.ones(1_200, dtype=np.int64)
-    group = (np.arange(n) % 6 == 0).astype(np.int64)
-    member = splits(labels, 6, rng)
-    logits = scaled_logits(member, rng, shift=3.0, wander=0.0) + 30.0 * group
-    p = {}
-    for name, codes in (("own", group), ("everybody", np.zeros(n, dtype=np.int64))):
-        one = BudgetScores(
-            logits=logits, labels=labels, member=member, group=codes, group_names=("a", "b")
-        )
-        pooled = single_model_attacks(Views([one]))[0].pooled
-        given = Records.stacked([pooled.exposure], [pooled.benefit], group, ["auc_advantage"])
-        p[name] = permutation_tests(given, [(0, 1)], seed=0, n_draws=199).exposure.p_value.item()
-    assert p["own"] > 0.05
-    assert p["everybody"] == 1 / 200
+def test_attributes_share_a_pass_and_change_nothing():
+    rng = np.random.default_rng(7)
+    first = sweep(rng, n_records=200, missing=0.1)
+    second = replace(first, group=rng.integers(0, 3, 200), group_names=("x", "y", "z"))
+    coins = [drawn(one, 3, n_exact=1) for one in (first, second)]
+    both = attack_models([first, second], coins)
+    for scores, own, together in zip((first, second), coins, both, strict=True):
+        (alone,), (plain,) = attack_models([scores], [own]), attack_models([scores])
+        assert together.rows == alone.rows == plain.rows
+        assert together.runs == alone.runs == plain.runs
+        assert (plain.coins, plain.exact) == (None, {})
+        for cost, found in (alone.coins.pooled | alone.exact).items():
+            shared = (together.coins.pooled | together.exact)[cost]
+            assert (shared.value == found.value).all()
+            assert (shared.standard_error == found.standard_error).all()

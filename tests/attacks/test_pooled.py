@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from benchmarks.lira import lira_scores, rmia_scores
 from hypothesis import given
 from hypothesis import strategies as st
-from pcer.attacks.groups import Views, pooled_attacks, single_model_attacks
 
-from pcer.attacks import single
-from pcer.attacks.attack import BudgetScores
+from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.pooled import (
     UNMEASURED,
-    Pool,
+    Groups,
+    RankedCost,
     SharedLuck,
     Sides,
-    Variation,
-    clustered_auc,
-    of_values,
-    people_variance,
+    exposures_of,
+    luck_of,
+    record_rates,
 )
-from pcer.attacks.ranking import Ranker
+from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
+from pcer.auditing.variances import split_luck
+from pcer.metrics import Counts, accuracy, positive_rate
+from pcer.statistics import student_weight
 from tests import reference_attacks as slow
-from tests.attacks.one_group import paired_cost
+from tests.attacks.one_group import first_of, paired_cost, pooled_auc, ranked, sweep
 from tests.worlds.sweeps import scaled_logits, splits
 
 COSTS = (
-    "overfitting_gap",
     "attack_advantage",
     "auc_advantage",
     "paired_gap",
@@ -46,15 +46,14 @@ def test_clustered_error_against_a_loop(seed):
     member = rng.permuted(np.tile(np.arange(25) < 15, (6, 1)), axis=1)
     scores = np.round(rng.normal(size=member.shape) + rng.normal(size=(6, 1)) * member, 1)
     scores[rng.random(member.shape) < 0.1] = np.nan
-    found = clustered_auc(scores, member)
+    found = pooled_auc(scores, member)
     values = [
         slow.auc(row[np.isfinite(row)], inside[np.isfinite(row)])
         for row, inside in zip(scores, member, strict=True)
     ]
     assert found.value == pytest.approx(np.mean(values) - 0.5, abs=1e-12)
     assert found.standard_error == pytest.approx(slow.clustered_error(scores, member), abs=1e-12)
-    assert found.n_records == 25
-    assert found.n_excluded == int(np.isnan(scores).any(axis=0).sum())
+    assert (found.n_records, found.n_excluded) == (25, int(np.isnan(scores).any(axis=0).sum()))
 
 
 @given(st.integers(0, 10_000))
@@ -62,14 +61,13 @@ def test_pooled_threshold_against_a_loop(seed):
     rng = np.random.default_rng(seed)
     member = rng.permuted(np.tile(np.arange(20) < 12, (4, 1)), axis=1)
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
-    whole = np.zeros(20, dtype=np.int64)
-    pool, ranker = Pool(whole, 1), Ranker([whole], [1])
+    cost = RankedCost([Groups(np.zeros(20, dtype=np.int64), 1)])
     for row, inside in zip(loss, member, strict=True):
-        (ranked,) = ranker.rank(-row, inside)
-        pool.add(ranked, [single.threshold_influence(ranked[0], row)], np.ones(20, dtype=bool))
+        order = ranked(-row, inside)
+        cost.add([[order]], [[loss_threshold(order, row)]], np.ones(20, dtype=bool))
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
-    (found,) = pool.results()
+    found = first_of(cost.pools()[0])
     assert found.value == pytest.approx(np.mean(values), abs=1e-12)
     expected = max(slow.two_way_error(values, parts, 20), abs(found.value) / 20)
     assert found.standard_error == pytest.approx(expected, abs=1e-12)
@@ -79,45 +77,68 @@ def test_one_model_has_the_error_of_delong():
     rng = np.random.default_rng(4)
     member = rng.random(300) < 0.7
     score = rng.normal(size=300) + member
-    alone, pooled = single.auc_advantage(score, member), clustered_auc(score[None], member[None])
+    alone, pooled = auc_advantage(ranked(score, member)), pooled_auc(score[None], member[None])
     assert pooled.value == alone.value
     assert pooled.standard_error == pytest.approx(alone.standard_error * math.sqrt(300 / 299))
     assert pooled.null_error == pooled.standard_error
 
 
 def test_models_that_agree_less_than_records_explain_add_nothing():
-    agree = Variation(1.0, *of_values(np.array([0.1, 0.1, 0.1]), 0.03))
-    assert people_variance(agree, 3) == 1.0
-    assert people_variance(Variation(1.0, *of_values(np.array([0.1]), 0.0)), 1) == 1.0
-    assert of_values(np.array([0.0, 0.5]), 0.0) == (0.0625, 0.0)
+    def error(of_models, of_both, n_models):
+        variances = (np.array([one]) for one in (1.0, of_models, of_both))
+        nothing = np.zeros(1)
+        found = exposures_of(nothing, nothing + 9, tuple(variances), n_models, nothing)
+        return found.standard_error[0]
+
+    assert error(0.0, 0.03, 3) == error(0.0, 0.0, 1) == 1.0
     t_of_1 = (12.706204736 / 1.959963985) ** 2
-    assert people_variance(Variation(1.0, 0.0625, 0.5), 2) == pytest.approx(0.5 + 0.0625 * t_of_1)
+    assert error(0.0625, 0.5, 2) == pytest.approx(math.sqrt(0.5 + 0.0625 * t_of_1))
 
 
 def test_a_model_without_both_sides_is_left_out():
     member = np.array([[True] * 4, [True, False, True, False]])
-    found = clustered_auc(np.tile([4.0, 1.0, 3.0, 2.0], (2, 1)), member)
-    assert found.value == 0.5
+    assert pooled_auc(np.tile([4.0, 1.0, 3.0, 2.0], (2, 1)), member).value == 0.5
     everyone = np.ones((2, 3), dtype=bool)
-    assert math.isnan(clustered_auc(np.ones((2, 3)), everyone).value)
+    assert math.isnan(pooled_auc(np.ones((2, 3)), everyone).value)
 
 
-def weighted_auc(score, member, weight):
-    inside, outside = weight * member, weight * ~member
-    above = (score[:, None] > score) + 0.5 * (score[:, None] == score)
-    return inside @ above @ outside / (inside.sum() * outside.sum())
+@pytest.mark.parametrize("n_models", [2, 3, 4, 5, 8])
+@given(seed=st.integers(0, 10_000))
+def test_paired_costs_against_a_loop(n_models, seed):
+    rng = np.random.default_rng(seed)
+    member = rng.random((n_models, 20)) < 0.6
+    member[0, :3] = [True, False, True]
+    member[1, :3] = [False, True, False]
+    values = rng.normal(size=member.shape) + rng.normal(size=(n_models, 1)) * member
+    value, error, null, excluded = slow.paired(values, member)
+    found = paired_cost(values, member)
+    least = abs(value) / found.n_records
+    assert found.value == pytest.approx(value, abs=1e-12)
+    assert found.standard_error == pytest.approx(max(error, least))
+    assert found.null_error == pytest.approx(max(null, least))
+    assert (found.n_excluded, found.n_records) == (excluded, 20 - excluded)
 
 
-def test_parts_of_an_auc_are_derivatives():
-    """But for the degree of freedom of each side."""
-    rng = np.random.default_rng(5)
-    member = rng.random(40) < 0.6
-    score = np.round(rng.normal(size=40) + member, 1)
-    found = slow.auc_parts(score, member)
-    for r in range(40):
-        expected = slow.derivative(lambda w: weighted_auc(score, member, w), 40, r)
-        side = int((member == member[r]).sum())
-        assert found[r] == pytest.approx(expected * slow.freedom(side), abs=1e-8)
+def test_two_models_whose_records_nobody_shares():
+    """Both sides of each record are there, but nothing tells a model's memory from its mood."""
+    rng = np.random.default_rng(3)
+    member = np.array([[True, False] * 10, [False, True] * 10])
+    values = rng.normal(size=member.shape)
+    found = paired_cost(values, member)
+    assert found.standard_error == pytest.approx(slow.paired(values, member)[1])
+    mood = paired_cost(values + np.array([[3.0], [0.0]]), member)
+    assert mood.standard_error > 3 * found.null_error
+
+
+def test_a_mood_that_both_share_the_records_of_adds_no_luck():
+    """One of two models is surer of everybody, whoever trained on whom: it remembers no more."""
+    rng = np.random.default_rng(4)
+    member = splits(np.zeros(4_000, dtype=int), 2, rng)
+    mood = np.array([[1.0], [0.0]]) + 0.01 * rng.normal(size=member.shape)
+    memory = np.array([[1.0], [0.0]]) * member + 0.01 * rng.normal(size=member.shape)
+    assert paired_cost(mood, member).standard_error < 0.05
+    by_theory = math.sqrt(student_weight(1)) / 2  # half of what one remembers more, at t
+    assert paired_cost(memory, member).standard_error == pytest.approx(by_theory, rel=0.01)
 
 
 def test_an_error_of_paired_costs_knows_that_a_model_may_remember_more():
@@ -133,7 +154,48 @@ def test_an_error_of_paired_costs_knows_that_a_model_may_remember_more():
     assert mood.standard_error == pytest.approx(spread, rel=0.5)
 
 
-def sweep(rng, *, n_models=10, n_records=300, luck=0.3, stable=False):
+def test_every_split_of_a_record_averages_to_exactly_nothing():
+    """All ways to train on 3 of 5 models: the mean difference is 0 whatever the values."""
+    values = np.array([0.2, 0.9, 0.4, 0.7, 0.1])[:, None]
+    members = [np.isin(np.arange(5), one)[:, None] for one in itertools.combinations(range(5), 3)]
+    found = [paired_cost(values, member).value for member in members]
+    assert math.fsum(found) == pytest.approx(0, abs=1e-12)
+
+
+def test_records_never_in_or_never_out_are_counted_and_not_guessed():
+    member = np.array([[True, True, False], [True, False, False]])
+    found = paired_cost(np.ones((2, 3)), member)
+    assert (found.n_records, found.n_excluded) == (1, 2)
+    assert math.isnan(found.standard_error)
+    nobody = paired_cost(np.ones((2, 1)), np.ones((2, 1), dtype=bool))
+    assert math.isnan(nobody.value)
+    assert (nobody.n_records, nobody.n_excluded) == (0, 1)
+
+
+def test_a_fully_memorised_group_has_an_error():
+    member = np.array([[True, False] * 10, [False, True] * 10])
+    found = paired_cost(member.astype(float), member)
+    assert found.value == 1.0
+    assert found.null_error == found.standard_error == 1 / 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_models", [2, 3, 5])
+def test_intervals_hold_where_few_models_remember_unequally(n_models):
+    """Without the models' luck, and without Student's quantile, far fewer would."""
+    rng = np.random.default_rng(9)
+    held, of_records = [], []
+    for _ in range(300):
+        member = splits(np.zeros(600, dtype=int), n_models, rng)
+        memory = (1 + 0.5 * rng.normal(size=(n_models, 1))) * member
+        found = paired_cost(memory + rng.normal(size=member.shape), member)
+        held.append(abs(found.value - 1) <= 1.96 * found.standard_error)
+        of_records.append(abs(found.value - 1) <= 1.96 * found.null_error)
+    assert np.mean(of_records) < 0.6
+    assert np.mean(held) >= 0.91  # 95 % less three standard errors
+
+
+def lucky_sweep(rng, *, n_models=10, n_records=300, luck=0.3, stable=False) -> BudgetScores:
     """Records drawn anew: those of label 1 are remembered ten times as well as the others.
 
     Stable: every model is right about everyone, so that who is predicted positive never changes.
@@ -152,110 +214,73 @@ def sweep(rng, *, n_models=10, n_records=300, luck=0.3, stable=False):
     )
 
 
-def all_costs(scores):
-    views = Views([scores])
-    single_runs, pooled = single_model_attacks(views)[0].pooled, pooled_attacks(views)[0]
-    groups = [{**a, **b} for a, b in zip(single_runs.groups, pooled.groups, strict=True)]
-    return groups, single_runs.exposure | pooled.exposure, pooled.benefit
-
-
 def test_numbers_of_records_give_value_error_and_covariance_back():
-    groups, exposure, benefit = all_costs(sweep(np.random.default_rng(7), luck=0.0))
-    codes = np.arange(300) % 3 > 0
-    assert set(exposure) == set(COSTS)
-    for k, group in enumerate(groups):
-        chosen = codes == k
-        for name, found in group.items():
-            own = exposure[name][chosen]
-            assert own.mean() == pytest.approx(found.value, abs=1e-12)
-            assert own.std(ddof=1) / math.sqrt(len(own)) <= found.standard_error * (1 + 1e-12)
-            covariance = np.cov(own, benefit[chosen])[0, 1] / len(own)
-            covariance *= (1 - 1 / len(own)) / (1 - 1 / found.n_records)  # some are left out
-            assert covariance == pytest.approx(found.benefit_covariance, rel=1e-9)
-
-
-def test_records_of_no_group_stand_for_nothing():
-    rng = np.random.default_rng(8)
-    scores = sweep(rng)
-    codes = scores.group.copy()
-    codes[:5] = -1
-    scores = BudgetScores(**{**vars(scores), "group": codes})
-    _, exposure, benefit = all_costs(scores)
-    for numbers in (*exposure.values(), benefit):
+    """Records of no group stand for nothing."""
+    scores = lucky_sweep(np.random.default_rng(7), luck=0.0)
+    scores.group[:5] = -1
+    (found,) = attack_models([scores])
+    assert list(found.exposure) == ["overfitting_gap", *COSTS]
+    for numbers in (*found.exposure.values(), found.benefit):
         assert np.isnan(numbers[:5]).all()
         assert np.isfinite(numbers[5:]).all()
+    for row in found.rows:
+        chosen = scores.group == scores.group_names.index(row.group)
+        own = found.exposure[row.proxy][chosen]
+        assert own.mean() == pytest.approx(row.value, abs=1e-12)
+        assert own.std(ddof=1) / math.sqrt(len(own)) <= row.standard_error * (1 + 1e-12)
+        covariance = np.cov(own, found.benefit[chosen])[0, 1] / len(own)
+        covariance *= (1 - 1 / len(own)) / (1 - 1 / row.n_records)  # some are left out
+        assert covariance == pytest.approx(row.benefit_covariance, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_benefit_covariance_is_that_of_records_drawn_anew():
     """Who is predicted positive is remembered more: with more of them cost and benefit rise."""
     rng = np.random.default_rng(9)
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    drawn: dict[str, list[tuple[float, float, float]]] = {}
     for _ in range(250):
-        groups, _, benefit = all_costs(sweep(rng, luck=0.0, stable=True, n_models=8))
-        inside = np.arange(300) % 3 > 0
-        for name, one in groups[1].items():
-            rate = benefit[inside].mean()
-            found.setdefault(name, []).append((one.value, rate, one.benefit_covariance))
+        scores = lucky_sweep(rng, luck=0.0, stable=True, n_models=8)
+        (found,) = attack_models([scores])
+        rate = found.benefit[scores.group == 1].mean()
+        for row in found.rows:
+            if row.group == "b":
+                drawn.setdefault(row.proxy, []).append((row.value, rate, row.benefit_covariance))
     seen = {}
-    for name, rows in found.items():
+    for name, rows in drawn.items():
         value, rate, claimed = np.array(rows).T
-        drawn = (value - value.mean()) * (rate - rate.mean())
-        error = drawn.std() / math.sqrt(len(drawn))
-        assert abs(drawn.mean() - claimed.mean()) <= 3.5 * error, name
-        seen[name] = drawn.mean() / max(error, 1e-12)
+        products = (value - value.mean()) * (rate - rate.mean())
+        error = products.std() / math.sqrt(len(products))
+        assert abs(products.mean() - claimed.mean()) <= 3.5 * error, name
+        seen[name] = products.mean() / max(error, 1e-12)
     assert seen["paired_gap"] == 0  # nobody's prediction ever changes
     assert seen["paired_confidence"] > 5  # there was something to be seen
     assert seen["auc_advantage"] > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_models", [2, 5, 20])
 def test_intervals_are_about_people_like_these(n_models):
     """Records and models drawn anew; some models remember more than others."""
     rng = np.random.default_rng(10)
-    rows: dict[str, list[tuple[float, float]]] = {}
+    drawn: dict[str, list[tuple[float, float, float]]] = {}
     for _ in range(200):
-        for name, one in all_costs(sweep(rng, n_models=n_models, luck=0.2))[0][1].items():
-            rows.setdefault(name, []).append((one.value, one.standard_error))
-    assert ("lira_advantage" in rows) == (n_models == 20)
-    for name, found in rows.items():
-        value, error = np.array(found).T
+        (found,) = attack_models([lucky_sweep(rng, n_models=n_models, luck=0.3)])
+        for row in found.rows:
+            if row.group == "b":
+                errors = row.standard_error, row.null_error
+                drawn.setdefault(row.proxy, []).append((row.value, *errors))
+    assert ("lira_advantage" in drawn) == (n_models == 20)
+    for name, rows in drawn.items():
+        value, error, _ = np.array(rows).T
         covered = (np.abs(value - value.mean()) <= 1.96 * error).mean()
         assert 0.9 <= covered <= (0.995 if n_models > 2 else 1.0), (name, covered)
 
 
-def test_without_the_models_luck_intervals_would_be_too_short():
-    rng = np.random.default_rng(11)
-    values, errors, of_records = [], [], []
-    for _ in range(120):
-        scores = sweep(rng, n_models=8, luck=0.5, n_records=600)
-        groups, exposure, _ = all_costs(scores)
-        own = exposure["rmia_advantage"][scores.group == 1]
-        values.append(groups[1]["rmia_advantage"].value)
-        errors.append(groups[1]["rmia_advantage"].standard_error)
-        of_records.append(own.std(ddof=1) / math.sqrt(len(own)))
-    distance = np.abs(np.array(values) - np.mean(values))
-    assert (distance <= 1.96 * np.array(of_records)).mean() < 0.85
-    assert (distance <= 1.96 * np.array(errors)).mean() > 0.88
-
-
-def test_scores_of_lira_and_rmia_keep_their_values():
-    """The error changed; the value is the mean of the models' AUCs, to the last bit."""
-    rng = np.random.default_rng(12)
-    member = splits(np.zeros(200, dtype=int), 9, rng)
-    logit = scaled_logits(member, rng, shift=0.4)
-    for scores in (lira_scores(logit, member), rmia_scores(single.confidence_of(logit), member)):
-        aucs = [
-            single.attack_auc(row[np.isfinite(row)], inside[np.isfinite(row)])
-            for row, inside in zip(scores, member, strict=True)
-        ]
-        assert clustered_auc(scores, member).value == math.fsum(aucs) / 9 - 0.5
-
-
 def separation(values, member, group, n_groups=2) -> list[float]:
-    luck = SharedLuck(group, n_groups, n_models=len(values))
+    luck = SharedLuck(Groups(group, n_groups), n_models=len(values))
     half = values.shape[1] // 2
     for block in (slice(0, half), slice(half, None)):
-        luck.add(block, values[:, block], Sides(member[:, block]))
+        luck.add(block, luck_of(values[:, block], Sides(member[:, block])))
     return luck.separation().tolist()
 
 
@@ -304,18 +329,72 @@ def test_separation_is_not_measured_of_few_models_nor_of_what_never_varies(n_mod
     assert np.isnan(separation(values, member, np.arange(60) % 2)).all()
 
 
+N_RECORDS, N_MODELS = 60, 3
+
+
+def predictions(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, N_RECORDS)
+    member = rng.random((N_MODELS, N_RECORDS)) < 0.6
+    predicted = rng.random(member.shape) < 0.3 + 0.3 * labels + 0.1 * member
+    return predicted, labels, member, rng.integers(-1, 2, N_RECORDS)
+
+
+def audited_rates(weight, predicted, labels, member, chosen):
+    """Mean over models of the positive rate and of what an audit computes from counts."""
+    gaps, benefits = [], []
+    for one, inside in zip(predicted, member, strict=True):
+        train, test = (
+            Counts(
+                *(
+                    np.array([(weight * chosen * side * (one == p) * (labels == y)).sum()])
+                    for p, y in [(1, 1), (1, 0), (0, 0), (0, 1)]
+                )
+            )
+            for side in (inside, ~inside)
+        )
+        gaps.append((accuracy(train) - accuracy(test) - split_luck(train, test).mean)[0])
+        benefits.append(positive_rate(test)[0])
+    return np.mean(benefits), np.mean(gaps)
+
+
+@given(st.integers(0, 1_000))
+def test_rates_are_those_of_an_audit(seed):
+    predicted, labels, member, codes = predictions(seed)
+    found = record_rates(predicted, labels, member, Groups(codes, 2))
+    for k in range(2):
+        expected = audited_rates(np.ones(N_RECORDS), predicted, labels, member, codes == k)
+        assert [rate.value[k] for rate in found] == pytest.approx(expected, abs=1e-12)
+        for rate in found:
+            assert rate.parts[codes == k].sum() == pytest.approx(0, abs=1e-12)
+            assert not rate.parts[codes < 0].any()
+
+
+def test_parts_of_rates_are_derivatives_up_to_degrees_of_freedom():
+    """With many records beside one another the degrees of freedom make no difference."""
+    *given, codes = (np.repeat(one, 30, axis=-1) for one in predictions(3))
+    found, chosen = record_rates(*given, Groups(codes, 2)), codes == 1
+    for r in np.flatnonzero(chosen)[::197]:
+        for which, rate in enumerate(found):
+            expected = slow.derivative(
+                lambda w, which=which: audited_rates(w, *given, chosen)[which], len(codes), r
+            )
+            assert rate.parts[r] == pytest.approx(expected, rel=0.02, abs=1e-8)
+
+
+def test_a_group_that_nobody_was_held_out_of_has_no_rates():
+    member = np.array([[True, True, False, True]])
+    predicted = np.array([[True, False, True, False]])
+    groups = Groups(np.array([0, 0, 1, 1]), 2)
+    benefit, gap = record_rates(predicted, np.ones(4, int), member, groups)
+    assert np.isnan([benefit.value[0], gap.value[0]]).all()
+    assert benefit.value[1] == 1.0
+
+
 def test_every_row_over_all_models_carries_the_separation_of_its_group():
-    rng = np.random.default_rng(5)
-    labels, group = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
-    member = splits(labels, 10, rng)
-    logits = scaled_logits(member, rng, shift=1.0) * (2 * labels - 1)
-    scores = BudgetScores(
-        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
-    )
-    views = Views([scores])
-    confidence = single.confidence_of(single.true_label_logit(logits, labels))
-    expected = slow.separation(confidence, member, group, 0, 1)
-    for found in (single_model_attacks(views)[0].pooled, pooled_attacks(views)[0]):
-        for of_group in found.groups:
-            carried = [one.separation for one in of_group.values()]
-            assert carried == pytest.approx([expected] * len(carried))
+    scores = sweep(np.random.default_rng(5), n_records=120)
+    sign = 2 * scores.labels - 1
+    confidence = confidence_of(scores.logits * sign)
+    expected = slow.separation(confidence, scores.member, scores.group, 0, 1)
+    carried = [row.separation for row in attack_models([scores])[0].rows]
+    assert carried == pytest.approx([expected] * 14)

@@ -11,8 +11,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from pcer.attacks import BudgetScores, log_odds, pooled_exposures, run_attacks_of
+from pcer.attacks import BudgetScores, log_odds
 from tests import reference_attacks as slow
+from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable
 from tests.worlds.coins import count_alarms
 from tests.worlds.copies import count_named
@@ -35,14 +36,6 @@ def small_fleet(name, *, n=90, n_models=10, seed=0) -> Fleet:
     found = fleet(MODELS[name], people(rng, n, flipped=(0.05, 0.25)), n_models, rng)
     found.member[:, 0] = True  # never out
     return found
-
-
-def rows_of(scores: BudgetScores):
-    rows = [
-        *pooled_exposures(scores, epsilon=math.inf),
-        *run_attacks_of([scores], epsilon=math.inf)[0].rows,
-    ]
-    return {(row.proxy, row.group): row for row in rows}
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -135,6 +128,7 @@ def test_lira_is_not_below_the_loss_attack(name):
             )
 
 
+@pytest.mark.slow
 def test_groups_by_coin_are_seldom_called_unequal():
     """Short for ``python -m tests.worlds.coins``: 15 nearest neighbours, attacked exactly."""
     counted = count_alarms("15nn", 2_000, 40, seed=0)
@@ -142,6 +136,7 @@ def test_groups_by_coin_are_seldom_called_unequal():
         assert binomtest(n, 40, 0.05, alternative="greater").pvalue > 0.01, kind
 
 
+@pytest.mark.slow
 def test_people_with_three_records_are_called_the_more_exposed():
     """Short for ``python -m tests.worlds.copies``."""
     for attack, counted in count_named(500, 2, seed=0).items():

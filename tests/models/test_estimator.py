@@ -23,14 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
-from pcer.attacks import (
-    BudgetScores,
-    ExposedSetting,
-    costs,
-    log_odds,
-    pooled_attacks_of,
-    run_attacks_of,
-)
+from pcer.attacks import BudgetScores, attack_models, costs, draw_coins, log_odds
 from pcer.errors import InputError
 from tests.models.worlds import (
     SAID,
@@ -85,10 +78,7 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         predicted=answers,
         from_probabilities=True,
     )
-    wanted = [
-        *run_attacks_of([scores], epsilon=math.inf)[0].rows,
-        *pooled_attacks_of([scores], epsilon=math.inf)[0].rows,
-    ]
+    wanted = attack_models([scores])[0].rows
     carried = {(row.group, row.proxy): row for row in found.pooled_exposure}
     assert len(carried) == len(wanted) == 14
     for row in wanted:
@@ -100,15 +90,9 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
 
 
 def coins_by_hand(scores):
-    single = run_attacks_of([scores], epsilon=math.inf)[0].records
-    several = pooled_attacks_of([scores], epsilon=math.inf)[0].records
-    setting = ExposedSetting(
-        epsilon=math.inf,
-        scores=scores,
-        exposure={**single.exposure, **several.exposure},
-        benefit=several.benefit,
-    )
-    return costs.check_with_coins([setting], outcome=SAID["outcome"]).rows
+    coins, _ = draw_coins([scores])
+    attacked = attack_models([scores], [coins])
+    return costs.check_with_coins([scores], attacked, coins, outcome=SAID["outcome"])
 
 
 def test_coin_flips_do_not_alarm_more_often_than_they_may():

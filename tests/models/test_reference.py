@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import pcer
-from pcer.attacks import BudgetScores, beyond_reference, run_attacks_of
+from pcer.attacks import BudgetScores, attack_models, beyond_reference
 from pcer.statistics import holm, upper_p
 from tests.worlds.references import GROUPS, OneModel, draw_model, scores_of
 
@@ -186,7 +186,7 @@ def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
     found = 0
     for draw in range(n):
         drawn = draw_model(world, np.random.default_rng([seed, draw]))
-        rows = run_attacks_of([scores_of(drawn)], epsilon=math.inf)[0].rows
+        rows = attack_models([scores_of(drawn)])[0].rows
         rows = [one for one in rows if one.proxy == proxy]
         p = upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error")))
         found += bool((holm(p) <= 0.05).any())

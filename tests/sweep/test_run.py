@@ -112,7 +112,7 @@ def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(finished, at
 
 
 def test_too_many_records_for_coin_flips_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("pcer.attacks.coins.MOST_ENTRIES", N - 1)
+    monkeypatch.setattr("pcer.attacks.placebo.MOST_ENTRIES", N - 1)
     run_sweep(tiny(seeds=(0, 1), attributes=("sex",)), tmp_path, flags=FLAGS)
     assert released(tmp_path).placebo == []
     assert "up to 299 records times" in released(tmp_path).not_computed["placebo"]

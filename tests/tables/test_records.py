@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit
 
 import pcer
-from pcer.attacks import BudgetScores, pooled_attacks_of, run_attacks_of
+from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.single import log_odds
 from pcer.cli import app as cli
 from pcer.errors import InputError
@@ -95,10 +95,9 @@ def expected(frame, epsilon, codes, names):
         member=inside.to_numpy().astype(bool),
         group=codes(person),
         group_names=names,
+        epsilon=epsilon,
     )
-    (single,) = run_attacks_of([scores], epsilon=epsilon)
-    (pooled,) = pooled_attacks_of([scores], epsilon=epsilon)
-    return [*single.rows, *pooled.rows]
+    return attack_models([scores])[0].rows
 
 
 def codes_of(column, names):

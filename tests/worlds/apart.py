@@ -27,9 +27,6 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
-from pcer.attacks.divisions import divided_panel
-from pcer.attacks.exposure import pooled_attacks_of
-from pcer.attacks.groups import Views
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -37,9 +34,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer import Plan
-from pcer.attacks.attack import BudgetScores
-from pcer.attacks.single import log_odds
-from pcer.attacks.sums import Divisions
+from pcer.attacks import BudgetScores, Divisions, attack_models, log_odds
+from pcer.attacks.attack import coin_panel
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
 from pcer.release.panel import Panel, PooledExposures
@@ -149,10 +145,8 @@ def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
 def draw_panel(world: World, rng: np.random.Generator) -> Panel:
     """The same as an audit sees it."""
     scores = draw_scores(world, rng)
-    panel = divided_panel(Views([scores]), Divisions(scores.group[None], 2), epsilon=np.inf)
-    rows = {
-        (row.proxy, row.group): row for row in pooled_attacks_of([scores], epsilon=np.inf)[0].rows
-    }
+    panel = coin_panel(scores, Divisions(scores.group[None], 2), {})
+    rows = {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}
     fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
     pooled = {}
     for attack in ATTACKS:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
-from pcer.attacks.divisions import divided_panel
-from pcer.attacks.groups import Views
 from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -19,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pcer.attacks import BudgetScores, Divisions, log_odds, pooled_attacks_of, run_attacks_of
+from pcer.attacks import BudgetScores, Divisions, attack_models, log_odds
+from pcer.attacks.attack import coin_panel
 from pcer.release.panel import Panel, PooledExposures
 
 MODELS = {
@@ -101,12 +99,9 @@ def exact_panel(scores: BudgetScores, codes) -> Panel:
         codes: (division, record) group 0 or 1.
     """
     views = [replace(scores, group=row.astype(np.int64)) for row in codes]
-    single = run_attacks_of(views, epsilon=math.inf)
-    pooled = pooled_attacks_of(views, epsilon=math.inf)
     found: dict[str, list] = {}
-    for one, other in zip(single, pooled, strict=True):
-        rows = sorted([*one.rows, *other.rows], key=lambda row: row.group)
-        for row in rows:
+    for one in attack_models(views):
+        for row in sorted(one.rows, key=lambda row: row.group):
             found.setdefault(row.proxy, []).append(row)
     costs = {
         cost: PooledExposures(
@@ -118,5 +113,4 @@ def exact_panel(scores: BudgetScores, codes) -> Panel:
         for cost, rows in found.items()
         if len(rows) == 2 * len(codes)
     }
-    panel = divided_panel(Views([scores]), Divisions(codes, 2), epsilon=math.inf)
-    return replace(panel, pooled=costs)
+    return replace(coin_panel(scores, Divisions(codes, 2), {}), pooled=costs)

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from pcer import release_from_estimator
-from pcer.attacks import BudgetScores, pooled_attacks_of
+from pcer.attacks import BudgetScores, attack_models
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import Question, design_of_measured
@@ -73,7 +73,7 @@ def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
         group=group,
         group_names=("first", "second"),
     )
-    rows = pooled_attacks_of([scores], epsilon=math.inf)[0].rows
+    rows = attack_models([scores])[0].rows
     n_train = np.stack([member[:, group == g].sum(axis=1) for g in (0, 1)], axis=1).astype(float)
     unknown = np.full(n_train.shape, np.nan)
     by_attack = {name: [row for row in rows if row.proxy == name] for name in ATTACKS}

@@ -7,13 +7,12 @@ drawn anew, or others. Retraining turns the answer for some records in every spl
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, pooled_attacks_of
+from pcer.attacks import BudgetScores, attack_models
 from pcer.release.format import Release, parse_release
 
 TRAIN_SHARE = 0.7
@@ -137,8 +136,9 @@ def _paired_gaps(
         member=splits,
         group=group,
         group_names=tuple(f"g{g}" for g in range(int(group.max()) + 1)),
+        has_probabilities=False,
     )
-    rows = pooled_attacks_of([scores], epsilon=math.inf)[0].rows
+    rows = attack_models([scores])[0].rows
     return [
         row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows if row.proxy == GAP
     ]

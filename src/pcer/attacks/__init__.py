@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcer.attacks.attack import Attacked, BudgetScores, attack
+from pcer.attacks.attack import Attacked, BudgetScores, attack_models
 from pcer.attacks.costs import exposure_from_scores, with_costs
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import CHECKING, check_with_coins, draw_coins, placebo_groupings
@@ -14,7 +14,7 @@ __all__ = [
     "Attacked",
     "BudgetScores",
     "Divisions",
-    "attack",
+    "attack_models",
     "beyond_reference",
     "check_with_coins",
     "draw_coins",

@@ -172,7 +172,7 @@ class Attacked:
     exact: Mapping[str, PooledExposures] = field(default_factory=dict)
 
 
-def attack(
+def attack_models(
     scores: Sequence[BudgetScores], coins: Sequence[Divisions | None] = ()
 ) -> list[Attacked]:
     """Every cost that the models of one setting allow, for every attribute.

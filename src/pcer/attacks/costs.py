@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks.attack import LIRA, PAIRED, Attacked, BudgetScores, attack, pooled_row
+from pcer.attacks.attack import LIRA, PAIRED, Attacked, BudgetScores, attack_models, pooled_row
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.placebo import (
     CHECKING,
@@ -65,7 +65,7 @@ def with_costs(
 
     Args:
         counted: by attribute; runs in the order of the settings, and of the models of each.
-        settings: by setting and attribute; see ``attack``.
+        settings: by setting and attribute; see ``attack_models``.
         facts: how the splits were drawn, and what a positive prediction is.
         no_coin: why no coin can be flipped for the records; empty where one can.
         without: costs that the release has from elsewhere.
@@ -78,7 +78,7 @@ def with_costs(
         reasons = [""] * len(counted)
     elif not no_coin:
         coins, reasons = zip(*map(draw_coins, by_attribute), strict=True)
-    found = list(run([(attack, (views, coins)) for views in settings]))
+    found = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
     released = []
     for a, (own, scores) in enumerate(zip(counted, by_attribute, strict=True)):

@@ -125,7 +125,7 @@ def check_with_coins(
 
     Args:
         settings: all of one attribute, and of the same records in the same order.
-        attacked: what ``attack`` found in each of them and in the coin flips.
+        attacked: what ``attack_models`` found in each of them and in the coin flips.
         coins: the coin flips.
         outcome: whether a positive prediction is a benefit or a harm.
         n_permutations: divisions of every pair.

@@ -376,14 +376,16 @@ class PairedCost:
     ) -> None:
         self.divisions, self._n_models = divisions, n_models
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
-        n, n_groups = len(divisions[0].codes), sum(groups.n for groups in divisions)
-        self._inside = np.concatenate(
-            [np.equal(groups.codes[:, None], np.arange(groups.n)) for groups in divisions], axis=1
-        ).astype(np.float64)
+        n_rows, n = 2 * n_models + 12 * n_pairs, len(divisions[0].codes)
         self._differences = np.full(n, np.nan)
         self._squares, self._moved_squares, self._share_in = np.zeros((3, n))
-        # added and moved by model, and contrasts of two models each; summed over groups
-        self._sums = np.zeros((2 * n_models + 12 * n_pairs, n_groups))
+        # what models add, what they move, and contrasts of two each; summed over the groups of
+        # each division for itself, so that no division changes a bit of another
+        self._sums = [np.zeros((n_rows, groups.n)) for groups in divisions]
+        self._inside = [
+            np.equal(groups.codes[:, None], np.arange(groups.n)).astype(np.float64)
+            for groups in divisions
+        ]
         self._kept = np.zeros((2 * n_models, n), dtype=np.float32) if keeps_models else None
         self._kept_contrasts = np.zeros((12 * n_pairs, n if keeps_models else 0))
 
@@ -400,9 +402,11 @@ class PairedCost:
         self._share_in[block] = sides.n_in / len(values)
         by_model = np.concatenate([added, sides.moved])
         contrasts = np.zeros((0, len(total_in)))
-        if len(self._sums) > len(by_model):
+        if self._n_models < FEW_MODELS:
             contrasts = contrast_moments(values, sides.member).reshape(-1, len(total_in))
-        self._sums += np.concatenate([by_model, contrasts]) @ self._inside[block]
+        rows = np.concatenate([by_model, contrasts])
+        for sums, inside in zip(self._sums, self._inside, strict=True):
+            sums += rows @ inside[block]
         if self._kept is not None:
             self._kept[:, block], self._kept_contrasts[:, block] = by_model, contrasts
 
@@ -413,9 +417,8 @@ class PairedCost:
         rows = known * np.stack(
             [self._squares, self._moved_squares, self._moved_squares * difference, self._share_in]
         )
-        ends = np.cumsum([groups.n for groups in self.divisions])
         pools = []
-        for groups, sums in zip(self.divisions, np.split(self._sums, ends[:-1], 1), strict=True):
+        for groups, sums in zip(self.divisions, self._sums, strict=True):
             n = groups.sums(known)
             with np.errstate(divide="ignore", invalid="ignore"):
                 value = groups.sums(difference) / n

@@ -1,0 +1,388 @@
+"""From a sweep's scores, or anybody's, to a release that the audit can use as it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from benchmarks.lira import Form, lira_scores, rmia_scores
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import pcer
+from pcer.attacks import BudgetScores, attack_models, exposure_from_scores, lira, with_costs
+from pcer.attacks.costs import weaker_notes
+from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold, tpr_excess
+from pcer.errors import InputError
+from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
+from pcer.release.format import Release
+from pcer.release.proxies import PROXIES, Basis
+from pcer.report.tables import resolution_table
+from pcer.store.processes import run_tasks
+from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
+from tests.worlds.sweeps import splits
+
+PER_RUN = ["attack_advantage", "auc_advantage"]
+PAIRED = ["paired_gap", "paired_confidence"]
+CALIBRATED = ["lira_advantage", "lira_offline_advantage", "rmia_advantage"]
+FACTS = ReleaseFacts(
+    dataset="made",
+    outcome="benefit",
+    split_kind="random",
+    stratified_by="label",
+    data_digest="0" * 64,
+)
+
+
+def counted(settings, attribute="x") -> Counted:
+    """Confusion counts of all models of all settings."""
+    runs = []
+    for one in settings:
+        for seed, (answer, inside) in enumerate(zip(one.answers, one.member, strict=True)):
+            cells = np.zeros((2, len(one.group_names), 4), dtype=np.int64)
+            rows = np.flatnonzero(one.group >= 0)
+            place = (
+                np.where(inside[rows], 0, 1),
+                one.group[rows],
+                2 * one.labels[rows] + answer[rows],
+            )
+            np.add.at(cells, place, 1)
+            runs.append(CountedRun(key=RunKey(one.released_epsilon, seed, f"s{seed}"), cells=cells))
+    first = settings[0]
+    return Counted(
+        attribute=attribute,
+        groups=first.group_names,
+        runs=tuple(runs),
+        n_records=len(first.group),
+        n_missing_group=int((first.group < 0).sum()),
+    )
+
+
+def release_of(*settings: BudgetScores, **how) -> Release:
+    (found,) = with_costs([counted(settings)], [[one] for one in settings], FACTS, **how)
+    return build_release(FACTS, found, file="made")
+
+
+def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
+    """Group b's records are remembered; one record has no known group."""
+    scores = sweep(np.random.default_rng(seed), n_models=12, n_records=400, shift=shift, **changes)
+    scores.group[-1] = -1
+    return scores
+
+
+@pytest.fixture(scope="module")
+def views() -> list[BudgetScores]:
+    """Two attributes; a few records are in no group, some always train, logits have ties."""
+    rng = np.random.default_rng(0)
+    first = sweep(rng, n_models=10, n_records=5_000, shift=0.3, missing=0.3)
+    first.member[:, :20] = True
+    logits = first.logits.round(2).astype(np.float32)
+    first = replace(first, logits=logits, group_names=("a", "b"))
+    codes = np.minimum(rng.integers(0, 40, 5_000), 2)
+    return [first, replace(first, group=codes, group_names=("x", "y", "z"))]
+
+
+def test_runs_are_those_of_each_groups_records_alone(views):
+    found = attack_models(views)
+    for one, attacked in zip(views, found, strict=True):
+        logit = (one.logits * (2.0 * one.labels - 1)).astype(np.float64)
+        for g, name in enumerate(one.group_names):
+            own = one.group == g
+            for s in (0, 7):
+                loss, inside = np.logaddexp(0, -logit[s]), one.member[s, own]
+                order = ranked(logit[s, own], inside)
+                expected = {
+                    "attack_advantage": loss_threshold(order, loss[own]),
+                    "auc_advantage": auc_advantage(order),
+                    "tpr_excess_at_1_percent": tpr_excess(order, fpr=0.01),
+                }
+                rows = attacked.runs[s][name]
+                assert list(rows) == [cost for cost, row in expected.items() if row is not None]
+                for cost, row in rows.items():
+                    wanted = expected[cost]
+                    assert row.value == pytest.approx(wanted.value, abs=1e-14)
+                    assert row.standard_error == pytest.approx(wanted.standard_error, abs=1e-14)
+                auc = roc_auc_score(inside, logit[s, own]) - 0.5
+                assert rows["auc_advantage"].value == pytest.approx(auc, abs=1e-12)
+    assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
+
+
+@pytest.mark.parametrize("block", [2048, 999])
+def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
+    """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
+    monkeypatch.setattr(lira, "BLOCK", block)
+    logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
+    everybodys = lira_scores(logit, views[0].member)
+    for one, attacked in zip(views, attack_models(views), strict=True):
+        rows = {(row.proxy, row.group): row for row in attacked.rows}
+        assert (one.logits == 0).any()
+        for g, name in enumerate(one.group_names):
+            own = one.group == g
+            member, confidence = one.member[:, own], confidence_of(logit[:, own])
+            is_right = (one.logits >= 0) == (one.labels == 1)
+            offline = lira_scores(logit[:, own], member, form=Form.OFFLINE)
+            expected = {
+                "paired_gap": paired_cost(is_right[:, own].astype(float), member),
+                "paired_confidence": paired_cost(confidence, member),
+                "lira_advantage": pooled_auc(everybodys[:, own], member),
+                "lira_offline_advantage": pooled_auc(offline, member),
+                "rmia_advantage": pooled_auc(rmia_scores(confidence, member), member),
+            }
+            n_others = member.sum(axis=0) - member
+            unknown = ((n_others == 0) | (n_others == 9)).any(axis=0)
+            expected["lira_advantage"].n_excluded = int(unknown.sum())
+            for cost, wanted in expected.items():
+                row = rows[cost, name]
+                got = {field: getattr(row, field) for field in vars(wanted)}
+                assert got == pytest.approx(vars(wanted), rel=1e-11), (cost, name)
+
+
+def test_rows_in_order_and_their_means_over_the_models():
+    scores = remembered(epsilon=1.0)
+    (found,) = attack_models([scores])
+    assert [row.proxy for row in found.rows] == PER_RUN * 2 + (PAIRED + CALIBRATED) * 2
+    assert {row.epsilon for row in found.rows} == {1.0}
+    for row in found.rows:
+        size = (scores.group == scores.group_names.index(row.group)).sum()
+        if row.proxy in PER_RUN:
+            values = [run[row.group][row.proxy].value for run in found.runs]
+            assert row.value == pytest.approx(np.mean(values), abs=1e-12)
+            assert row.n_records == size
+        if row.proxy in PAIRED:
+            assert row.n_records + row.n_excluded == size
+    (alone,) = attack_models([sweep(np.random.default_rng(0), n_models=1)])
+    assert [row.proxy for row in alone.rows] == PER_RUN * 2
+    for row in alone.rows:
+        one = alone.runs[0][row.group][row.proxy]
+        assert row.value == pytest.approx(one.value, abs=1e-15)
+        assert row.standard_error >= 0.95 * one.standard_error
+
+
+def test_views_of_different_models_are_refused(views):
+    other = replace(views[1], logits=views[0].logits.copy())
+    with pytest.raises(ValueError, match="must share"):
+        attack_models([views[0], other])
+
+
+def test_processes_and_other_attributes_change_no_row(views):
+    settings = [[replace(one, group_names=one.group_names) for one in views]]
+    tables = [counted([one], name) for one, name in zip(views, "pq", strict=True)]
+    together = with_costs(tables, settings, FACTS)
+    shared = with_costs(
+        tables, settings, FACTS, run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)
+    )
+    for a, table in enumerate(tables):
+        (alone,) = with_costs([table], [[settings[0][a]]], FACTS)
+        for other in (shared[a], alone):
+            for name in ("pooled", "placebo", "not_computed", "notes"):
+                assert getattr(other, name) == getattr(together[a], name)
+            assert [run.exposure for run in other.runs] == [
+                run.exposure for run in together[a].runs
+            ]
+
+
+def test_few_seeds_give_paired_costs_and_say_why():
+    found = release_of(sweep(np.random.default_rng(1), n_models=7, epsilon=1.0))
+    assert {row.proxy for row in found.pooled_exposure} == {*PER_RUN, *PAIRED}
+    assert any(
+        "at least 8 seeds per budget and there are 7" in note for note in found.subject.notes
+    )
+    assert set(found.not_computed) == set(CALIBRATED)
+    assert "at least 8 splits" in found.not_computed["lira_advantage"]
+
+
+def test_answers_alone_give_the_paired_gap():
+    scores = sweep(np.random.default_rng(1), n_models=9)
+    signs = np.where(scores.logits >= 0, 1.0, -1.0)
+    found = release_of(replace(scores, logits=signs, has_probabilities=False))
+    assert {row.proxy for row in found.pooled_exposure} == {"paired_gap"}
+    assert {row.proxy for row in found.placebo} == {"paired_gap", "overfitting_gap"}
+    assert "no probabilities" in found.not_computed["lira_advantage"]
+    gap, expected = rows_of(replace(scores, logits=signs)), found.pooled_exposure
+    assert [row.value for row in expected] == [gap["paired_gap", name].value for name in "ab"]
+
+
+def test_no_coin_and_costs_from_elsewhere():
+    scores = sweep(np.random.default_rng(1), n_models=9)
+    found = release_of(scores, no_coin="people move", without={"auc_advantage"})
+    assert found.not_computed == {"placebo": "people move"}
+    assert "auc_advantage" not in {row.proxy for row in found.pooled_exposure}
+    steps = []
+    assert release_of(scores, on_step=steps.append).placebo
+    assert steps == ["checking with coin flips"]
+
+
+@pytest.fixture(scope="module")
+def two_budgets() -> Release:
+    """Nothing is remembered at epsilon 1."""
+    quiet = remembered(shift=0.0, epsilon=1.0)
+    return release_of(quiet, remembered(), no_coin="slow")
+
+
+@pytest.mark.parametrize("cost", PER_RUN + PAIRED + CALIBRATED)
+def test_the_audit_takes_every_proxy_as_the_cost(two_budgets, cost):
+    quiet, loud = pcer.audit(two_budgets, pcer.Plan(cost=cost, resamples=50, null_draws=20)).budgets
+    assert not any(group.resolved for group in quiet.groups.values())
+    assert loud.groups["b"].resolved
+    assert not loud.groups["a"].resolved
+    assert loud.groups["b"].cost.value > loud.groups["a"].cost.value
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        ("paired_gap", "makes the model right for about"),
+        ("paired_confidence", "raises the model's confidence"),
+        ("attack_advantage", "asked whether a person was in"),
+        ("lira_advantage", "asked which of two people was in"),
+    ],
+)
+def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen(cost, words):
+    release = release_of(remembered(), no_coin="slow")
+    audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+    assert words in audit.account[1]
+    rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
+    for name, group in audit.budgets[0].groups.items():
+        # the mean of max(0, x) of a normal x with the error that the cost has without memorisation
+        assert group.noise_level == pytest.approx(rows[name].null_error / math.sqrt(2 * math.pi))
+    assert f"Cost: {PROXIES[cost].label}" in resolution_table(audit).note
+
+
+def test_what_is_measured_is_what_the_registry_lists():
+    scores = sweep(np.random.default_rng(0), n_models=8, n_records=70_000)
+    (found,) = attack_models([scores])
+    per_run = {name for rows in found.runs[0].values() for name in rows}
+    pooled = {row.proxy for row in found.rows} - per_run
+    assert per_run == {name for name, one in PROXIES.items() if one.basis is Basis.MODEL}
+    assert pooled == {name for name, one in PROXIES.items() if one.basis is Basis.MODELS}
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_planted_truth(noisy):
+    """200 random features, few records, group b's labels shuffled: real models memorise b more.
+
+    The noisy models keep a hundredth of what they learned: nothing may be resolved there.
+    """
+    rng = np.random.default_rng(21)
+    n, group = 240, np.arange(240) % 2
+    features = rng.normal(size=(n, 200))
+    labels = (features[:, 0] > 0).astype(int)
+    labels[group == 1] = rng.permutation(labels[group == 1])
+    features[:, 0] *= 5
+    member = splits(labels, 24, rng)
+    logits = np.empty(member.shape)
+    for s, row in enumerate(member):
+        model = LogisticRegression(C=0.01, max_iter=500).fit(features[row], labels[row])
+        weights = model.coef_[0] * (0.01 if noisy else 1.0)
+        logits[s] = features @ (weights + rng.normal(size=200) * (0.3 if noisy else 0.0))
+    scores = BudgetScores(
+        logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
+    )
+    release = release_of(scores, no_coin="slow")
+    for cost in ("overfitting_gap", *PER_RUN, *PAIRED, *CALIBRATED):
+        (budget,) = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10)).budgets
+        assert budget.groups["b"].resolved is not noisy, cost
+        if noisy:
+            assert not budget.groups["a"].resolved, cost
+        else:
+            assert budget.groups["b"].cost.value > budget.groups["a"].cost.value, cost
+
+
+def test_where_lira_finds_less_than_the_loss_attack_is_said():
+    """Nobody's difference can be seen in the noise of one group, and everybody's loss can."""
+    rng = np.random.default_rng(5)
+    scores = sweep(rng, n_models=12, n_records=800, shift=0.5, epsilon=0.5)
+    assert weaker_notes([scores], attack_models([scores])) == []
+    fixed = 3.0 * scores.member + rng.normal(0, 0.1, scores.member.shape)
+    noise = rng.normal(0, 200, scores.member.shape) * (rng.random(scores.member.shape) < 0.2)
+    logits = np.where(scores.group == 1, (fixed + noise) * (2 * scores.labels - 1), scores.logits)
+    scores = replace(scores, logits=logits)
+    (note,) = weaker_notes([scores], attack_models([scores]))
+    assert note.startswith(
+        "LiRA finds less than the plain loss attack and understates exposure of 'b' at ε = 0.5 (by "
+    )
+
+
+TABLE = {
+    "score": [0.9, 0.2, 0.7, 0.4, 0.8, 0.1, 0.3],
+    "record": [11, 12, 13, 14, 15, 16, 17],
+    "group": ["x", "x", "x", "x", "y", "y", None],
+    "member": [True, False, True, False, True, False, True],
+}
+MINE = {"epsilon": 2.0, "proxy": "my_attack"}
+
+
+@pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
+def test_bring_your_own_scores(library):
+    rows = exposure_from_scores(library(TABLE), **MINE)
+    assert [(row.group, row.value, row.n_records) for row in rows] == [("x", 0.5, 4), ("y", 0.5, 2)]
+    assert {(row.epsilon, row.proxy) for row in rows} == {(2.0, "my_attack")}
+
+
+def test_bring_your_own_scores_of_many_models():
+    """A long table of every model's scores gives the clustered numbers of the sweep itself."""
+    scores = remembered(epsilon=2.0)
+    logit = scores.logits * (2 * scores.labels - 1)
+    model, record = np.indices(logit.shape)
+    names = np.array([*scores.group_names, None], dtype=object)[scores.group]
+    table = {
+        "score": logit.ravel(),
+        "record": record.ravel(),
+        "group": names[record.ravel()],
+        "member": scores.member.ravel(),
+        "model": model.ravel(),
+    }
+    sweeps = rows_of(scores)
+    for row in exposure_from_scores(table, **MINE):
+        ours = sweeps["auc_advantage", row.group]
+        assert row.value == pytest.approx(ours.value, abs=1e-12)
+        assert row.standard_error == pytest.approx(ours.standard_error, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"record": [1, 1, 2, 3, 4, 5, 6]}, "appears twice for one model"),
+        ({"score": [np.nan, *TABLE["score"][1:]]}, "score must be finite"),
+        ({"member": [2, *TABLE["member"][1:]]}, "member must be True or False"),
+        ({"group": ["x"]}, "one length"),
+        ({"score": ["high"] * 7}, "score must hold numbers"),
+        ({"record": [None, *TABLE["record"][1:]]}, "record is missing in 1 records"),
+    ],
+)
+def test_bad_tables_get_one_clear_sentence(change, message):
+    with pytest.raises(InputError, match=message):
+        exposure_from_scores({**TABLE, **change}, **MINE)
+
+
+def test_a_missing_column_is_named():
+    table = {key: TABLE[key] for key in ("score", "record", "member")}
+    with pytest.raises(InputError, match="no column 'group'; it has score, record, member"):
+        exposure_from_scores(table, **MINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"member": np.ones((3, 4), dtype=bool)}, "must both be"),
+        ({"group": np.array([0, 1, 2, 0])}, "group must hold a position"),
+        ({"labels": np.array([0, 1, 2, 1])}, "labels must be 0 and 1"),
+        ({"logits": np.array([[np.inf, 0, 0, 0]] * 2)}, "logits must be finite"),
+        ({"member": np.ones((2, 4))}, "member must be boolean"),
+    ],
+)
+def test_bad_scores_get_one_clear_sentence(change, message):
+    good = {
+        "logits": np.zeros((2, 4)),
+        "labels": np.array([0, 1, 0, 1]),
+        "member": np.ones((2, 4), dtype=bool),
+        "group": np.array([0, 1, 0, -1]),
+        "group_names": ("a", "b"),
+    }
+    BudgetScores(**good)
+    with pytest.raises(ValueError, match=message):
+        BudgetScores(**{**good, **change})

@@ -1,0 +1,196 @@
+"""Permutations against all divisions of few records, their size and their power."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcer.attacks import attack_models, permutation, permutation_tests
+from pcer.attacks.permutation import step_down
+from tests import reference_attacks as slow
+from tests.attacks.one_group import sweep
+from tests.worlds.sweeps import scaled_logits, splits
+
+
+def records(seed, *, n=6, size=3):
+    """Exposures (setting, cost, record), benefits and groups of few records."""
+    rng = np.random.default_rng(seed)
+    exposure = np.round(rng.normal(size=(2, 2, n)), 1)
+    return exposure, np.round(rng.random((2, n)), 1), (np.arange(n) >= size).astype(np.int64)
+
+
+def p_values(found, which="p_value"):
+    return np.array([getattr(test, which) for test in found])
+
+
+def enumerated(exposure, benefit, group):
+    """(division, statistic, setting, cost) distances of all divisions; the real one first."""
+    real = tuple(np.flatnonzero(group == 0))
+    divisions = itertools.combinations(range(len(group)), len(real))
+    distances = []
+    for first in (real, *(d for d in divisions if d != real)):
+        cells = [
+            [slow.distances(one, own, first) for one in costs]
+            for costs, own in zip(exposure, benefit, strict=True)
+        ]
+        distances.append(np.moveaxis(np.array(cells), -1, 0))
+    return np.array(distances)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_draws_come_near_all_divisions(seed):
+    given = records(seed, n=9, size=4)
+    expected = enumerated(*given)
+    found = permutation_tests(*given, (0, 1), seed=1, n_draws=4_000)
+    for k, test in enumerate(found):
+        share = (expected[:, k] >= expected[0, k] * (1 - 1e-6)).mean(axis=0)
+        adjusted = slow.step_down(expected[0, k].ravel(), expected[:, k].reshape(len(expected), -1))
+        for p, exact in ((test.p_value, share), (test.adjusted.ravel(), np.array(adjusted))):
+            luck = 4 * np.sqrt(exact * (1 - exact) / 4_000) + 1e-3
+            assert (np.abs(p - exact) <= luck).all()
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_wheels_and_shuffles_give_the_same_p(within, monkeypatch):
+    """Both count draws of the same divisions: their shares differ by luck alone."""
+    rng = np.random.default_rng(14)
+    exposure, group = rng.exponential(size=(2, 2, 1_500)), (rng.random(1_500) < 0.3) * 1
+    benefit = (rng.random((2, 1_500)) < 0.4).astype(float)
+    strata, p = rng.integers(0, 2, 1_500) if within else None, []
+    for shuffled in (0, 1_500):
+        monkeypatch.setattr(permutation, "SHUFFLED", shuffled)
+        how = {"n_draws": 1_999, "strata": strata}
+        p.append(p_values(permutation_tests(exposure, benefit, group, (0, 1), **how)))
+    luck = 4 * np.sqrt(2 * p[1] * (1 - p[1]) / 1_999) + 1e-3
+    assert (p[0] != p[1]).any()
+    assert (np.abs(p[0] - p[1]) <= luck).all()
+
+
+@pytest.mark.parametrize("shuffled", [0, 1_000])
+def test_p_values_of_a_coin_flip_are_uniform(shuffled, monkeypatch):
+    """Skewed exposures, a small group, 4 settings that hang together: at most 5 % are found."""
+    monkeypatch.setattr(permutation, "SHUFFLED", shuffled)
+    rng = np.random.default_rng(3)
+    alone, family = [], []
+    for seed in range(300):
+        exposure = rng.exponential(size=60) + 0.5 * rng.exponential(size=(4, 1, 60))
+        benefit = (rng.random((4, 60)) < 0.4).astype(float)
+        group = (rng.permutation(60) < 15).astype(np.int64)
+        found = permutation_tests(exposure, benefit, group, (0, 1), seed=seed, n_draws=99)
+        alone.append(p_values(found)[:, 0, 0])
+        family.append(p_values(found, "adjusted").min(axis=(1, 2)))
+    for level in (0.05, 0.2, 0.5):
+        luck = 3 * math.sqrt(level * (1 - level) / 300)
+        assert (np.abs((np.array(alone) <= level).mean(axis=0) - level) < luck).all()
+    assert ((np.array(family) <= 0.05).mean(axis=0) <= 0.05 + 0.038).all()
+
+
+@pytest.mark.slow
+def test_coin_flips_among_the_records_of_a_sweep():
+    """Numbers of records come from their real group: with 40 in it the size still holds."""
+    rng = np.random.default_rng(4)
+    p: dict[str, list] = {}
+    for seed in range(100):
+        scores = replace(sweep(rng, n_records=240), group=(rng.permutation(240) < 40) * 1)
+        (found,) = attack_models([scores])
+        exposure = np.array([list(found.exposure.values())])
+        how = {"seed": seed, "n_draws": 199}
+        tests = permutation_tests(exposure, found.benefit[None], scores.group, (0, 1), **how)
+        for cost, own in zip(found.exposure, p_values(tests)[:, 0].T, strict=True):
+            p.setdefault(cost, []).append(own)
+    for cost, own in p.items():
+        assert ((np.array(own) <= 0.05).mean(axis=0) <= 0.05 + 0.075).all(), cost
+
+
+def test_groups_that_differ_in_all_but_the_mean():
+    """Studentised: a small group that varies much is not taken for one that is remembered more."""
+    rng = np.random.default_rng(5)
+    group, p = (np.arange(400) < 60).astype(np.int64), []
+    for seed in range(200):
+        exposure = np.where(group == 1, 4.0, 1.0) * rng.normal(size=(1, 1, 400)) + 0.5
+        found = permutation_tests(exposure, np.ones((1, 400)), group, (0, 1), seed=seed, n_draws=99)
+        p.append(found.exposure.p_value.item())
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 0.045
+
+
+def test_what_is_planted_is_found():
+    rng = np.random.default_rng(6)
+    group = (np.arange(600) % 3 > 0).astype(np.int64)
+    exposure = 0.5 + np.array([0.0, 0.0, 0.5])[:, None, None] * group
+    exposure = exposure + rng.normal(size=(3, 2, 600))
+    benefit = (rng.random((3, 600)) < 0.5).astype(float)
+    for test in permutation_tests(exposure, benefit, group, (0, 1), n_draws=999):
+        assert (test.adjusted[2] <= 0.01).all()
+        assert (test.adjusted[:2] > 0.05).all()
+        assert (test.p_value <= test.adjusted).all()
+
+
+def mixed(rng, *, planted=0.0):
+    """Exposure and benefit follow the label alone, and the groups differ in their labels."""
+    group = np.repeat([0, 1], 100)
+    labels = (rng.random(200) < np.where(group == 1, 0.8, 0.2)).astype(np.int64)
+    exposure = labels + planted * group + 0.3 * rng.normal(size=200)
+    benefit = 0.2 + 0.5 * labels + 0.1 * rng.random(200)
+    return (exposure[None, None], benefit[None], group, (0, 1)), labels
+
+
+def test_a_mix_of_labels_is_not_a_difference_beyond_it():
+    rng = np.random.default_rng(7)
+    p = []
+    for seed in range(150):
+        given, labels = mixed(rng)
+        tests = permutation_tests(*given, seed=seed, n_draws=99, strata=labels)
+        p.append(p_values(tests).ravel())
+    assert (np.abs((np.array(p) <= 0.05).mean(axis=0) - 0.05) < 0.05).all()
+    assert (np.abs((np.array(p) <= 0.5).mean(axis=0) - 0.5) < 0.125).all()
+    assert permutation_tests(*given, n_draws=99).exposure.p_value.item() == 1 / 100
+    given, labels = mixed(rng, planted=0.3)
+    beyond = permutation_tests(*given, n_draws=99, strata=labels)
+    assert beyond.exposure.p_value.item() == 1 / 100
+
+
+def test_what_cannot_be_told():
+    rng = np.random.default_rng(9)
+    exposure, benefit = rng.normal(size=(2, 2, 30)), rng.random((2, 30))
+    exposure[1, 0] = np.nan
+    tiny = permutation_tests(exposure, benefit, np.arange(30) // 29, (0, 1), n_draws=9)
+    assert np.isnan(tiny.exposure.p_value).all()
+    for test in permutation_tests(exposure, benefit, np.arange(30) % 2, (0, 1), n_draws=99):
+        for p in test:
+            assert np.isnan(p[1, 0])
+            assert np.isfinite(p).sum() == 3
+    constant = np.full((1, 1, 20), 1 / 3), np.full((1, 20), 0.1), np.arange(20) % 2
+    for test in permutation_tests(*constant, (0, 1), n_draws=99):
+        assert test.p_value == 1.0
+
+
+def test_step_down_by_hand():
+    """The furthest is held against the largest of both, the other against itself."""
+    drawn = np.array([[3.0, 1.0], [1.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
+    assert step_down(drawn, np.array([True, True])).tolist() == [0.5, 0.75]
+    assert np.isnan(step_down(drawn, np.array([False, True]))[0])
+
+
+def test_numbers_come_from_the_real_group_because_that_is_what_is_audited():
+    """Two groups whose losses lie far apart, remembered alike, one of them five times as large.
+
+    Ranked among everybody, each group would be judged by its share of the others.
+    """
+    rng = np.random.default_rng(13)
+    n, labels = 1_200, np.ones(1_200, dtype=np.int64)
+    group = (np.arange(n) % 6 == 0).astype(np.int64)
+    member = splits(labels, 6, rng)
+    logits = scaled_logits(member, rng, shift=3.0, wander=0.0) + 30.0 * group
+    p = []
+    for codes in (group, np.zeros(n, dtype=np.int64)):
+        scores = sweep(rng, n_records=n, logits=logits, labels=labels, member=member, group=codes)
+        (found,) = attack_models([scores])
+        exposure = found.exposure["auc_advantage"][None, None]
+        tests = permutation_tests(exposure, found.benefit[None], group, (0, 1), n_draws=199)
+        p.append(tests.exposure.p_value.item())
+    assert p[0] > 0.05
+    assert p[1] == 1 / 200
