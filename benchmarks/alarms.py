@@ -651,11 +651,9 @@ def stopping(n_worlds: int = 1_000) -> None:
             sensitive_features={"side": np.where(rng.random(200) < 0.4, "f", "m")},
             outcome="benefit",
             n_splits=8,
-            until_detectable=0.085,
-            max_splits=40,
             random_state=seed,
-            public_data=True,
             progress=False,
+            options=pcer.Options(until_detectable=0.085, max_splits=40, public_data=True),
         )
         n_splits.append(len(made.runs))
         for cost in NULL_COSTS:

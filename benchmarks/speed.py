@@ -611,9 +611,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
             sensitive_features={"sex": groups},
             outcome="benefit",
             n_splits=n_splits,
-            n_jobs=n_jobs,
-            public_data=True,
             progress=False,
+            options=pcer.Options(n_jobs=n_jobs, public_data=True),
         )
 
     by_hand(calls[:n_jobs])

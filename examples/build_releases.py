@@ -26,7 +26,6 @@ from pcer.release.format import Training
 FEATURES = ["age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
 N_SPLITS = 20
 ABOUT = {
-    "outcome": "harm",
     "groups": ["Other", "African-American"],
     "notes": ["A positive prediction is two-year recidivism; ProPublica's 6,172 records."],
     "public_data": True,
@@ -56,11 +55,14 @@ def counted(features: pd.DataFrame, label: pd.Series, race: pd.Series) -> pcer.R
         sensitive_features=race.iloc[table.record].reset_index(drop=True),
         split=table.split,
         split_kind="random",
+        outcome="harm",
         seed=table.seed,
-        split_id=table.seed,
-        dataset="COMPAS, logistic",
-        training=Training(mechanism="none", stratified_by="label"),
-        **ABOUT,
+        options=pcer.Options(
+            dataset="COMPAS, logistic",
+            split_id=table.seed,
+            training=Training(mechanism="none", stratified_by="label"),
+            **ABOUT,
+        ),
     )
 
 
@@ -80,7 +82,12 @@ def main(path: str) -> None:
     releases = {
         "logistic": counted(features, label, race),
         "forest": pcer.release_from_estimator(
-            forest, features, label, sensitive_features=race, dataset="COMPAS, forest", **ABOUT
+            forest,
+            features,
+            label,
+            sensitive_features=race,
+            outcome="harm",
+            options=pcer.Options(dataset="COMPAS, forest", **ABOUT),
         ),
     }
     for name, release in releases.items():

@@ -18,7 +18,7 @@ from pcer.auditing.plan import Plan, Policy
 from pcer.auditing.planner import Outlook, detectable
 from pcer.auditing.verdict import Verdict
 from pcer.errors import InputError, OutputError, PcerError, PlanError
-from pcer.models import release_from_predictions, releases_from_predictions
+from pcer.models import Options, release_from_predictions, releases_from_predictions
 from pcer.release.format import Release, Shown, read_release, write_release
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "Audit",
     "Changes",
     "InputError",
+    "Options",
     "Outlook",
     "OutputError",
     "PcerError",

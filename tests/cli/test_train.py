@@ -16,7 +16,7 @@ import pytest
 import pcer
 from pcer.data import load, split
 from pcer.errors import OutputError
-from pcer.models.estimator import N_SPLITS
+from pcer.metrics import DEFAULT_SPLITS
 from pcer.release.format import LIMITS
 from pcer.sweep import run as sweep_module
 from pcer.train import TrainConfig, TrainingData, opacus
@@ -132,16 +132,15 @@ def test_a_benchmark_gives_what_python_gives_by_default(run, tmp_path):
         np.array(compas.features),
         np.array(compas.labels),
         sensitive_features={"race": np.array(race.group_names)[race.codes]},
-        groups=race.group_names,
         outcome="harm",
         positive_label=1,
-        dataset="compas",
-        notes=compas.notes,
-        public_data=True,
         progress=False,
+        options=pcer.Options(
+            groups=race.group_names, dataset="compas", notes=compas.notes, public_data=True
+        ),
     )
     assert (tmp_path / "compas.race.release.json").read_text() == made.to_json()
-    assert len(list((tmp_path / "compas.scores").glob("block-*.npy"))) == N_SPLITS == 20
+    assert len(list((tmp_path / "compas.scores").glob("block-*.npy"))) == DEFAULT_SPLITS == 20
 
 
 def test_an_estimator_of_ones_own_folder(run, people, tmp_path, monkeypatch):

@@ -24,9 +24,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import BudgetScores, attack_models, costs, draw_coins, log_odds
+from pcer.auditing.planner import CountsError, Design, Question, smallest
 from pcer.errors import InputError
+from pcer.models.estimator import enough_splits, smallest_gap
 from tests.models.worlds import (
-    SAID,
     Budgeted,
     Faulty,
     Ignorant,
@@ -78,21 +79,16 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         predicted=answers,
         from_probabilities=True,
     )
-    wanted = attack_models([scores])[0].rows
+    coins, _ = draw_coins([scores])
+    (wanted,) = attack_models([scores], [coins])
     carried = {(row.group, row.proxy): row for row in found.pooled_exposure}
-    assert len(carried) == len(wanted) == 14
-    for row in wanted:
+    assert len(carried) == len(wanted.rows) == 14
+    for row in wanted.rows:
         assert carried[row.group, row.proxy].value == pytest.approx(row.value, abs=1e-12)
         error = carried[row.group, row.proxy].standard_error
         assert error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
-    assert found.placebo == coins_by_hand(scores)
-
-
-def coins_by_hand(scores):
-    coins, _ = draw_coins([scores])
-    attacked = attack_models([scores], [coins])
-    return costs.check_with_coins([scores], attacked, coins, outcome=SAID["outcome"])
+    assert found.placebo == costs.check_with_coins([scores], [wanted], coins, outcome="benefit")
 
 
 def test_coin_flips_do_not_alarm_more_often_than_they_may():
@@ -283,6 +279,7 @@ def test_other_packages_work_unchanged(package, name, settings):
     assert found.training.config["versions"][package] == module.__version__
 
 
+@pytest.mark.slow
 def test_a_torch_module_through_skorch():
     skorch, torch = pytest.importorskip("skorch"), pytest.importorskip("torch")
     X, y, sex = world()
@@ -380,37 +377,38 @@ class Counting(Ignorant):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "name"),
     [
-        ({"estimator": GaussianNB}, r"is the class GaussianNB; give an object: GaussianNB\(\)"),
-        ({"estimator": object()}, "has no fit, and it has to be fitted anew on every split"),
-        ({"estimator": FrozenEstimator(GaussianNB())}, "is frozen and cannot be fitted anew"),
-        ({"estimator": LinearRegression()}, "is a regressor; give a classifier"),
-        ({"estimator": {}}, "empty dict"),
-        ({"estimator": {"a": GaussianNB()}, "epsilon": {"b": 1}}, "no budget for 'a'"),
-        ({"epsilon": 0}, "epsilon must be above 0"),
-        ({"budgets": {"epsilon": [1]}}, "which GaussianNB does not have"),
-        ({"estimator": Budgeted(), "budgets": {"epsilon": [1, 1]}}, "none twice"),
-        ({"estimator": Budgeted(), "budgets": {"epsilon": [1]}, "epsilon": 1}, "give either"),
-        ({"estimator": LinearSVC(), "threshold": 0.5}, "LinearSVC has no predict_proba"),
-        ({"threshold": 2}, "threshold must be a probability"),
-        ({"test_size": 1.0}, "test_size must lie between 0 and 1"),
-        ({"n_splits": 0}, "n_splits must be a whole number of at least 1"),
-        ({"random_state": None}, "random_state must be a whole number of at least 0"),
+        ({"estimator": GaussianNB}, "GaussianNB"),
+        ({"estimator": object()}, "fit"),
+        ({"estimator": FrozenEstimator(GaussianNB())}, "frozen"),
+        ({"estimator": LinearRegression()}, "classifier"),
+        ({"estimator": {}}, "estimator"),
+        ({"estimator": {"a": GaussianNB()}, "epsilon": {"b": 1}}, "'a'"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"budgets": {"epsilon": [1]}}, "budgets"),
+        ({"estimator": Budgeted(), "budgets": {"epsilon": [1, 1]}}, "budgets"),
+        ({"estimator": Budgeted(), "budgets": {"epsilon": [1]}, "epsilon": 1}, "budgets"),
+        ({"estimator": LinearSVC(), "threshold": 0.5}, "threshold"),
+        ({"threshold": 2}, "threshold"),
+        ({"n_splits": 0}, "n_splits"),
+        ({"random_state": None}, "random_state"),
         ({"sensitive_features": ["f"] * 600}, "at least two"),
-        ({"sensitive_features": ["f", "m"]}, "X 600, y 600, sensitive_features 2"),
-        ({"person_id": [1]}, "person_id 1"),
-        ({"until_detectable": 0.0}, "until_detectable must be a finite number above 0"),
-        ({"until_detectable": 0.1, "max_splits": 2}, "max_splits must be a whole number"),
-        ({"small_groups": "hide"}, "small_groups must be 'join' or 'withhold'"),
-        ({"outcome": "good"}, "outcome must be"),
-        ({"attribute": None}, "Name the protected attribute"),
+        ({"sensitive_features": ["f", "m"]}, "sensitive_features"),
+        ({"person_id": [1]}, "person_id"),
+        ({"until_detectable": 0.0}, "until_detectable"),
+        ({"until_detectable": 0.1, "max_splits": 2}, "max_splits"),
+        ({"small_groups": "hide"}, "small_groups"),
+        ({"outcome": "good"}, "outcome"),
+        ({"attribute": None}, "attribute"),
+        ({"reference": [0.5] * 600}, "reference"),
+        ({"split_id": "one"}, "split_id"),
     ],
 )
-def test_bad_arguments_get_one_clear_sentence(changes, message):
-    options = {"estimator": GaussianNB(), **changes}
-    with pytest.raises(ValueError, match=message) as caught:
-        release(options.pop("estimator"), **options)
+def test_bad_arguments_get_one_clear_sentence(changes, name):
+    given = {"estimator": GaussianNB(), **changes}
+    with pytest.raises(ValueError, match=name) as caught:
+        release(given.pop("estimator"), **given)
     assert "\n" not in str(caught.value)
 
 
@@ -516,7 +514,6 @@ def test_the_disclosure_rules_are_those_of_predictions():
     assert found.disclosure.n_coarse_tables > 0
     assert found.disclosure.memberships == 0
     assert found.provenance.pcer_version == pcer.__version__
-    assert SAID["outcome"] == found.subject.outcome
 
 
 def test_a_lookup_table_has_every_attack():
@@ -526,3 +523,46 @@ def test_a_lookup_table_has_every_attack():
     rows = [row for row in found.pooled_exposure if row.proxy.startswith("lira")]
     assert {row.proxy for row in rows} == {"lira_advantage", "lira_offline_advantage"}
     assert min(row.value for row in rows) > 0.45
+
+
+def test_the_smallest_gap_follows_from_accuracies_alone():
+    rng = np.random.default_rng(0)
+    cells, member = rng.integers(0, 4, 4_000), rng.random((6, 4_000)) < 0.7
+    right = rng.random((6, 4_000)) < np.array([0.7, 0.8, 0.85, 0.9])[cells]
+    alone = smallest_gap([right], member, cells, inflation=np.ones(2))
+    rates = np.array([right[:, cells == k].mean() for k in range(4)]).reshape(2, 2)
+    sizes = np.bincount(cells).reshape(2, 2)
+    design = Design(
+        group_names=("a", "b"),
+        people=sizes.sum(axis=1).astype(float),
+        n_splits=6,
+        n_cost_tests=2,
+        n_pair_tests=1,
+        error=CountsError(
+            accuracy=rates, train_share=0.7, label_share=sizes / sizes.sum(axis=1, keepdims=True)
+        ),
+    )
+    planned = max(smallest(design, Question(groups=(group,))) for group in (0, 1))
+    assert alone == pytest.approx(planned, rel=0.05)
+    mixed = rng.permuted(member, axis=1)  # who is in training does not matter but for how many
+    assert smallest_gap([right], mixed, cells, inflation=np.ones(2)) == pytest.approx(alone, 1e-9)
+    perfect = np.ones_like(right)
+    assert smallest_gap([perfect], member, cells, inflation=np.ones(2)) > 0
+    assert smallest_gap([right, perfect], member, cells, inflation=np.ones(2)) > alone
+    several = smallest_gap([right], member, cells, inflation=np.full(2, 4.0))
+    assert several == pytest.approx(2 * alone)
+    assert (enough_splits(10, 0.02, target=0.01), enough_splits(10, 0.01, target=0.01)) == (40, 10)
+
+
+def test_splits_are_added_until_a_small_exposure_would_show():
+    model = Ignorant(random_state=0)
+    made = release(model, until_detectable=0.08, max_splits=40)
+    n = len(made.runs)
+    assert 3 < n < 40
+    assert f"after {n} splits the smallest is 0.0" in " ".join(made.subject.notes)
+    fixed = release(model, n_splits=n)
+    assert (made.runs, made.pooled_exposure) == (fixed.runs, fixed.pooled_exposure)
+    most = release(model, until_detectable=0.001, max_splits=5)
+    assert len(most.runs) == 5
+    assert "but not far enough that an overfitting gap of 0.001" in " ".join(most.subject.notes)
+    assert len(release(GaussianNB(), until_detectable=0.5).runs) == 3

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pcer import release_from_estimator
+from pcer import Options, release_from_estimator
 from pcer.auditing.checks import check_release
 from pcer.release import Release
 
@@ -34,15 +34,12 @@ def honest_release(n_splits: int, draw: int) -> Release:
         x,
         y,
         sensitive_features=np.array(["a", "b"])[group],
-        dataset="drawn",
-        attribute="group",
         outcome="benefit",
         positive_label=1,
-        public_data=True,
         n_splits=n_splits,
         random_state=draw,
         progress=False,
-        n_jobs=1,
+        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
     )
 
 

@@ -17,7 +17,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from pcer import release_from_estimator
+from pcer import Options, release_from_estimator
 from pcer.attacks import BudgetScores, attack_models
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.plan import Plan
@@ -109,15 +109,12 @@ def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: i
         x,
         y.astype(int),
         sensitive_features=np.array(["first", "second"])[group],
-        dataset="drawn",
-        attribute="group",
         outcome="benefit",
         positive_label=1,
-        public_data=True,
         n_splits=n_splits,
         random_state=draw,
         progress=False,
-        n_jobs=1,
+        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
     )
     return panels(release)[0]
 

@@ -166,10 +166,9 @@ def double_once(seed: int) -> tuple[bool, bool]:
         drawn.labels,
         sensitive_features={"group": np.array(["a", "b"])[drawn.group]},
         outcome="harm",
-        public_data=True,
         random_state=seed,
-        n_jobs=1,
         progress=False,
+        options=pcer.Options(public_data=True, n_jobs=1),
     )
     found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).budgets[0]
     (pair,) = found.pairs

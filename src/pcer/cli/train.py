@@ -336,7 +336,7 @@ def _fitted_releases(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pcer.models import release_from_estimator
+    from pcer.models import Options, release_from_estimator
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
     n_splits = options["seeds"] or DEFAULT_SPLITS
@@ -351,21 +351,23 @@ def _fitted_releases(
                 np.array(dataset.features),
                 np.array(dataset.labels),
                 sensitive_features={name: _group_names(dataset, name)},
-                groups=dataset.attribute(name).group_names,
-                n_splits=n_splits,
                 outcome=dataset.outcome,
                 positive_label=1,
+                n_splits=n_splits,
                 random_state=_random_state(secret),
-                n_jobs=options["jobs"] or os.cpu_count(),
-                store=work,
                 progress=state.counter(dataset.name, doing="fitting"),
-                dataset=dataset.name,
-                notes=dataset.notes,
-                public_data=dataset.public,
-                least_people=disclosure.least_people,
-                small_groups=options["small_groups"] or "join",
-                certain_cells=disclosure.certain_cells,
-                secret=secret,
+                options=Options(
+                    dataset=dataset.name,
+                    groups=dataset.attribute(name).group_names,
+                    notes=dataset.notes,
+                    n_jobs=options["jobs"] or os.cpu_count(),
+                    store=work,
+                    public_data=dataset.public,
+                    least_people=disclosure.least_people,
+                    small_groups=options["small_groups"] or "join",
+                    certain_cells=disclosure.certain_cells,
+                    secret=secret,
+                ),
             )
             for name in options["attributes"]
         }

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
-from pcer.models.names import folder_first, object_named
+from pcer.models.labels import folder_first, object_named
+from pcer.models.options import Options
 
 if TYPE_CHECKING:
     from pcer.models.estimator import release_from_estimator
 
 __all__ = [
+    "Options",
     "folder_first",
     "object_named",
     "release_from_estimator",

@@ -1,21 +1,25 @@
-"""From a table of predictions to a release: for any model, in any dataframe library.
+"""From predictions to a release: for any model, in any dataframe library.
 
 Columns may be numpy arrays, lists, or Series of pandas, polars or pyarrow (through narwhals).
-One table can hold many models: give ``epsilon`` and ``seed`` as columns.
+One table can hold many models: give ``seed`` and the option ``epsilon`` as columns. A file that
+fits in memory comes here too, so that the same rows give the same release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.labels import disclosure_rule_of, is_named, positive_of
-from pcer.models.reference import beyond, reference_columns, reference_notes
+from pcer.models.labels import is_named, positive_of, require_one_length
+from pcer.models.options import OF_ESTIMATORS, Options
+from pcer.release import proxies
 from pcer.release.build import (
     Counted,
     Entries,
@@ -45,345 +49,479 @@ from pcer.release.columns import (
     text_of,
     values_of,
 )
-from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.release.format import Outcome, Release, SplitKind, Training
+from pcer.release.format import Exposure, Outcome, Release, SplitKind
+
+if TYPE_CHECKING:
+    from pcer.attacks import BudgetScores
+
+THRESHOLD = 0.5
+"""Where probabilities are cut, unless the options say otherwise."""
+OWN_ATTACK = proxies.AUC_ADVANTAGE.name
+"""What the AUC of somebody's own membership score is called."""
 
 
 def release_from_predictions(
     y_true: Any,
     y_pred: Any = None,
     *,
+    y_score: Any = None,
     sensitive_features: Any,
     split: Any,
     split_kind: SplitKind,
-    dataset: str,
     outcome: Outcome,
-    y_score: Any = None,
-    threshold: float = 0.5,
-    positive_label: str | int | float | bool | None = None,
-    attribute: str | None = None,
-    groups: Sequence[Any] | None = None,
-    epsilon: Any = None,
-    seed: Any = 0,
-    split_id: Any = None,
     record_id: Any = None,
-    reference: Any = None,
-    dp_delta: float | None = None,
-    training: Training | None = None,
-    notes: Sequence[str] = (),
-    public_data: bool = False,
-    least_people: int = LEAST_PEOPLE,
-    small_groups: Literal["join", "withhold"] = "join",
-    certain_cells: bool = True,
-    secret: bytes = b"",
+    seed: Any = 0,
+    options: Options | None = None,
 ) -> Release:
     """Count predictions into a release; with ``record_id`` also attack the models behind them.
 
     The same counts and costs as ``pcer release`` from a table with these columns.
 
     Args:
-        y_true: labels; of more than two, ``positive_label`` names the positive one.
+        y_true: labels; of more than two, the option ``positive_label`` names the positive one.
         y_pred: predicted labels; or leave it out and give ``y_score``.
+        y_score: probabilities in [0, 1] of the positive label; or a column for each label, named
+            by it (a data frame) or in sorted order, as ``predict_proba`` gives them.
         sensitive_features: the group of each record; several named columns (a dataframe or a
             dict) are crossed, as in fairlearn.
         split: "train" or "test" for each record; or a boolean mask of those trained on.
         split_kind: "random" if the split was drawn at random, else "other". Must be said,
             because every test of the audit rests on it.
-        dataset: a name for the data.
         outcome: whether a positive prediction is a "benefit" or a "harm".
-        y_score: probabilities in [0, 1] of the positive label; or a column for each label, named
-            by it (a data frame) or in sorted order, as ``predict_proba`` gives them.
-        threshold: positive from this probability on; used with ``y_score`` only.
-        positive_label: which label is positive; needed unless labels are 0 and 1.
-        attribute: name of the protected attribute; taken from named columns if not given.
-        groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
-            sorted names by default. Records of other groups are counted as left out.
-        epsilon: one number or a column; None, NaN or infinity is a model without DP.
-        seed: one whole number or a column of them; floats only below 2^53, where they are exact.
-        split_id: one name or a column: which runs used the same split.
         record_id: names a record in every model: each is then compared with itself, which gives
             the sharper costs, and the split's id is derived from who is in training. All models
             of a budget must have scored the same records.
-        reference: for one model that cannot be retrained: the same records' scores by models that
-            never saw any of them, in training or otherwise, such as ones trained by you on other
-            people. As ``y_score``, a column for each reference model (array, data frame, dict).
-            Each record is then held against them, which gives ``reference_advantage``. Whether
-            they really never saw the records nobody can check.
-        dp_delta: the delta of every model with a budget.
-        training: what else is known of the training; its ``split_kind`` is replaced.
-        notes: sentences to travel with the release.
-        public_data: whether anybody may have the records; then groups of any size are released.
-        least_people: of one group, label and part; a group with fewer is joined or withheld.
-        small_groups: "join" small groups into one, or "withhold" them.
-        certain_cells: release cells that tell someone's membership with certainty, and count
-            them; False coarsens those tables, at a loss of power that a note states.
-        secret: 16 to 64 bytes that key the splits' names where ``record_id`` gives them; without
-            one the splits of private records are numbered.
+        seed: one whole number or a column of them; floats only below 2^53, where they are exact.
+        options: names, budgets, disclosure and what else is known; see ``pcer.Options``.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
 
     >>> release = release_from_predictions(
-    ...     [1, 0, 1, 0], [1, 1, 0, 0], sensitive_features=["a", "b", "a", "b"],
-    ...     split=["train", "train", "test", "test"], split_kind="random",
-    ...     dataset="toy", attribute="letter", outcome="benefit", public_data=True,
+    ...     [1, 0, 1, 0], [1, 1, 0, 0], sensitive_features={"letter": ["a", "b", "a", "b"]},
+    ...     split=["train", "train", "test", "test"], split_kind="random", outcome="benefit",
+    ...     options=Options(dataset="toy", public_data=True),
     ... )
     >>> release.runs[0].groups["a"].train.n
     1
     """
-    references = reference_columns(reference)
-    facts = ReleaseFacts(
-        dataset=dataset,
-        outcome=outcome,
-        split_kind=split_kind,
-        positive_label=positive_label,
-        groups=groups,
-        dp_delta=dp_delta,
-        notes=[*notes, *reference_notes(references)],
-        disclosure=disclosure_rule_of(public_data, least_people, small_groups, certain_cells),
-        secret=secret,
-        **_told(training),
+    options = Options() if options is None else options
+    options.refuse(
+        OF_ESTIMATORS,
+        door="release_from_predictions",
+        remedy="it is about fitting, which release_from_estimator does",
     )
-    columns = named_columns(sensitive_features, attribute)
-    answers = _answers(y_true, y_pred, y_score, threshold, positive_label)
-    truth = answers.truth
-    table = _Table(
-        truth=truth,
-        guess=answers.guess,
-        logits=answers.logits,
-        split=_split(split),
-        group=cross([column_of(values, name) for name, values in columns.items()]),
-        runs=_runs(len(truth), epsilon, seed, split_id, record_id),
-        reference=None if references is None else beyond(references, answers.logits, truth),
+    facts = options.facts(outcome, split_kind)
+    attributes = named_columns(sensitive_features, options.attribute)
+    rows = rows_of(
+        y_true,
+        y_pred,
+        y_score,
+        split=split,
+        attributes=attributes,
+        record_id=record_id,
+        seed=seed,
+        options=options,
     )
-    if references is not None:
-        table = table.with_records()
-    table.check_lengths()
-    return _release(table, CROSSING.join(columns) if attribute is None else attribute, facts)
+    name = CROSSING.join(attributes) if options.attribute is None else options.attribute
+    return releases_of(rows, {name: [*attributes]}, facts, file="predictions")[name]
 
 
 def releases_from_predictions(
-    y_true: Any, y_pred: Any = None, *, sensitive_features: Any, **options: Any
+    y_true: Any, y_pred: Any = None, *, sensitive_features: Any, **arguments: Any
 ) -> dict[str, Release]:
     """One release per protected attribute and, if there are several, one for their crossing.
 
     Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named columns.
     """
-    columns = named_columns(sensitive_features, None)
-    named = list(columns.items())
+    named = list(named_columns(sensitive_features, None).items())
     return {
         name: release_from_predictions(
-            y_true, y_pred, sensitive_features=dict(named[i] for i in view), **options
+            y_true, y_pred, sensitive_features=dict(named[i] for i in view), **arguments
         )
-        for name, view in attribute_views(list(columns)).items()
+        for name, view in attribute_views([name for name, _ in named]).items()
     }
 
 
-@dataclass(frozen=True)
-class _RunColumn:
-    """Which run each record belongs to, and what each run is."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """Predictions, checked: arrays of one length.
 
-    codes: IntArray
+    Attributes:
+        keys: the models; a split's name as it was given, None where it was not.
+        run: position of the model in ``keys``.
+        split: position in ``SPLITS``.
+        positive: whether the label is the positive one.
+        predicted: whether the answer is.
+        attributes: the protected attributes by name.
+        logits: log odds of the positive label; None where only answers are known.
+        record: names the records in all models; None where nothing does.
+        digests: by model who is in its training part; empty without records.
+        reference: log odds of the true label beyond those of reference models, if there are some.
+        membership: somebody's own attack, higher for members; NaN where it says nothing.
+        n: how many records a row stands for; None where each is one.
+        notes: what a reader of the release must know.
+    """
+
     keys: list[RunKey]
-    split_ids: IntArray | None
-    split_names: list[str]
-    records: Coded | None
-
-
-@dataclass(frozen=True)
-class _Table:
-    truth: BoolArray
-    guess: BoolArray
-    logits: FloatArray | None
+    run: IntArray
     split: IntArray
-    group: Coded
-    runs: _RunColumn
+    positive: BoolArray
+    predicted: BoolArray
+    attributes: Mapping[str, Coded]
+    logits: FloatArray | None = None
+    record: Coded | None = None
+    digests: Sequence[str] = ()
     reference: FloatArray | None = None
+    membership: FloatArray | None = None
+    n: IntArray | None = None
+    notes: Sequence[str] = ()
 
-    def with_records(self) -> _Table:
-        """The table with every row as a record of its own, where one model has no ids."""
-        if self.runs.records is not None:
-            return self
-        if len(self.runs.keys) > 1:
+
+def rows_of(
+    y_true: Any,
+    y_pred: Any,
+    y_score: Any,
+    *,
+    split: Any,
+    attributes: Mapping[str, Any],
+    record_id: Any,
+    seed: Any,
+    options: Options,
+) -> Rows:
+    """Columns of any kind as checked arrays; arguments as of ``release_from_predictions``."""
+    positive, predicted, logits = _answers(y_true, y_pred, y_score, options)
+    n = len(positive)
+    if not n:
+        raise InputError("The table is empty; give at least one record per group and split.")
+    columns = {name: column_of(values, name) for name, values in attributes.items()}
+    record = None if record_id is None else required_column(record_id, name="record_id")
+    named = None
+    if options.split_id is not None:
+        named = column_of(spread(options.split_id, n), "split_id")
+    membership = options.membership_score
+    if membership is not None:
+        membership = numbers_of(membership, n, name="membership_score")
+    part, (run, keys) = _parts(split), models_of(options.epsilon, seed, n)
+    require_one_length(
+        y_true=positive,
+        y_pred=predicted,
+        split=part,
+        sensitive_features=cross([*columns.values()]).codes,
+        split_id=named and named.codes,
+        record_id=record and record.codes,
+        membership_score=membership,
+    )
+    reference, notes = _beyond_references(options.reference, logits, positive)
+    if reference is not None and record is None:
+        if len(keys) > 1:
             raise InputError(
                 "reference with several models in one table needs record_id, so that each record "
                 "is held against itself."
             )
-        rows = required_column(np.arange(len(self.truth)), name="record_id")
-        return replace(self, runs=replace(self.runs, records=rows))
-
-    def check_lengths(self) -> None:
-        """Refuse columns of different length."""
-        lengths = {
-            "y_true": len(self.truth),
-            "y_pred": len(self.guess),
-            "split": len(self.split),
-            "sensitive_features": len(self.group.codes),
-            "epsilon and seed": len(self.runs.codes),
-        }
-        if self.runs.split_ids is not None:
-            lengths["split_id"] = len(self.runs.split_ids)
-        if self.runs.records is not None:
-            lengths["record_id"] = len(self.runs.records.codes)
-        if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-            raise InputError(f"All columns must have one length, but they have: {told}.")
-        if not len(self.truth):
-            raise InputError("The table is empty; give at least one record per group and split.")
+        record = required_column(np.arange(n), name="record_id")
+    own = rows_by_model(run, len(keys))
+    return Rows(
+        keys=[*keys] if named is None else _with_split_names(keys, named, own),
+        run=run,
+        split=part,
+        positive=positive,
+        predicted=predicted,
+        attributes=columns,
+        logits=logits,
+        record=record,
+        digests=[] if record is None else _digests(keys, record, part, own, options.secret),
+        reference=reference,
+        membership=membership,
+        notes=notes,
+    )
 
 
-def _told(training: Training | None) -> dict[str, Any]:
-    """What is known of the training, but for the split's kind, which has to be said."""
-    known = {} if training is None else dict(training)
-    return {name: value for name, value in known.items() if name != "split_kind"}
+def releases_of(
+    rows: Rows,
+    views: Mapping[str, Sequence[str]],
+    facts: ReleaseFacts,
+    *,
+    file: str,
+    on_step: Callable[[str], None] = lambda doing: None,
+) -> dict[str, Release]:
+    """Count, attack and build: a release for each attribute, or several of them crossed.
+
+    Args:
+        rows: the predictions.
+        views: by the name that a release has, the attributes that make up its groups.
+        facts: what the rows cannot say about themselves.
+        file: what errors call the source.
+        on_step: called with what is done next, after the attacks.
+    """
+    facts = replace(facts, notes=[*facts.notes, *rows.notes])
+    entries, counted = [], []
+    for name, columns in views.items():
+        own, counts = in_groups(rows, columns, facts, attribute=name)
+        entries.append(own)
+        counted.append(counts)
+    if rows.record is not None and all(len(counts.groups) > 1 for counts in counted):
+        from pcer.attacks import with_costs
+
+        counted = with_costs(
+            counted,
+            _settings(rows, rows.record, entries, counted),
+            facts,
+            no_coin=_no_coin(rows, rows.record),
+            without=[] if rows.membership is None else [OWN_ATTACK],
+            on_step=on_step,
+        )
+    if rows.membership is not None:
+        counted = [
+            with_own_attack(counts, _own_attack(rows.membership, own, counts))
+            for own, counts in zip(entries, counted, strict=True)
+        ]
+    return {one.attribute: build_release(facts, one, file=file) for one in counted}
 
 
-def _release(table: _Table, attribute: str, facts: ReleaseFacts) -> Release:
-    names, runs = facts.group_names(table.group.names), table.runs
+def in_groups(
+    rows: Rows, columns: Sequence[str], facts: ReleaseFacts, *, attribute: str
+) -> tuple[Entries, Counted]:
+    """The rows in groups that may be released, and their counts."""
+    group = cross([rows.attributes[name] for name in columns])
+    names = facts.group_names(group.names)
     entries = Entries(
-        run=runs.codes,
-        split=table.split,
-        group=recode(table.group, names),
-        positive=table.truth,
-        predicted=table.guess,
+        run=rows.run,
+        split=rows.split,
+        group=recode(group, names),
+        positive=rows.positive,
+        predicted=rows.predicted,
+        n=rows.n,
     )
-    names_of_splits = [_split_name(table, run, facts.secret) for run in range(len(runs.keys))]
-    if runs.records is not None:
-        names_of_splits = [*published_splits([str(name) for name in names_of_splits], facts)]
-    keys = [k._replace(split=s) for k, s in zip(runs.keys, names_of_splits, strict=True)]
+    keys = rows.keys
+    if rows.digests:
+        published = published_splits(rows.digests, facts)
+        keys = [k._replace(split=k.split or s) for k, s in zip(keys, published, strict=True)]
     counted = count_entries(entries, keys, attribute=attribute, groups=names)
-    if runs.records is not None and len(names) > 1:
-        counted = _attacked(table, entries, facts, counted, runs.records)
-    return build_release(facts, counted, file="predictions")
-
-
-def _attacked(
-    table: _Table, entries: Entries, facts: ReleaseFacts, counted: Counted, records: Coded
-) -> Counted:
-    """The counts with what attacks find in the groups that may be released."""
-    from pcer.attacks import with_costs
-    from pcer.models.records import RecordRows, no_coin, settings_of
-
+    if len(names) < 2:
+        return entries, counted  # the builder says what is wrong with it
     allowed = regrouping_of(facts, counted)
-    entries = replace(entries, group=allowed.apply(entries.group))
-    rows = RecordRows(
-        entries=entries, record=records.codes, logits=table.logits, reference=table.reference
+    return replace(entries, group=allowed.apply(entries.group)), regrouped(counted, allowed)
+
+
+def with_own_attack(counted: Counted, found: Sequence[Mapping[str, Exposure]]) -> Counted:
+    """The counts with somebody's own attack, by model and group, in the place of our AUC."""
+    runs = []
+    for run, own in zip(counted.runs, found, strict=True):
+        exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
+        for name, others in exposure.items():
+            others.pop(OWN_ATTACK, None)
+            others.update({OWN_ATTACK: own[name]} if name in own else {})
+        runs.append(replace(run, exposure=exposure))
+    return replace(counted, runs=tuple(runs))
+
+
+def rows_by_model(run: IntArray, n_models: int) -> list[IntArray]:
+    """For each model, where its rows stand."""
+    ends = np.cumsum(np.bincount(run, minlength=n_models))
+    return np.split(np.argsort(run, kind="stable"), ends[:-1])
+
+
+def _own_attack(
+    membership: FloatArray, entries: Entries, counted: Counted
+) -> list[dict[str, Exposure]]:
+    """By model and group, how well a score tells members from others."""
+    from pcer.attacks.ranking import Ranker
+    from pcer.attacks.single import auc_advantage
+
+    found: list[dict[str, Exposure]] = []
+    for k, rows in enumerate(rows_by_model(entries.run, len(counted.runs))):
+        groups = Ranker([entries.group[rows]], [len(counted.groups)])
+        (ranks,) = groups.rank(membership[rows], entries.split[rows] == 0)
+        aucs = zip(counted.groups, map(auc_advantage, ranks), strict=True)
+        found.append(
+            {
+                name: own_exposure(counted, k, name, auc)
+                for name, auc in aucs
+                if math.isfinite(auc.value)
+            }
+        )
+    return found
+
+
+def own_exposure(counted: Counted, model: int, group: str, auc: Any) -> Exposure:
+    """The AUC of somebody's own score in one model and group; rows without one are left out."""
+    n_records = int(counted.runs[model].cells[:, counted.groups.index(group)].sum())
+    return Exposure(
+        value=auc.value,
+        standard_error=auc.standard_error,
+        n_members=auc.n_members,
+        n_nonmembers=auc.n_nonmembers,
+        n_excluded=n_records - auc.n_members - auc.n_nonmembers,
     )
-    counted = regrouped(counted, allowed)
-    settings = [[scores] for scores in settings_of(counted, rows)]
-    (counted,) = with_costs([counted], settings, facts, no_coin=no_coin(counted, rows))
-    return counted
 
 
-def _split_name(table: _Table, run: int, secret: bytes) -> str | None:
-    """The split's name as given, or a digest of who is in its training part."""
-    rows, runs, key = table.runs.codes == run, table.runs, table.runs.keys[run]
-    if runs.records is not None:
-        ids = runs.records.codes[rows]
+def _settings(
+    rows: Rows, record: Coded, entries: Sequence[Entries], counted: Sequence[Counted]
+) -> list[list[BudgetScores]]:
+    """The models of every budget beside each other, for every attribute."""
+    from pcer.attacks import BudgetScores
+
+    own, settings = rows_by_model(rows.run, len(rows.keys)), []
+    for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
+        models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
+        at = _aligned(models, record.codes, epsilon)
+        _require_same(rows.positive, at, "y_true")
+        for one in entries:
+            _require_same(one.group, at, "sensitive_features")
+        predicted, scored = rows.predicted[at], rows.logits is not None
+        scores = BudgetScores(
+            logits=np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
+            labels=rows.positive[at[0]].astype(np.int64),
+            member=rows.split[at] == 0,
+            group=entries[0].group[at[0]],
+            group_names=counted[0].groups,
+            predicted=predicted,
+            reference=None if rows.reference is None else rows.reference[at],
+            from_probabilities=scored,
+            has_probabilities=scored,
+            epsilon=math.inf if epsilon is None else epsilon,
+        )
+        settings.append(
+            [
+                replace(scores, group=one.group[at[0]], group_names=counts.groups)
+                for one, counts in zip(entries, counted, strict=True)
+            ]
+        )
+    return settings
+
+
+def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None) -> IntArray:
+    """(model, record) where each record stands, which all models of a budget must have."""
+    places = [own[np.argsort(record[own], kind="stable")] for own in models]
+    strangers = max(len(np.setxor1d(record[own], record[places[0]])) for own in places)
+    if strangers:
+        name = "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
+        raise InputError(
+            f"record_id: every model of a budget must have scored the same records, but models of "
+            f"{name} differ in {strangers:,}; leave out records that not all have, or leave "
+            "record_id out."
+        )
+    return np.array(places)
+
+
+def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
+    """Raise InputError unless a column says the same of a record in every model."""
+    if changed := int((values[at] != values[at[0]]).any(axis=0).sum()):
+        raise InputError(
+            f"{name} changes from model to model in {changed:,} records of one record_id; it must "
+            "say the same of a record everywhere."
+        )
+
+
+def _no_coin(rows: Rows, record: Coded) -> str:
+    """Why no coin can be flipped for the records; empty where all budgets are about the same."""
+    own = rows_by_model(rows.run, len(rows.keys))
+    first = {key.epsilon: own[k] for k, key in reversed([*enumerate(rows.keys)])}
+    scored = [np.sort(record.codes[at]) for at in first.values()]
+    if all(np.array_equal(codes, scored[0]) for codes in scored):
+        return ""
+    return "the budgets were scored on different records"
+
+
+def _digests(
+    keys: Sequence[RunKey], record: Coded, part: IntArray, own: Sequence[IntArray], secret: bytes
+) -> list[str]:
+    """By model, what names those in its training part."""
+    digests = []
+    for key, at in zip(keys, own, strict=True):
+        ids = record.codes[at]
         if len(np.unique(ids)) < len(ids):
             raise InputError(
                 f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
                 f"and seed {key.seed}; give every model its own epsilon and seed."
             )
-        trained = np.unique(runs.records.codes[rows & (table.split == 0)])
-        return split_digest((runs.records.names[code] for code in trained), secret=secret)
-    if runs.split_ids is None:
-        return None
-    used = np.unique(runs.split_ids[rows])
-    if len(used) > 1:
-        raise InputError(
-            f"split_id must be one value within a run, but the run with seed {key.seed} "
-            f"has {len(used)}."
-        )
-    return runs.split_names[int(used[0])]
+        trained = (record.names[code] for code in ids[part[at] == 0])
+        digests.append(split_digest(trained, secret=secret))
+    return digests
 
 
-def _runs(n: int, epsilon: Any, seed: Any, split_id: Any, record_id: Any) -> _RunColumn:
-    budgets = numbers_of(epsilon, n, name="epsilon")
-    budgets[np.isnan(budgets)] = np.inf
-    if (budgets <= 0).any():
+def _with_split_names(
+    keys: Sequence[RunKey], named: Coded, own: Sequence[IntArray]
+) -> list[RunKey]:
+    found = []
+    for key, at in zip(keys, own, strict=True):
+        first, *others = np.unique(named.codes[at]).tolist()
+        if others:
+            raise InputError(
+                f"split_id must be one value within a run, but the run with seed {key.seed} "
+                f"has {1 + len(others)}."
+            )
+        found.append(key._replace(split=None if first < 0 else named.names[first]))
+    return found
+
+
+def models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
+    """Which model each of n rows is of, and the models by budget and seed."""
+    amounts, seeds = numbers_of(epsilon, n, name="epsilon"), seeds_of(seed, n)
+    require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
+    amounts[np.isnan(amounts)] = np.inf
+    if (amounts <= 0).any():
         raise InputError("epsilon must be above 0; None means a model without privacy.")
-    seeds = seeds_of(seed, n)
-    if len(budgets) != len(seeds):
-        raise InputError(f"epsilon has {len(budgets):,} rows and seed has {len(seeds):,}.")
-    known_budgets, budget = np.unique(budgets, return_inverse=True)
-    known_seeds, position = np.unique(seeds, return_inverse=True)
-    used, codes = np.unique(budget * len(known_seeds) + position, return_inverse=True)
-    pairs = [divmod(pair, len(known_seeds)) for pair in used.tolist()]
-    splits = None if split_id is None else required_column(spread(split_id, n), name="split_id")
-    return _RunColumn(
-        codes=codes,
-        keys=[RunKey(_budget(known_budgets[b]), int(known_seeds[s])) for b, s in pairs],
-        split_ids=None if splits is None else splits.codes,
-        split_names=[] if splits is None else splits.names,
-        records=None if record_id is None else required_column(record_id, name="record_id"),
-    )
+    budgets, budget = np.unique(amounts, return_inverse=True)
+    numbers, number = np.unique(seeds, return_inverse=True)
+    used, run = np.unique(budget * len(numbers) + number, return_inverse=True)
+    pairs = [divmod(pair, len(numbers)) for pair in used.tolist()]
+    named = [None if np.isinf(amount) else float(amount) for amount in budgets]
+    return run, [RunKey(named[b], int(numbers[s])) for b, s in pairs]
 
 
-def _budget(epsilon: np.float64) -> float | None:
-    return None if np.isinf(epsilon) else float(epsilon)
-
-
-class _Answers(NamedTuple):
+def _answers(
+    y_true: Any, y_pred: Any, y_score: Any, options: Options
+) -> tuple[BoolArray, BoolArray, FloatArray | None]:
     """Labels and answers as positive or not; log odds of the positive label where scores are."""
-
-    truth: BoolArray
-    guess: BoolArray
-    logits: FloatArray | None = None
-
-
-def _answers(y_true: Any, y_pred: Any, y_score: Any, threshold: float, positive: Any) -> _Answers:
     if (y_pred is None) == (y_score is None):
         raise InputError("Give either y_pred (labels) or y_score (probabilities), not both.")
     truth = required_column(y_true, name="y_true")
-    if y_score is not None:
-        return _scored(truth, y_true, y_score, threshold, positive)
-    guess = required_column(y_pred, name="y_pred")
-    values = sorted({*truth.names, *guess.names})
-    name = positive_of(values, positive, where="y_true and y_pred")
-    return _Answers(is_named(truth, name), is_named(guess, name))
-
-
-def _scored(truth: Coded, y_true: Any, y_score: Any, threshold: float, positive: Any) -> _Answers:
+    if y_score is None:
+        guess = required_column(y_pred, name="y_pred")
+        values = sorted({*truth.names, *guess.names})
+        name = positive_of(values, options.positive_label, where="y_true and y_pred")
+        return is_named(truth, name), is_named(guess, name), None
     from pcer.attacks import log_odds
 
-    name = positive_of(truth.names, positive, where="y_true")
-    is_positive = is_named(truth, name)
+    name = positive_of(truth.names, options.positive_label, where="y_true")
+    positive = is_named(truth, name)
+    threshold = THRESHOLD if options.threshold is None else options.threshold
     if not _has_columns(y_score):
         scores = _probabilities(y_score, "y_score")
-        return _Answers(is_positive, scores >= threshold, log_odds(scores))
-    columns = _score_columns(y_score, _in_order(truth.names, y_true))
-    if name not in columns or not set(truth.names) <= set(columns):
-        missing = next(one for one in (name, *truth.names) if one not in columns)
-        raise InputError(
-            f"y_score has no column for the label {missing!r}; name its columns by the labels, or "
-            f"give the one of {name!r} alone, such as y_score[:, 1]."
-        )
-    if len({len(column) for column in columns.values()} | {len(truth.codes)}) > 1:
-        raise InputError("All columns must have one length: y_score has another than y_true.")
+        return positive, scores >= threshold, log_odds(scores)
+    columns = _score_columns(y_score, truth, y_true)
+    for label in (name, *truth.names):
+        if label not in columns:
+            raise InputError(
+                f"y_score has no column for the label {label!r}; name its columns by the labels, "
+                f"or give the one of {name!r} alone, such as y_score[:, 1]."
+            )
+    require_one_length(y_true=truth.codes, y_score=columns[name])
     guess = columns[name] >= threshold
     if len(columns) == 2:
-        return _Answers(is_positive, guess, log_odds(columns[name]))
-    of_truth = np.stack([columns[one] for one in truth.names])[
-        truth.codes, np.arange(len(truth.codes))
-    ]
-    return _Answers(is_positive, guess, log_odds(of_truth) * np.where(is_positive, 1.0, -1.0))
+        return positive, guess, log_odds(columns[name])
+    of_labels = np.stack([columns[label] for label in truth.names])
+    of_truth = log_odds(of_labels[truth.codes, np.arange(len(truth.codes))])
+    return positive, guess, of_truth * np.where(positive, 1.0, -1.0)
 
 
-def _has_columns(y_score: Any) -> bool:
+def _has_columns(scores: Any) -> bool:
     import narwhals as nw
 
-    return nw.dependencies.is_into_dataframe(y_score) or getattr(y_score, "ndim", 1) == 2
+    return nw.dependencies.is_into_dataframe(scores) or getattr(scores, "ndim", 1) == 2
 
 
-def _score_columns(y_score: Any, labels: Sequence[str]) -> dict[str, FloatArray]:
-    """Probabilities by label: by the columns' own names, or in the order of the labels."""
-    import narwhals as nw
-
-    if nw.dependencies.is_into_dataframe(y_score):
-        frame = nw.from_native(y_score, eager_only=True)
-        named = {text_of(name): frame[name].to_native() for name in frame.columns}
+def _score_columns(y_score: Any, truth: Coded, y_true: Any) -> dict[str, FloatArray]:
+    """Probabilities by label: by the columns' own names, or in scikit-learn's order of labels."""
+    named = _named_scores(y_score)
+    if named is not None:
         return {name: _probabilities(one, f"y_score[{name!r}]") for name, one in named.items()}
+    try:  # numbers by size, texts by letter
+        labels = [text_of(v) for v in np.unique(values_of(y_true, name="y_true")[0]).tolist()]
+    except TypeError:  # labels of several kinds
+        labels = truth.names
     columns = np.asarray(y_score)
     if columns.shape[1] != len(labels):
         raise InputError(
@@ -394,13 +532,17 @@ def _score_columns(y_score: Any, labels: Sequence[str]) -> dict[str, FloatArray]
     return {name: _probabilities(columns[:, k], "y_score") for k, name in enumerate(labels)}
 
 
-def _in_order(names: Sequence[str], y_true: Any) -> list[str]:
-    """Labels as scikit-learn orders them: numbers by size, texts by letter."""
-    values, _ = values_of(y_true, name="y_true")
-    try:
-        return [text_of(value) for value in np.unique(values).tolist()]
-    except TypeError:  # labels of several kinds
-        return list(names)
+def _named_scores(scores: Any) -> dict[str, Any] | None:
+    """The columns of a dict or a data frame by name; None of anything else."""
+    import narwhals as nw
+
+    if isinstance(scores, Mapping):
+        return {str(name): values for name, values in scores.items()}
+    if not nw.dependencies.is_into_dataframe(scores):
+        return None
+    frame = nw.from_native(scores, eager_only=True)
+    names = [text_of(name) for name in frame.columns]
+    return {name: frame[:, k].to_native() for k, name in enumerate(names)}
 
 
 def _probabilities(values: Any, name: str) -> FloatArray:
@@ -408,7 +550,7 @@ def _probabilities(values: Any, name: str) -> FloatArray:
     try:
         scores = column.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers; give predicted labels as y_pred.") from None
+        raise InputError(f"{name} must hold numbers: probabilities in [0, 1].") from None
     if missing.any() or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
             f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
@@ -417,12 +559,38 @@ def _probabilities(values: Any, name: str) -> FloatArray:
     return np.asarray(scores)
 
 
-def _split(split: Any) -> IntArray:
+def _parts(split: Any) -> IntArray:
+    """(row,) 0 for those trained on, 1 for others; from names, or a mask of the former."""
     column = required_column(split, name="split")
-    if set(column.names) <= {"False", "True"}:  # a mask of those trained on
-        column = Coded([_PARTS[name] for name in column.names], column.codes)
+    named = {"True": SPLITS[0], "False": SPLITS[1]}
+    if set(column.names) <= set(named):
+        column = Coded([named[name] for name in column.names], column.codes)
     require_splits(column.names, where="split")
     return np.array([SPLITS.index(name) for name in column.names])[column.codes]
 
 
-_PARTS = {"True": SPLITS[0], "False": SPLITS[1]}
+def _beyond_references(
+    reference: Any, logits: FloatArray | None, positive: BoolArray
+) -> tuple[FloatArray | None, list[str]]:
+    """(row,) log odds of the true label beyond those of the reference models, and what to say."""
+    if reference is None:
+        return None, []
+    from pcer.attacks import beyond_reference
+
+    named = _named_scores(reference)
+    if named is None:
+        columns = np.asarray(reference).T if _has_columns(reference) else [reference]
+        named = {str(k): column for k, column in enumerate(columns)}
+    scores = {name: _probabilities(one, f"reference[{name!r}]") for name, one in named.items()}
+    if not scores:
+        raise InputError("reference has no column; give one for each reference model.")
+    if logits is None:
+        raise InputError("reference holds scores against scores: give y_score, not y_pred.")
+    require_one_length(y_true=positive, **{f"reference[{k!r}]": v for k, v in scores.items()})
+    own = np.where(positive, logits, -logits)
+    beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)
+    models = "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
+    return beyond, [
+        f"reference_advantage holds each record against {models}, which never saw any of these "
+        "records, as whoever made this release says; nobody can check that."
+    ]

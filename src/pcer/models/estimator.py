@@ -9,42 +9,50 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import importlib.util
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pcer.errors import InputError, require_at_least
-from pcer.metrics import DEFAULT_SPLITS
-from pcer.models.candidates import (
+import numpy as np
+
+from pcer.attacks import BudgetScores, with_costs
+from pcer.errors import InputError, not_installed, require_at_least
+from pcer.metrics import DEFAULT_SPLITS, BoolArray, FloatArray, IntArray
+from pcer.models.fits import (
     Candidate,
+    Fits,
+    FloatRow,
+    OnProgress,
+    Records,
     candidates_of,
     described,
-    fingerprint,
-    require_sklearn,
     versions,
 )
-from pcer.models.division import LabelledRecords, divided, release_of
-from pcer.models.fits import FitData, Fits, OnProgress, n_rows
-from pcer.models.labels import disclosure_rule_of, positive_of, require_one_index
-from pcer.models.precision import StopRule
-from pcer.models.splits import Splits, given_splits, members, random_splits
-from pcer.release.build import ReleaseFacts
+from pcer.models.labels import positive_of, require_one_index, require_one_length
+from pcer.models.options import OF_PREDICTIONS, Options
+from pcer.models.splits import Splits, given_splits, random_splits
+from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
 from pcer.release.columns import (
     CROSSING,
+    SPLITS,
+    Coded,
     column_of,
     cross,
     named_columns,
+    recode,
     required_column,
     values_of,
 )
-from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.disclosure import allowed_groups
 from pcer.release.format import Outcome, Release
+from pcer.statistics import detectable
 
-N_SPLITS, TEST_SIZE, MOST_SPLITS = DEFAULT_SPLITS, 0.3, 200
+ADDED = 2.0
+"""People added to those right and to those wrong: nobody is always right about few."""
 
 
 def release_from_estimator(
@@ -53,31 +61,12 @@ def release_from_estimator(
     y: Any,
     *,
     sensitive_features: Any,
-    n_splits: int = N_SPLITS,
-    test_size: float = TEST_SIZE,
     outcome: Outcome,
     positive_label: str | int | float | bool | None = None,
-    threshold: float | None = None,
-    person_id: Any = None,
-    epsilon: float | Mapping[str, float | None] | None = None,
+    n_splits: int = DEFAULT_SPLITS,
     random_state: int = 0,
-    n_jobs: int | None = None,
-    store: str | os.PathLike[str] | None = None,
     progress: bool | OnProgress = True,
-    cv: Any = None,
-    budgets: Mapping[str, Sequence[float | None]] | None = None,
-    until_detectable: float | None = None,
-    max_splits: int = MOST_SPLITS,
-    dataset: str = "records",
-    attribute: str | None = None,
-    groups: Sequence[Any] | None = None,
-    dp_delta: float | None = None,
-    notes: Sequence[str] = (),
-    public_data: bool = False,
-    least_people: int = LEAST_PEOPLE,
-    small_groups: Literal["join", "withhold"] = "join",
-    certain_cells: bool = True,
-    secret: bytes = b"",
+    options: Options | None = None,
 ) -> Release:
     """Fit an estimator on many random splits and release what it gives and takes, group by group.
 
@@ -91,36 +80,13 @@ def release_from_estimator(
         X: features of all records: numpy, pandas, polars, sparse, or what the estimator takes.
         y: labels.
         sensitive_features: the group of each record; several named columns are crossed.
-        n_splits: how many splits, each drawn by itself.
-        test_size: share of the records, or people, that a split holds out.
         outcome: whether a positive prediction is a "benefit" or a "harm".
         positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
             There may be more than two labels: the others are then negative.
-        threshold: positive from this probability on; None is the estimator's own ``predict``.
-        person_id: who has the record, where people have several: they are kept together.
-        epsilon: the budget that the estimator spends, or by name; None without privacy.
+        n_splits: how many splits, each drawn by itself.
         random_state: of splits and estimators.
-        n_jobs: how many are fitted at once, as for joblib; ``joblib.parallel_config`` is heeded.
-        store: folder that keeps every finished split; the same call goes on from there.
         progress: show a bar on stderr; or a function of (models done, models in all).
-        cv: a splitter of scikit-learn instead of random splits.
-        budgets: the name of the parameter that carries epsilon, and the values it takes:
-            ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy (infinity).
-        until_detectable: add splits until an exposure as small as this would show, by precision
-            alone, so that stopping favours no verdict.
-        max_splits: the most splits that this may take.
-        dataset: a name for the data.
-        attribute: name of the protected attribute; taken from named columns if not given.
-        groups: the groups in the order wanted; sorted names by default.
-        dp_delta: the delta of every model with a budget.
-        notes: sentences to travel with the release.
-        public_data: whether anybody may have the records; then groups of any size are released.
-        least_people: of one group, label and part; a group with fewer is joined or withheld.
-        small_groups: "join" small groups into one, or "withhold" them.
-        certain_cells: release cells that tell someone's membership with certainty, and count
-            them; False coarsens those tables.
-        secret: 16 to 64 bytes that key the digest which names the records; without one the
-            release of private records holds none.
+        options: splits, people, budgets, store, disclosure and more; see ``pcer.Options``.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
@@ -136,89 +102,80 @@ def release_from_estimator(
     >>> [run.split for run in release.runs], release.subject.groups
     (['split 1', 'split 2'], ['left', 'right'])
     """
-    require_sklearn()
-    candidates = candidates_of(estimator, epsilon, budgets)
-    records = _records(X, y, sensitive_features, person_id, attribute, positive_label)
-    drawn = _splits(cv, records, test_size, random_state)
-    if threshold is not None:
-        _require_threshold(threshold, candidates)
-    facts = ReleaseFacts(
-        dataset=dataset,
-        outcome=outcome,
-        split_kind=drawn.claim.kind,
-        stratified_by=drawn.claim.stratified_by,
-        unit_of_split=drawn.claim.unit,
+    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
+        if importlib.util.find_spec(module) is None:
+            raise not_installed(package, extra="sklearn", needed_by="release_from_estimator")
+    options = Options() if options is None else options
+    options.refuse(
+        OF_PREDICTIONS,
+        door="release_from_estimator",
+        remedy="it is about predictions made elsewhere (positive_label is an argument here)",
+    )
+    require_at_least(0, random_state=random_state)
+    require_at_least(1, n_splits=n_splits)
+    candidates = candidates_of(estimator, options.epsilon, options.budgets)
+    if options.threshold is not None:
+        _require_probabilities(candidates)
+    attributes = named_columns(sensitive_features, options.attribute)
+    group = cross([column_of(values, name) for name, values in attributes.items()])
+    person_id = options.person_id
+    persons = None if person_id is None else required_column(person_id, name="person_id").codes
+    require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=person_id)
+    records = _records(X, y, positive_label, options.threshold)
+    require_one_length(X=X, y=records.y, sensitive_features=group.codes, person_id=persons)
+    splits = _splits(records, persons, options, random_state)
+    facts = options.facts(
+        outcome,
+        splits.kind,
+        stratified_by=splits.stratified_by,
+        unit_of_split=splits.unit,
         positive_label=positive_label,
-        groups=groups,
-        dp_delta=dp_delta,
-        notes=notes,
-        disclosure=disclosure_rule_of(public_data, least_people, small_groups, certain_cells),
         mechanism="none" if all(math.isinf(one.epsilon) for one in candidates) else "unknown",
-        config=_config(candidates, drawn, threshold, random_state if public_data else None),
-        data_digest=_digest(X, records.y, secret) if public_data or secret else None,
+        config=_config(candidates, splits, options, random_state),
+        data_digest=_digest(records, options),
     )
-    data = FitData(
-        X=X, y=records.y, classes=records.classes, positive=records.positive, threshold=threshold
-    )
-    rule = StopRule.of(drawn, n_splits, until_detectable, max_splits)
-    with _shown(progress) as tell:
+    attribute = CROSSING.join(attributes) if options.attribute is None else options.attribute
+    with _shown(progress) as on_progress:
         fits = Fits(
-            data=data,
-            splits=drawn,
+            records=records,
+            splits=splits,
             candidates=candidates,
             random_state=random_state,
-            n_jobs=n_jobs,
-            store=None if store is None else Path(store),
-            identity={} if store is None else _identity(data, records, drawn, random_state),
-            names=[] if store is None else [fingerprint(one) for one in candidates],
-            on_progress=tell,
+            n_jobs=options.n_jobs,
+            store=None if options.store is None else Path(options.store),
+            identity=_identity(records, persons, splits, options, random_state),
+            on_progress=on_progress,
         )
-        return _audited(fits, records, facts, rule)
+        people = _People(records.is_positive, persons, group, attribute)
+        return _fitted(fits, people, facts, options, n_splits)
 
 
-def _records(
-    X: Any, y: Any, features: Any, person_id: Any, attribute: str | None, positive: object
-) -> LabelledRecords:
-    require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
-    columns = named_columns(features, attribute)
-    group = cross([column_of(values, name) for name, values in columns.items()])
+def _records(X: Any, y: Any, positive: object, threshold: float | None) -> Records:
     classes, (labels, _) = required_column(y, name="y"), values_of(y, name="y")
-    persons = None if person_id is None else required_column(person_id, name="person_id").codes
-    lengths = {
-        "X": n_rows(X),
-        "y": len(labels),
-        "sensitive_features": len(group.codes),
-        **({} if persons is None else {"person_id": len(persons)}),
-    }
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(f"All must be of the same records, but their numbers are: {told}.")
     if len(labels) < 2:
         raise InputError("There is nothing to divide: give at least two records.")
     if len(classes.names) < 2:
         raise InputError("y holds one label only, and a classifier needs two or more.")
-    return LabelledRecords(
-        y=labels,
-        classes=classes,
-        positive=positive_of(classes.names, positive, where="y"),
-        attribute=CROSSING.join(columns) if attribute is None else attribute,
-        group=group,
-        persons=persons,
-    )
+    name = positive_of(classes.names, positive, where="y")
+    return Records(X=X, y=labels, classes=classes, positive=name, threshold=threshold)
 
 
-def _splits(cv: Any, records: LabelledRecords, test_size: float, random_state: int) -> Splits:
-    require_at_least(0, random_state=random_state)
-    if cv is None:
+def _splits(
+    records: Records, persons: IntArray | None, options: Options, random_state: int
+) -> Splits:
+    if options.cv is None:
         return random_splits(
-            len(records.y), records.persons, test_size=test_size, random_state=random_state
+            len(records.y), persons, test_size=options.test_size, random_state=random_state
         )
-    return given_splits(cv, records.classes.codes, records.persons, random_state=random_state)
+    if options.until_detectable is not None:
+        raise InputError(
+            "until_detectable adds random splits, and cv gives a fixed number of them; leave one "
+            "of the two out."
+        )
+    return given_splits(options.cv, records.classes.codes, persons, random_state=random_state)
 
 
-def _require_threshold(threshold: float, candidates: Sequence[Candidate]) -> None:
-    if not 0 <= threshold <= 1:
-        raise InputError(f"threshold must be a probability, not {threshold!r}.")
+def _require_probabilities(candidates: Sequence[Candidate]) -> None:
     for one in candidates:
         if not one.has_probabilities:
             raise InputError(
@@ -228,60 +185,51 @@ def _require_threshold(threshold: float, candidates: Sequence[Candidate]) -> Non
 
 
 def _config(
-    candidates: Sequence[Candidate],
-    splits: Splits,
-    threshold: float | None,
-    random_state: int | None,
+    candidates: Sequence[Candidate], splits: Splits, options: Options, random_state: int
 ) -> dict[str, Any]:
     """What was fitted; the random state of private records would tell who was in which split."""
+    threshold = "the estimator's own" if options.threshold is None else options.threshold
     return {
-        **splits.claim.config,
-        "threshold": "the estimator's own" if threshold is None else threshold,
+        **splits.config,
+        "threshold": threshold,
         "models": described(candidates),
         "versions": versions(candidates),
-        **({} if random_state is None else {"random_state": random_state}),
+        **({"random_state": random_state} if options.public_data else {}),
     }
 
 
-def _digest(X: Any, y: Any, secret: bytes) -> str:
+def _digest(records: Records, options: Options) -> str | None:
     """What names the records in a release: keyed, unless anybody may have them."""
     import joblib
 
-    content = str(joblib.hash((X, y), hash_name="sha1")).encode()
-    if not secret:
+    if not (options.public_data or options.secret):
+        return None
+    content = str(joblib.hash((records.X, records.y), hash_name="sha1")).encode()
+    if not options.secret:
         return f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return f"hmac-sha256:{hmac.new(secret, content, hashlib.sha256).hexdigest()}"
+    return f"hmac-sha256:{hmac.new(options.secret, content, hashlib.sha256).hexdigest()}"
 
 
 def _identity(
-    data: FitData, records: LabelledRecords, splits: Splits, random_state: int
+    records: Records,
+    persons: IntArray | None,
+    splits: Splits,
+    options: Options,
+    random_state: int,
 ) -> dict[str, Any]:
     """What the rows of a store depend on, besides the estimator and the split."""
     import joblib
 
+    if options.store is None:
+        return {}
     return {
         "kind": "estimator",
-        "records": joblib.hash((data.X, data.y, records.persons), hash_name="sha1"),
+        "records": joblib.hash((records.X, records.y, persons), hash_name="sha1"),
         **splits.identity,
         "random_state": random_state,
-        "positive_label": data.positive,
-        "threshold": data.threshold,
+        "positive_label": records.positive,
+        "threshold": records.threshold,
     }
-
-
-def _audited(fits: Fits, records: LabelledRecords, facts: ReleaseFacts, rule: StopRule) -> Release:
-    """Fit as many splits as the rule wants, and build the release."""
-    with fits.opened():
-        n_splits = 0
-        more = rule.first
-        while more > n_splits:
-            n_splits = more
-            division = divided(records, facts, members(fits.splits, n_splits, len(records.y)))
-            said = fits.up_to(n_splits)
-            smallest = division.smallest_gap(said)
-            more = rule.next(n_splits, smallest)
-    notes = [*facts.notes, *fits.splits.claim.notes, *rule.note(n_splits, smallest)]
-    return release_of(replace(facts, notes=notes), division, fits.candidates, said)
 
 
 @contextmanager
@@ -298,3 +246,235 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
     with Bar(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("Fitting", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _fitted(
+    fits: Fits, people: _People, facts: ReleaseFacts, options: Options, n_splits: int
+) -> Release:
+    """Fit as many splits as are wanted, or as small an exposure needs, and build the release."""
+    wanted = n_splits if math.isinf(fits.splits.most) else int(fits.splits.most)
+    most, target, n_splits = wanted, options.until_detectable, 0
+    if target is not None:
+        require_at_least(wanted, max_splits=options.max_splits)
+        most = options.max_splits
+    notes = [*facts.notes, *fits.splits.notes]
+    with fits.opened():
+        while n_splits < wanted:
+            n_splits = wanted
+            groups = people.in_groups(facts, fits.splits.members(n_splits, len(people.positive)))
+            answers = fits.up_to(n_splits)
+            if target is not None:
+                right = [predicted == people.positive for _, predicted in answers]
+                cells = np.where(groups.group >= 0, 2 * groups.group + people.positive, -1)
+                smallest = smallest_gap(right, groups.member, cells, inflation=groups.inflation)
+                wanted = min(most, enough_splits(n_splits, smallest, target=target))
+    if target is not None:
+        reached = "until" if smallest <= target else "but not far enough that"
+        notes.append(
+            f"Splits were added, by precision alone, {reached} an overfitting gap of {target:g} "
+            f"would show 4 times in 5: after {n_splits} splits the smallest is {smallest:.2g}."
+        )
+    facts = replace(facts, notes=notes, effective_units=groups.units)
+    return _release(facts, people, groups, fits.candidates, answers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Records in groups that may be released, on some splits.
+
+    Attributes:
+        member: (split, record) who is trained on.
+        names: the groups.
+        group: (record,) position in ``names``; -1 for records in none.
+        note: what became of small groups; empty where nothing did.
+        units: by group how many people its records are worth; None where each is one.
+    """
+
+    member: BoolArray
+    names: tuple[str, ...]
+    group: IntArray
+    note: str
+    units: dict[str, float] | None
+
+    @property
+    def inflation(self) -> FloatArray:
+        """(group,) by how much people with several records multiply a variance."""
+        if self.units is None:
+            return np.ones(len(self.names))
+        sizes = np.bincount(self.group[self.group >= 0], minlength=len(self.names))
+        return np.asarray(sizes / np.array([self.units[name] for name in self.names]))
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """Who the records are of.
+
+    Attributes:
+        positive: (record,) whether the label is the positive one.
+        persons: (record,) who has the record, numbered from 0; None where nobody has several.
+        group: the groups by name.
+        attribute: what divides the records into groups.
+    """
+
+    positive: BoolArray
+    persons: IntArray | None
+    group: Coded
+    attribute: str
+
+    def in_groups(self, facts: ReleaseFacts, member: BoolArray) -> _Groups:
+        """The groups that may be released, and no split that nothing can be learnt from.
+
+        Raises:
+            InputError: a sentence that names the split.
+        """
+        for number, inside in enumerate(member, start=1):
+            n_positive = int(self.positive[inside].sum())
+            if n_positive in (0, int(inside.sum())):
+                which = "negative" if n_positive == 0 else "positive"
+                raise InputError(
+                    f"split {number}: everybody in the training part has a {which} label, and "
+                    "nothing can be learnt from one label; balance the splits with "
+                    "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3)."
+                )
+        names = facts.group_names(self.group.names)
+        if len(names) < 2:
+            raise InputError(
+                f"attribute {self.attribute!r} has {len(names)} group; an audit needs at least two."
+            )
+        group = recode(self.group, names)
+        counts = self._counts(group, len(names), member)
+        allowed = allowed_groups(facts.disclosure, counts, names, attribute=self.attribute)
+        group, names, units = allowed.apply(group), allowed.names, None
+        if self.persons is not None:
+            units = effective_units(self.persons, group, names)
+        _require_everywhere(group, names, member)
+        return _Groups(member, names, group, allowed.note, units)
+
+    def _counts(self, group: IntArray, n_groups: int, member: BoolArray) -> IntArray:
+        """(split, part, group, label) numbers of people; one with several records counts once."""
+        cells, rows = 2 * group + self.positive, np.flatnonzero(group >= 0)
+        if self.persons is not None:
+            pairs = self.persons[rows] * cells.size + cells[rows]
+            rows = rows[np.unique(pairs, return_index=True)[1]]
+        shape = (len(SPLITS), n_groups, 2)
+        places = [np.where(inside[rows], 0, 2 * n_groups) + cells[rows] for inside in member]
+        counts = [np.bincount(place, minlength=math.prod(shape)) for place in places]
+        return np.array(counts, dtype=np.int64).reshape(len(counts), *shape)
+
+
+def _require_everywhere(group: IntArray, names: Sequence[str], member: BoolArray) -> None:
+    """Of public records small groups are not joined, so one may be missing in some split."""
+    for number, inside in enumerate(member, start=1):
+        for part, rows in zip(SPLITS, (inside, ~inside), strict=True):
+            present = np.unique(group[rows])
+            for code, name in enumerate(names):
+                if code not in present:
+                    raise InputError(
+                        f"split {number}: group {name!r} has nobody in the {part} part; join it "
+                        "with another group, leave it out with groups=[...], or change test_size."
+                    )
+
+
+def _release(
+    facts: ReleaseFacts,
+    people: _People,
+    groups: _Groups,
+    candidates: Sequence[Candidate],
+    answers: Sequence[tuple[FloatRow, BoolArray]],
+) -> Release:
+    """Counts and costs of every setting, in one release."""
+    counts, settings = [], []
+    for candidate, (logits, predicted) in zip(candidates, answers, strict=True):
+        scores = BudgetScores(
+            logits=logits,
+            labels=people.positive.astype(np.int64),
+            member=groups.member,
+            group=groups.group,
+            group_names=groups.names,
+            predicted=predicted,
+            from_probabilities=candidate.has_probabilities,
+            has_probabilities=candidate.has_probabilities,
+            epsilon=candidate.epsilon,
+            model=candidate.model,
+        )
+        settings.append([scores])
+        for split, inside in enumerate(groups.member):  # one by one: there may be many
+            entries = Entries(
+                run=np.zeros(len(inside), dtype=np.int64),
+                split=np.where(inside, 0, 1),
+                group=groups.group,
+                positive=people.positive,
+                predicted=predicted[split],
+            )
+            name = f"split {split + 1}"  # which tells nothing about rows
+            key = RunKey(scores.released_epsilon, split, name, candidate.model)
+            counts.append(
+                count_entries(entries, [key], attribute=people.attribute, groups=groups.names)
+            )
+    counted = replace(
+        counts[0],
+        runs=tuple(run for one in counts for run in one.runs),
+        notes=[*counts[0].notes, *([groups.note] if groups.note else [])],
+    )
+    no_coin = ""
+    if people.persons is not None:
+        no_coin = "people may have several records, and coins are flipped for single ones"
+    (counted,) = with_costs([counted], settings, facts, no_coin=no_coin)
+    return build_release(facts, counted, file=facts.dataset)
+
+
+def effective_units(persons: IntArray, group: IntArray, names: Sequence[str]) -> dict[str, float]:
+    """By group how many independent people its records are worth: (sum m)^2 / sum m^2, by Kish.
+
+    >>> effective_units(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), ["a", "b"])
+    {'a': 1.8, 'b': 1.0}
+    """
+    sizes = [np.bincount(persons[group == k]) for k in range(len(names))]
+    return {
+        name: float(m.sum() ** 2 / (m**2).sum())
+        for name, m in zip(names, sizes, strict=True)
+        if m.sum()
+    }
+
+
+def smallest_gap(
+    right: Sequence[BoolArray],
+    member: BoolArray,
+    cells: IntArray,
+    *,
+    inflation: FloatArray,
+) -> float:
+    """The smallest gap that would be resolved 4 times in 5, in every group of every setting.
+
+    It follows from how often the models are right, in training and in test together. The test of
+    the gap takes just that as given, and asks how the right answers fall on the two parts; so
+    splits may be added for as long as it takes without favouring any verdict.
+
+    Args:
+        right: for each setting (split, record), whether the answer is right.
+        member: (split, record) who is trained on.
+        cells: (record,) 2 x group + label, negative for records of no group.
+        inflation: (group,) by how much people with several records multiply the variance.
+    """
+    n_splits, n_groups = len(member), len(inflation)
+    grouped = cells >= 0
+    sizes = np.bincount(cells[grouped], minlength=2 * n_groups).astype(np.float64)
+    share = float(member[:, grouped].mean())
+    errors = []
+    for answers in right:
+        rates = answers[:, grouped].mean(axis=0)
+        n_right = np.bincount(cells[grouped], rates, minlength=2 * n_groups)
+        rate = (n_right + ADDED) / (sizes + 2 * ADDED)
+        spread = (sizes * rate * (1 - rate)).reshape(n_groups, 2).sum(axis=1)
+        people = sizes.reshape(n_groups, 2).sum(axis=1)
+        errors.append(np.sqrt(inflation * spread / people**2 / (share * (1 - share)) / n_splits))
+    return float(detectable(np.array(errors), n_tests=n_groups * len(right)).max())
+
+
+def enough_splits(n_splits: int, smallest: float, *, target: float) -> int:
+    """Splits after which the target would show, if nothing but their number changes.
+
+    >>> enough_splits(20, 0.01, target=0.005), enough_splits(20, 0.004, target=0.005)
+    (80, 20)
+    """
+    return max(n_splits, math.ceil(n_splits * (smallest / target) ** 2 * (1 - 1e-12)))

@@ -1,20 +1,21 @@
-"""Fit an estimator on every split, in as many processes as wanted, and keep what it says.
+"""Estimators fitted on many splits, in as many processes as wanted.
 
-A split's row holds what its model says of every record: the log odds of the true class (float32),
-then the model's answers, one bit each. A row depends on the estimator, the data, the split and the
-random state alone: not on the other splits, nor on how many run at once. With a store each finished
-row is a file, so a killed call goes on where it was.
+One model's answers are one row: its log odds of the true class for every record, and a bit for
+every record it calls positive. A split alone decides its row, not how many run at once. With a
+store each finished row is a file, so a killed call goes on where it was.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import platform
 import random
 import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -24,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pcer._version import __version__
 from pcer.attacks import log_odds
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.candidates import Candidate, versions
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
@@ -50,8 +51,136 @@ BITS = 32
 LARGEST_SEED = 2**31
 
 
+class Candidate(NamedTuple):
+    """One setting: the name of its model (None if there is but one), its budget, what is fitted."""
+
+    model: str | None
+    epsilon: float
+    estimator: Any
+
+    @property
+    def name(self) -> str:
+        """For sentences: the model's own name or that of its class, and its budget."""
+        budget = "" if math.isinf(self.epsilon) else f", epsilon {self.epsilon:g}"
+        return f"{self.model or type(self.estimator).__name__}{budget}"
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it will give probabilities once it is fitted."""
+        return hasattr(self.estimator, "predict_proba")
+
+
+def candidates_of(
+    estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
+) -> list[Candidate]:
+    """Every setting, in the order given, checked before anything is fitted."""
+    from sklearn.base import clone
+
+    named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
+    if not named:
+        raise InputError("estimator is an empty dict; name at least one estimator.")
+    for name, own in named.items():
+        _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
+    if budgets is None:
+        if isinstance(epsilon, Mapping):
+            for name in named:
+                if name not in epsilon:
+                    raise InputError(
+                        f"epsilon names no budget for {name!r}; add it, None without privacy."
+                    )
+        amounts = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
+        return [Candidate(name, _budget(amounts[name]), own) for name, own in named.items()]
+    ((parameter, values),) = budgets.items()
+    wanted = [_budget(value) for value in values]
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise InputError("budgets must give at least one epsilon, and none twice.")
+    for own in named.values():
+        if parameter not in own.get_params():
+            raise InputError(
+                f"budgets names the parameter {parameter!r}, which {type(own).__name__} does not "
+                'have; in a pipeline it is called like "step__epsilon".'
+            )
+    return [
+        Candidate(name, amount, clone(own).set_params(**{parameter: amount}))
+        for name, own in named.items()
+        for amount in wanted
+    ]
+
+
+def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """For ``training.config``: the class of every model and those of its settings that are numbers.
+
+    Texts and objects are left out: a category's name may be among them.
+    """
+    found = {}
+    for one in candidates:
+        kind, (_, *inside) = type(one.estimator), _parts(one.estimator)
+        steps = dict.fromkeys(type(p).__name__ for p in inside if not isinstance(p, type))
+        within = f" ({', '.join(steps)})" if steps else ""
+        numbers = {
+            name: value
+            for name, value in sorted(one.estimator.get_params(deep=True).items())
+            if isinstance(value, bool | int | float) and math.isfinite(value)
+        }
+        found[one.name] = {"class": f"{kind.__module__}.{kind.__qualname__}{within}", **numbers}
+    return found
+
+
+def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Versions of Python, pcer and the packages that the estimators come from."""
+    every = [part for one in candidates for part in _parts(one.estimator)]
+    packages = {"numpy", "sklearn", *(type(part).__module__.partition(".")[0] for part in every)}
+    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in sorted(packages)}
+    return {
+        "python": platform.python_version(),
+        "pcer": __version__,
+        **{name: version for name, version in found.items() if isinstance(version, str)},
+    }
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """An estimator and those inside it."""
+    inside = estimator.get_params(deep=True).values()
+    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
+
+
+def _budget(value: float | None) -> float:
+    budget = math.inf if value is None else float(value)
+    if not budget > 0:
+        raise InputError(f"epsilon must be above 0, not {value!r}; None means without privacy.")
+    return budget
+
+
+def _require_estimator(estimator: Any, where: str) -> None:
+    from sklearn.base import clone, is_regressor
+
+    kind = getattr(estimator, "__name__", type(estimator).__name__)
+    if isinstance(estimator, type):
+        raise InputError(f"{where} is the class {kind}; give an object: {kind}().")
+    for method in ("fit", "predict", "get_params", "set_params"):
+        if not hasattr(estimator, method):
+            raise InputError(
+                f"{where} ({kind}) has no {method}, and it has to be fitted anew on every split; "
+                "give an estimator with scikit-learn's protocol, or score the records yourself and "
+                "use release_from_predictions."
+            )
+    if kind == "FrozenEstimator":
+        raise InputError(
+            f"{where} is frozen and cannot be fitted anew; give the estimator inside it."
+        )
+    try:
+        clone(estimator)
+    except (TypeError, RuntimeError):
+        raise InputError(
+            f"{where} ({kind}) cannot be cloned; let its __init__ keep every argument unchanged "
+            "under its own name, as scikit-learn asks."
+        ) from None
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        raise InputError(f"{where} ({kind}) is a regressor; give a classifier.")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitData:
+class Records:
     """What estimators are fitted to, and what is asked of them.
 
     Attributes:
@@ -69,47 +198,16 @@ class FitData:
     threshold: float | None
 
     @property
-    def n_records(self) -> int:
-        """How many records."""
-        return len(self.y)
-
-    @property
     def is_positive(self) -> BoolArray:
         """(record,) whether the label is the positive one."""
         return is_named(self.classes, self.positive)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Said:
-    """What the models of one setting say: arrays (split, record).
-
-    Attributes:
-        logits: log odds of the true class, with a minus where that is a negative one; without
-            probabilities +1 and -1 as the model answers.
-        predicted: whether the positive label is the answer.
-        has_probabilities: whether the estimator gives any.
-    """
-
-    logits: FloatRow
-    predicted: BoolArray
-    has_probabilities: bool
-
-
-class _Failed(NamedTuple):
-    """A split whose model could not be had: a sentence's middle, and all that is known."""
+class _Failure(NamedTuple):
+    """Why a model could not be had: a sentence's middle, and the traceback."""
 
     fault: str
     trace: str = ""
-
-
-class _Task(NamedTuple):
-    """One model: which, and what it is fitted to."""
-
-    at: int
-    split: int
-    candidate: Candidate
-    rows: IntArray
-    seed: int
 
 
 @dataclass(kw_only=True, eq=False)
@@ -117,26 +215,25 @@ class Fits:
     """The models of some settings on splits of the same records; fits what is missing.
 
     Args:
-        data: the records.
+        records: the records.
         splits: who is trained on.
         candidates: the settings.
         random_state: of what estimators leave to chance.
         n_jobs: as for joblib.
         store: folder that keeps finished splits; None for none.
         identity: what the rows in that folder depend on, besides the candidate.
-        names: by candidate, what its rows in that folder are called.
         on_progress: called with (models done, models in all).
     """
 
-    data: FitData
+    records: Records
     splits: Splits
     candidates: Sequence[Candidate]
     random_state: int
-    n_jobs: int | None = None
-    store: Path | None = None
-    identity: Settings = field(default_factory=dict)
-    names: Sequence[str] = ()
-    on_progress: OnProgress = lambda done, total: None
+    n_jobs: int | None
+    store: Path | None
+    identity: Settings
+    on_progress: OnProgress
+    _names: Sequence[str] = ()
     _rows: dict[tuple[int, int], FloatRow] = field(default_factory=dict)
 
     @contextmanager
@@ -144,29 +241,35 @@ class Fits:
         """Own the store meanwhile; warns where what was found there does not count."""
         with ExitStack() as held:
             if self.store is not None:
+                self._names = [_fingerprint(one) for one in self.candidates]
+                width = len(_packed(np.zeros(len(self.records.y)), self.records.is_positive))
                 held.enter_context(owned(self.store))
-                for note in resume_folder(
-                    self.store, self.identity, added={}, n_columns=self._width
-                ):
+                for note in resume_folder(self.store, self.identity, added={}, n_columns=width):
                     warnings.warn(note, stacklevel=4)
-                self._find(self.store)
+                for block in finished_blocks(self.store):
+                    rows = load_block(block, width)
+                    for (name, split), row in zip(block.keys, rows, strict=True):
+                        if name in self._names:
+                            self._rows[self._names.index(name), split] = np.array(row)
             yield
 
-    def up_to(self, n_splits: int) -> list[Said]:
-        """What all settings say on the first so many splits.
+    def up_to(self, n_splits: int) -> list[tuple[FloatRow, BoolArray]]:
+        """What each setting's models say on the first so many splits: arrays (split, record).
+
+        Log odds of the true class, with a minus where that is a negative one (without
+        probabilities +1 and -1 as the model answers); and whether the answer is the positive label.
 
         Raises:
             InputError: a split's model cannot be had; the sentence names it.
         """
         wanted = [(at, s) for s in range(n_splits) for at in range(len(self.candidates))]
-        missing = [one for one in wanted if one not in self._rows]
+        missing = [key for key in wanted if key not in self._rows]
         done, total = len(wanted) - len(missing), len(wanted)
         self.on_progress(done, total)
-        tasks = [self._task(at, split) for at, split in missing]
-        finished = _run(self.data, tasks, n_jobs=self.n_jobs)
+        finished = self._fit(missing)
         try:
-            for at, split, found in finished:
-                if isinstance(found, _Failed):
+            for (at, split), found in finished:
+                if isinstance(found, _Failure):
                     raise self._error(at, split, found)
                 self._keep(at, split, found)
                 done += 1
@@ -175,65 +278,103 @@ class Fits:
             with warnings.catch_warnings():  # joblib remarks on tasks that are given up
                 warnings.simplefilter("ignore", UserWarning)
                 finished.close()
-        return [self._said(at, n_splits) for at in range(len(self.candidates))]
+        return [self._answers(at, n_splits) for at in range(len(self.candidates))]
 
-    @property
-    def _width(self) -> int:
-        return self.data.n_records + -(-self.data.n_records // BITS)
+    def _fit(
+        self, wanted: Sequence[tuple[int, int]]
+    ) -> Generator[tuple[tuple[int, int], FloatRow | _Failure], None, None]:
+        """Every model's row as soon as it is there, by whatever joblib is told to use."""
+        from joblib import Parallel, delayed
+        from joblib.parallel import LokyBackend, get_active_backend
 
-    def _task(self, at: int, split: int) -> _Task:
-        seed = int(stream(self.random_state, TRAINING_STREAM, split).integers(LARGEST_SEED))
-        return _Task(at, split, self.candidates[at], self.splits.train(split), seed)
+        def call(at: int, split: int) -> Any:
+            seed = int(stream(self.random_state, TRAINING_STREAM, split).integers(LARGEST_SEED))
+            rows = self.splits.train(split)
+            return delayed(_fit)((at, split), self.candidates[at], self.records, rows, seed)
 
-    def _find(self, store: Path) -> None:
-        """Take up the rows that the store holds already."""
-        position = {name: at for at, name in enumerate(self.names)}
-        for block in finished_blocks(store):
-            rows = load_block(block, self._width)
-            for (name, split), row in zip(block.keys, rows, strict=True):
-                if name in position:
-                    self._rows[position[name], split] = np.array(row)
+        backend, n_active = get_active_backend()
+        options: dict[str, Any] = {"return_as": "generator_unordered"}
+        step = max(len(wanted), 1)
+        if isinstance(backend, LokyBackend):  # our own processes end with us, a cluster's do not
+            is_main = threading.current_thread() is threading.main_thread()
+            options.update(initializer=die_with, initargs=(os.getpid(), is_main))
+        if not backend.supports_return_generator:  # then a few at a time, to keep what is finished
+            options, step = {"return_as": "list"}, max(1, self.n_jobs or n_active)
+        for first in range(0, len(wanted), step):
+            pool = Parallel(n_jobs=self.n_jobs, batch_size=1, **options)
+            yield from pool(call(*key) for key in wanted[first : first + step])
 
     def _keep(self, at: int, split: int, row: FloatRow) -> None:
         self._rows[at, split] = row
         if self.store is not None:
             save_block(
                 self.store,
-                [(self.names[at], split)],
+                [(self._names[at], split)],
                 row[None],
                 made_with=versions(self.candidates),
                 settings=settings_digest(self.identity, added={}),
             )
 
-    def _said(self, at: int, n_splits: int) -> Said:
-        n, sign = self.data.n_records, np.where(self.data.is_positive, 1, -1).astype(np.float32)
+    def _answers(self, at: int, n_splits: int) -> tuple[FloatRow, BoolArray]:
+        n, sign = len(self.records.y), np.where(self.records.is_positive, 1, -1).astype(np.float32)
         logits = np.empty((n_splits, n), dtype=np.float32)
         predicted = np.empty((n_splits, n), dtype=bool)
         for split in range(n_splits):
             of_truth, predicted[split] = _unpacked(self._rows[at, split], n)
             logits[split] = sign * of_truth
-        return Said(
-            logits=logits,
-            predicted=predicted,
-            has_probabilities=self.candidates[at].has_probabilities,
-        )
+        return logits, predicted
 
-    def _error(self, at: int, split: int, found: _Failed) -> InputError:
-        n_kept = len(self._rows)
-        kept = f"{n_kept} finished model{'' if n_kept == 1 else 's'}"
-        where = (
-            f"the {kept} are kept in {self.store}"
-            if self.store is not None
-            else "store=DIR would keep finished splits"
-        )
-        error = InputError(
-            f"split {split + 1}, {self.candidates[at].name}: {found.fault}; {where}."
-        )
-        error.__cause__ = RuntimeError(found.trace) if found.trace else None
+    def _error(self, at: int, split: int, failure: _Failure) -> InputError:
+        where = "store=DIR would keep finished splits"
+        if self.store is not None:
+            n_kept = len(self._rows)
+            models = f"{n_kept} finished model{'' if n_kept == 1 else 's'}"
+            where = f"the {models} are kept in {self.store}"
+        name = self.candidates[at].name
+        error = InputError(f"split {split + 1}, {name}: {failure.fault}; {where}.")
+        error.__cause__ = RuntimeError(failure.trace) if failure.trace else None
         return error
 
 
-def rows_of(X: Any, rows: IntArray) -> Any:
+def _fingerprint(candidate: Candidate) -> str:
+    """What an estimator's rows are called in a store: by its class, settings and versions."""
+    import joblib
+    from sklearn.base import clone
+
+    try:
+        digest = joblib.hash(clone(candidate.estimator), hash_name="sha1")
+    except Exception as error:  # pickling raises whatever it meets
+        raise InputError(
+            f"store= needs an estimator that can be told from others, but {candidate.name} holds "
+            f"what cannot be pickled ({type(error).__name__}), such as a lambda; define it in a "
+            "module, or leave store out."
+        ) from None
+    return str(joblib.hash((digest, versions([candidate])), hash_name="sha1"))
+
+
+def _fit(
+    key: tuple[int, int], candidate: Candidate, records: Records, rows: IntArray, seed: int
+) -> tuple[tuple[int, int], FloatRow | _Failure]:
+    """One model, from the estimator to its row; what goes wrong is given back, not raised."""
+    from sklearn.base import clone
+
+    try:
+        with _alone(seed):
+            fresh = clone(candidate.estimator)
+            unset = {  # random states that are not fixed numbers are this split's
+                name: seed
+                for name, value in fresh.get_params(deep=True).items()
+                if name.rpartition("__")[2] == "random_state" and not isinstance(value, Integral)
+            }
+            fresh.set_params(**unset)
+            fitted = fresh.fit(_taken(records.X, rows), records.y[rows])
+            return key, _row(fitted, records, candidate.has_probabilities)
+    except Exception as error:  # whatever an estimator may raise
+        fault = f"{type(error).__name__} was raised; mend the estimator or its data and call again"
+        return key, _Failure(fault, traceback.format_exc())
+
+
+def _taken(X: Any, rows: IntArray) -> Any:
     """Some rows of features of any kind, in the same kind."""
     import narwhals as nw
 
@@ -242,66 +383,6 @@ def rows_of(X: Any, rows: IntArray) -> Any:
     if isinstance(X, list | tuple):
         return [X[row] for row in rows]
     return (X.tocsr() if hasattr(X, "tocsr") else X)[rows]
-
-
-def n_rows(X: Any) -> int:
-    """How many records features of any kind are of."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _run(
-    data: FitData, tasks: Sequence[_Task], *, n_jobs: int | None
-) -> Generator[tuple[int, int, FloatRow | _Failed], None, None]:
-    """Every task's result as soon as it is there, by whatever joblib is told to use."""
-    from joblib import Parallel, delayed
-    from joblib.parallel import get_active_backend
-
-    backend, n_active = get_active_backend()
-    options, step = _options(backend), len(tasks)
-    if not backend.supports_return_generator:  # then a few at a time, to keep what is finished
-        options, step = {"return_as": "list"}, max(1, n_jobs or n_active)
-    for first in range(0, len(tasks), max(step, 1)):
-        pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
-        yield from pool(delayed(_fit)(data, one) for one in tasks[first : first + step])
-
-
-def _options(backend: Any) -> dict[str, Any]:
-    """Processes of our own end with us; those of a cluster are the cluster's."""
-    from joblib.parallel import LokyBackend
-
-    options: dict[str, Any] = {"return_as": "generator_unordered"}
-    if isinstance(backend, LokyBackend):
-        is_main = threading.current_thread() is threading.main_thread()
-        options.update(initializer=die_with, initargs=(os.getpid(), is_main))
-    return options
-
-
-def _fit(data: FitData, task: _Task) -> tuple[int, int, FloatRow | _Failed]:
-    """One model, from the estimator to its row; what goes wrong is told, not raised."""
-    try:
-        with _alone(task.seed):
-            fresh = _seeded(task.candidate.estimator, task.seed)
-            fitted = fresh.fit(rows_of(data.X, task.rows), data.y[task.rows])
-            found: FloatRow | _Failed = _row(fitted, data, task.candidate.has_probabilities)
-    except Exception as error:  # whatever an estimator may raise
-        found = _Failed(
-            f"{type(error).__name__} was raised; mend the estimator or its data and call again",
-            traceback.format_exc(),
-        )
-    return task.at, task.split, found
-
-
-def _seeded(estimator: Any, seed: int) -> Any:
-    """A fresh copy whose random states, as far as they are not fixed numbers, are this split's."""
-    from sklearn.base import clone
-
-    fresh = clone(estimator)
-    open_ones = {
-        name: seed
-        for name, value in fresh.get_params(deep=True).items()
-        if name.rpartition("__")[2] == "random_state" and not isinstance(value, Integral)
-    }
-    return fresh.set_params(**open_ones)
 
 
 @contextmanager
@@ -314,8 +395,13 @@ def _alone(seed: int) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch = sys.modules.get("torch")  # if somebody has loaded it
     try:
-        with threadpool_limits(1, user_api="blas"), _torch_stream(seed):
+        with ExitStack() as held:
+            held.enter_context(threadpool_limits(1, user_api="blas"))
+            if torch is not None:
+                held.enter_context(torch.random.fork_rng(devices=[]))
+                torch.manual_seed(seed)
             random.seed(seed)
             np.random.seed(seed)  # noqa: NPY002 (the stream of estimators that know no other)
             yield
@@ -324,73 +410,46 @@ def _alone(seed: int) -> Iterator[None]:
         np.random.set_state(legacy)  # noqa: NPY002
 
 
-@contextmanager
-def _torch_stream(seed: int) -> Iterator[None]:
-    """The same for torch, if somebody has loaded it."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-def _row(fitted: Any, data: FitData, has_some: bool) -> FloatRow | _Failed:
+def _row(fitted: Any, records: Records, has_probabilities: bool) -> FloatRow | _Failure:
     """What a fitted model says of every record, packed."""
-    if not has_some:
-        predicted = _own_answers(fitted, None, data)
-        return _packed(np.where(predicted == data.is_positive, 1.0, -1.0), predicted)
-    probability = np.asarray(fitted.predict_proba(data.X), dtype=np.float64)
-    names = _class_names(fitted, data)
-    if fault := _fault(probability, names, data):
-        return _Failed(fault)
-    if data.threshold is None:
-        predicted = _own_answers(fitted, probability, data)
-    else:
-        predicted = probability[:, names.index(data.positive)] >= data.threshold
-    return _packed(log_odds(_of_true_class(probability, names, data.classes)), predicted)
-
-
-def _fault(probability: FloatArray, names: list[str], data: FitData) -> str:
-    """What is wrong with probabilities; empty if nothing is."""
-    if probability.shape != (data.n_records, len(names)):
-        return (
-            f"predict_proba gave shape {probability.shape} for {data.n_records:,} records and "
+    if not has_probabilities:
+        predicted = _own_answers(fitted, None, records)
+        return _packed(np.where(predicted == records.is_positive, 1.0, -1.0), predicted)
+    probability = np.asarray(fitted.predict_proba(records.X), dtype=np.float64)
+    labels, classes = getattr(fitted, "classes_", None), records.classes
+    names = classes.names if labels is None else [text_of(c) for c in np.asarray(labels).tolist()]
+    if probability.shape != (len(records.y), len(names)):
+        return _Failure(
+            f"predict_proba gave shape {probability.shape} for {len(records.y):,} records and "
             f"{len(names)} classes; let it give a column for each class"
         )
     if n_bad := int((~((probability >= 0) & (probability <= 1))).sum()):
-        return (
+        return _Failure(
             f"predict_proba gave {n_bad:,} values that are not between 0 and 1; scale the "
             "features, fill in what is missing, or choose a model that converges"
         )
-    return ""
-
-
-def _class_names(fitted: Any, data: FitData) -> list[str]:
-    found = getattr(fitted, "classes_", None)
-    return data.classes.names if found is None else [text_of(c) for c in np.asarray(found).tolist()]
-
-
-def _of_true_class(probability: FloatArray, names: list[str], classes: Coded) -> FloatArray:
-    """(record,) probability of the true class; 0 of one that the model has never seen."""
+    if records.threshold is None:
+        predicted = _own_answers(fitted, probability, records)
+    else:
+        predicted = probability[:, names.index(records.positive)] >= records.threshold
     column = np.array([names.index(name) if name in names else -1 for name in classes.names])
-    at = column[classes.codes]
-    return np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
+    at = column[classes.codes]  # a class that the model has never seen has probability 0
+    of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
+    return _packed(log_odds(of_truth), predicted)
 
 
-def _own_answers(fitted: Any, probability: FloatArray | None, data: FitData) -> BoolArray:
+def _own_answers(fitted: Any, probability: FloatArray | None, records: Records) -> BoolArray:
     """What the estimator's own ``predict`` says; probabilities that it asks for are at hand."""
     if probability is not None and hasattr(fitted, "__dict__"):
         ask = fitted.predict_proba
 
-        def known(*given: Any, **named: Any) -> Any:
-            is_same = len(given) == 1 and given[0] is data.X and not named
+        def at_hand(*given: Any, **named: Any) -> Any:
+            is_same = len(given) == 1 and given[0] is records.X and not named
             return probability if is_same else ask(*given, **named)
 
-        fitted.predict_proba = known
-    answers = np.ravel(fitted.predict(data.X))
-    return is_named(column_of(answers, "predict"), data.positive)
+        fitted.predict_proba = at_hand
+    answers = np.ravel(fitted.predict(records.X))
+    return is_named(column_of(answers, "predict"), records.positive)
 
 
 def _packed(logits: FloatArray, predicted: BoolArray) -> FloatRow:

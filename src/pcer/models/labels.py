@@ -1,26 +1,19 @@
-"""What every way from a model to a release asks first: which label is positive, what may leave."""
+"""What users name: the positive label, rows of a data frame, and ``package.module:Name``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pcer.errors import InputError
+from pcer.errors import InputError, clipped
 from pcer.metrics import BoolArray
 from pcer.release.columns import Coded, positive_name, text_of
-from pcer.release.disclosure import DisclosureRule, SmallGroups
-
-
-def disclosure_rule_of(public: bool, least: int, small: str, certain: bool) -> DisclosureRule:
-    """The rule that four arguments make."""
-    known = [rule.value for rule in SmallGroups]
-    if small not in known:
-        raise InputError(f"small_groups must be {known[0]!r} or {known[1]!r}, not {small!r}.")
-    return DisclosureRule(
-        public=public, least_people=least, small_groups=SmallGroups(small), certain_cells=certain
-    )
 
 
 def positive_of(names: Sequence[str], positive: object, *, where: str) -> str:
@@ -47,6 +40,19 @@ def is_named(column: Coded, name: str) -> BoolArray:
     return np.array([text == name for text in column.names], dtype=bool)[column.codes]
 
 
+def require_one_length(**columns: Any) -> None:
+    """Raise InputError unless all columns are of equally many records; None is no column."""
+    lengths = {name: rows_in(column) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise InputError(f"All columns must have one length, but they have: {listed}.")
+
+
+def rows_in(column: Any) -> int:
+    """How many records a column, or features of any kind, are of."""
+    return int(column.shape[0]) if hasattr(column, "shape") else len(column)
+
+
 def require_one_index(**columns: Any) -> None:
     """Raise InputError where pandas objects name their rows differently: nobody guesses an order.
 
@@ -65,3 +71,49 @@ def require_one_index(**columns: Any) -> None:
                 f"not known which belong together; sort both alike, then give "
                 f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True)."
             )
+
+
+@contextmanager
+def folder_first(folder: Path) -> Iterator[None]:
+    """Import from a folder before all others, as ``python -m`` does with the one it runs in."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def object_named(name: str, *, folder: Path, example: str) -> Any:
+    """The callable that a name stands for: an estimator, or what makes a torch module.
+
+    Args:
+        name: ``package.module:Name``, installed or in the folder.
+        folder: looked into first.
+        example: a name as it should be, for who wrote another.
+
+    Raises:
+        InputError: there is no such module, it cannot be imported, or has nothing to call.
+
+    >>> object_named("math:sqrt", folder=Path(), example="a:b")(9.0)
+    3.0
+    """
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise InputError(f"the name must be package.module:Name, such as {example}, not {name!r}.")
+    importlib.invalidate_caches()  # the folder may have been written to a moment ago
+    try:
+        with folder_first(folder):
+            found = getattr(importlib.import_module(module), attribute, None)
+    except (Exception, SystemExit) as error:  # anybody's code, which may fail in any way
+        fault = clipped(f"{type(error).__name__}: {error}", 200)
+        raise InputError(
+            f"{module} cannot be imported ({fault}); install it, or go to its folder, and check "
+            "that it can be imported in Python."
+        ) from error
+    if found is None:
+        raise InputError(f"{module} has no {attribute}; check the name after the colon.")
+    if not callable(found):
+        raise InputError(
+            f"{name} is {type(found).__name__} and cannot be called; name a class or a function."
+        )
+    return found

@@ -93,7 +93,9 @@ def required_column(values: Any, *, name: str) -> Coded:
 
 
 def column_of(values: Any, name: str) -> Coded:
-    """Any column as codes into its sorted names."""
+    """Any column as codes into its sorted names; one that is coded stays as it is."""
+    if isinstance(values, Coded):
+        return values
     array, missing = values_of(values, name=name)
     distinct, inverse = _distinct(array[~missing], key=text_of)
     texts = [text_of(v.item() if isinstance(v, np.generic) else v) for v in distinct]

@@ -1,172 +1,251 @@
-"""Count predictions where they lie: one Ibis expression, a handful of integers back."""
+"""Counts of a table that does not fit in memory, made where it lies.
+
+Predictions come back as distinct rows, each with the number of records that it stands for. A
+membership score comes back as members and others per score and model: by distinct score, which is
+exact, up to 5 million scored rows of a model; beyond that in 65,536 bins (4,096 cells of equal
+width, each divided in proportion to its rows, so that crowded scores are still told apart).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from pcer.attacks.single import least_error
 from pcer.errors import InputError
+from pcer.metrics import FloatArray, IntArray
 from pcer.release.build import RunKey
-from pcer.release.columns import positive_name, require_splits, seed_of, text_of
-from pcer.tables.source import PredictionColumns, executed, require_prediction_columns
+from pcer.release.columns import SPLITS
+from pcer.tables.source import PredictionColumns, executed, texts_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+N = "pcer_n"
+"""The column of how many records a row stands for."""
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound
+EXACT_ROWS = 5_000_000
+N_BINS = 65_536
+N_CELLS = 4_096
 _PEEK_ROWS = 10_000
-_TRUTH, _GUESS, _COUNT = "pcer_truth", "pcer_guess", "pcer_n"
-_OUTSIDE = -1  # how the expression marks a probability outside [0, 1]
+_SAFE_PAIRS = 2**61  # above this, twice the pairs no longer fit a 64-bit integer
+_NO_BUDGET = -1.0  # no budget is negative
+_GUESS, _SCORE, _BIN, _CELL, _PLACE = (
+    f"pcer_{name}" for name in ("guess", "score", "bin", "cell", "place")
+)
 
 
-class Cell(NamedTuple):
-    """How many records of one model, one split and one combination of groups got which answer."""
-
-    run: RunKey
-    split: str
-    groups: tuple[str | None, ...]
-    positive: bool
-    predicted: bool
-    n: int
-
-
-def counting_expression(table: ir.Table, columns: PredictionColumns) -> ir.Table:
-    """The one expression: rows by model, split, groups, label and answer.
+def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
+    """Rows by model, split, groups, label and answer, with their number, as an arrow table.
 
     Labels are grouped by, not compared, so that a third value or a gap shows as a row of its own
-    and costs no second pass.
+    and costs no second pass. A score is one of those on its side of the threshold.
     """
-    keys = (*columns.runs, columns.split, *columns.attributes)
-    named = {name: table[name] for name in dict.fromkeys(keys)}
-    whole = table.select(**named, **{_TRUTH: table[columns.y_true], _GUESS: _guess(table, columns)})
-    return whole.group_by(list(whole.columns)).aggregate(**{_COUNT: whole.count()})
-
-
-def count_cells(
-    table: ir.Table, columns: PredictionColumns, *, positive: Any = None, file: str = "the table"
-) -> list[Cell]:
-    """Run the expression and check what came back.
-
-    Args:
-        table: any Ibis table.
-        columns: which column holds what.
-        positive: which label is positive; needed unless labels are 0 and 1, or booleans.
-        file: the name that errors call the table by.
-
-    Raises:
-        InputError: one sentence with the file, the column and the remedy.
-    """
-    require_prediction_columns(table, columns, file=file)
     _require_few_values(table, columns, file)
-    rows = executed(counting_expression(table, columns), file=file).to_pylist()
-    if not rows:
-        raise InputError(f"{file} has no records; give at least one per group and split.")
-    _require_complete(rows, columns, file)
-    name = _positive_name(rows, columns, positive, file)
-    return [_cell(row, columns, name, file) for row in rows]
-
-
-def run_key(row: dict[str, Any], columns: PredictionColumns, file: str) -> RunKey:
-    """The model that a row of any expression grouped by ``columns.runs`` belongs to."""
-    return RunKey(
-        _epsilon(row[columns.epsilon], file) if columns.epsilon else None,
-        seed_of(row[columns.seed], where=f"{file}: seed") if columns.seed else 0,
-        _text(row[columns.split_id]) if columns.split_id else None,
-    )
-
-
-def group_key(row: dict[str, Any], columns: PredictionColumns) -> tuple[str | None, ...]:
-    """The groups that a row belongs to, one per attribute; None where it is not known."""
-    return tuple(_text(row[name]) for name in columns.attributes)
-
-
-def _guess(table: ir.Table, columns: PredictionColumns) -> ir.Value:
-    import ibis
-
-    if columns.y_pred is not None:
-        return table[columns.y_pred]
-    score = table[columns.y_score].cast("float64")
-    return ibis.cases(
-        (score.isnull() | score.isnan(), ibis.null("int8")),
-        ((score < 0) | (score > 1), ibis.literal(_OUTSIDE, "int8")),
-        (score >= columns.threshold, ibis.literal(1, "int8")),
-        else_=ibis.literal(0, "int8"),
-    )
+    keys = (*columns.runs, columns.split, *columns.attributes, columns.y_true, columns.y_pred)
+    named = {name: table[name] for name in dict.fromkeys(keys) if name is not None}
+    if columns.y_score is None:
+        whole = table.select(**named)
+        found = whole.group_by(list(named)).aggregate(**{N: whole.count()})
+    else:
+        score = table[columns.y_score].cast("float64")
+        wrong = score.isnull() | score.isnan() | (score < 0) | (score > 1)
+        side = wrong.ifelse(-1, (score >= columns.threshold).cast("int8"))
+        whole = table.select(**named, **{_GUESS: side, _SCORE: score})
+        found = whole.group_by([*named, _GUESS]).aggregate(
+            **{N: whole.count(), columns.y_score: whole[_SCORE].max()}
+        )
+    rows = executed(found, file=file)
+    for name in filter(None, (columns.y_true, columns.y_pred, columns.split)):
+        gaps = [
+            n
+            for text, n in zip(texts_of(rows[name]), rows[N].to_pylist(), strict=True)
+            if text is None
+        ]
+        if gaps:
+            raise InputError(
+                f"column {name!r} is missing in {sum(gaps):,} records; leave them out or fill "
+                "them in."
+            )
+    return rows
 
 
 def _require_few_values(table: ir.Table, columns: PredictionColumns, file: str) -> None:
     """Refuse labels and groups with many values before a database sorts them all."""
-    bounds = {columns.y_true: 2, **dict.fromkeys(columns.attributes, MAX_GROUPS)}
-    if columns.y_pred is not None:
-        bounds[columns.y_pred] = 2
-    for name, bound in bounds.items():
-        few = table.select(name).limit(_PEEK_ROWS).distinct().limit(bound + 2)
-        values = {_text(row[name]) for row in executed(few, file=file).to_pylist()} - {None}
-        if len(values) > bound:
-            raise InputError(_too_many(name, bound, file))
-
-
-def _too_many(name: str, bound: int, file: str) -> str:
-    if bound == 2:
-        return (
-            f"{file}: column {name!r} must have two values, but has more; give predicted labels, "
-            "or name a column of probabilities (y_score)."
-        )
-    return f"{file}: attribute {name!r} has more than {bound} values; join them into groups first."
-
-
-def _require_complete(rows: list[dict[str, Any]], columns: PredictionColumns, file: str) -> None:
-    guess = columns.y_pred or columns.y_score
-    for key, name in ((_TRUTH, columns.y_true), (_GUESS, guess), (columns.split, columns.split)):
-        gaps = sum(row[_COUNT] for row in rows if _text(row[key]) is None)
-        if gaps:
+    for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
+        few = table.select(name).limit(_PEEK_ROWS).distinct().limit(MAX_GROUPS + 2)
+        if len(set(texts_of(executed(few, file=file)[name])) - {None}) > MAX_GROUPS:
             raise InputError(
-                f"{file}: column {name!r} is missing in {gaps:,} records; leave them out or fill "
-                "them in."
+                f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, "
+                "or name a column of probabilities as the score."
             )
-    require_splits(
-        {str(row[columns.split]) for row in rows}, where=f"{file}: column {columns.split!r}"
+
+
+class ScoreCounts(NamedTuple):
+    """Members and non-members per score, or per bin of scores from ``low`` to ``high``."""
+
+    low: FloatArray
+    high: FloatArray
+    members: IntArray
+    nonmembers: IntArray
+
+
+class Auc(NamedTuple):
+    """How well a score tells members from non-members.
+
+    Attributes:
+        value: chance that a member scores above a non-member, ties counting half, less 1/2.
+        standard_error: DeLong's; None with fewer than two members or non-members.
+        bound: the exact value lies within ``value`` plus or minus this; 0 where it is exact.
+        n_members: scored members.
+        n_nonmembers: scored non-members.
+    """
+
+    value: float
+    standard_error: float | None
+    bound: float
+    n_members: int
+    n_nonmembers: int
+
+
+def auc_from_counts(counts: ScoreCounts) -> Auc | None:
+    """AUC of all rows together; None where there are no members or no non-members.
+
+    The pairs of a member above a non-member are counted in whole numbers. Pairs within one bin
+    could fall either way; counting them half is off by at most half of them, and that share is
+    the bound. It is a bound, not an estimate: no distribution of scores breaks it. A score or bin
+    may have several rows; bins must not overlap.
+
+    >>> scores = np.array([0.1, 0.5, 0.7])
+    >>> auc_from_counts(ScoreCounts(scores, scores, np.array([0, 1, 2]), np.array([2, 1, 0]))).value
+    0.4444444444444444
+    """
+    order = np.argsort(counts.low, kind="stable")
+    low, high = counts.low[order], counts.high[order]
+    first = np.flatnonzero(np.r_[True, low[1:] > np.maximum.accumulate(high)[:-1]])
+    members, nonmembers = (np.add.reduceat(side[order], first) for side in counts[2:])
+    n_members, n_nonmembers = int(members.sum()), int(nonmembers.sum())
+    pairs = n_members * n_nonmembers
+    if pairs == 0:
+        return None
+    kind = np.int64 if pairs < _SAFE_PAIRS else object
+    members, nonmembers = members.astype(kind), nonmembers.astype(kind)
+    beaten_twice = 2 * np.cumsum(nonmembers) - nonmembers
+    won_twice = 2 * (n_members - np.cumsum(members)) + members
+    value = int((members * beaten_twice).sum()) / (2 * pairs)
+    unsure = (members * nonmembers)[low[first] < np.maximum.reduceat(high, first)].sum()
+    variance = _delong(members, beaten_twice / (2 * n_nonmembers), value)
+    variance += _delong(nonmembers, won_twice / (2 * n_members), value)
+    error, smaller = None, min(n_members, n_nonmembers)
+    if smaller > 1:
+        error = least_error(math.sqrt(variance), value - 0.5, smaller)
+    return Auc(value - 0.5, error, int(unsure) / (2 * pairs), n_members, n_nonmembers)
+
+
+def _delong(counts: npt.NDArray[Any], placements: npt.NDArray[Any], value: float) -> float:
+    """Variance of one side's mean placement."""
+    weights, places = counts.astype(np.float64), placements.astype(np.float64)
+    n = weights.sum()
+    return float((weights * (places - value) ** 2).sum() / max(n - 1, 1) / n)
+
+
+def score_counts(
+    table: ir.Table,
+    columns: PredictionColumns,
+    models: Sequence[RunKey],
+    n_rows: Sequence[int],
+    *,
+    file: str,
+) -> Iterator[Any]:
+    """Members and non-members by model, groups and score: arrow tables that fit in memory.
+
+    Args:
+        table: any Ibis table.
+        columns: which column holds what; names a membership score or a loss.
+        models: all of them.
+        n_rows: how many rows each has.
+        file: the name that errors call the table by.
+    """
+    name = columns.membership_score or str(columns.loss)
+    score = table[name].cast("float64")
+    keys = list(dict.fromkeys((*columns.runs, *columns.attributes)))
+    scored = table.select(
+        **{key: table[key] for key in (*keys, columns.split)},
+        **{_SCORE: score if columns.loss is None else -score},
     )
-    if columns.y_score and any(row[_GUESS] == _OUTSIDE for row in rows):
-        raise InputError(
-            f"{file}: column {columns.y_score!r} must be probabilities in [0, 1]; apply the "
-            "sigmoid to logits, or give predicted labels."
+    scored = scored.filter(scored[_SCORE].notnull() & ~scored[_SCORE].isnan())
+    for batch in _batches(n_rows):
+        part, by = scored, _SCORE
+        if len(batch) < len(models):
+            part = _of_models(scored, columns, [models[k] for k in batch])
+        if sum(n_rows[k] for k in batch) > EXACT_ROWS:
+            part, by = _binned(part, file)
+        train, test = (part[columns.split] == split for split in SPLITS)
+        counted = part.group_by([*keys, by]).aggregate(
+            low=part[_SCORE].min(),
+            high=part[_SCORE].max(),
+            members=train.sum(),
+            nonmembers=test.sum(),
         )
+        yield executed(counted, file=file)
 
 
-def _positive_name(
-    rows: list[dict[str, Any]], columns: PredictionColumns, positive: Any, file: str
-) -> str:
-    keys = (_TRUTH,) if columns.y_pred is None else (_TRUTH, _GUESS)
-    values = sorted({text_of(row[key]) for row in rows for key in keys})
-    return positive_name(values, positive, where=f"{file}: labels and predictions")
+def _batches(n_rows: Sequence[int]) -> Iterator[list[int]]:
+    """Positions of models together as long as their rows can be counted exactly."""
+    batch: list[int] = []
+    for k, n in enumerate(n_rows):
+        if batch and sum(n_rows[j] for j in batch) + n > EXACT_ROWS:
+            yield batch
+            batch = []
+        batch.append(k)
+    yield batch
 
 
-def _cell(row: dict[str, Any], columns: PredictionColumns, positive: str, file: str) -> Cell:
-    scored = columns.y_pred is None
-    return Cell(
-        run=run_key(row, columns, file),
-        split=str(row[columns.split]),
-        groups=group_key(row, columns),
-        positive=text_of(row[_TRUTH]) == positive,
-        predicted=row[_GUESS] == 1 if scored else text_of(row[_GUESS]) == positive,
-        n=int(row[_COUNT]),
+def _of_models(scored: ir.Table, columns: PredictionColumns, models: Sequence[RunKey]) -> ir.Table:
+    """The rows of the named models: a join, which stays fast where many models are asked for."""
+    import ibis
+    import pyarrow as pa
+
+    budget, seed = ibis.literal(_NO_BUDGET), ibis.literal(0, "int64")
+    if columns.epsilon is not None:
+        budget = scored[columns.epsilon].cast("float64")
+        without = budget.isnull() | budget.isnan() | budget.isinf()
+        budget = ibis.ifelse(without, _NO_BUDGET, budget)
+    if columns.seed is not None:
+        seed = scored[columns.seed].cast("int64")
+    budgets = [_NO_BUDGET if one.epsilon is None else one.epsilon for one in models]
+    wanted = pa.table({"pcer_budget": budgets, "pcer_seed": [one.seed for one in models]})
+    keyed = scored.mutate(pcer_budget=budget, pcer_seed=seed)
+    return keyed.semi_join(ibis.memtable(wanted), ["pcer_budget", "pcer_seed"])
+
+
+def _binned(scored: ir.Table, file: str) -> tuple[ir.Table, str]:
+    """The rows with their bins, and the column to count them by: two small passes find the bins."""
+    import ibis
+    import pyarrow as pa
+
+    finite = scored.filter(~scored[_SCORE].isinf())
+    ends = executed(
+        finite.aggregate(low=finite[_SCORE].min(), high=finite[_SCORE].max()), file=file
     )
-
-
-def _epsilon(value: Any, file: str) -> float | None:
-    try:
-        number = math.inf if value is None else float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{file}: epsilon must hold numbers, not {value!r}.") from None
-    if math.isnan(number) or number == math.inf:
-        return None
-    if number <= 0:
-        raise InputError(f"{file}: epsilon must be above 0; leave it empty without privacy.")
-    return number
-
-
-def _text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return text_of(value)
+    low, high = ends["low"][0].as_py(), ends["high"][0].as_py()
+    if low is None or low == high:
+        return scored, _SCORE
+    inner = ibis.least(ibis.greatest(scored[_SCORE], low), high)  # infinite ones in outer cells
+    place = (inner - low) / (high - low) * N_CELLS
+    cell = ibis.least(place.floor().cast("int64"), N_CELLS - 1)
+    placed = scored.mutate(**{_CELL: cell, _PLACE: place - cell})
+    cells = executed(placed.group_by(_CELL).aggregate(n=placed.count()), file=file)
+    rows = np.zeros(N_CELLS, dtype=np.int64)
+    rows[cells[_CELL].to_numpy()] = cells["n"].to_numpy()
+    size = 1 + (N_BINS - N_CELLS) * rows // max(int(rows.sum()), 1)  # one each, others by rows
+    first = np.cumsum(size) - size
+    sizes = ibis.memtable(pa.table({_CELL: np.arange(N_CELLS), "first": first, "size": size}))
+    joined = placed.join(sizes, _CELL)
+    inside = (joined[_PLACE] * joined["size"]).floor().cast("int64")
+    inside = ibis.least(ibis.greatest(inside, 0), joined["size"] - 1)
+    return joined.mutate(**{_BIN: joined["first"] + inside}), _BIN

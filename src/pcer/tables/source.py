@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pcer.data.readers import as_pattern, is_csv, require_columns, require_readable, unreadable
 from pcer.errors import InputError, confusable
+from pcer.release.columns import Coded, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import ibis.expr.types as ir
-
-EVEN = 0.5
-"""The threshold at which a probability is a log odds of 0."""
 
 # Every backend guesses the types of a CSV file in its own way; "yes" must stay a text.
 _CSV_OPTIONS: dict[str, dict[str, Any]] = {
@@ -47,8 +46,7 @@ class PredictionColumns:
         split_id: which models used the same split.
         membership_score: an attacker's score, higher where a record seems a member.
         loss: the model's loss, lower where a record seems a member; instead of a score.
-        record_id: names a record in every model, so that it can be compared with itself; needs
-            ``y_score``.
+        record_id: names a record in every model, so that it can be compared with itself.
     """
 
     attributes: tuple[str, ...]
@@ -69,17 +67,10 @@ class PredictionColumns:
             raise InputError("name at least one column in attributes.")
         if (self.y_pred is None) == (self.y_score is None):
             raise InputError("give either predicted labels or a score column, not both.")
-        if not math.isfinite(self.threshold):
-            raise InputError(f"threshold must be a finite number, not {self.threshold!r}.")
         if two := confusable(self.attributes):
             raise InputError(f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.")
         if self.membership_score is not None and self.loss is not None:
             raise InputError("give either a membership score or a loss, not both.")
-        if self.record_id is not None and (self.y_score is None or self.threshold != EVEN):
-            raise InputError(
-                "comparing records (record_id) needs probabilities (y_score), cut at a threshold "
-                f"of {EVEN}; give these, or leave record_id out."
-            )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
         """The same, with columns of the usual names where the table has them."""
@@ -158,11 +149,29 @@ def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, f
             f"{file}: column {columns.seed!r} holds short floating-point numbers, which cannot "
             "tell all seeds apart; store it as integers."
         )
+    score = columns.membership_score or columns.loss
+    if score and not table[score].type().is_numeric():
+        raise InputError(f"{file}: column {score!r} must hold numbers.")
 
 
 def executed(table: ir.Table, *, file: str) -> Any:
     """Run the expression where its data lies, and give its few rows as an arrow table."""
     return _readable(file, table.to_pyarrow)
+
+
+def texts_of(values: Any) -> list[str | None]:
+    """The values of an arrow column as text; None where one is missing."""
+    return [None if v is None or v != v else text_of(v) for v in values.to_pylist()]
+
+
+def coded(values: Any) -> Coded:
+    """An arrow column as codes into its sorted names; -1 where a value is missing."""
+    encoded = values.combine_chunks().dictionary_encode()
+    texts = texts_of(encoded.dictionary)
+    names = sorted({text for text in texts if text is not None})
+    position = {name: index for index, name in enumerate(names)}
+    lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.int64)
+    return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
 
 
 def _file_table(connection: Any, path: str) -> ir.Table:

@@ -1,0 +1,173 @@
+"""What the two front doors may be told beyond their arguments, in one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from pcer.errors import InputError, require_at_least, require_positive
+from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule, SmallGroups
+from pcer.release.format import Outcome, SplitKind, Training
+
+OF_PREDICTIONS = (
+    "positive_label",
+    "split_id",
+    "reference",
+    "membership_score",
+    "training",
+)
+OF_ESTIMATORS = (
+    "test_size",
+    "cv",
+    "person_id",
+    "budgets",
+    "n_jobs",
+    "store",
+    "until_detectable",
+    "max_splits",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Options:
+    """Options of ``release_from_predictions`` and ``release_from_estimator``, checked when made.
+
+    Args:
+        dataset: a name for the data.
+        attribute: name of the protected attribute; taken from named columns if not given.
+        groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
+            sorted names by default. Records of other groups are counted as left out.
+        epsilon: the privacy budget; None, NaN or infinity is a model without DP. Of predictions
+            one number or a column, of estimators one number or a dict by the estimator's name.
+        dp_delta: the delta of every model with a budget.
+        threshold: positive from this probability on; by default 0.5 for ``y_score``, and the
+            estimator's own ``predict``.
+        notes: sentences to travel with the release.
+        public_data: whether anybody may have the records; then groups of any size are released.
+        least_people: of one group, label and part; a group with fewer is joined or withheld.
+        small_groups: "join" small groups into one, or "withhold" them.
+        certain_cells: release cells that tell someone's membership with certainty, and count
+            them; False coarsens those tables, at a loss of power that a note states.
+        secret: 16 to 64 bytes that key what names splits (of predictions with ``record_id``) and
+            records (of estimators); without one a release of private records names neither.
+
+        positive_label: predictions: which label is positive; needed unless labels are 0 and 1.
+        split_id: predictions: one name or a column: which runs used the same split.
+        reference: predictions of one model that cannot be retrained: the same records' scores by
+            models that never saw any of them, in training or otherwise, such as ones trained by
+            you on other people. As ``y_score``, a column for each reference model (array, data
+            frame, dict). Each record is then held against them, which gives
+            ``reference_advantage``. Whether they really never saw the records nobody can check.
+        membership_score: predictions: a column of your own attack's scores, higher where a record
+            seems a member; its AUC is released as ``auc_advantage`` instead of ours.
+        training: predictions: what else is known of the training; its ``split_kind`` is replaced.
+
+        test_size: estimators: share of the records, or people, that a split holds out.
+        cv: estimators: a splitter of scikit-learn instead of random splits.
+        person_id: estimators: who has the record, where people have several: they are kept
+            together.
+        budgets: estimators: the name of the parameter that carries epsilon, and the values it
+            takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy (infinity).
+        n_jobs: estimators: how many are fitted at once, as for joblib;
+            ``joblib.parallel_config`` is heeded.
+        store: estimators: folder that keeps every finished split; the same call goes on from there.
+        until_detectable: estimators: add splits until an exposure as small as this would show, by
+            precision alone, so that stopping favours no verdict.
+        max_splits: estimators: the most splits that this may take.
+
+    Raises:
+        InputError: one sentence that names the option and the remedy.
+
+    >>> Options(dataset="loans", small_groups="withhold").disclosure.small_groups.value
+    'withhold'
+    """
+
+    dataset: str = "records"
+    attribute: str | None = None
+    groups: Sequence[Any] | None = None
+    epsilon: Any = None
+    dp_delta: float | None = None
+    threshold: float | None = None
+    notes: Sequence[str] = ()
+    public_data: bool = False
+    least_people: int = LEAST_PEOPLE
+    small_groups: Literal["join", "withhold"] = "join"
+    certain_cells: bool = True
+    secret: bytes = field(default=b"", repr=False)
+
+    positive_label: str | int | float | bool | None = None
+    split_id: Any = None
+    reference: Any = None
+    membership_score: Any = None
+    training: Training | None = None
+
+    test_size: float = 0.3
+    cv: Any = None
+    person_id: Any = None
+    budgets: Mapping[str, Sequence[float | None]] | None = None
+    n_jobs: int | None = None
+    store: str | os.PathLike[str] | None = None
+    until_detectable: float | None = None
+    max_splits: int = 200
+
+    def __post_init__(self) -> None:
+        self.facts("benefit", "random")  # what the release itself refuses
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise InputError(f"threshold must be a probability, not {self.threshold!r}.")
+        if not 0 < self.test_size < 1:
+            raise InputError(
+                f"test_size must lie between 0 and 1, but {self.test_size!r} was given; 0.3 holds "
+                "out 30 % of the records."
+            )
+        if self.until_detectable is not None:
+            require_positive(until_detectable=self.until_detectable)
+        require_at_least(1, max_splits=self.max_splits)
+        if self.budgets is not None and (self.epsilon is not None or len(self.budgets) != 1):
+            raise InputError(
+                'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.'
+            )
+
+    @property
+    def disclosure(self) -> DisclosureRule:
+        """What may be let out about few people, or about one."""
+        known = [rule.value for rule in SmallGroups]
+        if self.small_groups not in known:
+            raise InputError(
+                f"small_groups must be {known[0]!r} or {known[1]!r}, not {self.small_groups!r}."
+            )
+        return DisclosureRule(
+            public=self.public_data,
+            least_people=self.least_people,
+            small_groups=SmallGroups(self.small_groups),
+            certain_cells=self.certain_cells,
+        )
+
+    def facts(self, outcome: Outcome, split_kind: SplitKind, **known: Any) -> ReleaseFacts:
+        """What a release says beside its counts; ``known`` are further fields of it."""
+        given = {} if self.training is None else dict(self.training)
+        return ReleaseFacts(
+            **{
+                **given,
+                "dataset": self.dataset,
+                "outcome": outcome,
+                "split_kind": split_kind,
+                "positive_label": self.positive_label,
+                "groups": self.groups,
+                "dp_delta": self.dp_delta,
+                "notes": self.notes,
+                "disclosure": self.disclosure,
+                "secret": self.secret,
+                **known,
+            }
+        )
+
+    def refuse(self, names: Sequence[str], *, door: str, remedy: str) -> None:
+        """Raise InputError where one of the named options is given to a door that lacks it."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            given = value is not None if one.default is None else value != one.default
+            if one.name in names and given:
+                raise InputError(f"{door} does not take the option {one.name}; {remedy}.")

@@ -1,0 +1,385 @@
+"""Tables of predictions: the same release from everywhere, in memory or counted where they lie."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+
+import duckdb
+import ibis
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pcer
+from pcer.cli import app as cli
+from pcer.errors import InputError
+from pcer.release.build import ReleaseFacts
+from pcer.release.disclosure import DisclosureRule, SmallGroups
+from pcer.tables import PredictionColumns, release, releases_from_table
+from pcer.tables.source import connect, open_predictions
+from tests.models.test_arrays import sweep
+from tests.models.worlds import called
+
+COLUMNS = PredictionColumns(
+    attributes=("sex",), epsilon="epsilon", seed="seed", split_id="split_id"
+)
+PLAIN = PredictionColumns(attributes=("sex",))
+FACTS = ReleaseFacts(
+    disclosure=DisclosureRule(public=True),
+    dataset="made up",
+    outcome="benefit",
+    split_kind="random",
+    positive_label="yes",
+)
+UNNAMED = replace(FACTS, positive_label=None)
+
+
+@pytest.fixture(params=[0, 1_000_000], ids=["counted", "in memory"])
+def both_ways(request, monkeypatch):
+    monkeypatch.setattr(release, "IN_MEMORY", request.param)
+
+
+def predictions(n, *, seed=0):
+    """A table of several models, with gaps in the groups and models without DP."""
+    rng = np.random.default_rng(seed)
+    model = rng.integers(0, 6, n)
+    return pd.DataFrame(
+        {
+            "epsilon": np.array([0.5, 8.0, np.nan])[model % 3],
+            "seed": model // 3,
+            "split_id": np.array([f"split {i}" for i in range(6)])[model],
+            "split": np.array(["train", "test"])[rng.integers(0, 10, n) // 7],
+            "sex": np.array(["Male", "Female", None], dtype=object)[rng.integers(0, 20, n) // 8],
+            "race": np.array(["blue", "green", "red"])[rng.integers(0, 3, n)],
+            "y_true": np.array(["no", "yes"])[rng.integers(0, 2, n)],
+            "y_pred": np.array(["no", "yes"])[rng.integers(0, 3, n) // 2],
+            "loss": rng.exponential(size=n).round(3),
+        }
+    )
+
+
+def from_frame(frame, *attributes, **changes):
+    """The releases of arrays."""
+    columns = ("y_pred", "split", "epsilon", "seed", "split_id")
+    given = {name: frame[name] for name in columns if name in frame}
+    return called(
+        pcer.releases_from_predictions,
+        frame["y_true"],
+        **{
+            "sensitive_features": frame[[*attributes]],
+            "split_kind": "random",
+            "outcome": "benefit",
+            "dataset": "made up",
+            "positive_label": "yes",
+            "public_data": True,
+            **given,
+            **changes,
+        },
+    )
+
+
+def counted(source, **options):
+    return releases_from_table(source, COLUMNS, FACTS, **options)["sex"].to_json()
+
+
+def test_the_same_release_from_everywhere(tmp_path, both_ways):
+    frame = predictions(5_000)
+    whole = pl.from_pandas(frame, nan_to_null=True)
+    for part in range(5):
+        whole[part::5].write_parquet(tmp_path / f"part-{part}.parquet")
+    pattern = str(tmp_path / "*.parquet")
+    whole.write_csv(tmp_path / "one.csv")
+    whole.write_csv(tmp_path / "two.csv", separator=";", include_bom=True)
+    with duckdb.connect(tmp_path / "some.duckdb") as connection:
+        connection.execute(f"CREATE TABLE results AS FROM read_parquet('{pattern}')")
+    expected = from_frame(frame, "sex")["sex"].to_json()
+    assert from_frame(whole, "sex")["sex"].to_json() == expected
+    for source in (pattern, tmp_path / "one.csv", tmp_path / "two.csv", frame, whole):
+        assert counted(source) == expected
+    assert counted(connect("duckdb").read_parquet(pattern)) == expected
+    assert counted(pattern, backend=ibis.duckdb.connect(threads=1)) == expected
+    assert counted(pattern, backend="polars") == expected
+    address = f"duckdb://{tmp_path / 'some.duckdb'}"
+    assert counted("results", backend=address) == expected
+    with pytest.raises(InputError, match="no table 'other'; it has: results"):
+        counted("other", backend=address)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Spark leaves sockets to the garbage collector
+def test_two_million_rows_give_the_same_release_on_spark(tmp_path):
+    reason = 'needs pip install "ibis-framework[pyspark]" and Java 17'
+    session_class = pytest.importorskip("pyspark.sql", reason=reason).SparkSession
+    frame = predictions(2_000_000)
+    pl.from_pandas(frame, nan_to_null=True).write_parquet(tmp_path / "all.parquet")
+    path, scored = str(tmp_path / "all.parquet"), replace(COLUMNS, loss="loss")
+    expected = from_frame(frame, "sex")["sex"].to_json()
+    assert counted(path) == expected
+    session = (
+        session_class.builder.master("local[2]")
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    spark = ibis.pyspark.connect(session)
+    assert counted(path, backend=spark) == expected
+    ours, theirs = (
+        releases_from_table(path, scored, FACTS, backend=backend)["sex"].to_json()
+        for backend in (None, spark)
+    )
+    session.stop()
+    assert ours == theirs
+
+
+def test_attributes_are_crossed_ordered_and_left_out(both_ways):
+    frame = predictions(3_000)
+    both = replace(COLUMNS, attributes=("sex", "race"))
+    ours, theirs = releases_from_table(frame, both, FACTS), from_frame(frame, "sex", "race")
+    assert list(ours) == ["sex", "race", "sex & race"]
+    for name, made in ours.items():
+        assert made.to_json() == theirs[name].to_json()
+    by_race = replace(COLUMNS, attributes=("race",))
+    subject = releases_from_table(frame, by_race, replace(FACTS, groups=["red", "blue"]))
+    subject = subject["race"].subject
+    assert subject.groups == ["red", "blue"]
+    greens = frame[frame["race"] == "green"].groupby(["epsilon", "seed"], dropna=False).size()
+    assert subject.n_missing_group == greens.max()
+    with pytest.raises(InputError, match="for one attribute only"):
+        releases_from_table(frame, both, replace(FACTS, groups=["red"]))
+
+
+def test_small_groups_are_joined_or_withheld_as_with_arrays(both_ways):
+    frame = predictions(4_000).assign(loss=0.5)
+    frame.loc[frame.index < 12, "race"] = "grey"
+    columns = replace(COLUMNS, attributes=("race",), loss="loss")
+    for rule in ("join", "withhold"):
+        facts = replace(FACTS, disclosure=DisclosureRule(small_groups=SmallGroups(rule)))
+        ours = releases_from_table(frame, columns, facts)["race"]
+        given = {"public_data": False, "small_groups": rule, "membership_score": -frame["loss"]}
+        assert ours.to_json() == from_frame(frame, "race", **given)["race"].to_json()
+        assert ("grey" in " ".join(ours.subject.groups)) == (rule == "join")
+
+
+def test_scores_are_cut_at_the_threshold(both_ways):
+    frame = predictions(2_000)
+    frame["probability"] = np.where(frame["y_pred"] == "yes", 0.7, 0.6999)
+    columns = replace(COLUMNS, y_pred=None, y_score="probability", threshold=0.7)
+    made = releases_from_table(frame, columns, FACTS)["sex"].to_json()
+    assert made == from_frame(frame, "sex")["sex"].to_json()
+
+
+def small(**changes):
+    table = {
+        "y_true": [0, 1, 0, 1] * 4,
+        "y_pred": [0, 1, 1, 0] * 4,
+        "split": ["train", "train", "test", "test"] * 4,
+        "sex": ["a"] * 8 + ["b"] * 8,
+        "epsilon": [1.0] * 16,
+        "seed": [3] * 16,
+    }
+    return pd.DataFrame({**table, **changes})
+
+
+LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
+
+
+def write_csv(frame, folder):
+    frame.to_csv(folder / "seeds.csv", index=False)
+    return folder / "seeds.csv"
+
+
+def write_parquet(frame, folder):
+    pl.from_pandas(frame).write_parquet(folder / "seeds.parquet")
+    return folder / "seeds.parquet"
+
+
+SOURCES = {
+    "pandas": lambda frame, folder: frame,
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "pyarrow": lambda frame, folder: pa.Table.from_pandas(frame),
+    "csv": write_csv,
+    "parquet": write_parquet,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend"), [*((kind, None) for kind in SOURCES), ("parquet", "polars")]
+)
+def test_seeds_are_exact_whole_numbers(kind, backend, tmp_path, both_ways):
+    frame = pd.concat([small(seed=[seed] * 16) for seed in (LARGE, LARGE + 1)])
+    frame["p"] = np.linspace(0, 1, 32)
+    columns = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p", loss="p")
+    source = SOURCES[kind](frame, tmp_path)
+    made = releases_from_table(source, columns, UNNAMED, backend=backend)["sex"]
+    assert [run.seed for run in made.runs] == [LARGE, LARGE + 1]
+    assert {run.groups["a"].train.n for run in made.runs} == {4}
+    assert all(run.groups["b"].exposure["auc_advantage"].n_members == 4 for run in made.runs)
+
+
+def test_labels_may_be_numbers_booleans_or_text(both_ways):
+    def runs(facts=UNNAMED, **changes):
+        return releases_from_table(small(**changes), PLAIN, facts)["sex"].runs
+
+    booleans = {"y_true": [False, True] * 8, "y_pred": [False, True, True, False] * 4}
+    assert runs(**booleans) == runs(y_true=[0.0, 1.0] * 8) == runs()
+    assert runs(replace(FACTS, positive_label="true"), **booleans) == runs()
+    flipped = runs(replace(FACTS, positive_label="0"))
+    assert flipped[0].groups["a"].train.tp == runs()[0].groups["a"].train.tn
+    several = {"y_true": [0, 1, 2, 1] * 4, "y_pred": [2, 1, 1, 0] * 4}
+    assert runs(replace(FACTS, positive_label=1), **several) == runs()
+
+
+SCORED = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p")
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns", "words"),
+    [
+        ({"y_true": [0, 1, 2, 1] * 4}, PLAIN, ("y_true",)),
+        ({"y_pred": np.linspace(0, 1, 16)}, PLAIN, ("y_pred",)),
+        ({"y_pred": [5, 1, 1, 5] * 4}, PLAIN, ("y_pred", "'5'")),
+        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, PLAIN, ("positive",)),
+        ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, PLAIN, ("y_pred", "missing in 4 records")),
+        ({"split": ["train", "valid"] * 8}, PLAIN, ("split", "'valid'")),
+        ({"split": ["train"] * 16}, PLAIN, ("split", "only 'train'")),
+        ({"split": [None, "test"] * 8}, PLAIN, ("split", "missing in 8 records")),
+        ({"sex": ["a"] * 16}, PLAIN, ("'sex'", "one group")),
+        ({"epsilon": [-1.0] * 16}, PLAIN, ("epsilon",)),
+        ({"epsilon": ["high"] * 16}, PLAIN, ("epsilon",)),
+        ({"seed": [0.5] * 16}, PLAIN, ("seed", "0.5")),
+        ({"seed": np.array([2**63] * 16, dtype=np.uint64)}, PLAIN, ("seed",)),
+        ({"seed": [float(LARGE)] * 16}, PLAIN, ("seed", "floating-point")),
+        ({"seed": np.array([1] * 16, dtype=np.float32)}, PLAIN, ("seed", "floating-point")),
+        ({"seed": [0.0] * 15 + [np.nan]}, PLAIN, ("seed",)),
+        ({"split": ["train"] * 14 + ["test"] * 2}, PLAIN, ("runs[0].groups.a.test",)),
+        ({"p": [1.5] * 16}, SCORED, ("probabilities",)),
+        ({"p": [None, *[0.5] * 15]}, SCORED, ("probabilities",)),
+        ({"loss": "high"}, replace(PLAIN, loss="loss"), ("'loss'", "numbers")),
+        ({}, replace(PLAIN, attributes=("age",)), ("'age'",)),
+        ({}, replace(PLAIN, record_id="id"), ("'id'",)),
+    ],
+)
+def test_bad_tables_are_explained(changes, columns, words, both_ways):
+    with pytest.raises(InputError) as caught:
+        releases_from_table(small(**changes), columns, UNNAMED)
+    assert all(word in str(caught.value) for word in words), caught.value
+    assert "\n" not in str(caught.value)
+
+
+def test_many_groups_are_refused_before_counting(monkeypatch):
+    monkeypatch.setattr(release, "IN_MEMORY", 0)
+    frame = pd.concat([small(sex=[f"{i} {j}" for j in range(16)]) for i in range(20)])
+    with pytest.raises(InputError, match="sex"):
+        releases_from_table(frame, PLAIN, UNNAMED)
+
+
+def test_bad_requests_are_explained(tmp_path, both_ways):
+    for wrong in (
+        {"attributes": ()},
+        {"attributes": ("sex",), "y_score": "p"},
+        {"attributes": ("sex",), "membership_score": "p", "loss": "l"},
+        {"attributes": ("sex", "Sex")},
+    ):
+        with pytest.raises(InputError):
+            PredictionColumns(**wrong)
+    with pytest.raises(InputError, match="empty"):
+        releases_from_table(small()[:0], PLAIN, UNNAMED)
+    for backend in ("oracle", "no_such"):
+        with pytest.raises(InputError, match=backend):
+            connect(backend)
+    with pytest.raises(InputError, match="predictions must be a path"):
+        open_predictions(42)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(InputError, match=r"broken\.parquet cannot be read"):
+        open_predictions(tmp_path / "broken.parquet")
+
+
+RECORDS = PredictionColumns(
+    attributes=("sex",), y_pred=None, y_score="score", seed="seed", record_id="id"
+)
+
+
+@pytest.fixture(scope="module")
+def swept():
+    """Nine models of two budgets on the same records."""
+    return sweep(9, budgets=(1.0, math.inf))
+
+
+@pytest.mark.parametrize("kind", ["scores", "answers", "numbered"])
+def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutations):
+    frame = swept.assign(y_pred=(swept["score"] > 0.5).astype(int))
+    facts, columns, given = UNNAMED, RECORDS, {"y_score": frame["score"], "y_pred": None}
+    if kind == "answers":
+        columns, given = replace(RECORDS, y_pred="y_pred", y_score=None), {}
+    if kind == "numbered":
+        frame["id"] = frame["id"].str[1:].astype(int)
+        facts = replace(facts, disclosure=DisclosureRule())
+        given["public_data"] = False
+    steps = []
+    ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)["sex"]
+    assert steps == ["checking with coin flips"]
+    given = {**given, "record_id": frame["id"], "positive_label": None}
+    assert ours.to_json() == from_frame(frame, "sex", **given)["sex"].to_json()
+    assert ours.pooled_exposure
+    assert ours.placebo
+    assert len({run.split for run in ours.runs}) == 18
+
+
+def test_coin_flips_need_one_set_of_records(swept, few_permutations):
+    other = swept.copy()
+    other.loc[other["epsilon"] == 1.0, "id"] += " elsewhere"
+    mixed = releases_from_table(other, RECORDS, UNNAMED)["sex"]
+    assert mixed.placebo == []
+    assert mixed.not_computed == {"placebo": "the budgets were scored on different records"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("id", None), ("id", "p1"), ("id", "somebody"), ("y_true", 2), ("sex", "x"), ("sex", None)],
+)
+def test_records_that_differ_are_counted_not_named(swept, column, value):
+    changed = swept.copy()
+    first = changed.index[(changed["id"] == "p0") & (changed["seed"] == 0)][0]
+    changed[column] = changed[column].astype(object)
+    changed.loc[first, column] = value
+    facts = replace(UNNAMED, positive_label="1")
+    with pytest.raises(InputError) as caught:
+        releases_from_table(changed, RECORDS, facts)
+    assert "somebody" not in str(caught.value)  # an error is not about a person
+    assert "\n" not in str(caught.value)
+
+
+def test_records_of_a_table_that_does_not_fit_are_not_compared(swept, monkeypatch):
+    monkeypatch.setattr(release, "MOST_RECORDS", 100)
+    with pytest.raises(InputError, match="up to 100 rows"):
+        releases_from_table(swept, RECORDS, UNNAMED)
+
+
+def test_from_the_command_line(swept, tmp_path, monkeypatch, capsys, few_permutations):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0, capsys.readouterr().err
+
+    frame = swept.assign(epsilon=swept["epsilon"].replace(math.inf, np.nan))
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    secret = np.random.default_rng(0).bytes(32)
+    (tmp_path / "secret").write_bytes(secret)
+    request = ["release", tmp_path / "p.csv", "--attribute", "sex", "--outcome", "benefit"]
+    request += ["--split-kind", "random", "--score", "score", "--dataset", "made up"]
+    request += ["--secret-file", tmp_path / "secret", "--out", tmp_path / "p.release.json"]
+    code, words = run(*request, "--record-id", "nobody")
+    assert code == 2
+    assert "'nobody'" in words
+    assert not (tmp_path / "p.release.json").exists()
+    code, words = run(*request, "--record-id", "id")
+    assert code == 0, words
+    given = {"y_score": frame["score"], "y_pred": None, "record_id": frame["id"]}
+    ours = from_frame(frame, "sex", **given, positive_label=None, public_data=False, secret=secret)
+    assert pcer.read_release(tmp_path / "p.release.json") == ours["sex"]
