@@ -110,13 +110,13 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(run, tmp_path):
 
 BAD = {
     "empty": ("", (), "is empty; a table needs a header"),
-    "header": ("y_true,y_pred,split,sex\n", (), "has no records"),
+    "header": ("y_true,y_pred,split,sex\n", (), "is empty; give at least one record"),
     "one-group": (people(sex="F"), (), "attribute 'sex' has one group only"),
-    "three-labels": (people(y_true=[0, 1, 2, 1] * 100), (), "column 'y_true' must have two values"),
+    "three-labels": (people(y_true=[0, 1, 2, 1] * 100), (), "must have two values between them"),
     "many-groups": (
-        people(10_000, sex=[f"g{i}" for i in range(10_000)]),
+        people(sex=[f"g{i}" for i in range(400)]),
         (),
-        "attribute 'sex' has more than 200 values",
+        "'sex' has more than 200 values",
     ),
     "mixed": (people(y_true=[0, "one"] * 200), (), "must have two values between them"),
     "no-column": (people().drop(columns="sex"), (), "has no column 'sex'; it has: y_true, y_pred"),

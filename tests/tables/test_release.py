@@ -271,8 +271,7 @@ def test_bad_tables_are_explained(changes, columns, words, both_ways):
     assert "\n" not in str(caught.value)
 
 
-def test_many_groups_are_refused_before_counting(monkeypatch):
-    monkeypatch.setattr(release, "IN_MEMORY", 0)
+def test_many_groups_are_refused_before_counting(both_ways):
     frame = pd.concat([small(sex=[f"{i} {j}" for j in range(16)]) for i in range(20)])
     with pytest.raises(InputError, match="sex"):
         releases_from_table(frame, PLAIN, UNNAMED)

@@ -20,7 +20,7 @@ from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.release.build import RunKey
 from pcer.release.columns import SPLITS
-from pcer.tables.source import PredictionColumns, executed, texts_of
+from pcer.tables.source import PredictionColumns, coded, executed, texts_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -78,11 +78,16 @@ def _require_few_values(table: ir.Table, columns: PredictionColumns, file: str) 
     """Refuse labels and groups with many values before a database sorts them all."""
     for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
         few = table.select(name).limit(_PEEK_ROWS).distinct().limit(MAX_GROUPS + 2)
-        if len(set(texts_of(executed(few, file=file)[name])) - {None}) > MAX_GROUPS:
-            raise InputError(
-                f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, "
-                "or name a column of probabilities as the score."
-            )
+        require_few_values(name, len(coded(executed(few, file=file)[name]).names))
+
+
+def require_few_values(name: str, n: int) -> None:
+    """Raise InputError where a column of labels or groups holds something else."""
+    if n > MAX_GROUPS:
+        raise InputError(
+            f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, or "
+            "give probabilities as the score."
+        )
 
 
 class ScoreCounts(NamedTuple):

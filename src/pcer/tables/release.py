@@ -24,7 +24,15 @@ from pcer.models.arrays import (
 from pcer.release.build import Counted, Entries, ReleaseFacts, build_release
 from pcer.release.columns import attribute_views, cross
 from pcer.release.format import Release
-from pcer.tables.count import Auc, N, ScoreCounts, auc_from_counts, distinct_rows, score_counts
+from pcer.tables.count import (
+    Auc,
+    N,
+    ScoreCounts,
+    auc_from_counts,
+    distinct_rows,
+    require_few_values,
+    score_counts,
+)
 from pcer.tables.source import (
     PredictionColumns,
     coded,
@@ -100,6 +108,9 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
     score = columns.membership_score or columns.loss
     counted = N in content.column_names  # then scores are counted in the database, too
     membership = None if score is None or counted else content[score].to_numpy().astype(np.float64)
+    attributes = {name: coded(content[name]) for name in columns.attributes}
+    for name, column in attributes.items():
+        require_few_values(name, len(column.names))
     options = Options(
         epsilon=numbers(columns.epsilon),
         split_id=names(columns.split_id),
@@ -113,7 +124,7 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
         names(columns.y_pred),
         numbers(columns.y_score),
         split=names(columns.split),
-        attributes={name: coded(content[name]) for name in columns.attributes},
+        attributes=attributes,
         record_id=names(columns.record_id),
         seed=0 if columns.seed is None else content[columns.seed],
         options=options,
