@@ -25,7 +25,6 @@ from sklearn.tree import DecisionTreeClassifier
 import pcer
 from pcer.attacks import costs
 from pcer.errors import InputError
-from pcer.models.estimator import effective_units
 from pcer.models.splits import given_splits, random_splits
 from tests.models.worlds import Faulty, Ignorant, release, world
 from tests.worlds.splits import kish
@@ -68,15 +67,6 @@ def test_people_are_kept_together():
 def test_shares_that_leave_nobody_are_refused(test_size):
     with pytest.raises(InputError, match="test_size"):
         release(GaussianNB(), test_size=test_size)
-
-
-def test_effective_units_are_kishs():
-    rng = np.random.default_rng(0)
-    persons, group = rng.integers(0, 40, 300), rng.integers(-1, 2, 300)
-    found = effective_units(persons, group, ["a", "b"])
-    for k, name in enumerate(["a", "b"]):
-        sizes = np.unique(persons[group == k], return_counts=True)[1].astype(float)
-        assert found[name] == pytest.approx(kish(sizes), rel=1e-12)
 
 
 KINDS = {

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import DisclosureRule
 from pcer.tables import PredictionColumns, count, release, releases_from_table
-from pcer.tables.count import ScoreCounts, auc_from_counts
+from pcer.tables.count import auc_from_counts
 
 FACTS = ReleaseFacts(
     disclosure=DisclosureRule(public=True), dataset="made up", outcome="harm", split_kind="random"
@@ -28,7 +28,7 @@ def as_counts(members, nonmembers):
         np.array([np.sum(np.array(side) == score) for score in scores])
         for side in (members, nonmembers)
     ]
-    return ScoreCounts(scores, scores, *sides)
+    return scores, scores, *sides
 
 
 def won(members, nonmembers):
@@ -42,7 +42,7 @@ sides = st.lists(st.integers(-5, 5), min_size=2, max_size=12)
 @settings(max_examples=100, deadline=None)
 def test_auc_is_what_loops_and_scikit_learn_say(members, nonmembers):
     counts = as_counts(members, nonmembers)
-    auc, wins = auc_from_counts(counts), won(members, nonmembers)
+    auc, wins = auc_from_counts(*counts), won(members, nonmembers)
     assert auc.value == pytest.approx(wins.mean() - 0.5, abs=1e-15)
     truth = [1] * len(members) + [0] * len(nonmembers)
     assert auc.value == pytest.approx(
@@ -54,20 +54,20 @@ def test_auc_is_what_loops_and_scikit_learn_say(members, nonmembers):
         assert auc.standard_error == pytest.approx(delong, abs=1e-12)
     assert auc.standard_error >= delong - 1e-12
     assert auc[2:] == (0, len(members), len(nonmembers))
-    twice = ScoreCounts(*(np.concatenate([column, column]) for column in counts))
-    assert auc_from_counts(twice).value == pytest.approx(auc.value, abs=1e-15)
+    twice = [np.concatenate([column, column]) for column in counts]
+    assert auc_from_counts(*twice).value == pytest.approx(auc.value, abs=1e-15)
 
 
 def test_few_and_many_records():
-    assert auc_from_counts(as_counts([1, 2], [])) is None
-    assert auc_from_counts(as_counts([1], [0]))[:2] == (0.5, None)
+    assert auc_from_counts(*as_counts([1, 2], [])) is None
+    assert auc_from_counts(*as_counts([1], [0]))[:2] == (0.5, None)
     scores, many = np.array([0.0, 1.0]), np.array([10**15, 10**15])  # pairs beyond 64 bits
-    assert auc_from_counts(ScoreCounts(scores, scores, many, many)).value == 0
+    assert auc_from_counts(scores, scores, many, many).value == 0
 
 
 def test_pairs_within_a_bin_are_the_bound():
     low, high = np.array([0.0, 1.0]), np.array([0.5, 1.0])
-    auc = auc_from_counts(ScoreCounts(low, high, np.array([2, 3]), np.array([4, 1])))
+    auc = auc_from_counts(low, high, np.array([2, 3]), np.array([4, 1]))
     assert auc.value == pytest.approx((2 * 2 + 3 * 4 + 1.5) / 25 - 0.5)
     assert auc.bound == 4 / 25  # half of the 8 pairs in the wide bin; the tie at 1.0 is exact
 

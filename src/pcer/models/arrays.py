@@ -479,10 +479,10 @@ def _answers(
         raise InputError("Give either y_pred (labels) or y_score (probabilities), not both.")
     truth = required_column(y_true, name="y_true")
     if y_score is None:
-        guess = required_column(y_pred, name="y_pred")
-        values = sorted({*truth.names, *guess.names})
+        answers = required_column(y_pred, name="y_pred")
+        values = sorted({*truth.names, *answers.names})
         name = positive_of(values, options.positive_label, where="y_true and y_pred")
-        return is_named(truth, name), is_named(guess, name), None
+        return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
 
     name = positive_of(truth.names, options.positive_label, where="y_true")

@@ -13,9 +13,9 @@ import importlib.util
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, cou
 from pcer.release.columns import (
     CROSSING,
     SPLITS,
-    Coded,
     column_of,
     cross,
     named_columns,
@@ -114,16 +113,15 @@ def release_from_estimator(
     require_at_least(0, random_state=random_state)
     require_at_least(1, n_splits=n_splits)
     candidates = candidates_of(estimator, options.epsilon, options.budgets)
-    if options.threshold is not None:
-        _require_probabilities(candidates)
-    attributes = named_columns(sensitive_features, options.attribute)
-    group = cross([column_of(values, name) for name, values in attributes.items()])
-    person_id = options.person_id
-    persons = None if person_id is None else required_column(person_id, name="person_id").codes
-    require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=person_id)
-    records = _records(X, y, positive_label, options.threshold)
-    require_one_length(X=X, y=records.y, sensitive_features=group.codes, person_id=persons)
-    splits = _splits(records, persons, options, random_state)
+    for one in candidates:
+        if options.threshold is not None and not one.has_probabilities:
+            raise InputError(
+                f"threshold needs probabilities, and {one.name} has no predict_proba; leave "
+                "threshold out, or calibrate the estimator (CalibratedClassifierCV)."
+            )
+    require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
+    records = _records(X, y, sensitive_features, positive_label, options)
+    splits = _splits(records, options, random_state)
     facts = options.facts(
         outcome,
         splits.kind,
@@ -134,7 +132,6 @@ def release_from_estimator(
         config=_config(candidates, splits, options, random_state),
         data_digest=_digest(records, options),
     )
-    attribute = CROSSING.join(attributes) if options.attribute is None else options.attribute
     with _shown(progress) as on_progress:
         fits = Fits(
             records=records,
@@ -143,45 +140,45 @@ def release_from_estimator(
             random_state=random_state,
             n_jobs=options.n_jobs,
             store=None if options.store is None else Path(options.store),
-            identity=_identity(records, persons, splits, options, random_state),
             on_progress=on_progress,
         )
-        people = _People(records.is_positive, persons, group, attribute)
-        return _fitted(fits, people, facts, options, n_splits)
+        return _fitted(fits, facts, options, n_splits)
 
 
-def _records(X: Any, y: Any, positive: object, threshold: float | None) -> Records:
+def _records(X: Any, y: Any, features: Any, positive: object, options: Options) -> Records:
+    attributes = named_columns(features, options.attribute)
+    group = cross([column_of(values, name) for name, values in attributes.items()])
     classes, (labels, _) = required_column(y, name="y"), values_of(y, name="y")
+    persons = None
+    if options.person_id is not None:
+        persons = required_column(options.person_id, name="person_id").codes
+    require_one_length(X=X, y=labels, sensitive_features=group.codes, person_id=persons)
     if len(labels) < 2:
         raise InputError("There is nothing to divide: give at least two records.")
     if len(classes.names) < 2:
         raise InputError("y holds one label only, and a classifier needs two or more.")
-    name = positive_of(classes.names, positive, where="y")
-    return Records(X=X, y=labels, classes=classes, positive=name, threshold=threshold)
+    return Records(
+        X=X,
+        y=labels,
+        classes=classes,
+        positive=positive_of(classes.names, positive, where="y"),
+        threshold=options.threshold,
+        persons=persons,
+        group=group,
+        attribute=CROSSING.join(attributes) if options.attribute is None else options.attribute,
+    )
 
 
-def _splits(
-    records: Records, persons: IntArray | None, options: Options, random_state: int
-) -> Splits:
+def _splits(records: Records, options: Options, random_state: int) -> Splits:
+    n, persons, test_size = len(records.y), records.persons, options.test_size
     if options.cv is None:
-        return random_splits(
-            len(records.y), persons, test_size=options.test_size, random_state=random_state
-        )
+        return random_splits(n, persons, test_size=test_size, random_state=random_state)
     if options.until_detectable is not None:
         raise InputError(
             "until_detectable adds random splits, and cv gives a fixed number of them; leave one "
             "of the two out."
         )
     return given_splits(options.cv, records.classes.codes, persons, random_state=random_state)
-
-
-def _require_probabilities(candidates: Sequence[Candidate]) -> None:
-    for one in candidates:
-        if not one.has_probabilities:
-            raise InputError(
-                f"threshold needs probabilities, and {one.name} has no predict_proba; leave "
-                "threshold out, or calibrate the estimator (CalibratedClassifierCV)."
-            )
 
 
 def _config(
@@ -210,28 +207,6 @@ def _digest(records: Records, options: Options) -> str | None:
     return f"hmac-sha256:{hmac.new(options.secret, content, hashlib.sha256).hexdigest()}"
 
 
-def _identity(
-    records: Records,
-    persons: IntArray | None,
-    splits: Splits,
-    options: Options,
-    random_state: int,
-) -> dict[str, Any]:
-    """What the rows of a store depend on, besides the estimator and the split."""
-    import joblib
-
-    if options.store is None:
-        return {}
-    return {
-        "kind": "estimator",
-        "records": joblib.hash((records.X, records.y, persons), hash_name="sha1"),
-        **splits.identity,
-        "random_state": random_state,
-        "positive_label": records.positive,
-        "threshold": records.threshold,
-    }
-
-
 @contextmanager
 def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
     """A bar on stderr where somebody may see it; or the caller's own."""
@@ -248,148 +223,117 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _fitted(
-    fits: Fits, people: _People, facts: ReleaseFacts, options: Options, n_splits: int
-) -> Release:
-    """Fit as many splits as are wanted, or as small an exposure needs, and build the release."""
+def _fitted(fits: Fits, facts: ReleaseFacts, options: Options, n_splits: int) -> Release:
+    """Fit as many splits as are wanted, or as a small exposure needs, and build the release."""
+    records, target, done = fits.records, options.until_detectable, 0
     wanted = n_splits if math.isinf(fits.splits.most) else int(fits.splits.most)
-    most, target, n_splits = wanted, options.until_detectable, 0
     if target is not None:
         require_at_least(wanted, max_splits=options.max_splits)
-        most = options.max_splits
     notes = [*facts.notes, *fits.splits.notes]
     with fits.opened():
-        while n_splits < wanted:
-            n_splits = wanted
-            groups = people.in_groups(facts, fits.splits.members(n_splits, len(people.positive)))
-            answers = fits.up_to(n_splits)
+        while done < wanted:
+            done = wanted
+            member = fits.splits.members(done, len(records.y))
+            groups = _allowed_groups(records, facts, member)
+            answers = fits.up_to(done)
             if target is not None:
-                right = [predicted == people.positive for _, predicted in answers]
-                cells = np.where(groups.group >= 0, 2 * groups.group + people.positive, -1)
-                smallest = smallest_gap(right, groups.member, cells, inflation=groups.inflation)
-                wanted = min(most, enough_splits(n_splits, smallest, target=target))
+                smallest = smallest_gap(
+                    [predicted == records.is_positive for _, predicted in answers],
+                    member,
+                    np.where(groups.codes >= 0, 2 * groups.codes + records.is_positive, -1),
+                    inflation=groups.sizes / groups.units,
+                )
+                wanted = min(options.max_splits, enough_splits(done, smallest, target=target))
     if target is not None:
         reached = "until" if smallest <= target else "but not far enough that"
         notes.append(
             f"Splits were added, by precision alone, {reached} an overfitting gap of {target:g} "
-            f"would show 4 times in 5: after {n_splits} splits the smallest is {smallest:.2g}."
+            f"would show 4 times in 5: after {done} splits the smallest is {smallest:.2g}."
         )
-    facts = replace(facts, notes=notes, effective_units=groups.units)
-    return _release(facts, people, groups, fits.candidates, answers)
+    facts = replace(facts, notes=notes)
+    if records.persons is not None:
+        units = dict(zip(groups.names, groups.units.tolist(), strict=True))
+        facts = replace(facts, effective_units=units)
+    return _release(facts, fits, member, groups, answers)
 
 
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """Records in groups that may be released, on some splits.
+class _Groups(NamedTuple):
+    """The groups that may be released.
 
     Attributes:
-        member: (split, record) who is trained on.
-        names: the groups.
-        group: (record,) position in ``names``; -1 for records in none.
+        names: theirs.
+        codes: (record,) position in ``names``; -1 for records in none.
+        sizes: (group,) how many records.
+        units: (group,) how many independent people these are worth: (sum m)^2 / sum m^2, by Kish.
         note: what became of small groups; empty where nothing did.
-        units: by group how many people its records are worth; None where each is one.
     """
 
-    member: BoolArray
     names: tuple[str, ...]
-    group: IntArray
+    codes: IntArray
+    sizes: IntArray
+    units: FloatArray
     note: str
-    units: dict[str, float] | None
-
-    @property
-    def inflation(self) -> FloatArray:
-        """(group,) by how much people with several records multiply a variance."""
-        if self.units is None:
-            return np.ones(len(self.names))
-        sizes = np.bincount(self.group[self.group >= 0], minlength=len(self.names))
-        return np.asarray(sizes / np.array([self.units[name] for name in self.names]))
 
 
-@dataclass(frozen=True, eq=False)
-class _People:
-    """Who the records are of.
+def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) -> _Groups:
+    """The groups that may be released, and no split that nothing can be learnt from.
 
-    Attributes:
-        positive: (record,) whether the label is the positive one.
-        persons: (record,) who has the record, numbered from 0; None where nobody has several.
-        group: the groups by name.
-        attribute: what divides the records into groups.
+    Raises:
+        InputError: a sentence that names the split.
     """
-
-    positive: BoolArray
-    persons: IntArray | None
-    group: Coded
-    attribute: str
-
-    def in_groups(self, facts: ReleaseFacts, member: BoolArray) -> _Groups:
-        """The groups that may be released, and no split that nothing can be learnt from.
-
-        Raises:
-            InputError: a sentence that names the split.
-        """
-        for number, inside in enumerate(member, start=1):
-            n_positive = int(self.positive[inside].sum())
-            if n_positive in (0, int(inside.sum())):
-                which = "negative" if n_positive == 0 else "positive"
-                raise InputError(
-                    f"split {number}: everybody in the training part has a {which} label, and "
-                    "nothing can be learnt from one label; balance the splits with "
-                    "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3)."
-                )
-        names = facts.group_names(self.group.names)
-        if len(names) < 2:
-            raise InputError(
-                f"attribute {self.attribute!r} has {len(names)} group; an audit needs at least two."
-            )
-        group = recode(self.group, names)
-        counts = self._counts(group, len(names), member)
-        allowed = allowed_groups(facts.disclosure, counts, names, attribute=self.attribute)
-        group, names, units = allowed.apply(group), allowed.names, None
-        if self.persons is not None:
-            units = effective_units(self.persons, group, names)
-        _require_everywhere(group, names, member)
-        return _Groups(member, names, group, allowed.note, units)
-
-    def _counts(self, group: IntArray, n_groups: int, member: BoolArray) -> IntArray:
-        """(split, part, group, label) numbers of people; one with several records counts once."""
-        cells, rows = 2 * group + self.positive, np.flatnonzero(group >= 0)
-        if self.persons is not None:
-            pairs = self.persons[rows] * cells.size + cells[rows]
-            rows = rows[np.unique(pairs, return_index=True)[1]]
-        shape = (len(SPLITS), n_groups, 2)
-        places = [np.where(inside[rows], 0, 2 * n_groups) + cells[rows] for inside in member]
-        counts = [np.bincount(place, minlength=math.prod(shape)) for place in places]
-        return np.array(counts, dtype=np.int64).reshape(len(counts), *shape)
-
-
-def _require_everywhere(group: IntArray, names: Sequence[str], member: BoolArray) -> None:
-    """Of public records small groups are not joined, so one may be missing in some split."""
+    positive, names = records.is_positive, facts.group_names(records.group.names)
     for number, inside in enumerate(member, start=1):
-        for part, rows in zip(SPLITS, (inside, ~inside), strict=True):
-            present = np.unique(group[rows])
-            for code, name in enumerate(names):
-                if code not in present:
-                    raise InputError(
-                        f"split {number}: group {name!r} has nobody in the {part} part; join it "
-                        "with another group, leave it out with groups=[...], or change test_size."
-                    )
+        n_positive = int(positive[inside].sum())
+        if n_positive in (0, int(inside.sum())):
+            which = "negative" if n_positive == 0 else "positive"
+            raise InputError(
+                f"split {number}: everybody in the training part has a {which} label, and "
+                "nothing can be learnt from one label; balance the splits with "
+                "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3)."
+            )
+    if len(names) < 2:
+        raise InputError(
+            f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two."
+        )
+    codes = recode(records.group, names)
+    persons = np.arange(len(codes)) if records.persons is None else records.persons
+    cells, rows = 2 * codes + positive, np.flatnonzero(codes >= 0)
+    pairs = persons[rows] * cells.size + cells[rows]
+    rows = rows[np.unique(pairs, return_index=True)[1]]  # one with several records counts once
+    shape = (len(SPLITS), len(names), 2)
+    places = [np.where(inside[rows], 0, 2 * len(names)) + cells[rows] for inside in member]
+    counts = [np.bincount(place, minlength=math.prod(shape)).reshape(shape) for place in places]
+    allowed = allowed_groups(facts.disclosure, np.array(counts), names, attribute=records.attribute)
+    codes = allowed.apply(codes)
+    for number, inside in enumerate(member, start=1):  # of public records none are joined
+        for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
+            for absent in np.setdiff1d(np.arange(len(allowed.names)), codes[chosen]):
+                raise InputError(
+                    f"split {number}: group {allowed.names[absent]!r} has nobody in the {part} "
+                    "part; join it with another group, leave it out with groups=[...], or change "
+                    "test_size."
+                )
+    several = [np.bincount(persons[codes == k]) for k in range(len(allowed.names))]
+    sizes = np.array([m.sum() for m in several])
+    units = sizes**2 / np.array([(m**2).sum() for m in several])
+    return _Groups(allowed.names, codes, sizes, units, allowed.note)
 
 
 def _release(
     facts: ReleaseFacts,
-    people: _People,
+    fits: Fits,
+    member: BoolArray,
     groups: _Groups,
-    candidates: Sequence[Candidate],
     answers: Sequence[tuple[FloatRow, BoolArray]],
 ) -> Release:
     """Counts and costs of every setting, in one release."""
-    counts, settings = [], []
-    for candidate, (logits, predicted) in zip(candidates, answers, strict=True):
+    records, counts, settings = fits.records, [], []
+    for candidate, (logits, predicted) in zip(fits.candidates, answers, strict=True):
         scores = BudgetScores(
             logits=logits,
-            labels=people.positive.astype(np.int64),
-            member=groups.member,
-            group=groups.group,
+            labels=records.is_positive.astype(np.int64),
+            member=member,
+            group=groups.codes,
             group_names=groups.names,
             predicted=predicted,
             from_probabilities=candidate.has_probabilities,
@@ -398,18 +342,18 @@ def _release(
             model=candidate.model,
         )
         settings.append([scores])
-        for split, inside in enumerate(groups.member):  # one by one: there may be many
+        for split, inside in enumerate(member):  # one by one: there may be many
             entries = Entries(
                 run=np.zeros(len(inside), dtype=np.int64),
                 split=np.where(inside, 0, 1),
-                group=groups.group,
-                positive=people.positive,
+                group=groups.codes,
+                positive=records.is_positive,
                 predicted=predicted[split],
             )
             name = f"split {split + 1}"  # which tells nothing about rows
             key = RunKey(scores.released_epsilon, split, name, candidate.model)
             counts.append(
-                count_entries(entries, [key], attribute=people.attribute, groups=groups.names)
+                count_entries(entries, [key], attribute=records.attribute, groups=groups.names)
             )
     counted = replace(
         counts[0],
@@ -417,24 +361,10 @@ def _release(
         notes=[*counts[0].notes, *([groups.note] if groups.note else [])],
     )
     no_coin = ""
-    if people.persons is not None:
+    if records.persons is not None:
         no_coin = "people may have several records, and coins are flipped for single ones"
     (counted,) = with_costs([counted], settings, facts, no_coin=no_coin)
     return build_release(facts, counted, file=facts.dataset)
-
-
-def effective_units(persons: IntArray, group: IntArray, names: Sequence[str]) -> dict[str, float]:
-    """By group how many independent people its records are worth: (sum m)^2 / sum m^2, by Kish.
-
-    >>> effective_units(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), ["a", "b"])
-    {'a': 1.8, 'b': 1.0}
-    """
-    sizes = [np.bincount(persons[group == k]) for k in range(len(names))]
-    return {
-        name: float(m.sum() ** 2 / (m**2).sum())
-        for name, m in zip(names, sizes, strict=True)
-        if m.sum()
-    }
 
 
 def smallest_gap(

@@ -181,7 +181,7 @@ def _require_estimator(estimator: Any, where: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """What estimators are fitted to, and what is asked of them.
+    """What estimators are fitted to, what is asked of them, and who the records are of.
 
     Attributes:
         X: features as given: an array, a frame, a sparse matrix, a list.
@@ -189,6 +189,9 @@ class Records:
         classes: the labels by name.
         positive: the name of the positive one.
         threshold: positive from this probability on; None where the estimator decides.
+        persons: (record,) who has the record, numbered from 0; None where nobody has several.
+        group: the groups by name.
+        attribute: what divides the records into groups.
     """
 
     X: Any
@@ -196,6 +199,9 @@ class Records:
     classes: Coded
     positive: str
     threshold: float | None
+    persons: IntArray | None
+    group: Coded
+    attribute: str
 
     @property
     def is_positive(self) -> BoolArray:
@@ -221,7 +227,6 @@ class Fits:
         random_state: of what estimators leave to chance.
         n_jobs: as for joblib.
         store: folder that keeps finished splits; None for none.
-        identity: what the rows in that folder depend on, besides the candidate.
         on_progress: called with (models done, models in all).
     """
 
@@ -231,8 +236,8 @@ class Fits:
     random_state: int
     n_jobs: int | None
     store: Path | None
-    identity: Settings
     on_progress: OnProgress
+    _identity: Settings = field(default_factory=dict)
     _names: Sequence[str] = ()
     _rows: dict[tuple[int, int], FloatRow] = field(default_factory=dict)
 
@@ -242,9 +247,10 @@ class Fits:
         with ExitStack() as held:
             if self.store is not None:
                 self._names = [_fingerprint(one) for one in self.candidates]
+                self._identity = self._settings()
                 width = len(_packed(np.zeros(len(self.records.y)), self.records.is_positive))
                 held.enter_context(owned(self.store))
-                for note in resume_folder(self.store, self.identity, added={}, n_columns=width):
+                for note in resume_folder(self.store, self._identity, added={}, n_columns=width):
                     warnings.warn(note, stacklevel=4)
                 for block in finished_blocks(self.store):
                     rows = load_block(block, width)
@@ -252,6 +258,21 @@ class Fits:
                         if name in self._names:
                             self._rows[self._names.index(name), split] = np.array(row)
             yield
+
+    def _settings(self) -> Settings:
+        """What the rows of a store depend on, besides the estimator and the split."""
+        import joblib
+
+        records = self.records
+        content = (records.X, records.y, records.persons)
+        return {
+            "kind": "estimator",
+            "records": joblib.hash(content, hash_name="sha1"),
+            **self.splits.identity,
+            "random_state": self.random_state,
+            "positive_label": records.positive,
+            "threshold": records.threshold,
+        }
 
     def up_to(self, n_splits: int) -> list[tuple[FloatRow, BoolArray]]:
         """What each setting's models say on the first so many splits: arrays (split, record).
@@ -312,7 +333,7 @@ class Fits:
                 [(self._names[at], split)],
                 row[None],
                 made_with=versions(self.candidates),
-                settings=settings_digest(self.identity, added={}),
+                settings=settings_digest(self._identity, added={}),
             )
 
     def _answers(self, at: int, n_splits: int) -> tuple[FloatRow, BoolArray]:

@@ -12,22 +12,10 @@ from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule, SmallGroups
 from pcer.release.format import Outcome, SplitKind, Training
 
-OF_PREDICTIONS = (
-    "positive_label",
-    "split_id",
-    "reference",
-    "membership_score",
-    "training",
-)
+OF_PREDICTIONS = ("positive_label", "split_id", "reference", "membership_score", "training")
 OF_ESTIMATORS = (
-    "test_size",
-    "cv",
-    "person_id",
-    "budgets",
-    "n_jobs",
-    "store",
-    "until_detectable",
-    "max_splits",
+    *("test_size", "cv", "person_id", "budgets", "n_jobs", "store"),
+    *("until_detectable", "max_splits"),
 )
 
 

@@ -25,6 +25,8 @@ from pcer.tables.source import PredictionColumns, coded, executed, texts_of
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+COUNTED = ("low", "high", "members", "nonmembers")
+"""The columns of score counts."""
 N = "pcer_n"
 """The column of how many records a row stands for."""
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound
@@ -90,15 +92,6 @@ def require_few_values(name: str, n: int) -> None:
         )
 
 
-class ScoreCounts(NamedTuple):
-    """Members and non-members per score, or per bin of scores from ``low`` to ``high``."""
-
-    low: FloatArray
-    high: FloatArray
-    members: IntArray
-    nonmembers: IntArray
-
-
 class Auc(NamedTuple):
     """How well a score tells members from non-members.
 
@@ -117,8 +110,10 @@ class Auc(NamedTuple):
     n_nonmembers: int
 
 
-def auc_from_counts(counts: ScoreCounts) -> Auc | None:
-    """AUC of all rows together; None where there are no members or no non-members.
+def auc_from_counts(
+    low: FloatArray, high: FloatArray, members: IntArray, nonmembers: IntArray
+) -> Auc | None:
+    """AUC of scores, or of bins from ``low`` to ``high``; None without members or non-members.
 
     The pairs of a member above a non-member are counted in whole numbers. Pairs within one bin
     could fall either way; counting them half is off by at most half of them, and that share is
@@ -126,13 +121,13 @@ def auc_from_counts(counts: ScoreCounts) -> Auc | None:
     may have several rows; bins must not overlap.
 
     >>> scores = np.array([0.1, 0.5, 0.7])
-    >>> auc_from_counts(ScoreCounts(scores, scores, np.array([0, 1, 2]), np.array([2, 1, 0]))).value
+    >>> auc_from_counts(scores, scores, np.array([0, 1, 2]), np.array([2, 1, 0])).value
     0.4444444444444444
     """
-    order = np.argsort(counts.low, kind="stable")
-    low, high = counts.low[order], counts.high[order]
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
     first = np.flatnonzero(np.r_[True, low[1:] > np.maximum.accumulate(high)[:-1]])
-    members, nonmembers = (np.add.reduceat(side[order], first) for side in counts[2:])
+    members, nonmembers = (np.add.reduceat(side[order], first) for side in (members, nonmembers))
     n_members, n_nonmembers = int(members.sum()), int(nonmembers.sum())
     pairs = n_members * n_nonmembers
     if pairs == 0:

@@ -23,11 +23,11 @@ from pcer.models.arrays import (
 )
 from pcer.release.build import Counted, Entries, ReleaseFacts, build_release
 from pcer.release.columns import attribute_views, cross
-from pcer.release.format import Release
+from pcer.release.format import Exposure, Release
 from pcer.tables.count import (
+    COUNTED,
     Auc,
     N,
-    ScoreCounts,
     auc_from_counts,
     distinct_rows,
     require_few_values,
@@ -144,6 +144,7 @@ def _counted_releases(
     views = {name: in_groups(rows, own, facts, attribute=name) for name, own in names.items()}
     counts = {name: counted for name, (_, counted) in views.items()}
     if columns.membership_score or columns.loss:
+        found: dict[str, list[dict[str, Exposure]]]
         found = {name: [{} for _ in rows.keys] for name in names}
         bounds = dict.fromkeys(names, 0.0)
         n_rows = np.bincount(rows.run, rows.n).astype(np.int64).tolist()
@@ -176,10 +177,10 @@ def _aucs(
     run, keys = models_of(epsilon, seed, len(content))
     run_at = {(key.epsilon, key.seed): k for k, key in enumerate(rows.keys)}
     code = (run * (1 + len(counted.groups)) + 1 + group_at).astype(np.int64)
-    whole_counts = ScoreCounts(*(content[name].to_numpy() for name in ScoreCounts._fields))
+    counts = [content[name].to_numpy() for name in COUNTED]
     for at in rows_by_model(code, len(keys) * (1 + len(counted.groups))):
         if len(at) and group_at[at[0]] >= 0:
-            auc = auc_from_counts(ScoreCounts(*(side[at] for side in whole_counts)))
+            auc = auc_from_counts(*(column[at] for column in counts))
             if auc is not None:
                 key = keys[run[at[0]]]
                 yield run_at[key.epsilon, key.seed], counted.groups[group_at[at[0]]], auc

@@ -169,8 +169,8 @@ def coded(values: Any) -> Coded:
     encoded = values.combine_chunks().dictionary_encode()
     texts = texts_of(encoded.dictionary)
     names = sorted({text for text in texts if text is not None})
-    position = {name: index for index, name in enumerate(names)}
-    lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.int64)
+    position = {None: -1, **{name: index for index, name in enumerate(names)}}
+    lookup = np.array([*(position[text] for text in texts), -1], dtype=np.int64)
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
 
 
