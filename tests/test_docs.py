@@ -11,7 +11,7 @@ import pytest
 import pcer
 from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.release.format import parse_release
-from tests.commands import start
+from tests.commands import run
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.release.json"))
@@ -23,7 +23,7 @@ def blocks(path: str, language: str) -> list[str]:
 
 def test_readme_shows_real_output():
     (shown,) = blocks("README.md", "text")
-    done = start("audit", ROOT / "examples")
+    done = run("audit", ROOT / "examples")
     assert done.returncode == 0, done.stderr
     real = {line.strip() for line in done.stdout.splitlines()}
     assert [line for line in shown.splitlines() if line.strip() not in real] == []
@@ -51,11 +51,10 @@ def test_sharp_edges_name_tests_that_exist():
 PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), (page, target)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -65,10 +64,6 @@ def test_examples_are_canonical_and_random(path):
     assert release.training.split_kind == "random"
     assert len({run.split for run in release.runs}) == 20
     assert release.subject.n_records == 6_172
-
-
-def test_changelog_has_an_unreleased_part():
-    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
 
 
 PROXIES = ("overfitting_gap", "auc_advantage", "paired_gap", "paired_confidence", "lira_advantage")

@@ -53,14 +53,6 @@ def runner() -> ModuleType:
     return module
 
 
-def test_there_are_three():
-    assert [path.stem for path in BOOKS] == [
-        "a-private-sweep",
-        "scikit-learn-in-five-minutes",
-        "the-auditor-with-only-a-file",
-    ]
-
-
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
     text, book = path.read_text(encoding="utf-8"), read(path)

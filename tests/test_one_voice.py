@@ -38,7 +38,7 @@ FILES = sorted(
     ]
 )
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
-CHUNKS = [pytest.param(k, marks=() if k < 4 else pytest.mark.slow) for k in range(N_DRAWN // CHUNK)]
+CHUNKS = [pytest.param(k, marks=() if k < 2 else pytest.mark.slow) for k in range(N_DRAWN // CHUNK)]
 """Most of them run in `make test-more`."""
 QUICK = pcer.Plan(resamples=20, null_draws=1)
 ALARMS = (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
@@ -229,6 +229,7 @@ def test_drawn_releases_speak_with_one_voice(chunk, capsys):
         check_all(group, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_drawn_ones_have_every_verdict_and_every_cap():
     budgets = [b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.budgets]
     assert {budget.verdict for budget in budgets} == set(BUDGET_VERDICTS)

@@ -22,7 +22,7 @@ from pcer.cli.parts import say
 from pcer.cli.process import what_lacks
 from pcer.cli.train import account_table
 from pcer.data import TablePlan, read_table
-from pcer.errors import InputError, OutputError, PcerError, shown
+from pcer.errors import InputError, PcerError, shown
 from pcer.release.format import parse_release
 from pcer.report import (
     to_junit,
@@ -299,8 +299,3 @@ def test_a_file_name_that_is_not_utf_8_and_a_narrow_encoding(tmp_path):
         )
         assert done.returncode == code, done.stderr
         assert b"Traceback" not in done.stderr
-
-
-def test_errors_survive_a_copy():
-    assert str(OutputError("x")) == "x"
-    assert str(type(InputError("a"))("b")) == "b"

@@ -141,19 +141,12 @@ def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (f"audit '{GOOD}' | true", 0),
-        (f"audit '{GOOD}' {MET} | true", 1),
-        (f"audit '{GOOD}' --json - | true", 0),
         (f"audit '{GOOD}' --html - {MET} | head -c 1", 1),
         (f"audit '{GOOD}' {MET} 2>&1 | true", 1),
         ("audit nowhere.release.json 2>&1 | true", 2),
-        ("schema audit | true", 0),
         ("--help | true", 0),
         (f"audit '{GOOD}' >&-", 0),
-        (f"audit '{GOOD}' {MET} >&-", 1),
-        (f"audit '{GOOD}' >&- 2>&-", 0),
         (f"audit '{GOOD}' {MET} >&- 2>&-", 1),
-        ("audit nowhere.release.json >&- 2>&-", 2),
     ],
 )
 def test_nobody_listening_is_not_a_failed_guard(command, code):
@@ -163,21 +156,17 @@ def test_nobody_listening_is_not_a_failed_guard(command, code):
     assert "Exception ignored" not in done.stderr
 
 
-def test_a_met_guard_is_said_though_nobody_reads_the_verdict():
-    done = shell(f"{PCER} audit '{GOOD}' {MET} | true")
-    assert done.stderr == "pcer: --fail-on is met: toy (letter): no_disparity_shown.\n"
-
-
-def test_files_are_written_whoever_reads(tmp_path):
+def test_files_are_written_and_a_met_guard_is_said_whoever_reads(tmp_path):
     out = tmp_path / "a.json"
     for reader in ("| true", ">&-"):
-        done = shell(f"{PCER} audit '{GOOD}' --json '{out}' {reader}")
-        assert (done.returncode, done.stderr) == (0, "")
+        done = shell(f"{PCER} audit '{GOOD}' --json '{out}' {MET} {reader}")
+        met = "pcer: --fail-on is met: toy (letter): no_disparity_shown.\n"
+        assert (done.returncode, done.stderr) == (1, met)
         assert json.loads(out.read_text(encoding="utf-8"))["format"] == "pcer-audit"
         out.unlink()
 
 
-@pytest.mark.parametrize("options", ["schema audit", f"audit '{GOOD}' --json - --latex a.tex"])
+@pytest.mark.parametrize("options", [f"audit '{GOOD}' --json - --latex a.tex"])
 def test_nothing_is_written_where_stdout_is_closed_and_asked_for(tmp_path, options):
     done = shell(f"cd '{tmp_path}'; {PCER} {options} >&-")
     assert done.returncode == 2
@@ -200,9 +189,8 @@ def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("options", ["", "--json -"])
-def test_a_full_disk_is_one_sentence(options):
-    done = shell(f"{PCER} audit '{GOOD}' {options} > /dev/full")
+def test_a_full_disk_is_one_sentence():
+    done = shell(f"{PCER} audit '{GOOD}' --json - > /dev/full")
     assert done.returncode == 2
     assert done.stderr == (
         "pcer: standard output cannot be written (No space left on device); name a file on a disk "
@@ -210,7 +198,7 @@ def test_a_full_disk_is_one_sentence(options):
     )
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp437"])
 def test_a_narrow_encoding_keeps_every_digit_and_sign(encoding):
     """The same words and numbers, with - for the minus sign and e for epsilon; lines differ."""
     whole = spelt(audit_in("utf-8", "--full").decode())

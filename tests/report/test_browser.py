@@ -15,8 +15,6 @@ import pytest
 
 import pcer
 from pcer.report.page import to_report
-from pcer_studies import BUDGETS, CONFIGURATIONS, Study
-from pcer_studies.tables.folder import study_files
 from tests.pages import (
     HOSTILE,
     QUICK,
@@ -27,13 +25,12 @@ from tests.pages import (
     mixed_audit,
     mixed_release,
 )
-from tests.worlds.studies import write_study
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-WIDTHS = (400, 900, 1400)
+WIDTHS = (400, 1400)
 MOST_WORDS = 700
 MOST_SCREENS = 2.2
-MOST_PRINTED, MOST_PRINTED_STUDY = 2, 12
+MOST_PRINTED, MOST_PRINTED_MANY = 2, 12
 
 
 MEASURE = """() => {
@@ -140,47 +137,12 @@ def samples(tmp_path_factory) -> list[Path]:
     return [write_page(tmp_path_factory.mktemp(path.name), audited(path)) for path in paths]
 
 
-def write_many(folder: Path, count: int) -> Path:
-    """A page of many releases, all but the last alike."""
-    alike = pcer.audit(mixed_release(n_seeds=2), QUICK)
-    last = pcer.audit(many_groups(["a", "b", "c"]), QUICK)
-    return write_page(folder, *([alike] * (count - 1)), last)
-
-
 @pytest.fixture(scope="module")
 def many(tmp_path_factory) -> Path:
-    """A page of six releases."""
-    return write_many(tmp_path_factory.mktemp("many"), 6)
-
-
-@pytest.fixture(scope="module")
-def whole_study(tmp_path_factory) -> Path:
-    """The report of the paper's six configurations."""
-    folder = write_study(tmp_path_factory.mktemp("study"), n_seeds=2)
-    path: Path = folder / "report.html"
-    path.write_text(str(study_files(Study.read(folder))["report.html"]), encoding="utf-8")
-    return path
-
-
-def test_the_whole_study_shows_every_configuration_and_budget(opened, whole_study):
-    page = opened(whole_study, viewport={"width": 1_200, "height": 900})
-    rows = page.page.locator(".matrix tbody tr").all()
-    assert [row.locator("th, td.label").all_inner_texts() for row in rows] == [
-        [one.dataset, one.attribute] for one in CONFIGURATIONS
-    ]
-    verdicts = [row.locator("td:not(.label) a").all() for row in rows]
-    shown = [one for row in verdicts for one in row[1:]]  # the first is the overall verdict
-    assert len(shown) == len(CONFIGURATIONS) * len(BUDGETS) == 36
-    assert all(one.is_visible() and one.inner_text() for one in shown)
-    assert page.page.locator(".matrix thead th").all_inner_texts()[3:] == [
-        *(f"ε = {epsilon:g}" for epsilon in sorted(BUDGETS)[:-1]),
-        "no-DP",
-    ]
-    page.page.locator('.matrix a[href="#release-6"]').first.click()
-    page.page.locator("#release-6 .appendix > summary").click()
-    assert page.page.locator("#release-6-floors svg").is_visible()
-    assert page.said == []
-    assert printed(page) <= MOST_PRINTED_STUDY
+    """A page of six releases, all but the last alike."""
+    alike = pcer.audit(mixed_release(n_seeds=2), QUICK)
+    last = pcer.audit(many_groups(["a", "b", "c"]), QUICK)
+    return write_page(tmp_path_factory.mktemp("many"), *([alike] * 5), last)
 
 
 def printed(page: Opened) -> int:
@@ -298,18 +260,14 @@ def test_numbers_of_the_pictures_are_a_table_and_a_file(opened, one, audit):
 def test_the_keyboard_reaches_everything(opened, one):
     page = opened(one)
     page.unfold()
-    wanted = page.page.evaluate(
+    stops = page.page.evaluate(
         """() => [...document.querySelectorAll(
             'a[href], summary, input, select, button, [tabindex="0"]')]
-        .filter((e) => !e.closest("[hidden]"))
-        .map((e, k) => { e.dataset.stop = k; return k; })"""
+        .filter((e) => !e.closest("[hidden]")).map((e) => { e.focus(); return [
+            e.tagName, e.tabIndex, document.activeElement === e]; })"""
     )
+    assert [stop for stop in stops if stop[1:] != [0, True]] == []
     assert page.count(".picture g[tabindex]:visible") == 2 * 2 + 6 * 2 + 6 * 4
-    reached = set()
-    for _ in range(len(wanted) + 5):
-        page.page.keyboard.press("Tab")
-        reached.add(page.page.evaluate("document.activeElement.dataset.stop"))
-    assert {str(stop) for stop in wanted} <= reached
 
 
 def found_by_axe(page: Opened, context: str) -> list[Any]:
@@ -326,13 +284,11 @@ def found_by_axe(page: Opened, context: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(opened, one, many, scheme):
-    page = opened(one, color_scheme=scheme)
-    assert found_by_axe(page, "html") == []
+def test_axe_finds_nothing(opened, one, many):
+    page = opened(one, color_scheme="light")
     page.unfold()
     assert found_by_axe(page, "html") == []
-    assert found_by_axe(opened(many, color_scheme=scheme), "html") == []
+    assert found_by_axe(opened(many, color_scheme="dark"), "html") == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -387,15 +343,14 @@ def test_a_name_that_a_spreadsheet_would_run_is_text_in_the_file(opened, tmp_pat
     assert {row[1] for row in rows[1:]} == {"'=1+1", "'+b"}
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(36, marks=pytest.mark.slow)])
-def test_a_page_of_many_releases_opens_and_unfolds(opened, many, tmp_path, count):
-    path = many if count == 6 else write_many(tmp_path, count)
-    page = opened(path, viewport={"width": 900, "height": 900})
-    assert page.count(".matrix a") == (count - 1) * 7 + 3
-    page.page.locator(f'.matrix a[href="#release-{count}"]').first.click()
-    page.page.locator(f"#release-{count} .appendix > summary").click()
-    assert page.page.locator(f"#release-{count}-floors svg").is_visible()
+def test_a_page_of_many_releases_links_to_each(opened, many):
+    page = opened(many, viewport={"width": 900, "height": 900})
+    assert page.count(".matrix a") == 5 * 7 + 3
+    page.page.locator('.matrix a[href="#release-6"]').first.click()
+    page.page.locator("#release-6 .appendix > summary").click()
+    assert page.page.locator("#release-6-floors svg").is_visible()
     assert page.said == []
+    assert printed(page) <= MOST_PRINTED_MANY
 
 
 def test_print_shows_light_colours_and_no_controls(opened, one):

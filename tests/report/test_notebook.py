@@ -8,15 +8,10 @@ import json
 import math
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import narwhals as nw
@@ -40,8 +35,6 @@ from tests.pages import (
 )
 
 MOST_BYTES = 60_000
-PATIENCE = 180.0
-"""Seconds to wait for JupyterLab on a busy machine."""
 
 
 @pytest.fixture
@@ -266,11 +259,9 @@ def notebook() -> dict[str, Any]:
     return {"cells": [words, *cells], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
 
 
-def require(*packages: str, program: str | None = None) -> None:
+def require(*packages: str) -> None:
     """Their absence is a failure in CI and a reason to skip elsewhere."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if program and not shutil.which(program):
-        missing.append(program)
     if missing and "PCER_CI" in os.environ:
         pytest.fail(f"CI must run this test, but there is no {missing[0]}")
     if missing:
@@ -296,78 +287,3 @@ def test_a_notebook_that_is_run_shows_the_finding(tmp_path):
         data = {kind: "".join(lines) for kind, lines in output["data"].items()}
         assert data == shown._repr_mimebundle_()
         assert len(data["text/html"].encode()) <= MOST_BYTES
-
-
-@pytest.fixture
-def lab(tmp_path) -> Iterator[str]:
-    """JupyterLab on this machine, with one notebook; its address."""
-    (tmp_path / "n.ipynb").write_text(json.dumps(notebook()), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = {
-        "ServerApp.root_dir": str(tmp_path),
-        "ServerApp.port": str(port),
-        "ServerApp.ip": "127.0.0.1",
-        "IdentityProvider.token": "",
-        "ServerApp.open_browser": "False",
-        "ServerApp.allow_root": "True",
-        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
-    }
-    command = [sys.executable, "-m", "jupyterlab", *(f"--{k}={v}" for k, v in options.items())]
-    environment = {**os.environ, "JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
-    with (tmp_path / "lab.log").open("w") as log:
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    try:
-        wait_for(f"http://127.0.0.1:{port}/api", server)
-        yield f"http://127.0.0.1:{port}/lab/tree/n.ipynb"
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
-def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    end = monotonic() + PATIENCE
-    while monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            sleep(0.3)
-    pytest.fail("JupyterLab did not start")
-
-
-LOOK = """() => [...document.querySelectorAll(
-    "body, .jp-Notebook, .jp-RenderedMarkdown h1, .jp-RenderedMarkdown p")]
-    .map((e) => { const s = getComputedStyle(e);
-        return [e.tagName, s.color, s.font, s.backgroundColor, s.margin, s.display]; })"""
-
-
-@pytest.mark.slow
-def test_jupyterlab_shows_it_and_keeps_its_own_looks(lab):
-    require("jupyterlab", "ipykernel", "playwright", program="chromium")
-    from playwright.sync_api import sync_playwright
-
-    audit = pcer.audit(pcer.read_release(SAMPLES[0]))
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1400, "height": 900})
-        page.set_default_timeout(1_000 * PATIENCE)
-        page.goto(lab)
-        page.wait_for_selector(".jp-RenderedMarkdown h1")
-        before = page.evaluate(LOOK)
-        page.click(".jp-CodeCell .cm-content")
-        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-        boxes = page.locator(".jp-OutputArea .pcer")
-        for k in range(len(CELLS)):
-            page.keyboard.press("Shift+Enter")
-            boxes.nth(k).wait_for()
-        shown = boxes.last
-        assert audit.headline in shown.inner_text()
-        assert "African-American" in shown.locator("table").inner_text()
-        picture, room = shown.locator("svg").bounding_box(), shown.bounding_box()
-        assert 200 < picture["width"] <= room["width"]
-        assert page.evaluate(LOOK)[: len(before)] == before
-        browser.close()

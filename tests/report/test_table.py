@@ -98,7 +98,8 @@ def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
 
 def test_terminal_keeps_every_character():
     long = Table("Names", ("group", "n"), (("African-American-or-Other-People", "1"),))
-    assert "African-American-or-Other-People" in "".join(to_text(long, 30).split())
+    letters = "".join(part for part in to_text(long, 30).split() if part not in ("1", "n"))
+    assert "African-American-or-Other-People" in letters
 
 
 def test_rows_must_fit():

@@ -185,9 +185,13 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
 def renderers(done: Audited, wanted: Sequence[str] = ()) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
     audits = done.audits
-    trees = [audit.to_tree() for audit in audits]
+
+    def to_json() -> str:
+        trees = [audit.to_tree() for audit in audits]
+        return canonical_json(trees[0] if len(trees) == 1 else trees)
+
     return {
-        "json": lambda: canonical_json(trees[0] if len(trees) == 1 else trees),
+        "json": to_json,
         "markdown": lambda: report.to_markdown_page(audits),
         "latex": lambda: report.to_latex_tables(audits),
         "junit": lambda: report.to_junit(audits, wanted),

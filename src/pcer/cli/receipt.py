@@ -39,7 +39,13 @@ def receipt(
 
     index, rows = person_receipts(folder, record)
     if not any(len(row.receipt) for row in rows):
-        typer.echo(_nothing(index, record))
+        is_bare = index.has_models_without_privacy and not index.settings
+        typer.echo(
+            f"All models of {index.dataset} were trained without privacy: no bound exists."
+            if is_bare
+            else f"No private model of {index.dataset} was trained on record {record}: nothing "
+            "was spent."
+        )
         return
     show_table(receipt_table(index, rows, record))
     for sentence in receipt_words(index, rows):
@@ -48,24 +54,34 @@ def receipt(
 
 def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:
     """One line for each budget; the numbers are of the models that were trained on the person."""
-    return Table(
-        title=f"Receipt of record {record} of {index.dataset}",
-        columns=(
-            "promised\nepsilon",
-            f"the same\nby {index.accountant}",
-            "models\nwith you",
-            "spent,\nmean",
-            "spent,\nmost",
-            "receipt,\nmost",
-            "guesses right\nof 100, at most",
-        ),
-        rows=tuple(_row(index, row) for row in rows if len(row.receipt)),
+    from pcer.sweep import right_guesses
+
+    cells = []
+    for row in rows:
+        if len(row.receipt):
+            most = float(row.receipt.max())
+            # In whole numbers, rounded up; who never had a gradient cannot be told from a coin.
+            guesses = math.ceil(100 * right_guesses(most, index.dp_delta)) if most else 50
+            spent = (row.realised.mean(), row.realised.max(), most)
+            models = f"{len(row.receipt)}"
+            first = (f"{row.setting.epsilon:g}", f"{row.nominal:.3f}", models)
+            cells.append((*first, *(f"{epsilon:.3f}" for epsilon in spent), f"{guesses}"))
+    columns = (
+        *("promised\nepsilon", f"the same\nby {index.accountant}", "models\nwith you"),
+        *("spent,\nmean", "spent,\nmost", "receipt,\nmost", "guesses right\nof 100, at most"),
     )
+    return Table(f"Receipt of record {record} of {index.dataset}", columns, tuple(cells))
 
 
 def receipt_words(index: ReceiptIndex, rows: Sequence[SettingReceipts]) -> list[str]:
     """What the numbers say, and what they do not."""
     several = any(len(row.receipt) > 1 for row in rows) or len(rows) > 1
+    outside = [
+        "the mean and the deviation of each feature, which the training records gave"
+        * index.standardised,
+        "models that were trained without privacy, for which no bound exists"
+        * index.has_models_without_privacy,
+    ]
     return [
         "Promised: by one such model nobody's odds that you were trained on change by more than a "
         f"factor of e^epsilon, but for a chance of {index.dp_delta:g}. That holds for everybody.",
@@ -77,41 +93,6 @@ def receipt_words(index: ReceiptIndex, rows: Sequence[SettingReceipts]) -> list[
         "Guesses: who knows everything else, sees every step and guesses whether you were trained "
         "on is right at most so often; a coin is right in 50 of 100.",
         *(["Every line is about one model; whoever sees several can add them up."] * several),
-        *([_outside(index)] if index.standardised or index.has_models_without_privacy else []),
+        *([f"Outside of it: {'; and '.join(filter(None, outside))}."] if any(outside) else []),
         "Keep it to yourself: many people's receipts together tell more than each.",
     ]
-
-
-def _row(index: ReceiptIndex, row: SettingReceipts) -> tuple[str, ...]:
-    return (
-        f"{row.setting.epsilon:g}",
-        f"{row.nominal:.3f}",
-        f"{len(row.receipt)}",
-        f"{row.realised.mean():.3f}",
-        f"{row.realised.max():.3f}",
-        f"{row.receipt.max():.3f}",
-        f"{_guesses(float(row.receipt.max()), index.dp_delta)}",
-    )
-
-
-def _guesses(epsilon: float, dp_delta: float) -> int:
-    """In whole numbers, rounded up; who never had a gradient cannot be told from a coin."""
-    from pcer.sweep import right_guesses
-
-    return math.ceil(100 * right_guesses(epsilon, dp_delta)) if epsilon else 50
-
-
-def _outside(index: ReceiptIndex) -> str:
-    parts = [
-        "the mean and the deviation of each feature, which the training records gave"
-        * index.standardised,
-        "models that were trained without privacy, for which no bound exists"
-        * index.has_models_without_privacy,
-    ]
-    return f"Outside of it: {'; and '.join(part for part in parts if part)}."
-
-
-def _nothing(index: ReceiptIndex, record: str) -> str:
-    if index.has_models_without_privacy and not index.settings:
-        return f"All models of {index.dataset} were trained without privacy: no bound exists."
-    return f"No private model of {index.dataset} was trained on record {record}: nothing was spent."

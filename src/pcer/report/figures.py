@@ -212,18 +212,17 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
                 | {"noise": null.mean if null else noise, "null_low": low, "null_high": high}
                 | _interval(gap.mean, gap.ci)
             )
-    x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
-    marks, base = _group_marks(audit), alt.Chart(ROWS)
+    base = alt.Chart(ROWS)
     title = "more right in training, people in 100"
-    low_y = alt.Y("null_low:Q", title=title, axis=_hundredths())
-    ends = {"y": alt.Y("low:Q"), "y2": "high:Q", "color": marks["color"]}
+    low = alt.Y("null_low:Q", title=title, axis=_hundredths())
+    at, interval, point = _group_layers(audit, base, alt.Y("low:Q"))
     chart = alt.layer(
         base.transform_filter("isValid(datum.null_low)")
         .mark_bar(style="band")
-        .encode(x=x, xOffset=offset, y=low_y, y2="null_high:Q"),
-        base.mark_tick(style="noise").encode(x=x, xOffset=offset, y=alt.Y("noise:Q")),
-        base.mark_rule(style="interval").encode(x=x, xOffset=offset, **ends),
-        base.mark_point(style="point").encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), **marks),
+        .encode(y=low, y2="null_high:Q", **at),
+        base.mark_tick(style="noise").encode(y=alt.Y("noise:Q"), **at),
+        interval,
+        point.encode(fillOpacity=_hollow("unsure")),
     ).properties(width=WIDTH, height=HEIGHT)
     return chart, rows, "Gap of each group and its null band"
 
@@ -237,17 +236,10 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     ]
     if not rows:
         return None
-    x, offset = _settings_axis(audit), alt.XOffset("group:N", sort=_groups(audit))
-    marks = {key: mark for key, mark in _group_marks(audit).items() if key != "fillOpacity"}
     y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=_hundredths())
-    ends = {"y": y, "y2": "high:Q", "color": marks["color"]}
-    base = alt.Chart()
-    layers = alt.layer(
-        base.mark_rule(style="zero").encode(y=alt.datum(0)),
-        base.mark_rule(style="interval").encode(x=x, xOffset=offset, **ends),
-        base.mark_point(style="point").encode(x=x, xOffset=offset, y=alt.Y("mean:Q"), **marks),
-        data=ROWS,
-    )
+    _, *marks = _group_layers(audit, alt.Chart(), y)
+    zero = alt.Chart().mark_rule(style="zero").encode(y=alt.datum(0))
+    layers = alt.layer(zero, *marks, data=ROWS)
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
     chart = _facets(
         layers, "attack", attacks, CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
@@ -351,21 +343,20 @@ def _hundredths() -> alt.Axis:
     return alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
 
 
-def _groups(audit: Audit) -> list[str]:
-    return [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
-
-
-def _group_marks(audit: Audit) -> dict[str, Any]:
-    """Shape and colour of a group; filled only where its cost is resolved."""
-    names = _groups(audit)
-    scale = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+def _group_layers(audit: Audit, base: alt.Chart, y: alt.Y) -> tuple[dict[str, Any], Any, Any]:
+    """Where a group stands in its setting, its interval, and its point: shape and colour."""
+    names = [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
+    shapes = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
     look: dict[str, Any] = {"title": None, "legend": legend()}
-    return {
-        "color": alt.Color("group:N", scale=series(names), **look),
+    colour = alt.Color("group:N", scale=series(names), **look)
+    at = {"x": _settings_axis(audit), "xOffset": alt.XOffset("group:N", sort=names)}
+    marks = {
+        "color": colour,
         "stroke": alt.Stroke("group:N", scale=series(names), **look),
-        "shape": alt.Shape("group:N", scale=scale, **look),
-        "fillOpacity": _hollow("unsure"),
+        "shape": alt.Shape("group:N", scale=shapes, **look),
     }
+    interval = base.mark_rule(style="interval").encode(y=y, y2="high:Q", color=colour, **at)
+    return at, interval, base.mark_point(style="point").encode(y=alt.Y("mean:Q"), **marks, **at)
 
 
 def _facets(layers: AnyChart, field: str, names: Sequence[str], width: int = CELL) -> AnyChart:
