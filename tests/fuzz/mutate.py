@@ -9,52 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 NAMES = [
-    *(
-        "",
-        " ",
-        "\u200b",
-        "a",
-        "A",
-        "ﬁ",
-        "fi",
-        "epsilon",
-        "groups",
-        "config",
-        "x" * 201,
-        "x" * 5_000,
-    ),
-    *(
-        "\u202eabc",
-        "\x1b[31m",
-        "a\nb",
-        "a\u2028b",
-        "\uffff",
-        "\ud800",
-        "\U000e0041",
-        "💥",
-        "مجموعة",
-    ),
-    *(
-        "</script>",
-        "{{7*7}}",
-        "var(--evil)",
-        "var(--ink)",
-        r"\u202e",
-        "'",
-        '"',
-        "`|*_",
-        "%s",
-        "../x",
-    ),
-    *(
-        "[bold]x[/bold]",
-        "NaN",
-        "null",
-        "__proto__",
-        "overfitting_gap",
-        "paired_gap",
-        "lira_advantage",
-    ),
+    *("", " ", "\u200b", "a", "A", "ﬁ", "fi", "epsilon", "groups", "config", "x" * 201),
+    *("x" * 5_000, "\u202eabc", "\x1b[31m", "a\nb", "a\u2028b", "\uffff", "\ud800", "💥"),
+    *("\U000e0041", "مجموعة", "</script>", "{{7*7}}", "var(--evil)", "var(--ink)", r"\u202e"),
+    *("'", '"', "`|*_", "%s", "../x", "[bold]x[/bold]", "NaN", "null", "__proto__"),
+    *("overfitting_gap", "paired_gap", "lira_advantage"),
 ]
 NUMBERS = [
     *(0, 1, -1, 2, 3, 10, 199, 200, 201, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 10**15, 10**16),
@@ -62,30 +21,12 @@ NUMBERS = [
 ]
 VALUES: list[Any] = [
     *(None, True, False, [], {}, [None], [[]], {"a": 1}, "random", "other", "benefit", "harm"),
-    *(
-        "counts",
-        "both",
-        "label",
-        "train",
-        "test",
-        {"value": 0.1},
-        {"tp": 1, "fp": 1, "tn": 1, "fn": 1},
-    ),
-    *(
-        {"accuracy": 0.5},
-        {"accuracy": 0.5, "n": 9},
-        {"accuracy": 0.5, "positive_rate": 0.5, "n": 9},
-    ),
+    *("counts", "both", "label", "train", "test", {"value": 0.1}),
+    *({"tp": 1, "fp": 1, "tn": 1, "fn": 1}, {"accuracy": 0.5}, {"accuracy": 0.5, "n": 9}),
+    {"accuracy": 0.5, "positive_rate": 0.5, "n": 9},
 ]
 TOKENS = [
-    "NaN",
-    "Infinity",
-    "-Infinity",
-    "1e999",
-    "-0",
-    "1e-999",
-    "9" * 400,
-    "9" * 5_000,
+    *("NaN", "Infinity", "-Infinity", "1e999", "-0", "1e-999", "9" * 400, "9" * 5_000),
     '"\\ud800"',
 ]
 
@@ -111,16 +52,8 @@ def broken(text: str, chance: random.Random) -> str:
     """Text with a piece cut out, doubled, replaced or put in."""
     at = chance.randrange(len(text) + 1)
     end = min(len(text), at + chance.choice([0, 1, 1, 2, 10, 300]))
-    piece = chance.choice(
-        [
-            "",
-            text[at:end] * 2,
-            chance.choice(TOKENS),
-            chance.choice(NAMES),
-            '"seed": 0,',
-            "[" * 3_000,
-        ]
-    )
+    hostile = chance.choice(TOKENS), chance.choice(NAMES)
+    piece = chance.choice(["", text[at:end] * 2, *hostile, '"seed": 0,', "[" * 3_000])
     return text[:at] + piece + text[end:] if chance.random() < 0.8 else text[:at]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz import targets
-from tests.fuzz.__main__ import told
 from tests.fuzz.targets import Findings, audit_one, fuzz, read_one, trees
 
 
@@ -53,8 +52,3 @@ def test_a_hidden_character_would_be_found(monkeypatch):
     findings = Findings()
     audit_one(1, release, findings)
     assert "in an output" in findings.failures[0]
-
-
-def test_a_batch_that_dies_would_be_named():
-    assert told(-9) == "killed by SIGKILL"
-    assert told(1) == "exit 1"
