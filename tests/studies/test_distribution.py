@@ -55,6 +55,7 @@ def wheels(tmp_path_factory) -> dict[str, zipfile.ZipFile]:
     return {path.name.partition("-")[0]: zipfile.ZipFile(path) for path in folder.glob("*.whl")}
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_the_librarys_wheel_carries_no_study(wheels):
     held = [name for name in wheels["pcer"].namelist() if "dist-info" not in name]
@@ -63,6 +64,7 @@ def test_the_librarys_wheel_carries_no_study(wheels):
     assert not [name for name in held if named(wheels["pcer"].read(name)) or "stud" in name]
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_the_studys_wheel_carries_code_and_published_figures_and_no_results(wheels):
     held = {name for name in wheels["pcer_studies"].namelist() if "dist-info" not in name}

@@ -190,6 +190,7 @@ def test_a_record_of_another_kind_is_refused(tmp_path):
         Study.read(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_shipped_study_is_what_its_releases_give():
     """So that ``pcer reproduce --tables-only -o studies/paper`` would change no text."""
     files = study_files(shipped_study(), report=False)

@@ -78,16 +78,6 @@ def test_the_limit_is_where_the_tail_is_the_level_over_the_number_of_tests():
 # Sentences follow the results.
 
 
-def test_sentences_of_a_study_in_which_all_is_seen(remembered):
-    facts = facts_of(remembered)
-    told = words([*opening(facts), *people_section(facts), *method_section(facts)])
-    assert "| LiRA | 72/72 | 60/60 | 36/36 | " in told
-    assert "**36 settings**: 30 double disadvantage" in told
-    assert "Adult (sex) ‡ at ε 0.1, 0.5, 1, 5, 10, no-DP: double disadvantage, Female" in told
-    assert "**Coin flips**: these releases carry none." in told
-    assert "The two groups' exposures differ by at most 4." in told
-
-
 def test_sentences_of_a_study_in_which_nothing_is_seen(forgotten):
     facts = facts_of(forgotten)
     told = words([*opening(facts), *people_section(facts), *method_section(facts)])
@@ -224,11 +214,13 @@ def shipped() -> dict[str, str | bytes]:
     return study_pages(shipped_study())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["claims.md", "findings.md"])
 def test_the_documents_follow_from_the_shipped_study(name, shipped):
     assert (ROOT / "studies" / "docs" / name).read_text(encoding="utf-8") == shipped[name]
 
 
+@pytest.mark.slow
 def test_the_figures_follow_from_the_shipped_study(shipped):
     for name, content in shipped.items():
         if name.endswith(".svg"):

@@ -6,10 +6,14 @@ import math
 
 import pytest
 
+from pcer import metrics
+from pcer.auditing.plan import Plan
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
+    FLOORS,
     N_MODELS,
+    SEEDS,
     SETTINGS,
     TRAINING,
     configuration,
@@ -94,9 +98,13 @@ def test_the_protocol_is_the_papers():
     assert all(setting.section for setting in SETTINGS)
 
 
-def test_the_protocol_is_what_training_does_by_default():
+def test_the_library_asks_by_default_for_what_the_paper_did():
     train = pytest.importorskip("pcer.train")
     assert train.TrainConfig(**TRAINING) == train.TrainConfig()
+    assert metrics.DEFAULT_BUDGETS == BUDGETS
+    assert tuple(range(metrics.DEFAULT_SEEDS)) == SEEDS
+    assert metrics.FLOOR_GRID == FLOORS == tuple(Plan().floors)
+    assert Plan().floor == metrics.DEFAULT_FLOOR
 
 
 def test_the_data_have_the_protocols_groups():

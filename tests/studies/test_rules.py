@@ -185,50 +185,37 @@ def test_a_pattern_of_two_datasets_needs_evidence_in_both():
     assert judged("B12", view) is NOT_EVIDENCE
 
 
-# A tolerance many errors wide is no test.
+# A tolerance many errors wide is no test: every number that fails lay within the claim's.
 
 
 @pytest.mark.parametrize(
-    ("key", "side", "figures"),
+    ("key", "side", "quantity", "far", "printed"),
     [
-        ("V1", "run", {"attack_auc": (0.509, 0.0001)}),  # below 0.01, printed 0.0013
-        ("V2", "run", {"attack_auc": (0.515, 0.0001)}),  # below 0.02, printed 0.0118
-        ("B2", "run", {"positive_rate": by_group((0.819, 0.001), (0.345, 0.001))}),  # 0.86, 0.33
-        ("B2", "paper", {"demographic_parity_gap": (0.45, 0.001)}),  # 0.86 − 0.33
-        ("B3", "run", {"positive_rate": by_group((0.7, 0.001), (0.1, 0.001))}),  # labels: 0.5
-        ("T11", "run", {"positive_rate": by_group((0.255, 0.001), (0.0889, 0.0005))}),  # to 0.07
-        ("T11", "paper", {"demographic_parity_gap": (0.229, 0.001)}),  # at most 0.26 − 0.05
-        ("C7", "run", {"equalized_odds_gap": (0.26, 0.001)}),  # printed 0.228 to 0.229
+        ("V1", "run", "attack_auc", (0.509, 0.0001), (0.5013, 0.00001)),
+        ("V2", "run", "attack_auc", (0.515, 0.0001), (0.5110, 0.0001)),
+        ("B2", "run", "positive_rate", (0.819, 0.345), (0.86, 0.33)),
+        ("B2", "paper", "demographic_parity_gap", (0.45, 0.001), (0.53, 0.001)),
+        ("B3", "run", "positive_rate", (0.7, 0.1), (0.6, 0.13)),  # labels: 0.5
+        ("T11", "run", "positive_rate", (0.255, 0.0889), (0.255, 0.06)),  # to 0.07
+        ("T11", "paper", "demographic_parity_gap", (0.229, 0.001), (0.19, 0.001)),
+        ("C7", "run", "equalized_odds_gap", (0.26, 0.001), (0.2285, 0.0001)),
     ],
 )
-def test_a_number_far_from_the_printed_one_is_not_near_it(key, side, figures):
-    """Each lay within the tolerance that the claim had, many errors from what is printed."""
-    assert judged(key, MadeUp(**figures), side) is FAILS
+def test_only_a_number_that_is_the_printed_one_bears_it_out(key, side, quantity, far, printed):
+    def figures(pair):
+        """(value, error), or the rates of both groups."""
+        is_rate = quantity == "positive_rate"
+        return {quantity: by_group(*((rate, 0.0005) for rate in pair)) if is_rate else pair}
+
+    assert judged(key, MadeUp(**figures(far)), side) is FAILS
+    assert judged(key, MadeUp(**figures(printed)), side) is HOLDS
 
 
-@pytest.mark.parametrize(
-    ("key", "side", "figures"),
-    [
-        ("V1", "run", {"attack_auc": (0.5013, 0.00001)}),
-        ("V2", "run", {"attack_auc": (0.5110, 0.0001)}),
-        ("B2", "run", {"positive_rate": by_group((0.86, 0.001), (0.33, 0.001))}),
-        ("B2", "paper", {"demographic_parity_gap": (0.53, 0.001)}),
-        ("B3", "run", {"positive_rate": by_group((0.6, 0.001), (0.13, 0.001))}),
-        ("T11", "run", {"positive_rate": by_group((0.255, 0.001), (0.06, 0.001))}),
-        ("T11", "paper", {"demographic_parity_gap": (0.19, 0.001)}),
-        ("C7", "run", {"equalized_odds_gap": (0.2285, 0.0001)}),
-    ],
-)
-def test_a_number_that_is_the_printed_one_bears_it_out(key, side, figures):
-    assert judged(key, MadeUp(**figures), side) is HOLDS
-
-
-def test_a_level_is_the_printed_one_and_not_its_own():
+@pytest.mark.parametrize(("level", "expected"), [(-100, FAILS), (-160, HOLDS)])
+def test_a_level_is_the_printed_one_and_not_its_own(level, expected):
     """C8: near −160; a run at −100 was near the mean of its own numbers."""
-    at = {"e1": (-100, 2), "e5": (-100, 2), "e10": (-100, 2), "no": (-50, 2)}
-    assert judged("C8", MadeUp(pcer_disparity=by_budget(**at))) is FAILS
-    at = {"e1": (-160, 2), "e5": (-160, 2), "e10": (-160, 2), "no": (-50, 2)}
-    assert judged("C8", MadeUp(pcer_disparity=by_budget(**at))) is HOLDS
+    view = MadeUp(pcer_disparity=by_budget(no=(-50, 2), other=(level, 2)))
+    assert judged("C8", view) is expected
 
 
 def numbers(*pairs):
@@ -270,6 +257,7 @@ def test_a_size_has_the_error_of_the_number(key):
 # The best of several is corrected for several.
 
 
+@pytest.mark.slow
 def test_the_best_of_equals_is_refuted_in_one_of_twenty_studies():
     """Six equal numbers: one rival of five lies below the named one beyond its error too often."""
     rng = np.random.default_rng(3)
@@ -308,6 +296,7 @@ def test_one_of_two_named_is_corrected_for_two():
     assert judged("T4", MadeUp(equalized_odds_gap=odds)) is HOLDS
 
 
+@pytest.mark.slow
 def test_flat_is_refuted_by_a_pair_among_all_pairs():
     """Six numbers of one truth: the range of six is wider than any one pair's difference."""
     rng = np.random.default_rng(4)
@@ -326,6 +315,7 @@ def test_so_many_of_so_many_is_no_count_of_signs():
     assert at_least(sure, 20, what="x")(None).parts[0].n_tries == 20
 
 
+@pytest.mark.slow
 def test_a_partial_conjunction_errs_in_one_of_twenty_studies():
     """4 of 8 are true, 4 are nothing: "at least 5" may hold in 5 %."""
     rng = np.random.default_rng(5)

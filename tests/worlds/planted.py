@@ -6,18 +6,16 @@
 Each audit has people of its own and 20 models of random splits, attacked and decided as a release
 would be, before any downgrade. ``default`` is what an audit says, by two attacks; every other row
 is one attack alone. The truth of a planted world is the group with the higher mean memorisation
-(rise of the probability of the true label) over 120 models of 20 draws of people.
+(rise of the probability of the true label); it was found by 120 models of 20 draws of people.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -27,13 +25,11 @@ from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.panel import Panel
-from tests.worlds.fleets import MODELS, Fleet, People, exact_panel, fleet, people, scores_of
+from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 
 N_SPLITS, N_PEOPLE = 20, 1_000
 DEFAULT = "default"
 PAIRS = ((0, 1),)
-CHUNK = 5
-"""Audits of one task."""
 
 
 class World(NamedTuple):
@@ -177,37 +173,9 @@ def double_once(seed: int) -> tuple[bool, bool]:
     return is_beyond and pair.better_off is not None, found.double_disadvantage == ["b"]
 
 
-def memorisation(made: Fleet) -> np.ndarray:
-    """Mean rise of the probability of the true label by training on a person, of both groups."""
-    right = np.where(made.labels == 1, made.probability, 1 - made.probability)
-    inside = np.where(made.member, right, np.nan)
-    rise = np.nanmean(inside, axis=0) - np.nanmean(np.where(made.member, np.nan, right), axis=0)
-    return np.array([np.nanmean(rise[made.group == k]) for k in range(2)])
-
-
-def truth_once(world: World, seed: tuple[int, ...]) -> np.ndarray:
-    """Memorisation of both groups, by 120 models of one draw of people."""
-    rng = np.random.default_rng(seed)
-    return memorisation(fleet(MODELS[world.model], world.draw(rng), 120, rng))
-
-
-def _task(task: tuple[str, int, int]) -> Counter:
-    name, first, n = task
-    number, counted = list(WORLDS).index(name), Counter()
-    for k in range(first, first + n):
-        counted.update(audit_once(WORLDS[name], (24, number, k)))
-    return counted
-
-
-def _truth(name: str) -> np.ndarray:
-    number = list(WORLDS).index(name)
-    return np.mean([truth_once(WORLDS[name], (25, number, k)) for k in range(20)], axis=0)
-
-
-def tasks(names: list[str], n_audits: int) -> Iterator[tuple[str, int, int]]:
-    for name in names:
-        for first in range(0, n_audits, CHUNK):
-            yield name, first, min(CHUNK, n_audits - first)
+def _audited(task: tuple[str, int]) -> Counter:
+    name, k = task
+    return audit_once(WORLDS[name], (24, list(WORLDS).index(name), k))
 
 
 def main() -> None:
@@ -217,37 +185,19 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--world", action="append", choices=WORLDS)
-    parser.add_argument("--truth", action="store_true", help="only the memorisation of each world")
-    parser.add_argument("--double", action="store_true", help="whole releases of the harm task")
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    names = given.world or list(WORLDS)
+    kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
     with ProcessPoolExecutor(given.jobs) as pool:
-        if given.truth:
-            for name, found in zip(names, pool.map(_truth, names), strict=True):
-                print(f"{name:<48}{found[0]:9.4f}{found[1]:9.4f}", flush=True)
-            return
-        counted: dict[str, Counter] = {name: Counter() for name in names}
-        if given.double:
-            found = np.array(list(pool.map(double_once, range(given.audits))))
-            both, said = found[:, 0].sum(), (found[:, 0] & found[:, 1]).sum()
-            print(
-                f"double disadvantage: both significant in {both} of {given.audits}, said in {said}"
-            )
-            return
-        chunks = list(tasks(names, given.audits))
-        for (name, *_), found in zip(chunks, pool.map(_task, chunks), strict=True):
-            counted[name].update(found)
-    for name in names:
-        print(f"\n{name} (true: {WORLDS[name].more_exposed}), of {given.audits}", flush=True)
-        kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
-        print(f"  {'attack':<26}" + "".join(f"{kind:>13}" for kind in kinds))
-        for attack in dict.fromkeys(key[0] for key in counted[name]):
-            row = "".join(f"{counted[name][attack, kind]:>13}" for kind in kinds)
-            print(f"  {attack:<26}{row}")
-    if given.json:
-        found = {n: {" | ".join(k): v for k, v in c.items()} for n, c in counted.items()}
-        given.json.write_text(json.dumps(found, indent=1))
+        for name in given.world or WORLDS:
+            tasks = [(name, k) for k in range(given.audits)]
+            counted = Counter()
+            for audited in pool.map(_audited, tasks, chunksize=5):
+                counted.update(audited)
+            print(f"\n{name} (true: {WORLDS[name].more_exposed}), of {given.audits}", flush=True)
+            print(f"  {'attack':<26}" + "".join(f"{kind:>13}" for kind in kinds))
+            for attack in dict.fromkeys(key[0] for key in counted):
+                row = "".join(f"{counted[attack, kind]:>13}" for kind in kinds)
+                print(f"  {attack:<26}{row}")
 
 
 if __name__ == "__main__":
