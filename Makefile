@@ -1,13 +1,16 @@
-# Two commands: `make demo` and `make test`. Both do all the set-up they need. `make test-more` runs
-# what takes too long for every change.
+# `make demo` to see it, `make check` while you work, `make test` before you show it, `make test-more`
+# for what takes longer. Each does all the set-up it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-more clean
+.PHONY: demo check test test-more clean
 
 demo: $(VENV)/.train
 	@$(VENV)/bin/pcer demo --out pcer-demo
+
+check: $(VENV)/.dev
+	@scripts/check changed
 
 test: $(VENV)/.dev
 	@scripts/check
