@@ -22,8 +22,6 @@ from pcer.data import benchmarks, load
 from pcer.data.fetch import DataFile
 from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import proxies
-from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
-from pcer.release.disclosure import DisclosureRule
 from pcer.release.format import Release
 from pcer.release.proxies import PROXIES, Proxy
 from pcer.report.figures import CHARTS, Drawing, draw_figures
@@ -92,7 +90,7 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
 
 def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
     def my_chart(audit: pcer.Audit, release: Release) -> Drawing:
-        rows = [{"epsilon": str(one.epsilon), "gap": one.accuracy.mean} for one in audit.budgets]
+        rows = [{"epsilon": str(s.epsilon), "gap": s.accuracy.mean} for s in audit.budgets]
         base = alt.Chart(alt.NamedData("rows")).encode(x="epsilon:N", y="gap:Q")
         return base.mark_line() + base.mark_point(), rows, "Accuracy over the budgets"
 
@@ -122,7 +120,7 @@ class Gentle(DpSgd):
 
     def sample_shares(self, records):
         """A share for each training record."""
-        return np.where(records % 2, 0.5, 1.0)
+        return 1 - 0.5 * (records % 2)
 
     def refresh(self, seen):
         """A bound for each training record of each private model."""
@@ -155,31 +153,3 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
     np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
     with pytest.raises(pcer.errors.InputError, match="rule 'gentle' cannot be trained through Op"):
         train_modules(lambda n: torch.nn.Linear(n, 1), data, budgets=(1.0,), config=config)
-
-
-def release_from_rows(rows: list[tuple[int, int, int, int]], facts: ReleaseFacts) -> Release:
-    """An adapter: rows of split, group, label and answer into the one builder."""
-    split, group, positive, predicted = np.array(rows).T
-    entries = Entries(
-        run=np.zeros(len(rows), dtype=np.int64),
-        split=split,
-        group=group,
-        positive=positive.astype(bool),
-        predicted=predicted.astype(bool),
-    )
-    keys = [RunKey(epsilon=None, seed=0)]
-    counted = count_entries(entries, keys, attribute="sex", groups=("f", "m"))
-    return build_release(facts, counted, file="my tool")
-
-
-def test_an_input_adapter_is_a_function():
-    every = [(s, g, y, p) for s in (0, 1) for g in (0, 1) for y in (0, 1) for p in (0, 1)]
-    facts = ReleaseFacts(
-        dataset="toy",
-        outcome="harm",
-        split_kind="random",
-        disclosure=DisclosureRule(public=True),
-    )
-    release = release_from_rows(every * 3, facts)
-    assert release.runs[0].groups["f"].train.n == 12
-    assert pcer.audit(release).verdict is not None
