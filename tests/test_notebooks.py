@@ -19,7 +19,7 @@ BOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 300_000
 TRAINED = "a-private-sweep.ipynb"
 """Its last digits are those of one type of processor."""
-LONG = {"a-private-sweep"}
+LONG = {"a-private-sweep", "scikit-learn-in-five-minutes"}
 FOREIGN = re.compile(
     r"(?:^|[\s\"'(])/(?:home|root|tmp|usr|var|work|Users|opt)/|[A-Z]:\\\\|https?://(?!www\.w3\.org)"
 )

@@ -33,8 +33,8 @@ PAGES = [
     ),
 ]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
-LONG = {"studies/docs/study.md", "docs/opacus.md"}
-"""Pages whose Python audits a whole study, or trains through Opacus."""
+# Pages whose Python audits a whole study, or trains.
+LONG = {"studies/docs/study.md", "docs/opacus.md", "docs/training.md", "docs/estimators.md"}
 
 
 def blocks(page: str, language: str) -> list[str]:
