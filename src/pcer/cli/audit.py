@@ -13,7 +13,8 @@ import typer
 
 from pcer import auditing, report
 from pcer._version import __version__
-from pcer.auditing.file import Audit
+from pcer.auditing.audit import judge_tested, run_tests
+from pcer.auditing.file import Audit, parse_plan
 from pcer.auditing.plan import Benefit, Plan, Policy
 from pcer.auditing.verdict import FailOn
 from pcer.cli import parts
@@ -163,10 +164,10 @@ def audit_all(
             work = len(tested) / len(paths) / 2
             state.tell("testing", path.name, done=0, total=total, work=work)
             try:
-                tested.append(auditing.run_tests(release, plan))
+                tested.append(run_tests(release, plan))
             except PcerError as error:
                 raise type(error)(f"{path}: {error}") from None
-        for audited in auditing.judge_tested(tested[:total], tested[total:]):
+        for audited in judge_tested(tested[:total], tested[total:]):
             name = files[len(audits)].name
             audits.append(audited)
             n = len(audits)
@@ -226,7 +227,7 @@ def _plan(options: Mapping[str, Any]) -> Plan:
     if options["strict"]:
         policy = (policy or Policy()).model_copy(update={"strict": True})
     fields = {name: options[name] for name in Plan.model_fields if name in options}
-    plan = auditing.parse_plan({**fields, "floors": grid}, file="the options")
+    plan = parse_plan({**fields, "floors": grid}, file="the options")
     return plan.model_copy(update={"policy": policy})
 
 
@@ -265,7 +266,7 @@ def _print_digests(file: Path, releases: Sequence[Release], *, is_page: bool) ->
         plans, releases = [plan], [*carried, *family]
     else:
         trees = auditing.read_audit(file)
-        plans = [auditing.parse_plan(one.get("plan"), file=f"{file}: plan") for one in trees]
+        plans = [parse_plan(one.get("plan"), file=f"{file}: plan") for one in trees]
     for release in releases:
         parts.say(f"SHA-256 {release.sha256}  {release.title}")
     for digest in dict.fromkeys(plan.sha256 for plan in plans):
