@@ -239,7 +239,7 @@ def _require_alone(
     for mine, batch in ((module, first), (twin, others)):
         with torch.no_grad(), seeded(0):
             answers.append(logits_of(mine, batch, name=name)[0])
-    if not torch.allclose(*answers, rtol=TOLERANCE, atol=TOLERANCE):
+    if not torch.allclose(answers[0], answers[1], rtol=TOLERANCE, atol=TOLERANCE):
         raise InputError(
             f"{name} cannot be trained privately: what it says of a record depends on who else is "
             "in the batch; compute nothing over the first axis (nn.GroupNorm is a norm that does "

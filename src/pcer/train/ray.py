@@ -120,8 +120,8 @@ def train_on_ray(
                 f"{processor}; start one that does, or choose another device."
             )
         # Without max_calls=0 a process on a GPU ends after one block; the next starts from nothing.
-        options = {"max_retries": MAX_RETRIES, "max_calls": 0, "num_cpus": 1, "num_gpus": n_gpus}
-        task, shared = ray.remote(**options)(train_task), ray.put(work)
+        remote = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)
+        task, shared = remote(train_task), ray.put(work)
         try:
             while True:
                 most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker waits for us
