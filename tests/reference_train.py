@@ -34,36 +34,6 @@ def record_gradient(module: nn.Module, features: Tensor, label: Tensor) -> list[
     return list(torch.autograd.grad(loss, list(module.parameters())))
 
 
-def clipped_sum(module: nn.Module, features: Tensor, labels: Tensor, clip: float) -> list[Tensor]:
-    """Sum of clipped gradients, one record after the other."""
-    total = [torch.zeros_like(p) for p in module.parameters()]
-    for record, label in zip(features, labels, strict=True):
-        gradient = record_gradient(module, record, label)
-        norm = math.sqrt(sum(float(g.double().square().sum()) for g in gradient))
-        factor = min(1.0, clip / (norm + 1e-6))
-        total = [t + factor * g for t, g in zip(total, gradient, strict=True)]
-    return total
-
-
-def train(
-    module: nn.Module,
-    batches: list[tuple[Tensor, Tensor]],
-    *,
-    clip: float,
-    learning_rate: float,
-    momentum: float,
-    expected_batch: int,
-) -> None:
-    """DP-SGD with the noise off, in place."""
-    velocity = [torch.zeros_like(p) for p in module.parameters()]
-    for features, labels in batches:
-        total = clipped_sum(module, features, labels, clip)
-        with torch.no_grad():
-            for p, v, t in zip(module.parameters(), velocity, total, strict=True):
-                v.copy_(momentum * v + t / expected_batch)
-                p -= learning_rate * v
-
-
 def philox_4x64(key: tuple[int, int], counter: int) -> list[int]:
     """One block of Philox 4x64-10 (Salmon et al. 2011) in Python's whole numbers."""
     k0, k1 = key

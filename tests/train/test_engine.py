@@ -19,9 +19,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.fleet import Model, cut_blocks, plan_models
-from pcer.train.schedule import Widths, fill_rows, n_draws
-from pcer.train.streams import Purpose, initial_weights, stream
-from tests import reference_train as slow
+from pcer.train.schedule import Widths, n_draws
 from tests.train_cases import (
     CONFIG,
     PlainDevice,
@@ -77,15 +75,6 @@ def test_schedule_holds_each_models_own_draws():
             row = fleet.schedule.rows[step, index].tolist()
             assert row[: len(expected)] == expected.tolist()
             assert set(row[len(expected) :]) <= {padding}
-
-
-def test_an_empty_batch_is_only_padding():
-    rows = torch.full((3, 32), 99, dtype=torch.int32)
-    sizes = fill_rows(rows, torch.tensor([1, 8]), torch.arange(4, dtype=torch.int32))
-    assert sizes.tolist() == [1, 0, 1]
-    assert rows[0, 0] == 1
-    assert rows[2, 0] == 0
-    assert (rows[1] == 99).all()
 
 
 def batches_of(fleet, n_steps):
@@ -173,40 +162,10 @@ def test_noise_in_the_weights_is_standard_normal_and_shared_by_nothing():
         assert abs(np.corrcoef(a, b)[0, 1]) < 4.5 / math.sqrt(a.size)
 
 
-def test_private_models_without_noise_follow_the_slow_twin():
-    """The whole loop (schedule, standardisation, start, clip, momentum) one record at a time."""
-    data, config = (
-        make_data(n=60, n_features=4),
-        TrainConfig(hidden=(5,), epochs=2, expected_batch=20, clip_norm=0.3),
-    )
-    model, sampling = Model(1, 0.5, 0.0), config.sampling(42)
-    logits = train_block(data, [model, Model(0, 0.5, 0.0)], config)[0]
-    rows = data.train_rows[1]
-    x = data.features.astype(np.float64)
-    x = torch.from_numpy((x - x[rows].mean(axis=0)) / x[rows].std(axis=0))
-    y = torch.from_numpy(data.labels.astype(np.float64))
-    module = slow.mlp((4, 5, 1))
-    bits = stream(seed=1, epsilon=0.5, purpose=Purpose.INITIAL)
-    slow.load_matrices(module, initial_weights(bits, sizes=(4, 5, 1)))
-    positions = sampled_positions(1, 0.5, sampling)
-    drawn = [rows[positions[positions // 42 == t] % 42] for t in range(sampling.n_steps)]
-    slow.train(
-        module,
-        [(x[r], y[r]) for r in drawn],
-        clip=0.3,
-        learning_rate=0.05,
-        momentum=0.9,
-        expected_batch=42 // 3,
-    )
-    np.testing.assert_allclose(logits, module(x).detach()[:, 0], atol=2e-5)
-
-
 @pytest.mark.parametrize("value", [-np.inf, 1e39])
 def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
-    data = make_data()
-    features = data.features.astype(np.float64)
-    features[3, 3] = features[8, 3] = value
-    features[5, 1] = np.nan
+    data, features = make_data(), make_data().features.astype(np.float64)
+    features[[3, 8], 3], features[5, 1] = value, np.nan
     with pytest.raises(InputError, match=r"2 records are not \(the first is record 3\)"):
         TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
 

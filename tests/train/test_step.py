@@ -25,7 +25,7 @@ def compiled_sum(layout, weights, batch, clip):
     """``clipped_sum`` by the kernels of the CPU, without the padding."""
     net = kernels.Net.of(layout)
     dtype = weights.numpy().dtype
-    rule = kernels.Rule.of(RATE, MOMENTUM, EXPECTED, dtype)
+    rule = kernels.Rule.of(StepRule(clip, RATE, MOMENTUM, EXPECTED), dtype)
     sums = torch.empty_like(weights)
     for model, own in enumerate(weights):
         parts = (batch.inputs[model], batch.input_square[model], batch.label[model])

@@ -53,7 +53,7 @@ class CpuDevice:
         """Norm bins (model, training record) of some private models."""
         table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
-        rule = _sgd(fleet)
+        rule = kernels.Rule.of(fleet.rule, table.dtype)
         records = fleet.watch.records.numpy()
         bins = np.empty((len(models), records.shape[1]), dtype=np.uint8)
         firsts, clip = fleet.watch.firsts.tolist(), fleet.rule.clip.view(-1).numpy()
@@ -132,11 +132,6 @@ class _Noise:
         torch.sin(angle, out=self.second).mul_(radius)
 
 
-def _sgd(fleet: Fleet) -> kernels.Rule:
-    rule, dtype = fleet.rule, fleet.table.numpy().dtype
-    return kernels.Rule.of(rule.learning_rate, rule.momentum, rule.expected_batch, dtype)
-
-
 class CpuStep:
     """The state of a block, and the step that overwrites it."""
 
@@ -146,7 +141,7 @@ class CpuStep:
         self.table = fleet.table.numpy()
         self.net = kernels.Net.of(fleet.layout)
         none, watch = np.empty((0, 0), self.table.dtype), fleet.watch
-        self.rule = _sgd(fleet)
+        self.rule = kernels.Rule.of(fleet.rule, self.table.dtype)
         self.bounds = kernels.Bounds(  # views of what the rule of the block overwrites
             none if watch.bounds is None else watch.bounds.numpy(),
             none.astype(np.int32) if watch.until is None else watch.until.numpy(),

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pcer.train.rules import N_BINS
-from pcer.train.step import CLIP_MARGIN, Layout
+from pcer.train.step import CLIP_MARGIN, Layout, StepRule
 
 Array = NDArray[Any]
 
@@ -76,11 +76,10 @@ class Rule(NamedTuple):
     margin: np.floating[Any]  # added to a norm before dividing by it
 
     @classmethod
-    def of(cls, learning_rate: float, momentum: float, expected_batch: int, dtype: Any) -> Rule:
+    def of(cls, rule: StepRule, dtype: Any) -> Rule:
         """From the settings of a step."""
-        kind = np.dtype(dtype).type
-        numbers = (learning_rate, momentum, 1 / expected_batch, CLIP_MARGIN)
-        return cls(*(kind(number) for number in numbers))
+        numbers = (rule.learning_rate, rule.momentum, 1 / rule.expected_batch, CLIP_MARGIN)
+        return cls(*(np.dtype(dtype).type(number) for number in numbers))
 
 
 class Bounds(NamedTuple):

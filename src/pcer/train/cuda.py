@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -27,7 +26,6 @@ from pcer.train.engine import (
     predict_plainly,
     step,
 )
-from pcer.train.fleet import Float32Array
 from pcer.train.schedule import Draw, Drawer, fill_rows
 from pcer.train.step import FleetState
 
@@ -40,25 +38,35 @@ class CudaDevice:
 
     place: torch.device
 
+    fill = staticmethod(fill_plainly)
+    predict = staticmethod(predict_plainly)
+
     def room(self, n_rows: int, width: int) -> Tensor:
         """Zeros for the table of records."""
         return torch.zeros(n_rows, width, device=self.place)
 
-    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
-        """Write a split's records into its part of the table."""
-        fill_plainly(features, labels, train, part)
-
     def drawer(self, sampling: Sampling) -> Draw:
-        """What draws one model's samples."""
-        return partial(draw_on_cuda, Drawer.on(self.place, sampling))
+        """What draws one model's samples: gaps of coins, from words computed on the device."""
+        drawer = Drawer.on(self.place, sampling)
+
+        def draw(bits: np.random.Philox, records: Tensor, batches: Tensor) -> Tensor:
+            return fill_rows(batches, drawer.positions(first_words(bits, self.place)), records)
+
+        return draw
 
     def fit(self, fleet: Fleet) -> FleetState:
-        """Train the block to the last step."""
-        return fit_on_cuda(fleet)
-
-    def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
-        """Logits (model, record) of every model on all records."""
-        return predict_plainly(fleet, state)
+        """Train the block by replaying a captured step, the usual or the wide one."""
+        require_full_precision()
+        with torch.cuda.device(fleet.table.device):
+            held, widths = _hold(fleet), fleet.schedule.widths
+            usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
+            held.reset(fleet.start)
+            for at, is_wide in enumerate(fleet.schedule.wide_steps()):
+                for due in fleet.watch.due(at):
+                    fleet.watch.refresh(due, at, _norm_bins(fleet, held, due.models))
+                (wide if is_wide else usual).replay()
+            torch.cuda.synchronize()  # the CPU waits for the device
+        return held.state
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
@@ -86,13 +94,6 @@ def first_words(bits: np.random.Philox, device: torch.device) -> Callable[[int],
     return lambda n_words: philox_words(keys, start, n_words)[0]
 
 
-def draw_on_cuda(
-    drawer: Drawer, bits: np.random.Philox, records: Tensor, batches: Tensor
-) -> Tensor:
-    """Draw one model's samples, a ``schedule.Draw``."""
-    return fill_rows(batches, drawer.positions(first_words(bits, batches.device)), records)
-
-
 @dataclass(frozen=True)
 class _Replayed:
     """The tensors a captured step reads and overwrites; fused where the network allows it."""
@@ -107,22 +108,6 @@ class _Replayed:
         self.state.weights.copy_(start.weights)
         self.state.velocity.copy_(start.velocity)
         self.counter.zero_()
-
-
-def fit_on_cuda(fleet: Fleet) -> FleetState:
-    """Train the block by replaying a captured step, the usual or the wide one."""
-    require_full_precision()
-    with torch.cuda.device(fleet.table.device):
-        held = _hold(fleet)
-        widths = fleet.schedule.widths
-        usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
-        held.reset(fleet.start)
-        for at, is_wide in enumerate(fleet.schedule.wide_steps()):
-            for due in fleet.watch.due(at):
-                fleet.watch.refresh(due, at, _norm_bins(fleet, held, due.models))
-            (wide if is_wide else usual).replay()
-        torch.cuda.synchronize()  # the CPU waits for the device
-    return held.state
 
 
 def _norm_bins(fleet: Fleet, held: _Replayed, models: Tensor) -> Tensor:

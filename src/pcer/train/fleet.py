@@ -50,11 +50,27 @@ class TrainingData:
         with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
             table = np.array(features, dtype=np.float32, order="C")
         target = np.asarray(labels)
-        _check_table(table, target)
-        _check_numbers(table, allow_missing=allow_missing)
-        rows = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
-        _check_rows(rows, len(table))
-        return cls(features=table, labels=target.astype(np.float32), train_rows=rows)
+        if table.ndim != 2 or not table.size:
+            raise InputError(
+                f"features must be a table (record, feature), but its shape is {table.shape}."
+            )
+        if target.shape != (len(table),) or not np.isin(target, (0, 1)).all():
+            raise InputError(
+                f"labels must hold one 0 or 1 for each of the {len(table)} records, but its shape "
+                f"is {target.shape} and its values start with {target.ravel()[:5].tolist()}."
+            )
+        broken = np.isinf(table) if allow_missing else ~np.isfinite(table)
+        if broken.any():
+            rows, columns = (np.flatnonzero(broken.any(axis=axis)) for axis in (1, 0))
+            allowed = ", or NaN for a missing value" if allow_missing else ""
+            raise InputError(
+                f"features must be finite and fit float32{allowed}, but {rows.size} records are "
+                f"not (the first is record {rows[0]}), in {columns.size} columns (the first is "
+                f"column {columns[0]}); drop these records or fill the values in."
+            )
+        splits = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
+        _check_rows(splits, len(table))
+        return cls(features=table, labels=target.astype(np.float32), train_rows=splits)
 
     @property
     def n_records(self) -> int:
@@ -191,31 +207,6 @@ def gather_predictions(
             receipts[where] = result.receipts
     return Predictions(
         budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member, receipts=receipts
-    )
-
-
-def _check_table(features: Float32Array, labels: NDArray[np.generic]) -> None:
-    if features.ndim != 2 or not features.size:
-        raise InputError(
-            f"features must be a table (record, feature), but its shape is {features.shape}."
-        )
-    if labels.shape != (len(features),) or not np.isin(labels, (0, 1)).all():
-        raise InputError(
-            f"labels must hold one 0 or 1 for each of the {len(features)} records, but its shape "
-            f"is {labels.shape} and its values start with {labels.ravel()[:5].tolist()}."
-        )
-
-
-def _check_numbers(features: Float32Array, *, allow_missing: bool) -> None:
-    broken = np.isinf(features) if allow_missing else ~np.isfinite(features)
-    if not broken.any():
-        return
-    rows, columns = (np.flatnonzero(broken.any(axis=axis)) for axis in (1, 0))
-    allowed = ", or NaN for a missing value" if allow_missing else ""
-    raise InputError(
-        f"features must be finite and fit float32{allowed}, but {rows.size} records are not (the "
-        f"first is record {rows[0]}), in {columns.size} columns (the first is column "
-        f"{columns[0]}); drop these records or fill the values in."
     )
 
 
