@@ -40,6 +40,7 @@ def test_a_mean_beyond_all_luck_has_no_tail():
     assert tail_of_mean(10.0, spread=1.0, n=50) == 0.0
 
 
+@pytest.mark.slow
 def test_the_spread_is_that_of_splits_without_memorisation():
     """The slow twin: many random splits of the same records, stratified by label alone."""
     world = World(

@@ -35,6 +35,8 @@ QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Acco
 FLAGS = EngineFlags(jobs=1, block_size=4)
 PLAN = StudyPlan(datasets=("compas",), named=True, n_seeds=2, config=QUICK)
 
+pytestmark = pytest.mark.slow  # it trains a study
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
@@ -45,7 +47,6 @@ def whole(tmp_path_factory):
     return folder, told
 
 
-@pytest.mark.slow
 def test_releases_hold_coin_flips_and_bounds_and_no_person_is_kept(tmp_path):
     with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
     train_study(with_receipts, tmp_path, flags=FLAGS)
@@ -276,7 +277,6 @@ def test_the_display_is_told_what_the_study_does_and_to_which_dataset():
     assert (shown.done, shown.found, shown.total) == (9, 5, 12)
 
 
-@pytest.mark.slow
 def test_the_command_from_nothing_to_every_file(tmp_path):
     command = ["reproduce", "--dataset", "compas", "--seeds", "3", "-o", str(tmp_path)]
     done = CliRunner().invoke(app, command)

@@ -20,6 +20,8 @@ from pcer_studies.sensitivity.variants import COMPAS, variant
 
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024)
 FLAGS = EngineFlags(jobs=1)
+
+pytestmark = pytest.mark.slow  # it trains variants
 SMALL = tuple(
     replace(variant(name), budgets=(0.1,))
     for name in (COMPAS, "compas-prv", "compas-opacus", "compas-outside")
