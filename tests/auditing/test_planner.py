@@ -17,7 +17,6 @@ from scipy.special import ndtr, ndtri
 import pcer
 from pcer.auditing.planner import (
     POWER,
-    SPLIT_GRID,
     CountsError,
     Design,
     MeasuredError,
@@ -94,25 +93,6 @@ def test_variances_of_one_person_in_one_split():
     assert error.null(some) == pytest.approx(0.87 * 0.13 / 0.21)
     assert error.actual(some) == pytest.approx(0.9 * 0.1 / 0.7 + 0.8 * 0.2 / 0.3)
     assert error.largest == pytest.approx(0.2)
-
-
-def test_labels_that_differ_leave_less_to_chance():
-    by_label, mixed = counts_error([[0.9, 0.6]], [[0.6, 0.4]]), counts_error([0.78])
-    none, some = np.zeros(1), np.array([0.11])
-    within = 0.6 * 0.09 + 0.4 * 0.24
-    assert by_label.null(none) == pytest.approx(within / 0.21)
-    assert mixed.null(none) == pytest.approx(0.78 * 0.22 / 0.21)
-    assert by_label.largest == mixed.largest == pytest.approx(0.22)
-    # Half of the wrong ones are memorised: 95 and 80 in 100 are right in training.
-    train = 0.6 * 0.95 * 0.05 + 0.4 * 0.8 * 0.2
-    assert by_label.actual(some) == pytest.approx(train / 0.7 + within / 0.3)
-
-
-def test_the_smallest_exposure_is_the_textbooks_where_counts_are_many():
-    z = -ndtri(0.05 / 12) + ndtri(0.8)
-    expected = z * math.sqrt(0.16 / (0.21 * 4e7))
-    found = smallest(planned(people=(10**7, 10**7), n_splits=4), FIRST)
-    assert found == pytest.approx(expected, rel=2e-3)
 
 
 def test_the_skewness_is_that_of_the_hypergeometric():
@@ -250,15 +230,6 @@ def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
             assert found == pytest.approx(len(groups) * variance / 10_000)
 
 
-def test_attacks_that_decide_together_are_one_family():
-    for design in (planned(), measured(standard_error=0.002)):
-        two = replace(design, n_attacks=2)
-        doubled = replace(design, n_cost_tests=24, n_pair_tests=12)
-        for question in (FIRST, PAIR):
-            found = smallest(two, question)
-            assert found == smallest(doubled, question) > smallest(design, question)
-
-
 # The front: from sizes, and from an earlier release
 
 SIZES = {"women": 1_200, "men": 3_400}
@@ -303,37 +274,6 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
     assert any("1 in 100" in sentence for sentence in from_sizes.sentences)
 
 
-def test_the_curve_falls_and_goes_through_the_present():
-    found = pcer.detectable(SIZES, n_splits=30)
-    assert found.groups[0].splits_for_target is None
-    assert [point.n_splits for point in found.over_splits] == sorted({*SPLIT_GRID, 30})
-    for amounts in (
-        *([point.exposure[name] for point in found.over_splits] for name in SIZES),
-        [point.difference[0] for point in found.over_splits],
-    ):
-        assert amounts == sorted(amounts, reverse=True)
-    (now,) = (point for point in found.over_splits if point.n_splits == 30)
-    assert now.exposure == {group.group: group.smallest for group in found.groups}
-    assert now.difference == [found.pairs[0].smallest]
-
-
-def test_more_settings_ask_for_more_and_so_does_a_base(from_sizes):
-    six = pcer.detectable(SIZES, n_settings=6)
-    assert six.groups[0].smallest > from_sizes.groups[0].smallest
-    assert six.pairs[0].smallest > from_sizes.pairs[0].smallest
-    harder = pcer.detectable(SIZES, exposure=0.05, target=0.01)
-    assert harder.pairs[0].smallest > from_sizes.pairs[0].smallest
-    assert harder.pairs[0].base == 0.05
-    assert harder.groups == from_sizes.groups
-
-
-def test_several_groups_are_compared_with_the_largest():
-    accuracy = {"a": 0.7, "b": 0.8, "c": 0.9}
-    found = pcer.detectable({"a": 500, "b": 3_000, "c": 900}, accuracy=accuracy)
-    assert [pair.groups for pair in found.pairs] == [("b", "a"), ("b", "c")]
-    assert {group.group: group.accuracy for group in found.groups} == accuracy
-
-
 def test_sizes_however_unequal_have_an_answer():
     found = pcer.detectable({"few": 4, "all": 10**15}, target=0.3)
     assert [group.smallest is None for group in found.groups] == [True, False]
@@ -356,11 +296,6 @@ def test_an_earlier_release_brings_its_own_numbers():
     assert [group.smallest for group in found.groups] == pytest.approx(expected, rel=0.1)
 
 
-def test_a_release_is_planned_by_the_cost_that_its_audit_rests_on():
-    release = pcer.read_release(FOREST)
-    assert pcer.detectable(release).cost == pcer.audit(release).cost == "rmia_advantage"
-
-
 @pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])
 def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
     release = pcer.read_release(FOREST)
@@ -371,26 +306,41 @@ def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
     assert [group.smallest for group in found.groups] == pytest.approx(expected, rel=1e-3)
 
 
+def audited(*, perfect: float | None = 0, **fields: object) -> tuple[pcer.Audit, pcer.Outlook]:
+    """An audit that leaves a question open, and the plan of the same release.
+
+    At the budget ``perfect`` everybody is right.
+    """
+    known = {"sizes": (3_000, 2_000), "label_shares": (0.4, 0.4), "right": [(0.8, 0.7)] * 2}
+    world = World(**({"gaps": (0.0, 0.0), "n_seeds": 5, "budgets": (1.0, None)} | known | fields))
+    tree = json.loads(simulate(world, np.random.default_rng(3)).to_json())
+    for run in tree["runs"]:
+        for cells in (tables[part] for tables in run["groups"].values() for part in tables):
+            if run["epsilon"] == perfect:
+                n_positive = cells["tp"] + cells["fn"]
+                n_negative = cells["tn"] + cells["fp"]
+                cells |= {"tp": n_positive, "fn": 0, "tn": n_negative, "fp": 0}
+    if any(world.gaps):
+        row = {"proxy": "paired_gap", "value": 0.04, "standard_error": 0.003}
+        tree["pooled_exposure"] = [
+            {"epsilon": e, "group": g, **row} for e in world.budgets for g in ("g0", "g1")
+        ]
+    release = parse_release(tree, file="audited")
+    return pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)), pcer.detectable(release)
+
+
 def test_an_audits_advice_is_the_planners_answer():
     """One question of one release has one answer, whichever asks it."""
-    world = World(
-        sizes=(3_000, 2_000),
-        label_shares=(0.4, 0.4),
-        right=[(0.8, 0.7)] * 2,
-        gaps=(0.04, 0.04),
-        n_seeds=5,
-        budgets=(1.0, None),
-    )
-    tree = json.loads(simulate(world, np.random.default_rng(3)).to_json())
-    tree["pooled_exposure"] = [
-        {"epsilon": e, "group": g, "proxy": "paired_gap", "value": 0.04, "standard_error": 0.003}
-        for e in (1.0, None)
-        for g in ("g0", "g1")
-    ]
-    alike = parse_release(tree, file="alike")
-    audit = pcer.audit(alike, cost="paired_gap")
+    audit, plan = audited(gaps=(0.04, 0.04))
     assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert audit.next_steps[1] == pcer.detectable(alike, cost="paired_gap").sentences[1]
+    assert (plan.cost, audit.next_steps[1]) == ("paired_gap", plan.sentences[1])
+    audit, plan = audited()
+    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+    assert (plan.cost, audit.next_steps[1]) == ("overfitting_gap", plan.sentences[0])
+    # A setting in which nobody is wrong is not tested, so it is in no family.
+    audit, same = audited(perfect=None)
+    assert same.groups[0].smallest < plan.groups[0].smallest
+    assert audit.next_steps[1] == same.sentences[0]
 
 
 def test_what_it_writes_holds_its_schema(from_sizes):
@@ -468,6 +418,7 @@ def agrees(predicted: float, found: float, n: int, *, within: float = 0.05) -> b
     return abs(predicted - found) <= within + 2.6 * math.sqrt(predicted * (1 - predicted) / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", range(len(WORLDS)))
 def test_exposures_are_resolved_as_often_as_predicted(world):
     design = WORLDS[world]
@@ -477,6 +428,7 @@ def test_exposures_are_resolved_as_often_as_predicted(world):
     assert agrees(FIRST.power(design, cost), found, N_STUDIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", range(len(WORLDS)))
 @pytest.mark.parametrize("base", [0.0, 0.01])
 def test_differences_are_shown_as_often_as_predicted(world, base):
@@ -514,12 +466,3 @@ def pilots() -> list[Panel]:
 def test_attacks_over_all_models_find_as_often_as_pilots_predict(attack, n_attacks):
     for found in answers(pilots(), attack, n_attacks=n_attacks):
         assert agrees(found.predicted, found.found, N_PILOTS, within=0.04)
-
-
-def test_the_table_of_worlds_keeps_the_bar():
-    page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if " / " in line]
-    rows = [row for row in rows if len(row) == 9]
-    misses = [abs(int(row[k]) - int(row[k + 1])) for row in rows for k in (4, 7) if row[k] != "–"]
-    assert len(misses) >= 39
-    assert max(misses) <= 5

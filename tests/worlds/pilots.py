@@ -131,7 +131,7 @@ def answers(studies: Sequence[Panel], attack: str, *, n_attacks: int = 1) -> tup
     power, found = np.zeros((2, len(measured))), np.zeros((2, len(measured)))
     for k, one in enumerate(measured):
         test = compare_pairs(one, ((0, 1),)).exposure
-        design = design_of_measured(one, n_cost_tests=2, n_pair_tests=1, n_attacks=n_attacks)
+        design = design_of_measured(one, (2, 1), n_attacks=n_attacks)
         power[:, k] = group.power(design, low), pair.power(design, high - low)
         p = 2 * one.memorised_p()[0], test.p_value[0] if test.value[0] > 0 else 1.0
         found[:, k] = np.array(p) * n_attacks <= SIGNIFICANCE

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal
@@ -19,11 +19,10 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from pcer.auditing.checks import variance_inflation
+from pcer.auditing.checks import is_random, variance_inflation
 from pcer.auditing.file import BudgetResult, rounded
 from pcer.auditing.measure import (
     PEOPLE_PARTS,
-    Exposed,
     Measured,
     Pair,
     deciding_attacks,
@@ -32,7 +31,7 @@ from pcer.auditing.measure import (
     require_available,
 )
 from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.tests import Evidence, Tested, compare_pairs
+from pcer.auditing.tests import Evidence, Tested, attack_tests, compare_pairs, decide
 from pcer.auditing.variances import (
     cost_in_tests,
     limit_quantile,
@@ -68,8 +67,11 @@ N_SPREADS: Final = 24
 """Values, equally likely, that stand for the spread that splits may happen to show."""
 REPETITIONS: Final = 12
 """Steps to a threshold; each leaves at most half of what is missing."""
+HALVINGS: Final = 64
+"""After so many an interval has no width."""
 CERTAIN: Final = 8.0
 """Normal quantile of a power that is as good as 1."""
+SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
 Amount = Annotated[float, Field(ge=0)] | None
 """An exposure or a difference; None where none would be shown."""
@@ -97,12 +99,9 @@ class GroupOutlook(Record):
 
 
 class PairOutlook(Record):
-    """What could be shown of a difference, whichever of the two is the more exposed.
+    """What could be shown of a difference, whichever is the more exposed; ``base`` is the other's.
 
-    Attributes:
-        base: exposure of the less exposed.
-        smallest: difference that would be shown, and so on as of a group.
-        people_for_target: of the first group and of the second.
+    People for the target are those of the first group and of the second.
     """
 
     groups: tuple[str, str]
@@ -238,40 +237,35 @@ def detectable(
     if isinstance(of, Release):
         if accuracy is not None or test_size is not None:
             raise InputError("a release has its own accuracies and test size; leave yours out.")
-        design, bases, about = _of_release(of, cost, setting)
+        design, bases, about = _of_release(of, cost, setting, n_settings)
     else:
         if setting is not None:
             raise InputError("setting chooses among those of a release; sizes have none.")
-        design, bases, about = _of_sizes(
-            of,
-            ACCURACY if accuracy is None else accuracy,
-            TEST_SIZE if test_size is None else test_size,
-            cost,
-        )
+        given = ACCURACY if accuracy is None else accuracy
+        design, bases, about = _of_sizes(of, given, test_size or TEST_SIZE, cost, n_settings or 1)
     if exposure is not None:
         bases = dict.fromkeys(bases, exposure)
-    about["n_settings"] = n_settings or about["n_settings"]
-    design = replace(
-        design,
-        n_splits=n_splits or design.n_splits,
-        n_cost_tests=about["n_settings"] * len(design.people),
-        n_pair_tests=about["n_settings"] * len(bases),
-    )
-    return _outlook(design, bases, target, about)
+    return _outlook(replace(design, n_splits=n_splits or design.n_splits), bases, target, about)
 
 
 def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    question = _open_question(tested, evidence, k, budget)
-    if question is None:
+    measured = tested.measured[tested.cost][k]
+    n_tests = evidence.n_cost_tests, evidence.n_pair_tests
+    design = design_of_measured(measured, n_tests, n_attacks=len(tested.attacks))
+    exposed = measured.exposed
+    if exposed is None or budget.reason is not None or design is None:
         return None
-    design = design_of_measured(
-        tested.measured[tested.cost][k],
-        n_cost_tests=max(1, evidence.n_cost_tests),
-        n_pair_tests=max(1, evidence.n_pair_tests),
-        n_attacks=len(tested.attacks),
-    )
-    return None if design is None else advice(design, question)
+    if budget.verdict is Verdict.NOT_RESOLVED:
+        return advice(design, Question(groups=(int(np.argmax(exposed.null_variance)),)))
+    difference = np.abs(evidence.exposure[k])
+    is_open = budget.verdict in (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
+    if not is_open or not np.isfinite(difference).any():
+        return None
+    pair = tested.pairs[int(np.nanargmax(difference))]
+    lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
+    base = max(0.0, float(exposed.value[lower]))
+    return advice(design, Question(groups=(lower, higher), base=base))
 
 
 # What is planned, and the error of its exposures
@@ -373,10 +367,9 @@ class Design:
     Attributes:
         people: (group,) records, training and test together.
         n_splits: distinct splits; infinite for as many as one likes.
-        n_cost_tests: settings times groups, the family of "is anything memorised?".
-        n_pair_tests: settings times pairs, the family of "do the groups differ?".
+        n_cost_tests: attacks times settings times groups, the family of "is anything memorised?".
+        n_pair_tests: attacks times settings times pairs, the family of "do the groups differ?".
         error: of the exposure.
-        n_attacks: attacks that decide together, by which both families are multiplied.
     """
 
     group_names: tuple[str, ...]
@@ -385,7 +378,6 @@ class Design:
     n_cost_tests: int
     n_pair_tests: int
     error: CountsError | MeasuredError
-    n_attacks: int = 1
 
 
 # Questions and the power of their tests
@@ -420,7 +412,7 @@ class Question:
             n_tests, level = design.n_cost_tests, SIGNIFICANCE
         else:
             n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
-        return limit_quantile(n_limits=n_tests * design.n_attacks, confidence_level=1 - level)
+        return limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
 
     def power(self, design: Design, amount: float) -> float:
         """Chance that so much is detected, or shown.
@@ -512,7 +504,7 @@ def smallest(design: Design, question: Question) -> float:
     largest = question.largest(design)
     if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
-    return _reached(lambda amount: question.power(design, amount), 0.0, largest)
+    return _reached(design, lambda amount: question.power(design, amount), 0.0, largest)
 
 
 def splits_for(design: Design, question: Question, target: float) -> int | None:
@@ -538,13 +530,12 @@ def people_for(design: Design, question: Question, target: float) -> FloatArray 
     most = math.log(MOST_GROWTH)
     if power(most) < POWER:
         return None
-    people = design.people * math.exp(_reached(power, -most, most))
+    people = design.people * math.exp(_reached(design, power, -most, most))
     return np.ceil(people * (1 - 1e-9))  # 1,600 is not 1,601 because the root is off by a hair
 
 
-def _reached(power: Callable[[float], float], low: float, high: float) -> float:
+def _reached(design: Design, power: Callable[[float], float], low: float, high: float) -> float:
     """Where power reaches POWER, which it has at ``high``."""
-    from scipy.optimize import brentq  # slow to import
     from scipy.special import ndtri
 
     def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
@@ -552,7 +543,14 @@ def _reached(power: Callable[[float], float], low: float, high: float) -> float:
 
     if beyond(low) >= 0:
         return low
-    return float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13, maxiter=1_000))
+    if isinstance(design.error, CountsError):
+        from scipy.optimize import brentq  # slow to import, but so is this power to compute
+
+        return float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13, maxiter=1_000))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    return high
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
@@ -563,7 +561,7 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     now = smallest(design, question)
     if math.isnan(now) and target is None:
         largest = question.words(design, question.largest(design))
-        return f"Not even {largest}, the largest there can be, would show; {_SHARPER}."
+        return f"Not even {largest}, the largest there can be, would show; {SHARPER}."
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
@@ -580,16 +578,13 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
         none = f"Not even {MOST_SPLITS:,} splits would show {what}"
     people = people_for(design, question, wanted)
     if people is None:
-        return f"{none}; {_SHARPER}."
+        return f"{none}; {SHARPER}."
     g = min(question.groups, key=lambda g: float(design.people[g]))
     unit = 10.0 ** max(0, math.floor(math.log10(people[g])) - 1)  # two digits, upwards
     return (
         f"{none}; about {math.ceil(people[g] / unit) * unit:,.0f} people in "
         f"{design.group_names[g]} would (now {design.people[g]:,.0f})."
     )
-
-
-_SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
 
 def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -609,7 +604,9 @@ Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
 """A design, the lower exposure of each pair, and where it comes from: fields of ``Outlook``."""
 
 
-def _of_sizes(groups: Any, accuracy: Any, test_size: float, cost: str | None) -> Planned:
+def _of_sizes(
+    groups: Any, accuracy: Any, test_size: float, cost: str | None, n_settings: int
+) -> Planned:
     people = _sizes(groups)
     if cost not in (None, SHARPEST, GAP.name, GAP.short):
         known = ", a sharper one" if cost in PROXIES else ", which is no cost of pcer's own"
@@ -618,29 +615,31 @@ def _of_sizes(groups: Any, accuracy: Any, test_size: float, cost: str | None) ->
             "give a release of a few splits that carries it."
         )
     sizes = np.array([*people.values()], dtype=np.float64)
+    reference = 0 if len(sizes) == 2 else int(np.argmax(sizes))
+    bases = {(reference, g): 0.0 for g in range(len(sizes)) if g != reference}
     design = Design(
         group_names=tuple(people),
         people=sizes,
         n_splits=N_SPLITS,
-        n_cost_tests=1,
-        n_pair_tests=1,
+        n_cost_tests=n_settings * len(sizes),
+        n_pair_tests=n_settings * len(bases),
         error=CountsError(
             accuracy=_accuracies(people, accuracy)[:, None],
             label_share=np.ones((len(people), 1)),
             train_share=1 - test_size,
         ),
     )
-    reference = 0 if len(sizes) == 2 else int(np.argmax(sizes))
-    bases = {(reference, g): 0.0 for g in range(len(sizes)) if g != reference}
     about = {"release_sha256": None, "subject": None, "setting": None}
-    return design, bases, about | {"cost": GAP.name, "n_settings": 1}
+    return design, bases, about | {"cost": GAP.name, "n_settings": n_settings}
 
 
-def _of_release(release: Release, cost: str | None, setting: str | None) -> Planned:
+def _of_release(
+    release: Release, cost: str | None, setting: str | None, n_settings: int | None
+) -> Planned:
     by_setting = panels(release)
     plan = Plan(cost=SHARPEST if cost is None else GAP.name if cost == GAP.short else cost)
     require_available(by_setting, plan)
-    if release.training.split_kind != "random":
+    if not is_random(release):
         raise InputError("the release does not say that its splits are random, so none can plan.")
     names = [
         setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon)
@@ -649,44 +648,70 @@ def _of_release(release: Release, cost: str | None, setting: str | None) -> Plan
     if setting is not None and setting not in names:
         raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
     chosen = 0 if setting is None else names.index(setting)
+    pairs, inflation = pairs_of(by_setting, plan), variance_inflation(release)
     attacks = deciding_attacks(by_setting, plan)
-    inflation = variance_inflation(release)
-    measured = measure_panel(by_setting[chosen], plan, attacks[0], inflation=inflation)
-    design = design_of_measured(measured, n_cost_tests=1, n_pair_tests=1, n_attacks=len(attacks))
-    if design is None or measured.exposed is None:
-        reason = measured.reason or "nobody, or everybody, is right in some group"
+    measured = {
+        attack: [measure_panel(one, plan, attack, inflation=inflation) for one in by_setting]
+        for attack in attacks
+    }
+    n_tests = n_settings and (n_settings * len(release.subject.groups), n_settings * len(pairs))
+    if n_tests is None:  # the family of the audit's tests
+        tests = [attack_tests(one, pairs, random=True) for one in measured.values()]
+        evidence = decide(tests, pairs, outcome=release.subject.outcome)
+        n_tests = evidence.n_cost_tests, evidence.n_pair_tests
+    first = measured[attacks[0]][chosen]
+    design = design_of_measured(first, n_tests, n_attacks=len(attacks))
+    if design is None or first.exposed is None:
+        reason = first.reason or "nobody, or everybody, is right in some group"
         raise PlanError(f"{attacks[0]} of this release cannot be planned with: {reason}.")
-    value = np.maximum(measured.exposed.value, 0.0)
-    bases = {(i, j): float(min(value[i], value[j])) for i, j in pairs_of(by_setting, plan)}
+    value = np.maximum(first.exposed.value, 0.0)
     about = {
         "release_sha256": release.sha256,
         "subject": f"{release.subject.dataset} ({release.subject.attribute})",
         "setting": names[chosen] if len(names) > 1 else None,
         "cost": attacks[0],
-        "n_settings": len(names),
+        "n_settings": n_settings or len(names),
     }
+    bases = {(i, j): float(min(value[i], value[j])) for i, j in pairs}
     return design, bases, about
 
 
 def design_of_measured(
-    measured: Measured, *, n_cost_tests: int, n_pair_tests: int, n_attacks: int = 1
+    measured: Measured, n_tests: tuple[int, int], *, n_attacks: int
 ) -> Design | None:
     """One setting and one attack as a study to repeat; None where nothing can be learnt from it.
 
-    The families are those of the audit: see ``Design``.
+    Args:
+        measured: the setting as an audit measures it.
+        n_tests: settings and groups, and settings and pairs, that the audit tests.
+        n_attacks: attacks that decide together.
     """
     panel, exposed = measured.panel, measured.exposed
     if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
         return None
-    error = _counts_error(panel) if exposed.is_counted else _measured_error(measured, exposed)
+    if exposed.is_counted:
+        error: CountsError | MeasuredError = _counts_error(panel)
+    else:  # errors of differences as ``compare_pairs`` has them in an audit
+        n = len(exposed.value)
+        first, second = np.triu_indices(n, 1)
+        pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
+        variance = np.diag(exposed.null_variance)
+        variance[first, second] = compare_pairs(measured, pairs).exposure.error ** 2
+        variance[second, first] = variance[first, second]
+        error = MeasuredError(
+            variance=variance,
+            people=PEOPLE_PARTS.get(measured.proxy.scale, people_part),
+            largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
+            n_people=exposed.n,
+            n_splits=panel.n_splits,
+        )
     return Design(
         group_names=panel.group_names,
         people=exposed.n,
         n_splits=panel.n_splits,
-        n_cost_tests=n_cost_tests,
-        n_pair_tests=n_pair_tests,
+        n_cost_tests=n_attacks * n_tests[0],
+        n_pair_tests=n_attacks * n_tests[1],
         error=error,
-        n_attacks=n_attacks,
     )
 
 
@@ -704,78 +729,49 @@ def _counts_error(panel: Panel) -> CountsError:
     return CountsError(accuracy=accuracy, label_share=label_share, train_share=share)
 
 
-def _measured_error(measured: Measured, exposed: Exposed) -> MeasuredError:
-    """The release's own errors; those of differences as ``compare_pairs`` has them in an audit."""
-    n = len(exposed.value)
-    first, second = np.triu_indices(n, 1)
-    pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
-    variance = np.diag(exposed.null_variance)
-    variance[first, second] = compare_pairs(measured, pairs).exposure.error ** 2
-    variance[second, first] = variance[first, second]
-    return MeasuredError(
-        variance=variance,
-        people=PEOPLE_PARTS.get(measured.proxy.scale, people_part),
-        largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
-        n_people=exposed.n,
-        n_splits=measured.panel.n_splits,
-    )
-
-
-def _open_question(
-    tested: Tested, evidence: Evidence, k: int, budget: BudgetResult
-) -> Question | None:
-    """Whose exposure, or whose difference, was too small to be told."""
-    exposed = tested.measured[tested.cost][k].exposed
-    if exposed is None or budget.reason is not None:
-        return None
-    if budget.verdict is Verdict.NOT_RESOLVED:
-        return Question(groups=(int(np.argmax(exposed.null_variance)),))
-    difference = np.abs(evidence.exposure[k])
-    is_open = budget.verdict in (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
-    if not is_open or not np.isfinite(difference).any():
-        return None
-    pair = tested.pairs[int(np.nanargmax(difference))]
-    lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
-    return Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
-
-
 # The outlook of a design
 
 
 def _outlook(
     design: Design, bases: Mapping[Pair, float], target: float | None, about: Mapping[str, Any]
 ) -> Outlook:
-    def hardest(questions: Iterable[Question]) -> Question:
-        return max(
-            questions, key=lambda question: np.nan_to_num(smallest(design, question), nan=np.inf)
-        )
-
-    names, sizes = design.group_names, design.people
+    names, endless = design.group_names, replace(design, n_splits=math.inf)
     exposures = [Question(groups=(g,)) for g in range(len(names))]
     differences = [
-        hardest(Question(groups=groups, base=base) for groups in (pair, pair[::-1]))
+        _hardest(design, [Question(groups=groups, base=base) for groups in (pair, pair[::-1])])
         for pair, base in bases.items()
     ]
+    answers, people = [], []
+    for question in (*exposures, *differences):
+        answers.append(
+            {
+                "smallest": _amount(design, question),
+                "limit": _amount(endless, question),
+                "splits_for_target": target and splits_for(design, question, target),
+            }
+        )
+        needed = None if target is None else people_for(design, question, target)
+        people.append(None if needed is None else needed.tolist())
     counts = design.error if isinstance(design.error, CountsError) else None
     groups = [
         GroupOutlook(
             group=names[g],
-            n_people=float(sizes[g]),
+            n_people=float(design.people[g]),
             accuracy=None if counts is None else float(counts.overall_accuracy[g]),
-            people_for_target=None if people is None else float(people[g]),
-            **answers,
+            people_for_target=needed and needed[g],
+            **answers[g],
         )
-        for g, (answers, people) in enumerate(_answers(design, one, target) for one in exposures)
+        for g, needed in enumerate(people[: len(names)])
     ]
     pairs = [
         PairOutlook(
             groups=(names[i], names[j]),
             base=base,
-            people_for_target=None if people is None else (float(people[i]), float(people[j])),
-            **answers,
+            people_for_target=needed and (needed[i], needed[j]),
+            **answer,
         )
-        for ((i, j), base), (answers, people) in zip(
-            bases.items(), (_answers(design, one, target) for one in differences), strict=True
+        for ((i, j), base), needed, answer in zip(
+            bases.items(), people[len(names) :], answers[len(names) :], strict=True
         )
     ]
     curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
@@ -788,29 +784,21 @@ def _outlook(
         over_splits=[
             OutlookPoint(
                 n_splits=int(at.n_splits),
-                exposure={names[g]: _amount(at, one) for g, one in enumerate(exposures)},
-                difference=[_amount(at, one) for one in differences],
+                exposure={names[g]: _amount(at, question) for g, question in enumerate(exposures)},
+                difference=[_amount(at, question) for question in differences],
             )
             for at in curve
         ],
         sentences=[
-            advice(design, hardest(questions), target=target)
+            advice(design, _hardest(design, questions), target=target)
             for questions in (exposures, differences)
         ],
         **about,
     )
 
 
-def _answers(
-    design: Design, question: Question, target: float | None
-) -> tuple[dict[str, Any], FloatArray | None]:
-    """What groups and pairs have alike, and the people (group,) whom the target takes."""
-    answers = {
-        "smallest": _amount(design, question),
-        "limit": _amount(replace(design, n_splits=math.inf), question),
-        "splits_for_target": None if target is None else splits_for(design, question, target),
-    }
-    return answers, None if target is None else people_for(design, question, target)
+def _hardest(design: Design, questions: Sequence[Question]) -> Question:
+    return max(questions, key=lambda one: np.nan_to_num(smallest(design, one), nan=np.inf))
 
 
 def _amount(design: Design, question: Question) -> float | None:
