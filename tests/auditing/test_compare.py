@@ -16,10 +16,10 @@ import pcer
 from pcer.auditing.compare import (
     BothExposed,
     Contrast,
-    Shifts,
-    group_shifts,
-    pair_shifts,
-    size_shifts,
+    Rows,
+    group_rows,
+    pair_rows,
+    size_rows,
 )
 from pcer.auditing.compare_words import ChangeVerdict, comparison_schema
 from pcer.auditing.measure import Exposed
@@ -238,8 +238,8 @@ def two(*, same_people=True, paired=True, of_records=np.nan) -> BothExposed:
     )
 
 
-def pair_of(exposures: BothExposed) -> Shifts:
-    return pair_shifts(*(exposures.only(np.array([g])) for g in (0, 1)), tail=0.05)
+def pair_of(exposures: BothExposed) -> Rows:
+    return pair_rows(*(exposures.only(np.array([g])) for g in (0, 1)), tail=0.05)
 
 
 def binomial(cost: float, n: float) -> float:
@@ -263,16 +263,16 @@ def slow_group(g: int) -> tuple[float, float, float]:
 
 
 def test_paired_changes_are_the_slow_ones():
-    found = group_shifts(two(), tail=0.025)
+    found = group_rows(two(), tail=0.025)
     for g in (0, 1):
         change, variance, freedom = slow_group(g)
         p = stats.t.sf(change / math.sqrt(variance), freedom)
         most = change + stats.t.isf(0.025, freedom) * math.sqrt(variance)
-        assert found.change[g] == pytest.approx(change, rel=1e-12)
-        assert found.standard_error[g] ** 2 == pytest.approx(variance, rel=1e-12)
-        assert found.p_worse_alone[g] == pytest.approx(p, rel=1e-9)
-        assert found.p_improved_alone[g] == pytest.approx(1 - p, rel=1e-9)
-        assert found.most[g] == pytest.approx(max(most, 0.0), rel=1e-9)
+        assert found["change"][g] == pytest.approx(change, rel=1e-12)
+        assert found["standard_error"][g] ** 2 == pytest.approx(variance, rel=1e-12)
+        assert found["p_worse_alone"][g] == pytest.approx(p, rel=1e-9)
+        assert found["p_improved_alone"][g] == pytest.approx(1 - p, rel=1e-9)
+        assert found["most"][g] == pytest.approx(max(most, 0.0), rel=1e-9)
 
 
 def test_the_part_of_others_is_that_of_disjoint_sets():
@@ -288,21 +288,21 @@ def test_the_part_of_others_is_that_of_disjoint_sets():
 
 def test_without_pairing_the_errors_add_and_are_normal():
     apart = two(same_people=False, paired=False)
-    found = group_shifts(apart, tail=0.05)
+    found = group_rows(apart, tail=0.05)
     middle = (OLD.mean(axis=0) + NEW.mean(axis=0)) / 2
     sides = ((apart.old, OLD), (apart.new, NEW))
     added = sum(side.variance_at(np.maximum(x.mean(axis=0), middle)) for side, x in sides)
-    assert found.standard_error**2 == pytest.approx(added, rel=1e-12)
-    z = found.change / np.sqrt(added)
-    assert found.p_worse_alone == pytest.approx(stats.norm.sf(z), rel=1e-9)
-    shared = group_shifts(two(paired=False), tail=0.05)
-    assert (shared.standard_error > found.standard_error).all()
+    assert found["standard_error"] ** 2 == pytest.approx(added, rel=1e-12)
+    z = found["change"] / np.sqrt(added)
+    assert found["p_worse_alone"] == pytest.approx(stats.norm.sf(z), rel=1e-9)
+    shared = group_rows(two(paired=False), tail=0.05)
+    assert (shared["standard_error"] > found["standard_error"]).all()
 
 
 def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
     plain, mutual = two(paired=False), two(paired=False, of_records=1e-2)
-    assert group_shifts(mutual, tail=0.05).standard_error ** 2 == pytest.approx(np.full(2, 4e-2))
-    assert pair_of(mutual).standard_error == pair_of(plain).standard_error
+    assert group_rows(mutual, tail=0.05)["standard_error"] ** 2 == pytest.approx(np.full(2, 4e-2))
+    assert pair_of(mutual)["standard_error"] == pair_of(plain)["standard_error"]
 
 
 def test_a_pair_takes_what_its_splits_share_only_once():
@@ -311,20 +311,20 @@ def test_a_pair_takes_what_its_splits_share_only_once():
     steady = two()
     moved = replace(steady, new=exposed(NEW + shared - shared.mean()))
     assert (
-        group_shifts(moved, tail=0.05).standard_error
-        > 1.2 * group_shifts(steady, tail=0.05).standard_error
+        group_rows(moved, tail=0.05)["standard_error"]
+        > 1.2 * group_rows(steady, tail=0.05)["standard_error"]
     ).all()
     found, before = pair_of(moved), pair_of(steady)
-    assert found.change == pytest.approx(before.change)
-    assert found.standard_error == pytest.approx(before.standard_error)
+    assert found["change"] == pytest.approx(before["change"])
+    assert found["standard_error"] == pytest.approx(before["standard_error"])
 
 
-def normal(old, new) -> Shifts:
+def normal(old, new) -> Rows:
     """Differences of known error: 1 each, so that change and sum have a variance of 2."""
     old, new = np.atleast_1d(old), np.atleast_1d(new)
     variance, freedom = np.full(len(old), 2.0), np.full(len(old), np.inf)
     change, total = (Contrast(value, variance, freedom) for value in (new - old, new + old))
-    return size_shifts(old, new, change, total, tail=0.05)
+    return size_rows(old, new, change, total, tail=0.05)
 
 
 @pytest.mark.parametrize(
@@ -343,9 +343,9 @@ def normal(old, new) -> Shifts:
 )
 def test_a_difference_is_worse_by_its_size_whoever_is_more_exposed(old, new, worse, improved):
     found = normal(old, new)
-    assert (found.p_worse_alone[0] <= 0.01) == worse
-    assert (found.p_improved_alone[0] <= 0.01) == improved
-    assert found.change[0] == abs(new) - abs(old)
+    assert (found["p_worse_alone"][0] <= 0.01) == worse
+    assert (found["p_improved_alone"][0] <= 0.01) == improved
+    assert found["change"][0] == abs(new) - abs(old)
 
 
 @pytest.mark.parametrize("old", [0.0, 0.5, 2.0, 6.0])
@@ -355,10 +355,10 @@ def test_a_difference_of_the_same_size_alarms_seldom_and_its_bound_holds(old, tu
     for growth in (0.0, 0.5, 2.0):
         new = turn * (old + growth)
         drawn = normal(*rng.normal([[old], [new]], 1.0, (2, 40_000)))
-        assert (drawn.most < growth).mean() <= 0.053
+        assert (drawn["most"] < growth).mean() <= 0.053
         if growth == 0:
-            assert (drawn.p_worse_alone <= 0.05).mean() <= 0.053
-            assert (drawn.p_improved_alone <= 0.05).mean() <= 0.053
+            assert (drawn["p_worse_alone"] <= 0.05).mean() <= 0.053
+            assert (drawn["p_improved_alone"] <= 0.05).mean() <= 0.053
 
 
 N_DRAWS = 200

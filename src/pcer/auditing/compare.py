@@ -38,7 +38,6 @@ from pcer.auditing.measure import (
     PAIRED,
     Exposed,
     Measured,
-    Pair,
     is_carried,
     measure_panel,
     number,
@@ -103,8 +102,8 @@ def compare(
             for panel, clumps in zip(match, inflation, strict=True)
         )
         common = _common_splits(match, (old, new)) if same_people else None
-        compared.append(_compared(before, after, common, n_settings=len(matches)))
-    found = _setting_changes(compared)
+        compared.append(_changed_rows(before, after, common, n_settings=len(matches)))
+    changes = _setting_changes(matches, compared)
     sides = [
         ComparedRelease(
             title=release.title,
@@ -122,10 +121,10 @@ def compare(
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
-        verdict=ChangeVerdict.strongest(setting.verdict for setting in found),
-        headline=headline(found, proxy),
-        account=list(account(found, proxy, same_people=same_people, train_shares=train_shares)),
-        settings=found,
+        verdict=ChangeVerdict.strongest(setting.verdict for setting in changes),
+        headline=headline(changes, proxy),
+        account=list(account(changes, proxy, same_people=same_people, train_shares=train_shares)),
+        settings=changes,
         left_out=left_out,
     )
 
@@ -175,57 +174,52 @@ def _matches(
         return [_asked(old, new, text) for text in asked], []
     if len(old) == len(new) == 1:
         return [(old[0], new[0])], []
-    by_key = {(panel.model, panel.epsilon): panel for panel in new}
-    both = [
-        (panel, by_key[key]) for panel in old if (key := (panel.model, panel.epsilon)) in by_key
-    ]
+    before, after = ({(one.model, one.epsilon): one for one in side} for side in (old, new))
+    both = [(panel, after[key]) for key, panel in before.items() if key in after]
     if not both:
         raise InputError(
-            f"no setting is in both releases: the old one has {_names(old)}, the new one "
-            f"{_names(new)}; name two that belong together, such as 'A=B'."
+            f"no setting is in both releases: {_names(old, new)}; name two that belong together, "
+            "such as 'A=B'."
         )
-    matched = {(panel.model, panel.epsilon) for panel, _ in both}
-    left_out = [
-        f"{which}: {_name(panel)}"
-        for which, side in (("old", old), ("new", new))
-        for panel in side
-        if (panel.model, panel.epsilon) not in matched
-    ]
+    left_out = [f"old: {_name(panel)}" for key, panel in before.items() if key not in after]
+    left_out += [f"new: {_name(panel)}" for key, panel in after.items() if key not in before]
     return both, left_out
 
 
 def _asked(old: Sequence[Panel], new: Sequence[Panel], text: str) -> Match:
-    """The settings that a text names; a name may itself hold an =."""
-    before, after = _by_text(old), _by_text(new)
-    if text in before and text in after:
-        return before[text], after[text]
-    for at in (k for k, letter in enumerate(text) if letter == "="):
-        first, second = text[:at].strip(), text[at + 1 :].strip()
+    """The settings that a text names; a name may itself hold an =, and "no-DP" is also "none"."""
+    before, after = (
+        {_name(one): one for one in side}
+        | {
+            f"{_name(one).removesuffix('no-DP')}none": one
+            for one in side
+            if math.isinf(one.epsilon)
+        }
+        for side in (old, new)
+    )
+    named = [(text, text)] + [
+        (text[:at].strip(), text[at + 1 :].strip()) for at in range(len(text)) if text[at] == "="
+    ]
+    for first, second in named:
         if first in before and second in after:
             return before[first], after[second]
     raise InputError(
-        f"the setting {text!r} is not in both releases: the old one has {_names(old)}, the new "
-        f"one {_names(new)}; write one of them, or 'A=B' for A of the old and B of the new."
+        f"the setting {text!r} is not in both releases: {_names(old, new)}; write one of them, or "
+        "'A=B' for A of the old and B of the new."
     )
-
-
-def _by_text(settings: Sequence[Panel]) -> dict[str, Panel]:
-    """Settings by every way to write them: "forest, no-DP" is also "forest, none"."""
-    names = {_name(panel): panel for panel in settings}
-    without = {name: panel for name, panel in names.items() if math.isinf(panel.epsilon)}
-    return names | {f"{name.removesuffix('no-DP')}none": p for name, p in without.items()}
-
-
-def _epsilon(panel: Panel) -> float | None:
-    return None if math.isinf(panel.epsilon) else panel.epsilon
 
 
 def _name(panel: Panel) -> str:
     return short_setting(panel.model, _epsilon(panel))
 
 
-def _names(settings: Sequence[Panel]) -> str:
-    return listed([repr(_name(panel)) for panel in settings])
+def _epsilon(panel: Panel) -> float | None:
+    return None if math.isinf(panel.epsilon) else panel.epsilon
+
+
+def _names(old: Sequence[Panel], new: Sequence[Panel]) -> str:
+    names = (listed([repr(_name(panel)) for panel in side]) for side in (old, new))
+    return "the old one has {}, the new one {}".format(*names)
 
 
 def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
@@ -296,6 +290,38 @@ class BothExposed:
         """Some groups, or one side of every pair."""
         return replace(self, old=self.old.only(groups), new=self.new.only(groups))
 
+    def per_split_and_lasting(
+        self, way: float, least: Sequence[FloatArray | float] = (0.0, 0.0)
+    ) -> tuple[FloatArray, FloatArray]:
+        """New plus ``way`` times old, (split, group), and the variance that splits do not show.
+
+        ``way`` is -1 for the change and 1 for the sum; ``least``, old and new, are the least costs
+        at which people's part is taken. Where two are alike, the one that came out low must not
+        have the smaller error: not beside the other group, and not beside the other release.
+
+        The same people add most to a change if others of them are remembered, and to a sum if the
+        same are. With shares s and t remembered, the correlation of who it is, is at least
+        -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
+        """
+        old, new = self.old, self.new
+        middle = (old.value + new.value) / 2
+        costs = [
+            cost_in_tests(side.value, np.maximum(middle, floor))
+            for side, floor in zip((old, new), least, strict=True)
+        ]
+        people = old.people_part(costs[0]), new.people_part(costs[1])
+        shared: FloatArray | float = 0.0
+        if self.same_people:
+            s, t = (np.clip(cost / self.largest, 0.0, 1.0) for cost in costs)
+            others = (1 - s) * (1 - t)
+            odds = np.divide(s * t, others, out=np.ones_like(s), where=others > 0)
+            correlation = np.sqrt(np.minimum(1.0, odds)) if way < 0 else 1.0
+            shared = 2 * correlation * np.sqrt(people[0] * people[1])
+        if self.is_paired:
+            return new.per_split + way * old.per_split, people[0] + people[1] + shared
+        variance = old.variance_at(costs[0]) + new.variance_at(costs[1])
+        return (new.value + way * old.value)[None], variance + shared
+
 
 class Contrast(NamedTuple):
     """A change, or a sum, with its error: Student's t, the normal where freedom is infinite."""
@@ -303,6 +329,19 @@ class Contrast(NamedTuple):
     value: FloatArray
     variance: FloatArray
     freedom: FloatArray
+
+    @classmethod
+    def of(cls, per_split: FloatArray, lasting: FloatArray) -> Contrast:
+        """Split error as (split, ...) varies, and as many degrees of freedom (Satterthwaite).
+
+        One row has its split error in ``lasting`` already.
+        """
+        n, value = len(per_split), np.asarray(per_split.mean(axis=0))
+        of_splits = per_split.var(axis=0, ddof=1) / n if n > 1 else np.zeros_like(value)
+        variance = of_splits + lasting
+        share = np.divide(of_splits, variance, out=np.zeros_like(of_splits), where=variance > 0)
+        freedom = np.divide(n - 1.0, share**2, out=np.full_like(of_splits, np.inf), where=share > 0)
+        return cls(value, variance, freedom)
 
     def upper_p(self, sign: FloatArray | float = 1.0) -> FloatArray:
         """One-sided p-value of sign times value against 0; 1 where the error is 0."""
@@ -321,53 +360,47 @@ class Contrast(NamedTuple):
         return np.asarray(-stdtrit(self.freedom, tail) * np.sqrt(self.variance))
 
 
-class Shifts(NamedTuple):
-    """What a comparison says of each group, or of each pair: see ``GroupChange``."""
-
-    old: FloatArray
-    new: FloatArray
-    change: FloatArray
-    standard_error: FloatArray
-    most: FloatArray
-    p_worse_alone: FloatArray
-    p_improved_alone: FloatArray
+Rows = dict[str, FloatArray]
+"""By the name of a field of ``GroupChange``: what is said of each group, or of each pair."""
 
 
-def group_shifts(both: BothExposed, *, tail: float) -> Shifts:
+def group_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of every group's exposure.
 
     What records change about each other is not the same in two sweeps, so it counts here as in
     the interval of one group (``MUTUAL``); a difference of groups has what they do not share.
     """
-    per_split, lasting = _parts(both, (0.0, 0.0), -1.0)
+    per_split, lasting = both.per_split_and_lasting(-1.0)
     mutual = MUTUAL * (both.old.of_records + both.new.of_records)
-    change = _contrast(per_split, np.fmax(lasting, mutual))
-    return Shifts(
-        old=both.old.value,
-        new=both.new.value,
-        change=change.value,
-        standard_error=np.sqrt(change.variance),
-        most=np.maximum(change.value + change.half_width(tail), 0.0),
-        p_worse_alone=change.upper_p(),
-        p_improved_alone=change.upper_p(-1.0),
-    )
+    change = Contrast.of(per_split, np.fmax(lasting, mutual))
+    return {
+        "old": both.old.value,
+        "new": both.new.value,
+        "change": change.value,
+        "standard_error": np.sqrt(change.variance),
+        "most": np.maximum(change.value + change.half_width(tail), 0.0),
+        "p_worse_alone": change.upper_p(),
+        "p_improved_alone": change.upper_p(-1.0),
+    }
 
 
-def pair_shifts(first: BothExposed, second: BothExposed, *, tail: float) -> Shifts:
+def pair_rows(first: BothExposed, second: BothExposed, *, tail: float) -> Rows:
     """The change of the differences between two groups, ``first`` minus ``second``."""
     versions = (first.old, second.old), (first.new, second.new)
     pooled = [pooled_cost(i.value, j.value, i.n, j.n) for i, j in versions]
     contrasts = []
     for way in (-1.0, 1.0):
-        (ours, lasting), (theirs, others) = (_parts(side, pooled, way) for side in (first, second))
-        contrasts.append(_contrast(ours - theirs, lasting + others))  # what splits share cancels
+        (ours, lasting), (theirs, others) = (
+            side.per_split_and_lasting(way, pooled) for side in (first, second)
+        )
+        contrasts.append(Contrast.of(ours - theirs, lasting + others))  # what splits share cancels
     old, new = (i.value - j.value for i, j in versions)
-    return size_shifts(old, new, *contrasts, tail=tail)
+    return size_rows(old, new, *contrasts, tail=tail)
 
 
-def size_shifts(
+def size_rows(
     old: FloatArray, new: FloatArray, change: Contrast, total: Contrast, *, tail: float
-) -> Shifts:
+) -> Rows:
     """Whether differences grew or shrank in size, whoever is the more exposed.
 
     |new| > |old| says two things: with the sign of the new, it is above the old and above its
@@ -383,83 +416,31 @@ def size_shifts(
         both = np.maximum(change.upper_p(sign * way), total.upper_p(sign))
         return np.asarray(np.minimum(1.0, 2 * both))
 
-    return Shifts(
-        old=old,
-        new=new,
-        change=np.abs(new) - np.abs(old),
-        standard_error=np.sqrt(change.variance),
-        most=np.maximum(np.maximum(same, turned), 0.0),
-        p_worse_alone=p(np.sign(new), 1.0),
-        p_improved_alone=p(np.sign(old), -1.0),
-    )
-
-
-def _contrast(per_split: FloatArray, lasting: FloatArray) -> Contrast:
-    """Split error as (split, ...) varies, and as many degrees of freedom (Satterthwaite).
-
-    One row has its split error in ``lasting`` already.
-    """
-    n, value = len(per_split), np.asarray(per_split.mean(axis=0))
-    of_splits = per_split.var(axis=0, ddof=1) / n if n > 1 else np.zeros_like(value)
-    variance = of_splits + lasting
-    share = np.divide(of_splits, variance, out=np.zeros_like(of_splits), where=variance > 0)
-    freedom = np.divide(n - 1.0, share**2, out=np.full_like(of_splits, np.inf), where=share > 0)
-    return Contrast(value, variance, freedom)
-
-
-def _parts(
-    both: BothExposed, beside: Sequence[FloatArray | float], way: float
-) -> tuple[FloatArray, FloatArray]:
-    """New plus ``way`` times old, (split, group), and the variance that splits do not show.
-
-    ``way`` is -1 for the change and 1 for the sum; ``beside``, old and new, are the least costs at
-    which people's part is taken. Where two are alike, the one that came out low must not have the
-    smaller error: not beside the other group, and not beside the other release.
-
-    The same people add most to a change if others of them are remembered, and to a sum if the same
-    are. With shares s and t remembered, the correlation of who it is, is at least
-    -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
-    """
-    old, new = both.old, both.new
-    middle = (old.value + new.value) / 2
-    costs = [
-        cost_in_tests(side.value, np.maximum(middle, least))
-        for side, least in zip((old, new), beside, strict=True)
-    ]
-    people = old.people_part(costs[0]), new.people_part(costs[1])
-    shared: FloatArray | float = 0.0
-    if both.same_people:
-        s, t = (np.clip(cost / both.largest, 0.0, 1.0) for cost in costs)
-        others = (1 - s) * (1 - t)
-        odds = np.divide(s * t, others, out=np.ones_like(s), where=others > 0)
-        correlation = np.sqrt(np.minimum(1.0, odds)) if way < 0 else 1.0
-        shared = 2 * correlation * np.sqrt(people[0] * people[1])
-    if both.is_paired:
-        return new.per_split + way * old.per_split, people[0] + people[1] + shared
-    variance = old.variance_at(costs[0]) + new.variance_at(costs[1])
-    return (new.value + way * old.value)[None], variance + shared
+    return {
+        "old": old,
+        "new": new,
+        "change": np.abs(new) - np.abs(old),
+        "standard_error": np.sqrt(change.variance),
+        "most": np.maximum(np.maximum(same, turned), 0.0),
+        "p_worse_alone": p(np.sign(new), 1.0),
+        "p_improved_alone": p(np.sign(old), -1.0),
+    }
 
 
 # Over all settings: tests, bounds and the record
 
 
-class _Compared(NamedTuple):
-    """One setting's changes: arrays over its groups and then its pairs."""
-
-    match: Match
-    pairs: tuple[Pair, ...]
-    n_paired: int | None
-    shifts: Shifts
-
-
-def _compared(
+def _changed_rows(
     before: Measured,
     after: Measured,
     common: tuple[IntArray, IntArray] | None,
     *,
     n_settings: int,
-) -> _Compared:
-    """One setting; ``common`` are the splits that both have, None where people are not the same."""
+) -> tuple[Rows, int | None]:
+    """One setting's groups and then its pairs, and how many splits were compared one by one.
+
+    ``common`` are the splits that both releases have; None where people are not the same.
+    """
     if before.exposed is None or after.exposed is None:
         which, silent = ("old", before) if before.exposed is None else ("new", after)
         raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
@@ -480,48 +461,46 @@ def _compared(
     )
     first, second = np.array(pairs, dtype=np.int64).T
     fails = (1 - CONFIDENCE) / n_settings
-    parts = (
-        group_shifts(both, tail=fails / len(names)),
-        pair_shifts(both.only(first), both.only(second), tail=fails / len(pairs)),
-    )
+    of_groups = group_rows(both, tail=fails / len(names))
+    of_pairs = pair_rows(both.only(first), both.only(second), tail=fails / len(pairs))
     told = before.told & after.told[order]
     is_told = np.concatenate([told, told[first] & told[second]])
-    shifts = (
-        np.where(is_told, np.concatenate(kinds), np.nan) for kinds in zip(*parts, strict=True)
-    )
-    match = before.panel, after.panel
-    return _Compared(match, pairs, old.n_splits if is_paired else None, Shifts(*shifts))
+    rows = {
+        name: np.where(is_told, np.concatenate([of_groups[name], of_pairs[name]]), np.nan)
+        for name in of_groups
+    }
+    return rows, old.n_splits if is_paired else None
 
 
-def _setting_changes(compared: Sequence[_Compared]) -> list[SettingChange]:
+def _setting_changes(
+    matches: Sequence[Match], compared: Sequence[tuple[Rows, int | None]]
+) -> list[SettingChange]:
     """Every number, the p-values adjusted over all settings, groups and pairs."""
-    n_rows = np.cumsum([len(setting.shifts.old) for setting in compared])
-    adjusted = (
-        np.split(holm(np.concatenate(p)), n_rows[:-1])
-        for p in zip(*(setting.shifts[-2:] for setting in compared), strict=True)
+    ends = np.cumsum([len(rows["old"]) for rows, _ in compared])
+    worse, improved = (
+        np.split(holm(np.concatenate([rows[name] for rows, _ in compared])), ends[:-1])
+        for name in ("p_worse_alone", "p_improved_alone")
     )
-    return [_setting_change(*each) for each in zip(compared, *adjusted, strict=True)]
-
-
-def _setting_change(setting: _Compared, worse: FloatArray, improved: FloatArray) -> SettingChange:
-    rows: list[dict[str, Any]] = [
-        {name: number(values[k]) for name, values in setting.shifts._asdict().items()}
-        | {"p_worse": number(worse[k]), "p_improved": number(improved[k])}
-        | {"verdict": ChangeVerdict.of(worse[k], improved[k])}
-        for k in range(len(worse))
-    ]
-    names = setting.match[0].group_names
-    old, new = (
-        ComparedSetting(model=panel.model, epsilon=_epsilon(panel)) for panel in setting.match
-    )
-    return SettingChange(
-        old=old,
-        new=new,
-        n_paired=setting.n_paired,
-        groups=[GroupChange(group=name, **row) for name, row in zip(names, rows, strict=False)],
-        pairs=[
-            PairChange(groups=(names[i], names[j]), **row)
-            for (i, j), row in zip(setting.pairs, rows[len(names) :], strict=True)
-        ],
-        verdict=ChangeVerdict.strongest(row["verdict"] for row in rows),
-    )
+    changes = []
+    for k, ((old, new), (rows, n_paired)) in enumerate(zip(matches, compared, strict=True)):
+        columns = rows | {"p_worse": worse[k], "p_improved": improved[k]}
+        verdicts = [ChangeVerdict.of(*both) for both in zip(worse[k], improved[k], strict=True)]
+        fields: list[dict[str, Any]] = [
+            {name: number(column[row]) for name, column in columns.items()} | {"verdict": verdict}
+            for row, verdict in enumerate(verdicts)
+        ]
+        names, pairs = old.group_names, pairs_of((old,), Plan())
+        changes.append(
+            SettingChange(
+                old=ComparedSetting(model=old.model, epsilon=_epsilon(old)),
+                new=ComparedSetting(model=new.model, epsilon=_epsilon(new)),
+                n_paired=n_paired,
+                groups=[GroupChange(group=g, **row) for g, row in zip(names, fields, strict=False)],
+                pairs=[
+                    PairChange(groups=(names[i], names[j]), **row)
+                    for (i, j), row in zip(pairs, fields[len(names) :], strict=True)
+                ],
+                verdict=ChangeVerdict.strongest(verdicts),
+            )
+        )
+    return changes
