@@ -16,10 +16,10 @@ import pcer
 from pcer.auditing.checks import (
     CHECKS,
     LEVEL,
+    Check,
     Finding,
     adjusted_over_checks,
     check_release,
-    combine,
     lower_tails,
     missing_numbers,
     not_whole,
@@ -27,6 +27,7 @@ from pcer.auditing.checks import (
 )
 from pcer.auditing.exact import Strata
 from pcer.auditing.file import DeclarationFinding
+from pcer.auditing.hypergeometric import combine
 from pcer.release import Release, parse_release, read_release
 from tests.worlds.honest import n_accused
 from tests.worlds.lies import LIES, Tree, honest, told
@@ -84,8 +85,8 @@ def test_the_shares_of_all_checks_make_one():
 
 
 def test_holm_over_checks_by_hand():
-    def row(check: str, p: float | None, share: float) -> tuple[str, Finding, float]:
-        return check, Finding("a", "b", "c", p), share
+    def row(name: str, p: float | None, share: float) -> tuple[Check, Finding, float]:
+        return Check(name, lambda _: ()), Finding("a", "b", "c", p), share
 
     rows = [row("group_mix", 1e-5, 0.02), row("totals", None, 1), row("label_mix", 1e-6, 0.4)]
     # 1e-6 / .4 comes first; what is left for the second is .6 of the level.

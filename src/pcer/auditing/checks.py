@@ -35,6 +35,7 @@ from pcer.auditing.hypergeometric import (
     label_chances,
     misses,
     n_fold_sets,
+    unlikely_groups,
 )
 from pcer.auditing.words import listed, setting_name
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
@@ -49,9 +50,8 @@ LEVEL: Final = 0.01
 """Chance that a release whose declarations are true is contradicted, over all checks."""
 FINEST_DECIMALS: Final = 7
 SINGLE_PRECISION: Final = 1e-7
-"""What a rate may have lost where it was computed in single precision."""
 DOUBLE_PRECISION: Final = 1e-12
-"""And in double precision."""
+"""What a rate may have lost where it was computed in single, or in double precision."""
 LEAST_RICH: Final = 5
 """People in the third largest cell of a table, below which equal tables say little."""
 ROUNDED: Final = 1e-6
@@ -65,7 +65,6 @@ MOST_NAMED: Final = 5
 MOST_GROUPS: Final = 3
 """Small groups that are named in a sentence."""
 RECORD: Final = "record"
-"""The unit of split that needs no correction."""
 LABELS: Final = ("negative label", "positive label")
 
 SplitName: TypeAlias = str | int | None
@@ -73,36 +72,29 @@ SplitName: TypeAlias = str | int | None
 
 
 class Finding(NamedTuple):
-    """Something that the release says and its own numbers contradict, or call for.
+    """What the release says, what its numbers say against it, and what to change.
 
-    Attributes:
-        declared: what the release says.
-        counted: what the numbers say.
-        remedy: what to change.
-        p_value: chance of such numbers if the release's words are true, adjusted within the check;
-            None where logic decides.
-        caps_verdict: whether it leaves the audit's tests without ground.
+    The p-value is adjusted within the check, None where logic decides. What caps the verdict leaves
+    the audit's tests without ground; None: as the check has it.
     """
 
     declared: str
     counted: str
     remedy: str
     p_value: float | None = None
-    caps_verdict: bool = True
+    caps_verdict: bool | None = None
 
 
 class Check(NamedTuple):
-    """One check of the table ``CHECKS``.
+    """A name as in ``declarations[].check``, and a test of ``Facts`` or, by chance, of ``Splits``.
 
-    Attributes:
-        name: as ``declarations[].check`` has it.
-        test: its findings, of ``Facts`` where logic decides, and of ``Splits`` where chance does.
-        shares: of ``LEVEL``, with one split and with several; None where logic decides.
+    ``shares`` are those of ``LEVEL``, with one split and with several; None where logic decides.
     """
 
     name: str
     test: Callable[..., Iterable[Finding]]
     shares: tuple[float, float] | None = None
+    caps_verdict: bool = True
 
 
 def check_release(release: Release) -> list[DeclarationFinding]:
@@ -111,23 +103,23 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     Logic is always checked. Chance is only where the split is declared random, sizes are
     released, and the effective number of units is known; all of it at ``LEVEL`` together.
     """
-    facts, rows = release.kept(_read), list[tuple[str, Finding, float]]()
+    facts, rows = release.kept(_read), list[tuple[Check, Finding, float]]()
     splits = _distinct_splits(facts)
     for check in CHECKS:
         if check.shares is None:
-            rows += [(check.name, finding, 1.0) for finding in check.test(facts)]
+            rows += [(check, finding, 1.0) for finding in check.test(facts)]
         elif splits is not None:
             share = check.shares[splits.n_names > 1]
-            rows += [(check.name, found, share) for found in check.test(splits, share * LEVEL)]
+            rows += [(check, finding, share) for finding in check.test(splits, share * LEVEL)]
     return [
         DeclarationFinding(
-            check=name,
+            check=check.name,
             sentence=f"{declared[0].upper()}{declared[1:]}, but {counted}; {remedy}.",
             p_value=adjusted,
             p_value_alone=None if p is None else max(SMALLEST_P, float(p)),
-            caps_verdict=caps_verdict,
+            caps_verdict=check.caps_verdict if caps is None else caps,
         )
-        for (name, (declared, counted, remedy, p, caps_verdict), _), adjusted in zip(
+        for (check, (declared, counted, remedy, p, caps), _), adjusted in zip(
             rows, adjusted_over_checks(rows), strict=True
         )
     ]
@@ -146,14 +138,11 @@ def variance_inflation(release: Release) -> FloatArray | None:
     return release.kept(_read).inflation
 
 
-def adjusted_over_checks(rows: Sequence[tuple[str, Finding, float]]) -> list[float | None]:
+def adjusted_over_checks(rows: Sequence[tuple[Check, Finding, float]]) -> list[float | None]:
     """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
 
     Held against ``LEVEL``. The first step divides by the check's share of the level; what was
-    found before leaves its share to the others.
-
-    Args:
-        rows: name of the check, finding, and the check's share.
+    found before leaves its share to the others. A row is a check, its finding and its share.
     """
     adjusted: list[float | None] = [None] * len(rows)
     weighed = {
@@ -164,10 +153,10 @@ def adjusted_over_checks(rows: Sequence[tuple[str, Finding, float]]) -> list[flo
     left, largest, open_to = 1.0, 0.0, dict[str, float]()
     for k in sorted(weighed, key=lambda k: weighed[k]):
         check, _, share = rows[k]
-        if check not in open_to:
-            open_to[check] = left
+        if check.name not in open_to:
+            open_to[check.name] = left
             left = max(0.0, left - share)
-        largest = max(largest, min(1.0, weighed[k] * open_to[check]))
+        largest = max(largest, min(1.0, weighed[k] * open_to[check.name]))
         adjusted[k] = largest
     return adjusted
 
@@ -186,12 +175,8 @@ class Setting(NamedTuple):
 class Facts(NamedTuple):
     """What a release declares, and its counts as arrays over the runs of all settings.
 
-    Attributes:
-        split_names: of every run.
-        sizes: of every run, without labels; None where some are not released.
-        labelled: by label, NaN where a table has none; None where none has.
-        effective_units: (group,) Kish's effective number; None where some group's is not given.
-        inflation: see ``variance_inflation``.
+    ``sizes`` are without labels and None where some are not released; ``labelled`` is NaN where a
+    table has no labels.
     """
 
     release: Release
@@ -219,12 +204,10 @@ def _read(release: Release) -> Facts:
     ]
     sizes = labelled = effective = inflation = None
     if all(panel.has_sizes for panel in by_setting):
-        parts = zip(*((panel.n_train, panel.n_test) for panel in by_setting), strict=True)
-        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
-    tables = [(p.train, p.test) for p in by_setting if p.train is not None and p.test is not None]
-    if len(tables) == len(by_setting):
-        by_part = zip(*((_by_label(train), _by_label(test)) for train, test in tables), strict=True)
-        labelled = SplitCounts(*(np.concatenate(part) for part in by_part))
+        train, test = ([getattr(one, part) for one in by_setting] for part in ("n_train", "n_test"))
+        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in (train, test)))
+    if tables := _tables_by_label(by_setting):
+        labelled = SplitCounts(*(np.concatenate(part) for part in zip(*tables, strict=True)))
     units = release.training.effective_units
     if units is not None and all(name in units for name in groups):
         effective = np.array([units[name] for name in groups], dtype=np.float64)
@@ -236,9 +219,14 @@ def _read(release: Release) -> Facts:
     return Facts(release, groups, settings, names, sizes, labelled, effective, inflation)
 
 
-def _by_label(counts: Counts) -> FloatArray:
-    """(run, group, label), negative first."""
-    return np.stack([counts.tn + counts.fp, counts.tp + counts.fn], axis=2)
+def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
+    """Of every setting, records (run, group, label) in training and test; empty without counts."""
+    tables = [(one.train, one.test) for one in by_setting]
+    return [
+        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in both if part]
+        for both in tables
+        if None not in both
+    ]
 
 
 def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
@@ -252,14 +240,9 @@ def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
 class Splits(NamedTuple):
     """The distinct splits of a release: where names are one split beyond chance, every cut once.
 
-    Attributes:
-        stratified_by: what they are said to be balanced on; "nothing" where nothing is said.
-        inflation: see ``variance_inflation``.
-        n_names: splits that are named.
-        alike: two names of one split; None where names are as different as chance has it.
-        repeats_p: chance that different random splits are alike as often as the named ones.
-        measured: settings with the correct records of one run for each of their splits, and the
-            names of these splits.
+    ``alike`` are two names of one split, None where names are as different as chance has it.
+    ``measured`` are settings with the correct records of one run for each of their splits, and the
+    names of these splits.
     """
 
     facts: Facts
@@ -272,10 +255,9 @@ class Splits(NamedTuple):
     repeats_p: float
     measured: list[tuple[str, Strata, list[SplitName]]]
 
-    @property
-    def over(self) -> str:
-        """Over how many splits a chance is."""
-        return "" if len(self.names) == 1 else f" over {len(self.names)} splits"
+    def chance(self, p: float) -> str:
+        """A chance over all splits, as sentences print it."""
+        return _chance(p) + ("" if len(self.names) == 1 else f" over {len(self.names)} splits")
 
 
 def _distinct_splits(facts: Facts) -> Splits | None:
@@ -305,12 +287,7 @@ def _distinct_splits(facts: Facts) -> Splits | None:
         n_names=len(names),
         alike=alike,
         repeats_p=p,
-        measured=[
-            (setting.name, strata, splits)
-            for setting in facts.settings
-            for strata, splits in [_correct_records(setting)]
-            if splits
-        ],
+        measured=[row for one in facts.settings if (row := _correct_records(one))[2]],
     )
 
 
@@ -335,7 +312,7 @@ def _first_known(runs: FloatArray) -> FloatArray:
     return np.asarray(runs[first, np.arange(runs.shape[1])])
 
 
-def _correct_records(setting: Setting) -> tuple[Strata, list[SplitName]]:
+def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
     panel = setting.panel
     train, test, rows = panel.train, panel.test, lowest_seeds(panel.split)
@@ -348,7 +325,7 @@ def _correct_records(setting: Setting) -> tuple[Strata, list[SplitName]]:
         is_known &= np.isfinite(train.n + test.n).all(axis=1)
         rows = rows[is_known[rows]]
         strata = strata_of_counts(*(Counts(*(cell[rows] for cell in p)) for p in (train, test)))
-    return strata, [setting.runs[row].split for row in rows]
+    return setting.name, strata, [setting.runs[row].split for row in rows]
 
 
 # Logic: names, rates, copies, runs, promises, placebos, totals, units
@@ -362,18 +339,15 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
             n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
-        if n_cuts > 1 and name is None:
+        if n_cuts > 1:
+            declared, more = "no split and count as one", ""
+            remedy = "name the split of every run (runs[].split), so that each counts"
+            if name is not None:
+                declared, more = f"split {name!r}", ", and one split has one"
+                remedy = "give every split a name of its own"
+            ways = f"they cut the groups in {n_cuts} different ways{more}"
             yield Finding(
-                f"{len(runs)} runs name no split and count as one",
-                f"they cut the groups in {n_cuts} different ways",
-                "name the split of every run (runs[].split), so that each counts",
-                caps_verdict=False,
-            )
-        elif n_cuts > 1:
-            yield Finding(
-                f"{len(runs)} runs name split {name!r}",
-                f"they cut the groups in {n_cuts} different ways, and one split has one",
-                "give every split a name of its own",
+                f"{len(runs)} runs name {declared}", ways, remedy, caps_verdict=name is not None
             )
 
 
@@ -436,7 +410,6 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
                 f"at {one.name} {len(one.runs)} models were trained with their own seeds",
                 "those of one split have the same confusion tables to the last record",
                 "release a model once, and give every further one a split of its own",
-                caps_verdict=False,
             )
         earlier = first.setdefault(cells.tobytes(), one)
         if earlier is not one and earlier.panel.seeds == one.panel.seeds and len(one.runs) > 1:
@@ -445,7 +418,6 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
                 f"all {len(one.runs)} of their runs have the same confusion tables to the last "
                 "record",
                 "release every model under its own setting, once",
-                caps_verdict=False,
             )
 
 
@@ -460,7 +432,6 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
                     f"{max(numbers)}",
                     f"{_which(what, gone)} missing",
                     "release every run that was made, or say why one is left out (subject.notes)",
-                    caps_verdict=False,
                 )
                 break
     most = max(len(one.runs) for one in facts.settings)
@@ -471,7 +442,6 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
             f"the release holds up to {most} runs for a setting",
             f"{listed(fewer[:MOST_NAMED])}{more}",
             "release as many for each, or say why runs are left out (subject.notes)",
-            caps_verdict=False,
         )
 
 
@@ -512,7 +482,6 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
             f"the release promises {private[0].name}",
             'the mechanism is said to be "none"',
             "name the mechanism (training.mechanism), or write null for a model without privacy",
-            caps_verdict=False,
         )
     for one in private:
         promise = f"the release promises {one.name}"
@@ -521,7 +490,6 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
                 promise,
                 "the noise multiplier is 0, with which no epsilon holds",
                 "state the noise that was added, or write null for a model without privacy",
-                caps_verdict=False,
             )
         accountant, spent = _spent(one, (facts.release.training.config or {}).get("accountant"))
         if spent > one.panel.epsilon * (1 + ROUNDED):
@@ -529,7 +497,6 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
                 promise,
                 f"by its own accountant ({accountant}) the training spent {spent:.4g}",
                 "state the epsilon that was spent",
-                caps_verdict=False,
             )
         n_train = float(one.panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
@@ -540,7 +507,6 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
                 f"that is more than one over the {people:,.0f} records it was trained on, with "
                 "which a mechanism may publish somebody's record whole",
                 "state an epsilon at a smaller delta",
-                caps_verdict=False,
             )
 
 
@@ -568,7 +534,6 @@ def far_placebos(facts: Facts) -> Iterator[Finding]:
             f"{row.exact_difference:.2g} standard errors away on average, and {MOST_OFF:g} is "
             f"allowed (so for {len(far)} of {len(checked)} such checks)",
             "hold alarms about exposure by this attack against paired confidence",
-            caps_verdict=False,
         )
 
 
@@ -693,7 +658,12 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
         return
     if strata == "nothing":
         yield from _undeclared_balance(splits, level)
-    elif strata != "label" or (cuts.has_labels and _is_complete(facts)):
+        return
+    subject, sizes = facts.release.subject, facts.sizes
+    n_missing = subject.n_missing_group
+    if n_missing is None and subject.n_records is not None and sizes is not None:
+        n_missing = subject.n_records - int(sizes.total[0].sum())
+    if strata != "label" or (cuts.has_labels and n_missing == 0):
         missed, allowed = misses(cuts, strata)
         if (missed > allowed).any():
             s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
@@ -731,14 +701,6 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
         )
 
 
-def _is_complete(facts: Facts) -> bool:
-    """Whether every record is known to be in some group's table."""
-    subject, sizes = facts.release.subject, facts.sizes
-    if subject.n_missing_group is not None:
-        return subject.n_missing_group == 0
-    return sizes is not None and bool(subject.n_records == sizes.total[0].sum())
-
-
 def _stratum_words(splits: Splits, stratum: int) -> str:
     strata, n_labels = splits.stratified_by, splits.cuts.train.shape[2]
     if strata == "label":
@@ -754,7 +716,7 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     if not cuts.has_labels or splits.stratified_by == "both":
         return
     chances = label_chances(cuts, splits.stratified_by, splits.inflation)
-    for g, p in _unlikely(cuts, chances, level):
+    for g, p in unlikely_groups(cuts, chances, level):
         s = int(chances[g].argmin()) * cuts.n_splits // len(chances[g])
         train, test = cuts.train[s, g], cuts.test[s, g]
         yield Finding(
@@ -762,7 +724,7 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
             f"{_percent(train[-1], train.sum())} of the training records of group "
             f"{splits.facts.groups[g]!r} have a positive label in {_split_words(splits.names[s])} "
             f"and {_percent(test[-1], test.sum())} of its test records, which has chance "
-            f"{_chance(p)}{splits.over}",
+            f"{splits.chance(p)}",
             OTHER_SPLIT,
             p,
         )
@@ -777,7 +739,7 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     if strata not in ("nothing", "label") or (strata == "label" and cuts.has_labels):
         return
     chances = group_chances(cuts, float(splits.inflation.max()))
-    for g, p in _unlikely(cuts, chances, level):
+    for g, p in unlikely_groups(cuts, chances, level):
         s = int(chances[g].argmin())
         train, test = cuts.train[s].sum(axis=1), cuts.test[s].sum(axis=1)
         yield Finding(
@@ -785,38 +747,10 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
             f"group {splits.facts.groups[g]!r} is {_percent(train[g], train.sum())} of the "
             f"training records in {_split_words(splits.names[s])} and "
             f"{_percent(test[g], test.sum())} of the test records, which has chance "
-            f"{_chance(p)}{splits.over}",
+            f"{splits.chance(p)}",
             OTHER_SPLIT,
             p,
         )
-
-
-def _unlikely(
-    cuts: SplitCounts, chances: Sequence[FloatArray], level: float
-) -> Iterator[tuple[int, float]]:
-    """Groups whose splits are less likely than the level, with Holm-adjusted p-values."""
-    independent = n_fold_sets(cuts) == 0
-    p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
-    for g in np.flatnonzero(p_values <= level):
-        yield int(g), float(p_values[g])
-
-
-def combine(chances: FloatArray, *, independent: bool) -> float:
-    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher).
-
-    Exact chances of counts are never too small, so both are valid however small the groups.
-
-    >>> combine(np.array([0.02]), independent=True)
-    0.02
-    """
-    from scipy.special import gammaincc
-
-    n = len(chances)
-    smallest = min(1.0, n * float(chances.min()))
-    if n == 1 or not independent:
-        return smallest
-    product = float(gammaincc(n, -np.log(chances).sum()))
-    return min(1.0, 2 * min(smallest, product))
 
 
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
@@ -884,10 +818,10 @@ SHARE_OF_REPEATS: Final = 0.37
 CHECKS: Final = (
     Check("split_names", conflicting_names),
     Check("whole_numbers", broken_numbers),
-    Check("same_tables", copied_tables),
-    Check("missing_runs", missing_runs),
-    Check("epsilon", broken_promises),
-    Check("placebo_exact", far_placebos),
+    Check("same_tables", copied_tables, caps_verdict=False),
+    Check("missing_runs", missing_runs, caps_verdict=False),
+    Check("epsilon", broken_promises, caps_verdict=False),
+    Check("placebo_exact", far_placebos, caps_verdict=False),
     Check("totals", changed_totals),
     Check("unit_of_split", unit_without_number),
     Check("split_names", repeated_splits, shares=(0.0, SHARE_OF_REPEATS)),
@@ -925,17 +859,13 @@ def _percent(part: float, whole: float) -> str:
 
 def disclosed(release: Release) -> Iterator[str]:
     """Sentences about small cells and certain memberships; none for public or coarse records."""
-    if release.disclosure is not None and release.disclosure.public_data:
+    by_setting, stated = panels(release), release.disclosure
+    tables = _tables_by_label(by_setting)
+    if not tables or (stated is not None and stated.public_data):
         return
-    tables = [(panel.train, panel.test) for panel in panels(release)]
-    known = [(train, test) for train, test in tables if train is not None and test is not None]
-    if not known:
-        return
-    people = np.concatenate([_by_label(part) for both in known for part in both])
-    fewest = np.nan_to_num(people, nan=np.inf).min(axis=(0, 2))
-    small = [
-        name for name, n in zip(release.subject.groups, fewest, strict=True) if n < LEAST_PEOPLE
-    ]
+    fewest = np.nan_to_num(np.concatenate([p for two in tables for p in two]), nan=np.inf)
+    few = (fewest < LEAST_PEOPLE).any(axis=(0, 2))
+    small = [name for name, is_small in zip(release.subject.groups, few, strict=True) if is_small]
     if small:
         more = f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
         yield (
@@ -944,22 +874,25 @@ def disclosed(release: Release) -> Iterator[str]:
             "prediction can often tell whether they were in training."
         )
     # What the file itself says of certain memberships is not believed.
-    told = [given_away(_five_way(*both)) for both in known]
-    memberships = sum(one.memberships for one in told)
-    stated = None if release.disclosure is None else release.disclosure.memberships
+    given = [given_away(_five_way(one)) for one in by_setting]
+    memberships = sum(one.memberships for one in given)
     if memberships:
         yield (
             f"To someone who knows their label and prediction it tells with certainty whether "
-            f"people were in training: up to {max(one.most_in_one_model for one in told):,} people "
-            f"in one model, {memberships:,} times over all models."
+            f"people were in training: up to {max(one.most_in_one_model for one in given):,} "
+            f"people in one model, {memberships:,} times over all models."
         )
-    if stated is not None and stated < memberships:
-        yield f"The file says that it tells {stated:,} such memberships, which is too few."
+    if stated is not None and stated.memberships is not None and stated.memberships < memberships:
+        yield (
+            f"The file says that it tells {stated.memberships:,} such memberships, which is too "
+            "few."
+        )
 
 
-def _five_way(train: Counts, test: Counts) -> IntArray:
+def _five_way(panel: Panel) -> IntArray:
     """(model, part, group, label, predicted) counts; 0 where a table has none."""
-    cells = np.array([[part.tn, part.fp, part.fn, part.tp] for part in (train, test)])
+    parts = [part for part in (panel.train, panel.test) if part is not None]
+    cells = np.array([[part.tn, part.fp, part.fn, part.tp] for part in parts])
     cells = np.where(np.isnan(cells).any(axis=(0, 1)), 0, cells).astype(np.int64)
     part, cell, model, group = cells.shape
     return cells.transpose(2, 0, 3, 1).reshape(model, part, group, 2, cell // 2)

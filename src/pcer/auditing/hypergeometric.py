@@ -16,6 +16,7 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
+from pcer.statistics import holm
 
 REACH = 10.0
 """Deviations each side of the mean that a count can reach; beyond lies less than 1e-22."""
@@ -184,6 +185,34 @@ def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
     """Per group the chances of its share of the training records; of two groups the first tells."""
     as_labels = SplitCounts(*(part.sum(axis=2)[:, :, None] for part in counts))
     return label_chances(as_labels, "label", np.array([inflation]))
+
+
+def unlikely_groups(
+    counts: SplitCounts, chances: Sequence[FloatArray], level: float
+) -> Iterator[tuple[int, float]]:
+    """Groups whose splits are less likely than the level, with Holm-adjusted p-values."""
+    independent = n_fold_sets(counts) == 0
+    p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
+    for g in np.flatnonzero(p_values <= level):
+        yield int(g), float(p_values[g])
+
+
+def combine(chances: FloatArray, *, independent: bool) -> float:
+    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher).
+
+    Exact chances of counts are never too small, so both are valid however small the groups.
+
+    >>> combine(np.array([0.02]), independent=True)
+    0.02
+    """
+    from scipy.special import gammaincc
+
+    n = len(chances)
+    smallest = min(1.0, n * float(chances.min()))
+    if n == 1 or not independent:
+        return smallest
+    product = float(gammaincc(n, -np.log(chances).sum()))
+    return min(1.0, 2 * min(smallest, product))
 
 
 # Balance
