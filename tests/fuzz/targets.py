@@ -35,7 +35,7 @@ from pcer.report import (
 )
 from pcer.report.verify import verify_audit
 from tests.fuzz.mutate import broken, mutated, mutated_table, mutated_text
-from tests.release.test_error_paths import full_release
+from tests.release.test_format import full_release
 
 SECONDS, MEGABYTES = 10, 2_000
 """What one input may take."""
