@@ -246,25 +246,18 @@ def test_plans_are_checked_when_made():
 
 
 def test_a_column_that_names_people_is_refused_unless_it_is_insisted_on(tmp_path):
-    names = [f"Person {chr(65 + i // 26)}{chr(65 + i % 26)}" for i in range(48)]
-    path = write(tmp_path / "my.csv", {**people(48), "name": names})
-    with pytest.raises(
-        InputError, match="column 'name' has 48 different texts in 48 records"
-    ) as told:
+    names = [f"Person {chr(65 + i // 26)}{chr(65 + i % 26)}" for i in range(60)]
+    for column in ("name", "race", "approved"):
+        path = write(tmp_path / "my.csv", {**people(60), column: names})
+        with pytest.raises(InputError) as error:
+            read_table(path, plan())
+        assert "Person" not in str(error.value)
+    path = write(tmp_path / "my.csv", {**people(48), "name": names[:48]})
+    with pytest.raises(InputError, match="column 'name' has 48 different texts in 48 records"):
         read_table(path, plan())
-    assert not any(name in str(told.value) for name in names)
     assert len(read_table(path, plan(drop=("name",))).dataset.feature_names) == 5
     insisted = read_table(path, plan(identifiers=("name",))).dataset
     assert column_widths(insisted.feature_names) == {"age": 2, "job": 3, "name": 48}
-
-
-@pytest.mark.parametrize("column", ["race", "approved"])
-def test_no_error_lists_the_values_of_a_column(tmp_path, column):
-    names = [f"Person {i:03}" for i in range(120)]
-    path = write(tmp_path / "my.csv", {**people(120), column: names})
-    with pytest.raises(InputError) as told:
-        read_table(path, plan())
-    assert "Person" not in str(told.value)
 
 
 def test_records_are_private_unless_said_to_be_public(tmp_path):
