@@ -96,6 +96,17 @@ def test_data_that_can_show_nothing_are_insufficient(release):
     assert group.cost.upper_limit > 0.5
 
 
+def test_no_interval_and_no_limit_of_rates_is_beyond_what_they_can_be():
+    tiny = {"train": right(4, wrong=1), "test": right(3, wrong=1)}
+    audit = pcer.audit(one_run({"a": tiny, "b": tiny}), QUICK)
+    (pair,), groups = audit.budgets[0].pairs, audit.budgets[0].groups.values()
+    for found in (pair.exposure, pair.benefit, *(group.cost for group in groups)):
+        low, high = found.interval
+        assert -1 <= low <= high <= 1
+        assert max(found.upper_limit, found.upper_limit_together) <= 1
+    assert "e+02" not in " ".join([audit.headline, *audit.account, *audit.next_steps])
+
+
 def test_a_perfect_model_is_told_with_the_limit_that_it_gives():
     table = {"train": right(7_000), "test": right(3_000)}
     audit = pcer.audit(one_run({"a": table, "b": table}), QUICK)
@@ -137,6 +148,17 @@ def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
     assert exposed.budgets[0].double_disadvantage == []  # it rests on exposures
     assert claims(exposed) == set()
     assert exposed.budgets[0].pairs[0].driven_by == "benefits"
+
+
+def test_where_there_is_no_alarm_no_placebo_raised_it(unequal):
+    """Exposures differ, ratios do not count: the verdict is no alarm."""
+    row = {"n_shown": 19, "n_double": 19, "n_exposure": 7}
+    audit = pcer.audit(with_placebo(unequal, **row), QUICK)
+    assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+    assert audit.budgets[0].pairs[0].more_exposed == "g1"
+    said = " ".join(audit.trust)
+    assert "200 made-up groups found exposures to differ 7 times" in said
+    assert "raised this alarm" not in said
 
 
 def test_permuted_labels_take_the_alarm_back(unequal):

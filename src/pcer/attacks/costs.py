@@ -117,8 +117,10 @@ def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
     """By proxy, why some setting does not have it."""
     reasons: dict[str, str] = {}
     for setting, one in zip(settings, attacked, strict=True):
+        of_runs = (found.keys() for run in one.runs for found in run.values())
+        carried = set(one.exposure).union(*of_runs)
         for proxy in MEASURED:
-            if proxy.name not in one.exposure and proxy.name not in reasons:
+            if proxy.name not in carried and proxy.name not in reasons:
                 which = "" if setting.model is None else f"{setting.model}: "
                 reasons[proxy.name] = which + _reason(setting, proxy)
     return reasons
