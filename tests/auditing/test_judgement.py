@@ -422,7 +422,7 @@ def test_benefits_that_are_not_given_leave_the_costs():
     assert audit.budgets[0].pairs[0].exposure.p_value < 0.05
 
 
-def with_receipts(release: Release) -> Release:
+def with_receipts(release: Release, means: tuple[float, float] = (3.0, 4.0)) -> Release:
     rows = [
         {
             "epsilon": 5.0,
@@ -437,7 +437,7 @@ def with_receipts(release: Release) -> Release:
             "n_records": 10_000,
             **label,
         }
-        for name, mean in (("g0", 3.0), ("g1", 4.0))
+        for name, mean in zip(("g0", "g1"), means, strict=True)
         for label in ({}, {"label": 1})
     ]
     tree = json.loads(release.to_json())
@@ -460,3 +460,12 @@ def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(uneq
     assert named.budgets[0].pairs[0].exposure.value == pytest.approx(-1.0)
     ratio = named.budgets[0].groups["g0"].pcer.mean
     assert ratio == pytest.approx(named.budgets[0].groups["g0"].benefit.mean / 3.0)
+
+
+def test_a_cost_with_a_floor_of_its_own_has_one_floor_in_a_row(unequal):
+    release = with_receipts(unequal, means=(0.002, 0.004))
+    (budget,) = pcer.audit(release, QUICK, cost="spent_epsilon").budgets
+    first, second = (group.benefit.mean for group in budget.groups.values())
+    (pair,) = budget.pairs
+    assert pair.pcer_disparity.mean == pytest.approx((first - second) / 0.01)
+    assert pair.pooled.disparity == pytest.approx((first - second) / 0.01, rel=0.02)

@@ -146,22 +146,22 @@ def test_a_policy_that_holds_says_so(capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "field"),
     [
-        ("stict = true", "field stict: is not a field of this format; remove it or check"),
-        ('fail_on = ["disparity"]', "name verdicts, such as"),
-        ("min_splits = 0", "write a whole number from 1"),
-        ("strict = 1", "field strict: should be a valid boolean, but is 1"),
-        ("strict = ", "is not TOML"),
-        ("largest_exposure = nan", "field largest_exposure: should be a finite number"),
+        ("stict = true", "stict"),
+        ('fail_on = ["disparity"]', "fail_on[0]"),
+        ("min_splits = 0", "min_splits"),
+        ("strict = 1", "strict"),
+        ("strict = ", None),
+        ("largest_exposure = nan", "largest_exposure"),
     ],
 )
-def test_a_bad_file_is_one_sentence(tmp_path, text, sentence):
+def test_a_bad_file_is_one_sentence(tmp_path, text, field):
     path = tmp_path / "pcer.toml"
     path.write_text(text)
     with pytest.raises(InputError) as error:
         read_policy(path)
-    assert sentence in str(error.value)
+    assert error.value.field == field
     assert str(path) in str(error.value)
 
 

@@ -255,15 +255,15 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     by_setting = panels(release)
     by_cost = measure_costs(by_setting, plan, inflation=variance_inflation(release))
     pairs = pairs_of(by_setting, plan)
-    gap = _costs_and_disparities(by_cost[GAP.name], pairs, plan)
+    gap = _costs_and_disparities(by_cost[GAP.name], pairs)
     return [
-        _beside(gap, _costs_and_disparities(by_cost[name], pairs, plan), name)
+        _beside(gap, _costs_and_disparities(by_cost[name], pairs), name)
         for name in sorted(by_cost.keys() - {GAP.name})
     ]
 
 
 def _costs_and_disparities(
-    measured: Sequence[Measured], pairs: Sequence[Pair], plan: Plan
+    measured: Sequence[Measured], pairs: Sequence[Pair]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs.
 
@@ -275,7 +275,7 @@ def _costs_and_disparities(
         costs.append(clipped.mean(axis=0))
         exposed, n_groups = one.exposed, one.cost.shape[1]
         errors.append(np.full(n_groups, np.nan) if exposed is None else np.sqrt(exposed.variance))
-        ratio = metrics.pcer(one.benefit, one.cost, floor=plan.floor).mean(axis=0)
+        ratio = metrics.pcer(one.benefit, one.cost, floor=one.floor).mean(axis=0)
         of_pairs = np.array([ratio[i] - ratio[j] for i, j in pairs])
         disparities.append(np.full(len(pairs), np.nan) if one.is_pooled else of_pairs)
     return np.stack(costs), np.stack(errors), np.stack(disparities)

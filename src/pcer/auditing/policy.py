@@ -36,14 +36,7 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         data = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{os.fspath(path)} is not TOML: {error}; see docs/policy.md.") from None
-    return parse_record(Policy, data, file=os.fspath(path), hints=HINTS)
-
-
-HINTS = {
-    "fail_on": 'name verdicts, such as "disparity_shown"',
-    "required_costs": 'name costs, such as "lira_advantage"',
-    "min_splits": "write a whole number from 1",
-}
+    return parse_record(Policy, data, file=os.fspath(path))
 
 
 def broken_rules(
