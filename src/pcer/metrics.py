@@ -15,13 +15,12 @@ asked" is not "nobody was accepted". fairlearn returns 0 there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.errors import require_positive
+from pcer.errors import InputError, require_positive
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -212,7 +211,11 @@ def group_counts(
     """
     truth, guess = _binary(y_true, name="y_true"), _binary(y_pred, name="y_pred")
     values, group = np.unique(np.asarray(sensitive_features).astype(str), return_inverse=True)
-    _require_equal_lengths(y_true=truth, y_pred=guess, sensitive_features=group)
+    lengths = {"y_true": len(truth), "y_pred": len(guess), "sensitive_features": len(group)}
+    if len(set(lengths.values())) > 1:
+        raise InputError(
+            f"All columns must have one length, but they have {lengths}.", field="y_true"
+        )
     cells = np.bincount(group * 4 + truth * 2 + guess, minlength=4 * len(values))
     tn, fp, fn, tp = cells.reshape(len(values), 4).T.astype(np.float64)
     return GroupCounts(tuple(values.tolist()), Counts(tp=tp, fp=fp, tn=tn, fn=fn))
@@ -229,8 +232,8 @@ def demographic_parity_difference(
     >>> demographic_parity_difference([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
     1.0
     """
-    table = group_counts(y_true, y_pred, sensitive_features=sensitive_features)
-    return float(demographic_parity_gap(positive_rate(table.counts)))
+    counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features).counts
+    return float(demographic_parity_gap(positive_rate(counts)))
 
 
 def equalized_odds_difference(
@@ -253,13 +256,8 @@ def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _binary(values: npt.ArrayLike, *, name: str) -> IntArray:
     array = np.asarray(values)
     if array.ndim != 1 or not np.isin(array, (0, 1)).all():
-        raise ValueError(
-            f"{name} must be one column of 0 and 1; recode it, for example with {name} == 'yes'."
+        raise InputError(
+            f"{name} must be one column of 0 and 1; recode it, for example with {name} == 'yes'.",
+            field=name,
         )
     return array.astype(np.int64)
-
-
-def _require_equal_lengths(**columns: Sequence[object] | npt.NDArray[np.generic]) -> None:
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"All columns must have one length, but they have {lengths}.")

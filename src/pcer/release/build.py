@@ -90,47 +90,25 @@ def source_state(package: Path = PACKAGE) -> SourceState:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
-    """What counts cannot say about themselves.
-
-    Args:
-        dataset: a name for the data.
-        outcome: whether a positive prediction is a "benefit" or a "harm".
-        split_kind: "random" if the split was drawn at random, else "other"; every test of the
-            audit rests on it.
-        disclosure: what may be let out about few people, or about one.
-        positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
-        groups: the groups of the only attribute in the order wanted; sorted names by default.
-        unit_of_privacy: whom a budget protects, such as "record".
-        mechanism: how the models were trained, such as "dp-sgd".
-        unit_of_split: what was divided at random, such as "person" where one has many records.
-        effective_units: by group, how many independent units its records are worth.
-        stratified_by: what the split was balanced on.
-        config: the settings of the training.
-        joint_privacy: what releasing all models together costs.
-        dp_delta: the delta of every model with a budget.
-        data_digest: names the data.
-        secret: keys the names of splits that are known by who is in them; it is never written.
-        source: the source that trained the models, where that was pcer.
-        notes: sentences to travel with the release.
-    """
+    """What counts cannot say about themselves; most of it is written into the release as it is."""
 
     dataset: str
     outcome: Outcome
-    split_kind: SplitKind
+    split_kind: SplitKind  # every test of the audit rests on it
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
     positive_label: str | int | float | bool | None = None
-    groups: Sequence[Any] | None = None
-    unit_of_privacy: str | None = None
-    mechanism: str = "unknown"
-    unit_of_split: str | None = None
-    effective_units: dict[str, float] | None = None
+    groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
+    unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
+    mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
+    unit_of_split: str | None = None  # such as "person" where one has many records
+    effective_units: dict[str, float] | None = None  # by group, what its records are worth
     stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
-    joint_privacy: Any = None
-    dp_delta: float | None = None
+    joint_privacy: Any = None  # what releasing all models together costs
+    dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
-    secret: bytes = field(default=b"", repr=False)
-    source: SourceState = field(default_factory=SourceState)
+    secret: bytes = field(default=b"", repr=False)  # keys names of splits; it is never written
+    source: SourceState = field(default_factory=SourceState)  # where pcer trained the models
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -164,85 +142,47 @@ class RunKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedRun:
-    """One model's counts for one protected attribute, and what is known of the model.
-
-    Args:
-        key: which model.
-        cells: (split, group, cell) numbers of records; splits as in ``SPLITS``, cells as in
-            ``CELLS``.
-        exposure: by group and proxy, what attacks found.
-        noise_multiplier: the noise of its training.
-        epsilon_by_accountant: the budget spent, by each accountant.
-    """
+    """One model's counts for one protected attribute, and what is known of the model."""
 
     key: RunKey
-    cells: IntArray
-    exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)
+    cells: IntArray  # (split, group, cell) as in SPLITS and CELLS
+    exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)  # by group, cost
     noise_multiplier: float | None = None
     epsilon_by_accountant: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counted:
-    """All models' counts for one protected attribute.
-
-    Args:
-        attribute: its name.
-        groups: their names, as ordered in every run's cells.
-        runs: the models.
-        n_records: the most records that any run has, in a group or not.
-        n_missing_group: the most that are in no group in any run.
-        placebo: what coin flips and permuted groups gave.
-        pooled: what attacks found over several models.
-        bounds: what the training says about the privacy that people spent.
-        not_computed: by proxy, why it was not measured.
-        notes: what the counting has to tell, after the notes of the facts.
-    """
+    """All models' counts for one protected attribute, and what attacks found."""
 
     attribute: str
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # as ordered in every run's cells
     runs: tuple[CountedRun, ...]
-    n_records: int
-    n_missing_group: int = 0
+    n_records: int  # the most that any run has, in a group or not
+    n_missing_group: int = 0  # the most that are in no group in any run
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
     not_computed: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # after those of the facts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entries:
-    """Records, or cells of several records, one entry each, as arrays of one length.
+    """Records, or cells of several records, one entry each, as arrays of one length."""
 
-    Args:
-        run: position of the model.
-        split: position in ``SPLITS``.
-        group: position of the group; -1 for records in none.
-        positive: whether the label is the positive one.
-        predicted: whether the model's answer is.
-        n: how many records an entry stands for; None where each is one record.
-    """
-
-    run: IntArray
-    split: IntArray
-    group: IntArray
-    positive: BoolArray
-    predicted: BoolArray
-    n: IntArray | None = None
+    run: IntArray  # position of the model
+    split: IntArray  # position in SPLITS
+    group: IntArray  # position of the group; -1 for records in none
+    positive: BoolArray  # whether the label is the positive one
+    predicted: BoolArray  # whether the model's answer is
+    n: IntArray | None = None  # how many records an entry stands for; None: each is one
 
 
 def count_entries(
     entries: Entries, keys: Sequence[RunKey], *, attribute: str, groups: tuple[str, ...]
 ) -> Counted:
-    """Counts of every model by split, group, label and answer; who is in no group is told.
-
-    Args:
-        entries: the records.
-        keys: the models that ``entries.run`` points into.
-        attribute: name of the protected attribute.
-        groups: the names that ``entries.group`` points into.
-    """
+    """Counts of every model (of ``keys``) by split, group, label and answer."""
     shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # the first for those in none
     cell = 2 * entries.positive.astype(np.int64) + entries.predicted
     index = np.ravel_multi_index((entries.run, entries.split, 1 + entries.group, cell), shape)
@@ -299,11 +239,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         InputError: one sentence with the path to the field and the remedy.
     """
     if len(counted.groups) < 2:
-        groups = "one group only" if counted.groups else "no group"
-        raise InputError(
-            f"{file}: attribute {counted.attribute!r} has {groups}; an audit needs at least two.",
-            field="groups",
-        )
+        has = f"attribute {counted.attribute!r} has {'one' if counted.groups else 'no'} group"
+        raise InputError(f"{file}: {has}; an audit needs at least two.", field="groups")
     if counted.runs:  # without any the format says what is wrong
         counted = regrouped(counted, regrouping_of(facts, counted))
     rule, tables, notes = facts.disclosure, _five_way(counted), [*facts.notes, *counted.notes]

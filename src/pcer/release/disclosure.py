@@ -60,17 +60,11 @@ class DisclosureRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Regrouping:
-    """Which groups are released, and where each group of the records goes.
-
-    Attributes:
-        names: the groups of the release.
-        place: (group,) position in ``names``, or NOBODY.
-        note: a sentence for the release; empty where nothing was changed.
-    """
+    """Which groups are released, and where each group of the records goes."""
 
     names: tuple[str, ...]
-    place: IntArray
-    note: str = ""
+    place: IntArray  # (group,) position in names, or NOBODY
+    note: str = ""  # a sentence for the release; empty where nothing was changed
 
     @property
     def changes(self) -> bool:

@@ -561,10 +561,9 @@ def _check_runs(release: Release) -> None:
     seen: dict[tuple[str | None, float, int], int] = {}
     groups = dict.fromkeys(release.subject.groups)
     for index, run in enumerate(release.runs):
-        for name in groups:
+        for name in {**groups, **run.groups}:
             if name not in run.groups:
                 _refuse(f"runs[{index}].groups", f"group {name!r} is missing")
-        for name in run.groups:
             if name not in groups:
                 path = f"runs[{index}].groups.{name}"
                 _refuse(path, f"group {name!r} is not one of subject.groups")

@@ -15,17 +15,8 @@ from enum import StrEnum
 class Scale:
     """The unit of a cost, and how amounts of it are told to people.
 
-    Args:
-        unit: what a cost of 1 would be one of.
-        told: what was found; ``{label}`` is the cost's name, ``{found}`` the amounts by group.
-        short: the same as part of a sentence.
-        column: what a column of such amounts is headed by.
-        counted: what the numbers of a picture count.
-        most: a limit; ``{amount}`` is ``hundredths`` of it.
-        is_advantage: whether it is an attacker's lead over guessing, which is right half the
-            time: told as right answers out of 100, and held against the gap (Proposition 1).
-        largest: the most that such a cost can be.
-        per_unit: what a cost of 1 is told as: 100 hundredths, or 1 of its own unit.
+    Texts have places for ``{label}``, the cost's name, ``{found}``, the amounts by group, and
+    ``{amount}``, hundredths of a limit.
     """
 
     unit: str
@@ -34,9 +25,9 @@ class Scale:
     column: str = "cost,\nhundredths"
     counted: str = "Privacy cost ({label}), in hundredths"
     most: str = "in no group is the cost more than {amount} hundredths"
-    is_advantage: bool = False
+    is_advantage: bool = False  # over guessing: told as right answers in 100, held against the gap
     largest: float = math.inf
-    per_unit: float = 100.0
+    per_unit: float = 100.0  # what a cost of 1 is told as: 100 hundredths, or 1 of its own unit
 
     def hundredths(self, cost: float) -> str:
         """A cost in hundredths or its own unit; of an attacker, how often he is right in 100."""
@@ -125,25 +116,15 @@ fewer too many records have nobody in, or nobody out, among the others."""
 
 @dataclass(frozen=True)
 class Proxy:
-    """One way to measure what a group pays: signed, 0 at chance.
+    """One way to measure what a group pays: signed, 0 at chance."""
 
-    Args:
-        name: in files and on the command line.
-        short: in tables that have little room.
-        scale: its unit.
-        basis: what it is measured from.
-        least_models: models of one budget that it needs.
-        floor: smallest that counts in a ratio, whatever smaller one a plan names.
-        called: as part of a sentence, where that is more than ``short``.
-    """
-
-    name: str
-    short: str
+    name: str  # in files and on the command line
+    short: str  # in tables that have little room
     scale: Scale
     basis: Basis
-    least_models: int = 1
-    floor: float = 0.0
-    called: str = ""
+    least_models: int = 1  # of one budget, that it needs
+    floor: float = 0.0  # smallest that counts in a ratio, whatever smaller one a plan names
+    called: str = ""  # as part of a sentence, where that is more than short
 
     @property
     def phrase(self) -> str:
@@ -197,7 +178,7 @@ REFERENCE = Proxy(
 )
 
 PROXIES: dict[str, Proxy] = {
-    one.name: one for one in tuple(globals().values()) if isinstance(one, Proxy)
+    row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
 }
 """Every row above, by name."""
 
