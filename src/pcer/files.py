@@ -55,16 +55,16 @@ AnyTree = TypeVar("AnyTree")
 
 
 def as_shown(value: AnyTree) -> AnyTree:
-    """The same records, lists and mappings with every text in them as it can be shown.
+    """Records, lists and mappings with every text in them as it can be shown.
 
     What needs no change is the same object, so that nothing is copied in vain.
     """
-    made: Any = value
     tree: Any = value
+    if type(tree) in (int, float, bool, NoneType):  # asking whether it is a record takes long
+        return value
+    made: Any = tree
     if type(tree) is str:
         made = shown(tree)
-    elif type(tree) in (int, float, bool, NoneType):
-        pass  # most of what there is, and asking whether it is a record takes long
     elif isinstance(tree, Record):
         parts = ((name, getattr(tree, name)) for name in type(tree).model_fields)
         changed = {name: new for name, part in parts if (new := as_shown(part)) is not part}
@@ -92,15 +92,7 @@ def many_objects() -> Iterator[None]:
 
 
 def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> bytes:
-    """Read one file of known size: no pipe, which may never end, nor a device, which never does.
-
-    Args:
-        path: the file.
-        max_bytes: refuse larger files; None reads any size.
-
-    Raises:
-        InputError: one sentence says why it cannot be read.
-    """
+    """Read one file of known size: no pipe, which may never end, nor a device, which never does."""
     file = os.fspath(path)
     try:
         with open(path, "rb", opener=_open_at_once) as stream:
@@ -141,13 +133,7 @@ def read_json(
     max_bytes: int | None = MAX_BYTES,
     max_values: int | None = MAX_VALUES,
 ) -> Any:
-    """Parse one JSON file into plain objects, or raise InputError with one sentence.
-
-    Args:
-        path: the file.
-        max_bytes: refuse larger files before reading them; None reads any size.
-        max_values: refuse files of more values before parsing them; None parses any number.
-    """
+    """Parse one JSON file into plain objects; None reads any size and any number of values."""
     text = read_text(path, max_bytes=max_bytes)
     return parse_json(text, file=os.fspath(path), max_values=max_values)
 
@@ -196,23 +182,18 @@ def first_repeated(keys: Iterable[str]) -> str | None:
 
 def require_format(data: Any, *, file: str, name: str, version: int) -> None:
     """Check the first two fields of a file: which format it is, and that we know its version."""
-    if not isinstance(data, dict) or data.get("format") != name:
-        given = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise InputError(
-            f'{file} must be an object with "format": "{name}", but has {_quoted(given)}.',
-            field="format",
-        )
+    given = data.get("format") if isinstance(data, dict) else type(data).__name__
+    if not isinstance(data, dict) or given != name:
+        sentence = f'must be an object with "format": "{name}", but has {_quoted(given)}.'
+        raise InputError(f"{file} {sentence}", field="format")
     given = data.get("version")
     if type(given) is not int or given < 1:
-        raise InputError(
-            f'{file}: "version" must be a whole number from 1, but is {_quoted(given)}.',
-            field="version",
-        )
+        sentence = f'"version" must be a whole number from 1, but is {_quoted(given)}.'
+        raise InputError(f"{file}: {sentence}", field="version")
     if given > version:
+        sentence = f"and this pcer reads up to version {version}; upgrade pcer."
         raise InputError(
-            f"{file} has version {_quoted(given)} of {name}, and this pcer reads up to version "
-            f"{version}; upgrade pcer.",
-            field="version",
+            f"{file} has version {_quoted(given)} of {name}, {sentence}", field="version"
         )
 
 
@@ -221,14 +202,8 @@ def parse_record(
 ) -> RecordT:
     """Check plain objects against a record, or raise InputError with one sentence.
 
-    The sentence is about the first thing wrong: the file, the path to the field, the remedy. The
-    path is the error's ``field``.
-
-    Args:
-        record: what the objects should be.
-        data: the objects.
-        file: the name that errors mention.
-        hints: a remedy by the name of the field.
+    The sentence is about the first thing wrong: the file, the path to the field (which is the
+    error's ``field``), the remedy (one of ``hints`` by the field's name).
     """
     try:
         return record.model_validate(data)
@@ -336,38 +311,38 @@ def write_files(
 
     All are staged beside their targets and renamed into place. Should a rename fail, what was
     replaced before it gets its old content back, and what is new goes. Text is written as UTF-8
-    with the line ends it has.
-
-    Args:
-        contents: by path.
-        private: for the eyes of their owner only, from the first byte on.
+    with the line ends it has; ``private`` files are for their owner only, from the first byte on.
 
     Raises:
         OutputError: nothing was changed; or, where even going back failed, which files were, and
             where their old content lies.
     """
-    staged: dict[Path, Path] = {}
+    staged: dict[Path, Path] = {}  # by target, the new content
+    kept: dict[Path, Path] = {}  # by target, the old content
     target, stuck = Path(), list[Path]()
     try:
         for path, content in contents.items():
             target = Path(path)
             staged[target] = _stage(target, content, private)
         for target in [*staged][:-1]:  # the last is replaced or not, and needs no way back
-            _keep_old(target, _old(staged[target]))
+            if os.path.lexists(target):
+                kept[target] = staged[target].with_name(f"{staged[target].name}.old")
+                shutil.copy2(target, kept[target], follow_symlinks=False)
         for target, new in staged.items():
             os.replace(new, target)
     except BaseException as error:
-        if any(new.exists() for new in staged.values()):
-            stuck = [t for t, new in staged.items() if not (new.exists() or _put_back(t, new))]
+        replaced = [path for path, new in staged.items() if not new.exists()]
+        if len(replaced) < len(staged):
+            stuck = [path for path in replaced if not _put_back(path, kept.get(path))]
         if isinstance(error, OSError):
-            raise _cannot_write(target, error, {t: _old(staged[t]) for t in stuck}) from None
+            raise _cannot_write(target, error, {path: kept.get(path) for path in stuck}) from None
         raise
     finally:
-        for target, new in staged.items():
+        for path in stuck:
+            kept.pop(path, None)
+        for leftover in (*staged.values(), *kept.values()):
             with suppress(OSError):
-                new.unlink(missing_ok=True)
-                if target not in stuck:
-                    _old(new).unlink(missing_ok=True)
+                leftover.unlink(missing_ok=True)
 
 
 def _stage(target: Path, content: str | bytes, private: bool) -> Path:
@@ -390,51 +365,28 @@ def _stage(target: Path, content: str | bytes, private: bool) -> Path:
     return Path(name)
 
 
-def _old(new: Path) -> Path:
-    """Where the old content is kept while a staged file takes its place."""
-    return new.with_name(f"{new.name}.old")
-
-
-def _keep_old(target: Path, old: Path) -> None:
-    """Give what a target holds a second name: a link, or a copy where there are no links."""
-    if os.path.lexists(target):
-        try:
-            os.link(target, old, follow_symlinks=False)
-        except (OSError, NotImplementedError):
-            shutil.copy2(target, old, follow_symlinks=False)
-
-
-def _put_back(target: Path, new: Path) -> bool:
+def _put_back(target: Path, old: Path | None) -> bool:
     """Whether a target has its old content again, or is gone where it had none."""
     try:
-        if os.path.lexists(_old(new)):
-            os.replace(_old(new), target)
-        else:
-            target.unlink(missing_ok=True)
+        target.unlink(missing_ok=True) if old is None else os.replace(old, target)
     except OSError:
         return False
     return True
 
 
-def _cannot_write(target: Path, error: OSError, stuck: Mapping[Path, Path]) -> OutputError:
-    changed = "".join(
-        f"; {path} was replaced all the same"
-        + (f", its old content is in {old}" if old.exists() else "")
+def _cannot_write(target: Path, error: OSError, stuck: Mapping[Path, Path | None]) -> OutputError:
+    replaced = "".join(
+        f"; {path} was replaced all the same" + (f", its old content is in {old}" if old else "")
         for path, old in stuck.items()
     )
     return OutputError(
         f"{target} cannot be written ({error.strerror or error}); choose a path in a folder that "
-        f"exists and that you may write to{changed}."
+        f"exists and that you may write to{replaced}."
     )
 
 
 def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
-    """Make sure that a folder is there to write into; True if it is new.
-
-    Args:
-        path: the folder.
-        parents: whether to make the folders above it, too.
-    """
+    """Make sure that there is a folder to write into; True if it is new."""
     folder = Path(path)
     if folder.is_dir():
         return False

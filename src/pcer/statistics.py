@@ -14,6 +14,11 @@ from pcer.metrics import FloatArray
 
 BLOCK_ENTRIES = 2_000_000
 """Entries of the (resample, unit) matrix that are held at once."""
+SIGNIFICANCE = 0.05
+EXPOSURE_SHARE = 0.8
+"""Of that level, what differences of exposures get; ratios get the rest."""
+POWER_QUANTILE = 0.84
+"""Normal quantile of 80 % power, as the design rounds it."""
 
 
 def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -22,23 +27,16 @@ def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generat
     Draws indices the way scipy.stats.bootstrap does, so that one generator state gives both the
     same distribution. Works in blocks: memory stays flat however many units there are.
     """
-    require_at_least(1, n_units=len(values), resamples=resamples)
-    flat = values.reshape(len(values), -1)
-    rows = max(1, BLOCK_ENTRIES // len(values))
-    sums = [
+    n = len(values)
+    require_at_least(1, n_units=n, resamples=resamples)
+    sums, rows = [], max(1, BLOCK_ENTRIES // n)
+    for done in range(0, resamples, rows):
+        block = min(rows, resamples - done)
+        index = rng.integers(0, n, (block, n)) + np.arange(block)[:, None] * n
+        counts = np.bincount(index.ravel(), minlength=block * n).reshape(block, n)
         # einsum without BLAS, whose result would depend on the machine's kernels and threads
-        np.einsum("ru,uq->rq", _occurrences(len(values), min(rows, resamples - done), rng), flat)
-        for done in range(0, resamples, rows)
-    ]
+        sums.append(np.einsum("ru,uq->rq", counts.astype(np.float64), values.reshape(n, -1)))
     return np.concatenate(sums).reshape(resamples, *values.shape[1:])
-
-
-def _occurrences(n_units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each unit occurs in each resample, (resample, unit)."""
-    index = rng.integers(0, n_units, (resamples, n_units))
-    index += np.arange(resamples)[:, None] * n_units
-    counts = np.bincount(index.ravel(), minlength=resamples * n_units)
-    return counts.reshape(resamples, n_units).astype(np.float64)
 
 
 def percentile_interval(draws: FloatArray, *, confidence_level: float) -> FloatArray:
@@ -68,13 +66,6 @@ def generator(
     name = () if model is None else tuple(model.encode())
     key = (purpose, int(bits[0]), int(bits[1]), *name)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-SIGNIFICANCE = 0.05
-EXPOSURE_SHARE = 0.8
-"""Of that level, what differences of exposures get; ratios get the rest."""
-POWER_QUANTILE = 0.84
-"""Normal quantile of 80 % power, as the design rounds it."""
 
 
 def upper_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:

@@ -27,7 +27,6 @@ from pcer.errors import InputError, shown
 from pcer.files import field_path, parse_json, read_json
 from pcer.release.format import (
     LIMITS,
-    NEWER_FIELDS,
     Limits,
     parse_release,
     read_release,
@@ -179,24 +178,6 @@ def test_files_of_older_versions_stay_readable(name, version):
     assert release.version == version
     assert version == 1 or release.to_json() == path.read_text()
     assert pcer.audit(release).release_sha256 == release.sha256
-
-
-def test_newer_fields_need_their_version():
-    for version, paths in NEWER_FIELDS.items():
-        newer = [path for v, paths in NEWER_FIELDS.items() if v >= version for path in paths]
-        for path in paths:
-            tree = {**full_release(), "version": version - 1}
-            for other in newer:
-                if not f"{path}[".startswith((f"{other}[", f"{other}.")):
-                    *above, last = other.split(".")
-                    rows = tree.get(above[0].removesuffix("[]"), []) if above else tree
-                    for row in rows if isinstance(rows, list) else [rows]:
-                        row.pop(last, None)
-            assert refused(tree).field == path
-    mixed = {**release_of(n_seeds=2), "version": 1}
-    assert refused(mixed) is None
-    mixed["runs"][1]["groups"] = {"g0": FORMS["counts"], "g1": FORMS["rates"]}
-    assert refused(mixed).field == "runs[1].groups.g1.train"
 
 
 @given(releases())

@@ -239,8 +239,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         InputError: one sentence with the path to the field and the remedy.
     """
     if len(counted.groups) < 2:
-        has = f"attribute {counted.attribute!r} has {'one' if counted.groups else 'no'} group"
-        raise InputError(f"{file}: {has}; an audit needs at least two.", field="groups")
+        has = f"{counted.attribute!r} has {'one group only' if counted.groups else 'no group'}"
+        raise InputError(f"{file}: attribute {has}; an audit needs at least two.", field="groups")
     if counted.runs:  # without any the format says what is wrong
         counted = regrouped(counted, regrouping_of(facts, counted))
     rule, tables, notes = facts.disclosure, _five_way(counted), [*facts.notes, *counted.notes]

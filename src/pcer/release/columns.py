@@ -190,28 +190,22 @@ def seed_of(value: object, *, where: str) -> int:
     1
     """
     given = value.item() if isinstance(value, np.generic) else value
-    number = None
-    if isinstance(given, int | float | str | Decimal):
+    number = Decimal("NaN")
+    if isinstance(value, int | float | str | Decimal | np.number | np.bool_):
         with suppress(InvalidOperation):
-            number = Decimal(given)  # without rounding
-    reason = ""
-    if number is None or not number.is_finite() or number != number.to_integral_value():
+            number = Decimal(given)  # type: ignore[arg-type]  # without rounding
+    exact = 2 ** (np.finfo(type(value)).nmant + 1) if isinstance(value, float | np.floating) else 0
+    if not number.is_finite() or number != number.to_integral_value():
         reason = f"must hold whole numbers, not {given!r:.60}; number the models."
-    elif isinstance(value, float | np.floating) and abs(number) >= 2 ** (
-        np.finfo(type(value)).nmant + 1
-    ):
-        reason = (
-            f"holds {given!r} as a floating-point number, and at that size these skip whole "
-            "numbers; give a column of integers, or smaller seeds."
-        )
+    elif exact and abs(number) >= exact:
+        reason = f"holds {given!r} as a floating-point number, and at that size these skip whole "
+        reason += "numbers; give a column of integers, or smaller seeds."
     elif not -(2**63) <= number < 2**63:
-        reason = (
-            f"must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the models from "
-            "0."
-        )
-    if reason or number is None:
-        raise InputError(f"{where} {reason}", field="seed")
-    return int(number)
+        reason = f"must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the models "
+        reason += "from 0."
+    else:
+        return int(number)
+    raise InputError(f"{where} {reason}", field="seed")
 
 
 def spread(value: Any, n: int) -> Any:
@@ -233,26 +227,17 @@ def require_splits(found: Collection[str], *, where: str) -> None:
     """Raise InputError unless a column of splits holds "train" and "test", and nothing else."""
     unknown = sorted(set(found) - set(SPLITS))
     if unknown:
-        raise InputError(
-            f"{where} must hold 'train' or 'test', but holds {unknown[0]!r}; recode it.",
-            field="split",
-        )
-    if len(set(found)) < 2:
-        raise InputError(
-            f"{where} holds only {next(iter(found))!r}, and the privacy cost needs both; predict "
-            "the training records and the test records with the same model.",
-            field="split",
-        )
+        reason = f"must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
+    elif len(set(found)) < 2:
+        reason = f"holds only {next(iter(found))!r}, and the privacy cost needs both; predict the "
+        reason += "training records and the test records with the same model."
+    else:
+        return
+    raise InputError(f"{where} {reason}", field="split")
 
 
 def positive_name(values: Sequence[str], positive: object, *, where: str) -> str:
-    """Which of at most two labels is the positive one, as text.
-
-    Args:
-        values: the labels that occur, sorted.
-        positive: the positive one; None if labels are 0 and 1, or booleans.
-        where: what errors call the labels.
-    """
+    """Which of at most two sorted labels is the positive one; 1 or True if ``positive`` is None."""
     listed = ", ".join(values)
     if len(values) > 2:
         some = ", ".join(repr(value) for value in values[:5])
@@ -261,8 +246,8 @@ def positive_name(values: Sequence[str], positive: object, *, where: str) -> str
             f"({some}{', ...' if len(values) > 5 else ''}); keep two, or join some"
         )
     elif positive is not None:
-        name, booleans = text_of(positive), {"False", "True"}
-        if set(values) <= booleans:
+        name = text_of(positive)
+        if set(values) <= {"False", "True"}:
             name = name.capitalize()  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name

@@ -137,23 +137,17 @@ def _too_few(people: IntArray, names: tuple[str, ...], attribute: str, least: in
 class Detail(IntEnum):
     """How much of one group's table in one model is released, most first."""
 
-    COUNTS = 0
-    """All four cells of both parts."""
-    ACCURACY = 1
-    """Right and wrong in both parts, and the positive rate of the test part."""
-    POSITIVE_RATE = 2
-    """Sizes, and the positive rate of the test part."""
-    SIZES = 3
-    """How many people there are, and nothing else."""
+    COUNTS = 0  # all four cells of both parts
+    ACCURACY = 1  # right and wrong in both parts, and the positive rate of the test part
+    POSITIVE_RATE = 2  # sizes, and the positive rate of the test part
+    SIZES = 3  # how many people there are, and nothing else
 
 
 class GivenAway(NamedTuple):
     """Memberships that a release tells with certainty to someone who knows the prediction."""
 
-    memberships: int
-    """Over all models: a person counts once for each model that tells theirs."""
+    memberships: int  # over all models: a person counts once for each model that tells theirs
     most_in_one_model: int
-    """People of the model that tells most."""
 
 
 def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:

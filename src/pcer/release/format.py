@@ -35,21 +35,6 @@ from pcer.metrics import NO_DP
 FORMAT: Final = "pcer-release"
 VERSION: Final = 3
 """Versions 1 and 2 are read as they are: every field that a later version added is optional."""
-NEWER_FIELDS: Final = {
-    2: (
-        *("not_computed", "placebo", "bounds", "disclosure", "runs[].model"),
-        *("training.unit_of_split", "training.effective_units", "training.stratified_by"),
-        *("pooled_exposure[].model", "pooled_exposure[].benefit_covariance"),
-        "pooled_exposure[].null_error",
-    ),
-    3: (
-        *("placebo[].n_exposure", "placebo[].exposure_p_value"),
-        *("placebo[].exposure_p_value_within_labels", "placebo[].n_exact"),
-        *("placebo[].exact_difference", "pooled_exposure[].separation"),
-    ),
-}
-"""By version, the fields that it added: a file of an older one has none of them."""
-
 Made = TypeVar("Made")
 
 Outcome = Literal["benefit", "harm"]
@@ -332,8 +317,7 @@ class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
     Guarantees: every run has exactly the groups of the subject, none empty; no (model, epsilon,
-    seed) twice; runs of one split agree on its sizes; a file of an older version has no newer
-    field.
+    seed) twice; runs of one split agree on its sizes.
     """
 
     format: Literal["pcer-release"] = FORMAT
@@ -350,7 +334,6 @@ class Release(Shown):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Release:
-        _check_version(self)
         _check_runs(self)
         _check_splits(self)
         _check_rows(self)
@@ -533,27 +516,6 @@ def _tables(release: Release) -> Iterator[tuple[str, Confusion | TrainRates | Te
         for name, tables in run.groups.items():
             yield f"runs[{index}].groups.{name}.train", tables.train
             yield f"runs[{index}].groups.{name}.test", tables.test
-
-
-def _check_version(release: Release) -> None:
-    """A file that says it is of an older version holds what that version knew."""
-    for version, paths in NEWER_FIELDS.items():
-        for path in paths if release.version < version else ():
-            values: list[Any] = [release]
-            for name in path.split("."):
-                values = [getattr(value, name.removesuffix("[]")) for value in values]
-                values = [row for rows in values for row in rows] if "[]" in name else values
-            if any(value not in (None, [], {}) for value in values):
-                _refuse(path, f"is a field of version {version}, and the file says older")
-    if release.version > 1:
-        return
-    has_counts = release.has_counts
-    for path, table in _tables(release):
-        if isinstance(table, Confusion) != has_counts:
-            _refuse(path, "all tables must be counts, or all rates")
-        for name in ("accuracy", "positive_rate"):
-            if getattr(table, name, 0) is None:
-                _refuse(path, f"{name} is missing")
 
 
 def _check_runs(release: Release) -> None:

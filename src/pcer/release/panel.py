@@ -27,16 +27,13 @@ class Exposures:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledExposures(Exposures):
-    """The same over all models of a setting: arrays over the group."""
+    """One proxy's cost over all models of a setting: arrays over the group."""
 
-    null_error: FloatArray
-    """If nothing was remembered; NaN where not released."""
-    benefit_covariance: FloatArray
-    """With the positive rate; NaN where not released."""
-    n_records: FloatArray
-    """Records behind the value; NaN where not released."""
+    null_error: FloatArray  # if nothing was remembered
+    benefit_covariance: FloatArray  # with the positive rate
+    n_records: FloatArray  # behind the value
+    # Share of the luck of training records that stays within a group; 0 where not released.
     separation: FloatArray | float = 0.0
-    """Share of the luck of training records that stays within a group; 0 where not released."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,10 +43,8 @@ class Panel:
     epsilon: float
     seeds: tuple[int, ...]
     group_names: tuple[str, ...]
-    split: IntArray
-    """(seed,) which of the setting's distinct splits each run used, from 0."""
-    train: Counts | None
-    """NaN where a table has no counts; None where none has."""
+    split: IntArray  # (seed,) which of the setting's distinct splits each run used, from 0
+    train: Counts | None  # NaN where a table has no counts; None where none has
     test: Counts | None
     train_accuracy: FloatArray
     test_accuracy: FloatArray
@@ -57,10 +52,8 @@ class Panel:
     n_train: FloatArray
     n_test: FloatArray
     exposure: dict[str, Exposures]
-    pooled: dict[str, PooledExposures]
-    """By proxy, arrays over the group alone."""
-    model: str | None = None
-    """Name of the model or training rule."""
+    pooled: dict[str, PooledExposures]  # by proxy, arrays over the group alone
+    model: str | None = None  # name of the model or training rule
 
     @property
     def n_splits(self) -> int:
@@ -133,6 +126,7 @@ def _panel(
 ) -> Panel:
     tables = [[run.groups[name] for name in names] for run in runs]
     costs = sorted({cost for row in tables for group in row for cost in group.exposure})
+    exposures = {c: [[group.exposure.get(c) for group in row] for row in tables] for c in costs}
     split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     return Panel(
@@ -147,30 +141,26 @@ def _panel(
         positive_rate=_array(tables, _positive_rate),
         n_train=_array(tables, lambda group: group.train.n),
         n_test=_array(tables, lambda group: group.test.n),
-        exposure={cost: _exposures(tables, cost) for cost in costs},
+        exposure={
+            cost: Exposures(
+                value=_field(found, "value"), standard_error=_field(found, "standard_error")
+            )
+            for cost, found in exposures.items()
+        },
         pooled=_pooled(pooled, names),
         model=runs[0].model,
     )
 
 
-def _exposures(tables: list[list[GroupTables]], cost: str) -> Exposures:
-    found = [[group.exposure.get(cost) for group in row] for row in tables]
-    return Exposures(value=_field(found, "value"), standard_error=_field(found, "standard_error"))
-
-
 def _pooled(rows: list[PooledExposure], names: tuple[str, ...]) -> dict[str, PooledExposures]:
     by_key = {(row.proxy, row.group): row for row in rows}
+    fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
     costs = {}
     for cost in sorted({row.proxy for row in rows}):
-        of_groups = [by_key.get((cost, name)) for name in names]
-        costs[cost] = PooledExposures(
-            value=_field([of_groups], "value")[0],
-            standard_error=_field([of_groups], "standard_error")[0],
-            null_error=_field([of_groups], "null_error")[0],
-            benefit_covariance=_field([of_groups], "benefit_covariance")[0],
-            n_records=_field([of_groups], "n_records")[0],
-            separation=np.nan_to_num(_field([of_groups], "separation")[0]),
-        )
+        of_groups = [[by_key.get((cost, name)) for name in names]]
+        arrays = {name: _field(of_groups, name)[0] for name in fields}
+        separation = np.nan_to_num(_field(of_groups, "separation")[0])
+        costs[cost] = PooledExposures(**arrays, separation=separation)
     return costs
 
 
