@@ -50,11 +50,6 @@ def test_sign_test_is_the_exact_binomial_test(positive, negative):
     assert sign_test(positive, negative) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_papers_sign_test_is_not_what_it_prints():
-    """28 of 50 has p = 0.480; the paper says 0.82."""
-    assert round(sign_test(28, 22), 3) == 0.480
-
-
 def test_streams_are_keyed_by_budget_and_purpose():
     draws = {
         (purpose, epsilon): generator(0, purpose=purpose, epsilon=epsilon).random()
