@@ -208,7 +208,9 @@ def by_group(number: FloatArray, drawn: People) -> FloatArray:
 
 def pooled_auc(score: FloatArray, member: BoolArray, drawn: People) -> FloatArray:
     parts = [drawn.group == k for k in range(len(NAMES))]
-    return np.array([clustered_auc(score[:, part], member[:, part]).value[0] for part in parts])
+    return np.array(
+        [clustered_auc(score[:, part], member[:, part]).shares(0)[0][0] for part in parts]
+    )
 
 
 def paired_confidence(values: FloatArray, member: BoolArray, drawn: People) -> FloatArray:

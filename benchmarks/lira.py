@@ -362,7 +362,7 @@ def measure(task: Task) -> list[dict[str, object]]:
             logit = true_label_logit(logits[:, rows], arrays["labels"][rows])
             inside = member[:, rows]
             for form, score in FORMS.items():
-                one = clustered_auc(score(logit, inside), inside).exposures()
+                one = clustered_auc(score(logit, inside), inside).exposures(0)
                 cell = {"attribute": attribute, "group": group, "form": form}
                 found.append({**cell, "value": one.value[0], "error": one.standard_error[0]})
     return found

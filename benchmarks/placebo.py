@@ -340,10 +340,16 @@ def flip(arrays: Arrays, share: float, seed: int, n_draws: int) -> dict[str, lis
         group_names=("heads", "tails"),
     )
     (one,) = attack_models([scores])
-    exposure = np.array([list(one.exposure.values())])
     how = {"seed": seed, "n_draws": n_draws}
-    found = permutation_tests(exposure, one.benefit[None], group, (0, 1), **how)
-    return {c: [test.p_value[0, k] for test in found] for k, c in enumerate(one.exposure)}
+    return {
+        cost: [
+            p.item()
+            for p in permutation_tests(
+                exposure[None, None], one.benefit[None], group, (0, 1), **how
+            )
+        ]
+        for cost, exposure in one.exposure.items()
+    }
 
 
 def permutations(words: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pcer.attacks import BudgetScores, attack_models
-from pcer.attacks.pooled import Groups, PairedCost, Pool, Sides, clustered_auc
+from pcer.attacks.pooled import Groups, PairedPool, Pool, Sides, clustered_auc
 from pcer.attacks.ranking import Ranked, Ranker
 from tests.worlds.sweeps import scaled_logits, splits
 
@@ -20,18 +20,18 @@ def ranked(score, member) -> Ranked:
 
 def first_of(pool: Pool) -> SimpleNamespace:
     """The numbers of a pool's first group."""
-    found = pool.exposures()
+    found = pool.exposures(0)
     names = ("value", "standard_error", "null_error", "n_records")
     numbers = {name: float(getattr(found, name)[0]) for name in names}
-    return SimpleNamespace(**numbers, n_excluded=int(pool.n_excluded[0]))
+    return SimpleNamespace(**numbers, n_excluded=int(pool.n_excluded(0)[0]))
 
 
 def paired_cost(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
     n_models, n_records = values.shape
-    cost = PairedCost([Groups(np.zeros(n_records, dtype=np.int64), 1)], n_models=n_models)
-    cost.add(slice(None), values, Sides(member))
-    return first_of(cost.pools()[0])
+    pool = PairedPool([Groups(np.zeros(n_records, dtype=np.int64), 1)], n_models=n_models)
+    pool.add(slice(None), values, Sides(member))
+    return first_of(pool)
 
 
 def pooled_auc(scores, member) -> SimpleNamespace:

@@ -168,15 +168,20 @@ def test_views_of_different_models_are_refused(views):
         attack_models([views[0], other])
 
 
-def test_processes_and_other_attributes_change_no_row(views):
-    settings = [[replace(one, group_names=one.group_names) for one in views]]
-    tables = [counted([one], name) for one, name in zip(views, "pq", strict=True)]
+def test_processes_and_other_attributes_change_no_row():
+    rng = np.random.default_rng(3)
+    first = sweep(rng, n_models=8, n_records=300, missing=0.1)
+    views = [first, replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z"))]
+    settings = [views, [replace(one, epsilon=1.0) for one in views]]
+    tables = [
+        counted(own, name) for own, name in zip(zip(*settings, strict=True), "pq", strict=True)
+    ]
     together = with_costs(tables, settings, FACTS)
     shared = with_costs(
         tables, settings, FACTS, run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)
     )
     for a, table in enumerate(tables):
-        (alone,) = with_costs([table], [[settings[0][a]]], FACTS)
+        (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
         for other in (shared[a], alone):
             for name in ("pooled", "placebo", "not_computed", "notes"):
                 assert getattr(other, name) == getattr(together[a], name)

@@ -14,8 +14,8 @@ from benchmarks.lira import lira_scores
 from scipy.stats import norm
 
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
-from pcer.attacks.pooled import clustered_auc
 from tests import reference_attacks as slow
+from tests.attacks.one_group import pooled_auc
 from tests.worlds.sweeps import scaled_logits, splits
 
 SIZE = fleet_bias.Size(160, 60, (10, 60))
@@ -66,8 +66,8 @@ def test_leaving_the_target_out_keeps_a_fleet_from_finding_more_than_there_is(sh
         values, member = made_up(shift, 12, seed)
         known = (member.sum(axis=0) > 1) & ((~member).sum(axis=0) > 1)
         values, member = values[:, known], member[:, known]
-        left_out.append(clustered_auc(lira_scores(values, member), member).value[0])
-        left_in.append(clustered_auc(scores_with_the_target(values, member), member).value[0])
+        left_out.append(pooled_auc(lira_scores(values, member), member).value)
+        left_in.append(pooled_auc(scores_with_the_target(values, member), member).value)
     truth = norm.cdf(shift / math.sqrt(2)) - 0.5
     error = np.std(left_out, ddof=1) / math.sqrt(len(left_out))
     assert np.mean(left_out) < truth + 3 * error

@@ -14,7 +14,7 @@ from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.pooled import (
     UNMEASURED,
     Groups,
-    RankedCost,
+    RankedPool,
     SharedLuck,
     Sides,
     exposures_of,
@@ -61,13 +61,13 @@ def test_pooled_threshold_against_a_loop(seed):
     rng = np.random.default_rng(seed)
     member = rng.permuted(np.tile(np.arange(20) < 12, (4, 1)), axis=1)
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
-    cost = RankedCost([Groups(np.zeros(20, dtype=np.int64), 1)])
+    cost = RankedPool([Groups(np.zeros(20, dtype=np.int64), 1)])
     for row, inside in zip(loss, member, strict=True):
         order = ranked(-row, inside)
         cost.add([[order]], [[loss_threshold(order, row)]], np.ones(20, dtype=bool))
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
-    found = first_of(cost.pools()[0])
+    found = first_of(cost)
     assert found.value == pytest.approx(np.mean(values), abs=1e-12)
     expected = max(slow.two_way_error(values, parts, 20), abs(found.value) / 20)
     assert found.standard_error == pytest.approx(expected, abs=1e-12)

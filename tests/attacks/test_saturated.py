@@ -115,6 +115,7 @@ def test_people_whom_one_nearest_neighbour_gives_away_are_counted():
     assert found[LIRA, "a"].n_excluded == n_unknown(made.member[:, ~sure])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forest", "15 nearest", "1 nearest"])
 def test_lira_is_not_below_the_loss_attack(name):
     for seed in range(4):

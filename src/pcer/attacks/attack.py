@@ -9,29 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.lira import (
-    LEAST_MODELS,
-    RatioParts,
-    blocks,
-    largest_log_odds,
-    offline_ratio,
-    other_models,
-    ratio_parts,
-    rmia_ratio,
-    shrunk_ratio,
-    surplus_of,
-    typical_difference,
-)
+from pcer.attacks import lira
 from pcer.attacks.pooled import (
     Groups,
-    PairedCost,
+    PairedPool,
     Pool,
-    RankedCost,
+    RankedPool,
     Rate,
     SharedLuck,
     Sides,
@@ -188,23 +176,27 @@ def attack_models(
     shared = ("logits", "labels", "member", "predicted", "reference")
     if any(getattr(one, name) is not getattr(models, name) for one in scores for name in shared):
         raise ValueError("All views must share their logits, labels and membership.")
-    views = _Views.of(scores, coins)
+    asked = [flips for flips in coins if flips is not None]
+    masks = {(mask := np.where(one.inside, 0, -1)).tobytes(): mask for one in asked}
+    views = (
+        [Groups(one.group, len(one.group_names)) for one in scores],
+        [Groups(mask, 1) for mask in masks.values()],
+        [Groups(row.astype(np.int64), one.n_groups) for one in asked for row in one.exact],
+    )
     runs, averaged = _single_models(models, views)
     over_models, separation = _several_models(models, views)
-    costs = averaged | over_models
-    pools = {name: cost.pools() for name, cost in costs.items()}
-    attacked, start = [], len(scores)
+    pools, attacked, start = averaged | over_models, [], len(scores) + len(masks)
     for a, (one, flips) in enumerate(zip(scores, coins, strict=True)):
-        groups = views.real[a]
+        groups = views[0][a]
         benefit, gap = record_rates(models.answers, models.labels, models.member, groups)
         rows = [
             row
             for names in (averaged, over_models)
-            for row in _rows(one, {name: pools[name][a] for name in names}, benefit, separation[a])
+            for row in _rows(one, {name: pools[name] for name in names}, a, benefit, separation[a])
         ]
         carried = {row.proxy for row in rows}
-        shares = {name: pools[name][a].by_record for name in costs if name in carried}
-        end = start + (0 if flips is None else flips.n_exact)
+        shares = {name: pool.by_record(a) for name, pool in pools.items() if name in carried}
+        end = start + (0 if flips is None else len(flips.exact))
         attacked.append(
             Attacked(
                 runs=[_exposures(one.group_names, found) for found in runs[a]],
@@ -212,55 +204,35 @@ def attack_models(
                 exposure={GAP.name: groups.by_record(gap.value, gap.parts), **shares},
                 benefit=groups.by_record(benefit.value, benefit.parts),
                 positive_rate=benefit.by_model,
-                coins=None if flips is None else coin_panel(models, flips, costs),
-                exact=_stacked({name: found[start:end] for name, found in pools.items()}),
+                coins=None if flips is None else coin_panel(models, flips, pools),
+                exact={
+                    name: _stacked([pools[name].exposures(v) for v in range(start, end)])
+                    for name in (LIRA, RMIA)
+                    if name in pools and end > start
+                },
             )
         )
         start = end
     return attacked
 
 
-class _Views(NamedTuple):
-    """Divisions of the records: those of attributes, everybody as one group, and coin flips.
-
-    Attributes:
-        real: of the attributes.
-        whole: everybody, or who is in a group of an attribute; where coin flips are asked for.
-        exact: coin flips that meet LiRA and RMIA themselves.
-    """
-
-    real: list[Groups]
-    whole: list[Groups]
-    exact: list[Groups]
-
-    @classmethod
-    def of(cls, scores: Sequence[BudgetScores], coins: Sequence[Divisions | None]) -> _Views:
-        asked = [flips for flips in coins if flips is not None]
-        masks = [np.where(flips.inside, 0, -1) for flips in asked]
-        return cls(
-            [Groups(one.group, len(one.group_names)) for one in scores],
-            [Groups(mask, 1) for mask in {mask.tobytes(): mask for mask in masks}.values()],
-            [
-                Groups(codes.astype(np.int64), flips.n_groups)
-                for flips in asked
-                for codes in flips.codes[: flips.n_exact]
-            ],
-        )
-
+Views = tuple[list[Groups], list[Groups], list[Groups]]
+"""Divisions of the records: those of attributes, everybody as one group, and coin flips that meet
+LiRA and RMIA themselves."""
 
 ModelFound = dict[str, list[Advantage | None]]
 """What one model gives, by cost and group."""
 
 
 def _single_models(
-    models: BudgetScores, views: _Views
-) -> tuple[list[list[ModelFound]], dict[str, RankedCost]]:
+    models: BudgetScores, views: Views
+) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
     """For every attribute what single models give, and the costs that are means of those."""
-    runs: list[list[ModelFound]] = [[] for _ in views.real]
+    runs: list[list[ModelFound]] = [[] for _ in views[0]]
     if not models.has_probabilities:
         return [[{} for _ in models.member] for _ in runs], {}
     names = [*AVERAGED, *([] if models.reference is None else [REFERENCE])]
-    costs = {name: RankedCost(views.real, views.whole) for name in names}
+    costs = {name: RankedPool(views[0], views[1]) for name in names}
     ranker, everyone = costs[AVERAGED[0]].ranker, np.ones(len(models.labels), dtype=bool)
     for model, member in enumerate(models.member):
         logit = true_label_logit(models.logits[model], models.labels)
@@ -299,24 +271,24 @@ def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[
 
 
 def _several_models(
-    models: BudgetScores, views: _Views
-) -> tuple[dict[str, PairedCost | RankedCost], list[FloatArray]]:
+    models: BudgetScores, views: Views
+) -> tuple[dict[str, PairedPool | RankedPool], list[FloatArray]]:
     """The costs that need several models, and how far the groups of each attribute live apart.
 
     One pass over the records, a few at a time; what LiRA and RMIA say is ranked afterwards.
     """
     n_models, answers = len(models.member), models.answers
     names = PAIRED[: (1 + models.has_probabilities) if n_models > 1 else 0]
-    keeps = bool(views.whole)
-    costs: dict[str, PairedCost | RankedCost] = {
-        name: PairedCost(views.real, n_models=n_models, keeps_models=keeps) for name in names
+    keeps = bool(views[1])
+    costs: dict[str, PairedPool | RankedPool] = {
+        name: PairedPool(views[0], n_models=n_models, keeps_models=keeps) for name in names
     }
-    luck = [SharedLuck(groups, n_models=n_models) for groups in views.real]
+    luck = [SharedLuck(groups, n_models=n_models) for groups in views[0]]
     scores: list[FloatArray] = []
-    if models.has_probabilities and n_models >= LEAST_MODELS:
-        scores = [np.empty(models.member.shape) for _ in (*RatioParts._fields, OFFLINE, RMIA)]
-        largest = largest_log_odds(models.logits) if models.from_probabilities else math.inf
-    for block, logits, member in blocks(models.logits, models.member):
+    if models.has_probabilities and n_models >= lira.LEAST_MODELS:
+        scores = [np.empty(models.member.shape) for _ in (*lira.RatioParts._fields, OFFLINE, RMIA)]
+        largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
+    for block, logits, member in lira.blocks(models.logits, models.member):
         logit, sides = true_label_logit(logits, models.labels[block]), Sides(member)
         confidence = confidence_of(logit)
         is_right = answers[:, block] == (models.labels[block] == 1)
@@ -327,9 +299,11 @@ def _several_models(
             of_groups.add(block, beyond)
         if scores:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
-            others = other_models(cut, member)
-            parts = *ratio_parts(cut, others), offline_ratio(cut, others)
-            for whole, part in zip(scores, (*parts, rmia_ratio(confidence, member)), strict=True):
+            others = lira.other_models(cut, member)
+            parts = *lira.ratio_parts(cut, others), lira.offline_ratio(cut, others)
+            for whole, part in zip(
+                scores, (*parts, lira.rmia_ratio(confidence, member)), strict=True
+            ):
                 whole[:, block] = part
     if scores:
         costs |= _calibrated_costs(models, views, scores)
@@ -337,39 +311,42 @@ def _several_models(
 
 
 def _calibrated_costs(
-    models: BudgetScores, views: _Views, scores: Sequence[FloatArray]
-) -> dict[str, RankedCost]:
+    models: BudgetScores, views: Views, scores: Sequence[FloatArray]
+) -> dict[str, RankedPool]:
     """LiRA and RMIA from what the models say of each other's records.
 
     Args:
         models: the models.
         views: divisions of the records.
-        scores: (model, record) arrays: those of ``RatioParts``, of offline LiRA and of RMIA.
+        scores: (model, record) arrays: those of ``lira.RatioParts``, of offline LiRA and of RMIA.
     """
     *parts, offline, rmia = scores
-    n_in, sizes = models.member.sum(axis=0), typical_difference(surplus_of(RatioParts(*parts)))
-    every, own = views, (views.real, views.whole)
-    costs = {LIRA: RankedCost(*every), OFFLINE: RankedCost(*own), RMIA: RankedCost(*every)}
+    n_in, sizes = (
+        models.member.sum(axis=0),
+        lira.typical_difference(lira.surplus_of(lira.RatioParts(*parts))),
+    )
+    costs = {name: RankedPool(*views) for name in (LIRA, RMIA)}
+    costs = {LIRA: costs[LIRA], OFFLINE: RankedPool(*views[:2]), RMIA: costs[RMIA]}
     rankers = {name: costs[name].ranker for name in (LIRA, OFFLINE)}
     for model, member in enumerate(models.member):
         others_in = n_in - member
         is_told = (others_in > 0) & (others_in < len(models.member) - 1)
-        lira = shrunk_ratio(RatioParts(*(part[model] for part in parts)), sizes[model])
+        ratio = lira.shrunk_ratio(lira.RatioParts(*(part[model] for part in parts)), sizes[model])
         if not (is_told[member].any() and is_told[~member].any()):
-            lira[:] = np.nan  # folds: the others know who was out
-        costs[LIRA].add_auc(rankers[LIRA], lira, member, is_told)
+            ratio[:] = np.nan  # folds: the others know who was out
+        costs[LIRA].add_auc(rankers[LIRA], ratio, member, is_told)
         costs[OFFLINE].add_auc(rankers[OFFLINE], offline[model], member)
         costs[RMIA].add_auc(rankers[LIRA], rmia[model], member)
     return costs
 
 
 def _rows(
-    scores: BudgetScores, pools: Mapping[str, Pool], benefit: Rate, separation: FloatArray
+    scores: BudgetScores, pools: Mapping[str, Pool], a: int, benefit: Rate, separation: FloatArray
 ) -> list[PooledExposure]:
     """Rows of ``pooled_exposure``, group by group."""
-    found = {name: pool.exposures(benefit) for name, pool in pools.items()}
+    found = {name: pool.exposures(a, benefit) for name, pool in pools.items()}
     if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
-        groups, inside = pools[REFERENCE].groups, scores.member[0]
+        groups, inside = pools[REFERENCE].divisions[a], scores.member[0]
         sides = zip(groups.sums(inside), groups.sums(~inside), strict=True)
         least = [error_at_chance(*both) if min(both) else math.nan for both in sides]
         costs = found[REFERENCE]
@@ -378,7 +355,7 @@ def _rows(
             standard_error=np.maximum(costs.standard_error, least),
             null_error=np.maximum(costs.null_error, least),
         )
-    n_excluded = {name: pool.n_excluded for name, pool in pools.items()}
+    n_excluded = {name: pool.n_excluded(a) for name, pool in pools.items()}
     setting = {"model": scores.model, "epsilon": scores.released_epsilon}
     return [
         pooled_row(costs, k, n_excluded[name][k], separation[k], group=group, proxy=name, **setting)
@@ -409,9 +386,7 @@ def number_or_none(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def coin_panel(
-    models: BudgetScores, coins: Divisions, costs: Mapping[str, PairedCost | RankedCost]
-) -> Panel:
+def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
     """What an audit would see of the groups of coin flips, one after the other.
 
     Args:
@@ -443,31 +418,28 @@ def coin_panel(
     )
 
 
-def _counts(models: BudgetScores, coins: Divisions) -> tuple[Counts, Counts]:
+def _counts(models: BudgetScores, coins: Divisions) -> list[Counts]:
     """Confusion tables (model, set) of training and of test."""
     positive, answers, tables = models.labels == 1, models.answers, []
     for first in range(0, len(answers), BLOCK_MODELS):
         some = slice(first, first + BLOCK_MODELS)
-        member, predicted = models.member[some], answers[some]
-        sides = [member & positive, member & ~positive]
-        rows = [*sides, *(side & predicted for side in sides)]
-        rows += [predicted & ~member & positive, predicted & ~member & ~positive]
-        tables.append(coins.sums(*rows).reshape(len(rows), len(member), -1))
-    yes, no, tp, fp, test_tp, test_fp = np.concatenate(tables, axis=1)
-    n_positive = coins.sums(positive[None])
-    fn, tn = n_positive - yes - test_tp, coins.sizes - n_positive - no - test_fp
-    return Counts(tp=tp, fp=fp, tn=no - fp, fn=yes - tp), Counts(
-        tp=test_tp, fp=test_fp, tn=tn, fn=fn
-    )
+        rows = [
+            side & guess & label
+            for side in (models.member[some], ~models.member[some])
+            for guess, label in zip(
+                (answers[some], answers[some], ~answers[some], ~answers[some]),
+                (positive, ~positive, ~positive, positive),
+                strict=True,
+            )
+        ]
+        tables.append(coins.sums(*rows).reshape(len(rows), len(rows[0]), -1))
+    cells = np.concatenate(tables, axis=1)
+    return [Counts(*cells[:4]), Counts(*cells[4:])]
 
 
-def _stacked(pools: Mapping[str, Sequence[Pool]]) -> dict[str, PooledExposures]:
-    """By cost, the groups of several divisions one after the other."""
+def _stacked(parts: Sequence[PooledExposures]) -> PooledExposures:
+    """The groups of several divisions one after the other."""
     names = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
-    found = {name: [pool.exposures() for pool in parts] for name, parts in pools.items() if parts}
-    return {
-        cost: PooledExposures(
-            **{name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
-        )
-        for cost, parts in found.items()
-    }
+    return PooledExposures(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    )

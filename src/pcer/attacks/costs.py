@@ -229,8 +229,8 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
                 "model."
             )
         pool = clustered_auc(scores, inside)
-        costs = pool.exposures()
+        costs = pool.exposures(0)
         if math.isfinite(costs.value[0]):
             key = {"epsilon": None if math.isinf(epsilon) else epsilon, "proxy": proxy}
-            rows.append(pooled_row(costs, 0, pool.n_excluded[0], group=name, **key))
+            rows.append(pooled_row(costs, 0, pool.n_excluded(0)[0], group=name, **key))
     return rows

@@ -36,23 +36,19 @@ ROUNDING = 1e-12
 """Numbers that vary by less than this share of their size do not vary."""
 
 
-class PermutationTest(NamedTuple):
-    """p-values of one statistic, arrays (setting, cost); NaN where it cannot be made.
+class Permutations(NamedTuple):
+    """p-values (setting, cost) of a pair (i, j), adjusted over all settings and costs.
+
+    Shares of divisions, the real one included, that are at least as far apart; by the step-down
+    maximum of Westfall and Young. NaN where a test cannot be made.
 
     Attributes:
-        p_value: share of divisions, the real one included, that are at least as far apart.
-        adjusted: over all settings and costs (Westfall and Young, step-down).
+        exposure: of c_i - c_j, the difference of costs.
+        cross_product: of R_i c_j - R_j c_i, of costs and benefits.
     """
 
-    p_value: FloatArray
-    adjusted: FloatArray
-
-
-class Permutations(NamedTuple):
-    """Tests of a pair (i, j): c_i - c_j, and R_i c_j - R_j c_i, of costs c and benefits R."""
-
-    exposure: PermutationTest
-    cross_product: PermutationTest
+    exposure: FloatArray
+    cross_product: FloatArray
 
 
 def permutation_tests(
@@ -82,8 +78,7 @@ def permutation_tests(
             taken from their stratum's mean: is there a difference beyond the mix of labels?
     """
     if min(int((group == one).sum()) for one in pair) < 2:
-        nothing = PermutationTest(*np.full((2, *exposure.shape[:2]), np.nan))
-        return Permutations(nothing, nothing)
+        return Permutations(*np.full((2, *exposure.shape[:2]), np.nan))
     rows = np.flatnonzero(np.isin(group, pair))
     levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
     order = np.argsort(levels, kind="stable")  # the records of one stratum stand together
@@ -110,7 +105,9 @@ def permutation_tests(
     blocks = (sums[at : at + BLOCK] for at in range(0, len(sums), BLOCK))
     n = int(first.sum())
     distances = np.concatenate([moments.distances(block, n, len(rows) - n) for block in blocks])
-    return Permutations(*(_test(distances[:, k], is_given) for k in range(2)))
+    flat = distances.reshape(len(distances), 2, -1)
+    adjusted = (step_down(flat[:, k], is_given.ravel()) for k in range(2))
+    return Permutations(*(p.reshape(is_given.shape) for p in adjusted))
 
 
 def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
@@ -186,14 +183,6 @@ def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(difference == 0, 0.0, distance)
 
 
-def _test(distances: FloatArray, is_given: BoolArray) -> PermutationTest:
-    flat = distances.reshape(len(distances), -1)
-    return PermutationTest(
-        p_value=np.where(is_given, _share_beyond(distances, distances[0]), np.nan),
-        adjusted=step_down(flat, is_given.ravel()).reshape(is_given.shape),
-    )
-
-
 def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
     """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
 
@@ -209,10 +198,6 @@ def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
     family = np.flatnonzero(is_given)
     order = family[np.argsort(distances[0, family], kind="stable")]  # the nearest first
     largest = np.maximum.accumulate(distances[:, order], axis=1)
-    p = _share_beyond(largest, distances[0, order])
+    p = (largest >= distances[0, order] * (1 - TIE)).mean(axis=0)
     adjusted[order] = np.maximum.accumulate(p[::-1])[::-1]
     return adjusted
-
-
-def _share_beyond(distances: FloatArray, real: FloatArray) -> FloatArray:
-    return np.asarray((distances >= real * (1 - TIE)).mean(axis=0))

@@ -166,14 +166,12 @@ def check_with_coins(
                         n_draws=len(coins),
                         n_shown=int(counts["shown"][s, p]),
                         n_double=int(counts["double"][s, p]),
-                        p_value=number_or_none(among.cross_product.adjusted[s, c]),
-                        p_value_within_labels=number_or_none(within.cross_product.adjusted[s, c]),
+                        p_value=number_or_none(among.cross_product[s, c]),
+                        p_value_within_labels=number_or_none(within.cross_product[s, c]),
                         n_permutations=n_permutations,
                         n_exposure=int(counts["exposure"][s, p]),
-                        exposure_p_value=number_or_none(among.exposure.adjusted[s, c]),
-                        exposure_p_value_within_labels=number_or_none(
-                            within.exposure.adjusted[s, c]
-                        ),
+                        exposure_p_value=number_or_none(among.exposure[s, c]),
+                        exposure_p_value_within_labels=number_or_none(within.exposure[s, c]),
                         n_exact=n_exact,
                         exact_difference=difference,
                     )

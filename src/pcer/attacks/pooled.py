@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -80,12 +79,7 @@ class Groups(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A rate of every group, averaged over models, and what each record adds to it.
-
-    Attributes:
-        by_model: (model, group) NaN where a model has nobody to tell it.
-        parts: (record,) 0 for records of no group.
-    """
+    """(model, group) rates, NaN where nobody tells one; and what each record adds to the mean."""
 
     by_model: FloatArray
     parts: FloatArray
@@ -96,52 +90,55 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """One cost over all models of a setting, for the groups of one division.
+    """Collects one cost over all models of a setting, for several divisions of the records.
 
     Attributes:
-        groups: the division.
-        value: (group,) NaN where no model tells it.
-        parts: (record,) what each adds to its group's value; 0 for records of no group.
+        divisions: of the records into groups.
         is_scored: (record,) whether any model says anything of it.
-        is_complete: (record,) whether all that could do.
-        of_models: (group,) what models make of the variance of the value.
-        of_both: (group,) what records and models both make of it.
-        n_models: (group,) how many tell it.
+        is_complete: (record,) whether every model could.
     """
 
-    groups: Groups
-    value: FloatArray
-    parts: FloatArray
+    divisions: Sequence[Groups]
     is_scored: BoolArray
     is_complete: BoolArray
-    of_models: FloatArray
-    of_both: FloatArray
-    n_models: IntArray
 
-    @property
-    def by_record(self) -> FloatArray:
+    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
+        """(group,) values of a division, NaN where no model tells it; (record,) parts in them."""
+        raise NotImplementedError
+
+    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        """(group,) what models, and what both make of variances; how many models tell them."""
+        raise NotImplementedError
+
+    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
+        """The groups of coin flips one after the other; None where nothing can be told.
+
+        Args:
+            coins: divisions of the records.
+            benefit: (record,) what each adds to everybody's benefit, times their number.
+        """
+        raise NotImplementedError
+
+    def by_record(self, v: int) -> FloatArray:
         """(record,) numbers with the groups' values as means."""
-        return self.groups.by_record(self.value, self.parts)
+        return self.divisions[v].by_record(*self.shares(v))
 
-    @property
-    def n_excluded(self) -> FloatArray:
+    def n_excluded(self, v: int) -> FloatArray:
         """(group,) records of which some model could not tell anything."""
-        return self.groups.sums(~self.is_complete)
+        return self.divisions[v].sums(~self.is_complete)
 
-    def exposures(self, benefit: Rate | None = None) -> PooledExposures:
-        """The cost of every group, and its covariance with the benefit."""
-        n = self.groups.sums(self.is_scored)
+    def exposures(self, v: int, benefit: Rate | None = None) -> PooledExposures:
+        """The cost of every group of a division, and its covariance with the benefit."""
+        groups, (value, parts) = self.divisions[v], self.shares(v)
+        n, covariance = groups.sums(self.is_scored), np.full(groups.n, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
-            freedom = n / (n - 1)
-            of_records = self.groups.sums(self.parts**2) * freedom
-            covariance = np.full(self.groups.n, np.nan)
+            of_records = groups.sums(parts**2) * (n / (n - 1))
             if benefit is not None:
-                products = self.groups.sums(self.parts * benefit.parts) * freedom
+                products = groups.sums(parts * benefit.parts) * (n / (n - 1))
                 covariance = np.where(np.isnan(benefit.value), np.nan, products)
-        variances = of_records, self.of_models, self.of_both
-        return exposures_of(self.value, n, variances, self.n_models, covariance)
+            of_models, of_both, n_models = self._of_models(v)
+        return exposures_of(value, n, (of_records, of_models, of_both), n_models, covariance)
 
 
 def exposures_of(
@@ -167,24 +164,23 @@ def exposures_of(
     """
     of_records, of_models, of_both = variances
     several = np.atleast_1d(n_models)
-    weight = np.array([student_weight(int(n) - 1) if n > 1 else 0.0 for n in several])
-    people = np.maximum(of_records, of_records - of_both + weight * of_models)
+    weight = np.array([student_weight(int(m) - 1) if m > 1 else 0.0 for m in several])
     with np.errstate(divide="ignore", invalid="ignore"):
+        people = np.maximum(of_records, of_records - of_both + weight * of_models)
         least, is_told = np.abs(value) / n, (n > 1) & ~np.isnan(value)
-    error, null = (
-        np.where(is_told, np.maximum(np.sqrt(part), least), np.nan) for part in (people, of_records)
-    )
+    errors = (np.maximum(np.sqrt(part), least) for part in (people, of_records))
+    error, null, both = (np.where(is_told, x, np.nan) for x in (*errors, covariance))
     return PooledExposures(
         value=value,
         standard_error=error,
         null_error=null,
-        benefit_covariance=np.where(is_told, covariance, np.nan),
+        benefit_covariance=both,
         n_records=n,
     )
 
 
-class RankedCost:
-    """Collects an attack that ranks records within each model, one model after the other.
+class RankedPool(Pool):
+    """An attack that ranks records within each model, collected one model after the other.
 
     Args:
         divisions: of the records into groups.
@@ -201,12 +197,13 @@ class RankedCost:
     ) -> None:
         self.divisions = [*divisions, *whole, *exact]
         n, kept = len(divisions[0].codes), range(len(divisions), len(divisions) + len(whole))
-        self._advantages: list[list[list[tuple[float, float]]]] = [
+        # (value, variance) by division, group and model
+        self._numbers: list[list[list[tuple[float, float]]]] = [
             [[] for _ in range(groups.n)] for groups in self.divisions
         ]
         self._parts = np.zeros((len(self.divisions), n))
         self._by_model: dict[int, list[npt.NDArray[np.float32]]] = {v: [] for v in kept}
-        self._is_scored, self._is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+        self.is_scored, self.is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
 
     @property
     def ranker(self) -> Ranker:
@@ -228,17 +225,17 @@ class RankedCost:
             is_scored: (record,) whether the record was ranked.
             is_told: (record,) whether anything could be said of it; as ``is_scored`` if None.
         """
-        self._is_scored |= is_scored
-        self._is_complete &= is_scored if is_told is None else is_told
+        self.is_scored |= is_scored
+        self.is_complete &= is_scored if is_told is None else is_told
         for v, (orders, of_groups) in enumerate(zip(ranked, advantages, strict=True)):
             added = np.zeros(len(is_scored))
             for k, (order, advantage) in enumerate(zip(orders, of_groups, strict=True)):
                 if advantage is not None and advantage.parts is not None:
-                    self._advantages[v][k].append((advantage.value, advantage.variance))
+                    self._numbers[v][k].append((advantage.value, advantage.variance))
                     added[order.order] = advantage.parts
             if v not in self._by_model:
                 self._parts[v] += added
-            elif len(self._advantages[v][0]) > len(self._by_model[v]):
+            elif len(self._numbers[v][0]) > len(self._by_model[v]):
                 self._by_model[v].append(added.astype(np.float32))
 
     def add_auc(
@@ -249,53 +246,37 @@ class RankedCost:
         advantages = [[auc_advantage(group) for group in of_groups] for of_groups in ranked]
         self.add(ranked, advantages, ~np.isnan(score), is_told)
 
-    def pools(self) -> list[Pool]:
-        """What was collected, for every division that is not whole."""
-        return [self._pool(v) for v in range(len(self.divisions)) if v not in self._by_model]
+    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
+        """Means over the models that tell a value."""
+        values = [[value for value, _ in pairs] for pairs in self._numbers[v]]
+        n_models = np.array([max(len(own), 1) for own in values])
+        means = np.array([math.fsum(own) / len(own) if own else math.nan for own in values])
+        return means, self._parts[v] / n_models[self.divisions[v].codes]
 
-    def _pool(self, v: int) -> Pool:
-        groups, advantages = self.divisions[v], self._advantages[v]
-        n_models = np.array([len(of_models) for of_models in advantages])
-        value, of_models, of_both = np.full((3, groups.n), np.nan)
-        for k in np.flatnonzero(n_models):
-            values, variances = np.array(advantages[k]).T
-            value[k] = math.fsum(values) / n_models[k]
-            of_models[k], of_both[k] = _of_models(values, np.nansum(variances))
-        return Pool(
-            groups=groups,
-            value=value,
-            parts=self._parts[v] / np.maximum(n_models, 1)[groups.codes],
-            is_scored=self._is_scored,
-            is_complete=self._is_complete,
-            of_models=of_models,
-            of_both=of_both,
-            n_models=n_models,
-        )
+    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        numbers = [np.reshape(pairs, (-1, 2)) for pairs in self._numbers[v]]
+        both = np.array([_over_models(own[:, 0], np.nansum(own[:, 1])) for own in numbers])
+        return both[:, 0], both[:, 1], np.array([len(own) for own in numbers])
 
     def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """To first order: everybody's number, and the mean of what a set's records add; or None.
-
-        Args:
-            coins: sets of the records of one of the whole groups.
-            benefit: (record,) what each adds to everybody's benefit, times their number.
-        """
+        """To first order: everybody's number, and the mean of what a set's records add."""
         masks = ((v, self.divisions[v].codes >= 0) for v in self._by_model)
-        whole, inside = next((v, m) for v, m in masks if np.array_equal(m, coins.inside))
+        whole, inside = next((v, mask) for v, mask in masks if np.array_equal(mask, coins.inside))
         if not self._by_model[whole]:
             return None
-        known, parts = self._is_scored & inside, np.array(self._by_model[whole])
-        values, variances = np.array(self._advantages[whole][0]).T
+        known, parts = self.is_scored & inside, np.array(self._by_model[whole])
+        values, variances = np.array(self._numbers[whole][0]).T
         own = known.sum() * parts.mean(axis=0, dtype=np.float64)
         sums = coins.sums(_moments(known, own, benefit), parts)
         n, mean, of_records, covariance = _divided(sums, coins)
         with np.errstate(divide="ignore", invalid="ignore"):
             by_model = values[:, None] + sums[5:] * (known.sum() / n)
-            of_models = _of_models(by_model, np.nansum(variances) * known.sum() / n)
+            of_models = _over_models(by_model, np.nansum(variances) * known.sum() / n)
         variation = of_records, *of_models
         return exposures_of(values.mean() + mean, n, variation, len(values), covariance)
 
 
-def _of_models(
+def _over_models(
     values: FloatArray, variances: FloatArray | float
 ) -> tuple[FloatArray | float, FloatArray | float]:
     """What models, and what both, make of the variance of a mean over models.
@@ -321,18 +302,18 @@ def _divided(sums: FloatArray, coins: Divisions) -> tuple[FloatArray, ...]:
         return n, mean, variance, (products - mean * of_benefit) / coins.sizes / (n - 1)
 
 
-def clustered_auc(scores: FloatArray, member: BoolArray) -> Pool:
+def clustered_auc(scores: FloatArray, member: BoolArray) -> RankedPool:
     """AUC minus 1/2 of one group, averaged over models, with an error clustered by record.
 
     Args:
         scores: (model, record) higher means more likely a member; NaN leaves a record out there.
         member: (model, record).
     """
-    cost = RankedCost([Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)])
-    ranker = cost.ranker
+    pool = RankedPool([Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)])
+    ranker = pool.ranker
     for score, inside in zip(scores, member, strict=True):
-        cost.add_auc(ranker, score, inside)
-    return cost.pools()[0]
+        pool.add_auc(ranker, score, inside)
+    return pool
 
 
 class Sides:
@@ -344,7 +325,6 @@ class Sides:
     Attributes:
         weights: (model, record) how values are weighed in a difference; 0 where there is none.
         moved: (model, record) what each model would add to a difference of 1.
-        squares: (record,) sum of the squares of those.
     """
 
     def __init__(self, member: BoolArray) -> None:
@@ -354,11 +334,10 @@ class Sides:
         self.n_in, self.n_out = np.maximum(n_in, 1), np.maximum(n_out, 1)
         self.weights = np.where(member, self.are_both / self.n_in, self.are_both / -self.n_out)
         self.moved = self.weights * (member - n_in / len(member))
-        self.squares = np.einsum("mr,mr->r", self.moved, self.moved)
 
 
-class PairedCost:
-    """Collects a quantity of records, each beside itself in the models without it.
+class PairedPool(Pool):
+    """A quantity of records, each beside itself in the models without it, a few at a time.
 
     A record's difference is the mean over the models that trained on it minus the mean over the
     others. What a model adds to that is measured from the record's mean over all models, so that
@@ -367,7 +346,7 @@ class PairedCost:
 
     Args:
         divisions: of the records into groups.
-        n_models: how many models.
+        n_models: how many models, at least two.
         keeps_models: whether to keep what every model adds to every record's, for ``divided``.
     """
 
@@ -377,7 +356,8 @@ class PairedCost:
         self.divisions, self._n_models = divisions, n_models
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
         n_rows, n = 2 * n_models + 12 * n_pairs, len(divisions[0].codes)
-        self._differences = np.full(n, np.nan)
+        self.is_scored = self.is_complete = np.zeros(n, dtype=bool)
+        self._differences = np.zeros(n)
         self._squares, self._moved_squares, self._share_in = np.zeros((3, n))
         # what models add, what they move, and contrasts of two each; summed over the groups of
         # each division for itself, so that no division changes a bit of another
@@ -386,7 +366,7 @@ class PairedCost:
             np.equal(groups.codes[:, None], np.arange(groups.n)).astype(np.float64)
             for groups in divisions
         ]
-        self._kept = np.zeros((2 * n_models, n), dtype=np.float32) if keeps_models else None
+        self._kept = np.zeros((2 * n_models, n if keeps_models else 0), dtype=np.float32)
         self._kept_contrasts = np.zeros((12 * n_pairs, n if keeps_models else 0))
 
     def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
@@ -396,73 +376,56 @@ class PairedCost:
         differences = total_in / sides.n_in - total_out / sides.n_out
         added = values - (total_in + total_out) / len(values)
         added *= sides.weights
-        self._differences[block] = np.where(sides.are_both, differences, np.nan)
+        self.is_scored[block], self._differences[block] = sides.are_both, differences
         self._squares[block] = np.einsum("mr,mr->r", added, added)
-        self._moved_squares[block] = sides.squares
+        self._moved_squares[block] = np.einsum("mr,mr->r", sides.moved, sides.moved)
         self._share_in[block] = sides.n_in / len(values)
-        by_model = np.concatenate([added, sides.moved])
+        rows = np.concatenate([added, sides.moved])
         contrasts = np.zeros((0, len(total_in)))
         if self._n_models < FEW_MODELS:
             contrasts = contrast_moments(values, sides.member).reshape(-1, len(total_in))
-        rows = np.concatenate([by_model, contrasts])
+        if self._kept.size:
+            self._kept[:, block], self._kept_contrasts[:, block] = rows, contrasts
+        rows = np.concatenate([rows, contrasts])
         for sums, inside in zip(self._sums, self._inside, strict=True):
             sums += rows @ inside[block]
-        if self._kept is not None:
-            self._kept[:, block], self._kept_contrasts[:, block] = by_model, contrasts
 
-    def pools(self) -> list[Pool]:
-        """What was collected, for every division."""
-        known = np.isfinite(self._differences)
-        difference = np.where(known, self._differences, 0.0)
-        rows = known * np.stack(
-            [self._squares, self._moved_squares, self._moved_squares * difference, self._share_in]
-        )
-        pools = []
-        for groups, sums in zip(self.divisions, self._sums, strict=True):
-            n = groups.sums(known)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                value = groups.sums(difference) / n
-                parts = (difference - value[groups.codes]) / n[groups.codes]
-                own = np.stack([groups.sums(row) for row in rows])
-                of_models, of_both = self._of_models(n, value, own, sums)
-            pools.append(
-                Pool(
-                    groups=groups,
-                    value=value,
-                    parts=np.where(known & (groups.codes >= 0), parts, 0.0),
-                    is_scored=known,
-                    is_complete=known,
-                    of_models=of_models,
-                    of_both=of_both,
-                    n_models=np.full(groups.n, self._n_models),
-                )
-            )
-        return pools
+    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
+        """Mean differences."""
+        groups, known = self.divisions[v], self.is_scored
+        n, differences = groups.sums(known), self._differences * known
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = groups.sums(differences) / n
+            parts = (differences - value[groups.codes]) / n[groups.codes]
+        return value, np.where(known & (groups.codes >= 0), parts, 0.0)
+
+    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
+        groups, rows = self.divisions[v], self._rows(self.is_scored, self._differences)
+        n, *sums = (groups.sums(row) for row in (self.is_scored, *rows))
+        both = self._variances(n, self.shares(v)[0], np.stack(sums), self._sums[v])
+        return *both, np.full(groups.n, self._n_models)
+
+    def _rows(self, known: BoolArray, differences: FloatArray) -> FloatArray:
+        """(row, record) what ``_variances`` needs to have summed."""
+        moved = self._moved_squares * known
+        return np.stack([self._squares * known, moved, moved * differences, self._share_in * known])
 
     def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """As ``pools`` of the sets, but for the benefit, which is taken to first order; or None.
-
-        Args:
-            coins: sets of records.
-            benefit: (record,) what each adds to everybody's benefit, times their number.
-        """
-        known = np.isfinite(self._differences) & coins.inside
+        """Exactly as of real groups, but for the benefit, which is taken to first order."""
+        known = self.is_scored & coins.inside
         if not known.any():
             return None
         centre = self._differences[known].mean()
         own = np.where(known, self._differences - centre, 0.0)
-        moved = self._moved_squares * known
-        rows = [self._squares * known, moved, moved * own, self._share_in * known]
-        blocks = np.stack(rows), self._kept, self._kept_contrasts
+        blocks = self._rows(known, own), self._kept, self._kept_contrasts
         sums = coins.sums(_moments(known, own, benefit), *blocks)
         n, mean, of_records, covariance = _divided(sums, coins)
-        value, (squares, moved, moved_own, share_in) = centre + mean, sums[5:9]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            by_set = np.stack([squares, moved, moved_own + centre * moved, share_in])
-            of_models, of_both = self._of_models(n, value, by_set, sums[9:])
-        return exposures_of(value, n, (of_records, of_models, of_both), self._n_models, covariance)
+        rows, value = sums[5:9], centre + mean
+        rows[2] += centre * rows[1]
+        both = self._variances(n, value, rows, sums[9:])
+        return exposures_of(value, n, (of_records, *both), self._n_models, covariance)
 
-    def _of_models(
+    def _variances(
         self, n: FloatArray, value: FloatArray, rows: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """What models, and what both, make of the variance of mean differences of groups.
@@ -476,7 +439,8 @@ class PairedCost:
         if len(contrasts):
             return of_few(contrasts.reshape(3, 4, -1, len(n)), n_models)
         squares, moved_squares, moved_differences, share_in = rows
-        weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
         return weight * ((added - value * moved) ** 2).sum(axis=0), weight * of_both
 

@@ -119,6 +119,11 @@ class Divisions:
         return len(self.codes)
 
     @property
+    def exact(self) -> npt.NDArray[np.integer[Any]]:
+        """(division, record) those that are to be attacked exactly, too."""
+        return self.codes[: self.n_exact]
+
+    @property
     def inside(self) -> BoolArray:
         """(record,) who is in a group."""
         return np.asarray(self.codes[0] >= 0)
