@@ -148,7 +148,7 @@ class Attacked:
         positive_rate: (model, group) on test records.
         coins: what an audit would see of coin flips, where those were asked for: their groups one
             after the other.
-        exact: by cost, LiRA and RMIA, the first of them attacked exactly.
+        exact: by cost, LiRA and RMIA, each of the first coin flips attacked exactly.
     """
 
     runs: list[dict[str, dict[str, Exposure]]]
@@ -157,7 +157,7 @@ class Attacked:
     benefit: FloatArray
     positive_rate: FloatArray
     coins: Panel | None = None
-    exact: Mapping[str, PooledExposures] = field(default_factory=dict)
+    exact: Mapping[str, Sequence[PooledExposures]] = field(default_factory=dict)
 
 
 def attack_models(
@@ -206,7 +206,7 @@ def attack_models(
                 positive_rate=benefit.by_model,
                 coins=None if flips is None else coin_panel(models, flips, pools),
                 exact={
-                    name: _stacked([pools[name].exposures(v) for v in range(start, end)])
+                    name: [pools[name].exposures(v) for v in range(start, end)]
                     for name in (LIRA, RMIA)
                     if name in pools and end > start
                 },
@@ -270,19 +270,11 @@ def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[
     }
 
 
-def _several_models(
-    models: BudgetScores, views: Views
-) -> tuple[dict[str, PairedPool | RankedPool], list[FloatArray]]:
-    """The costs that need several models, and how far the groups of each attribute live apart.
-
-    One pass over the records, a few at a time; what LiRA and RMIA say is ranked afterwards.
-    """
+def _several_models(models: BudgetScores, views: Views) -> tuple[dict[str, Pool], list[FloatArray]]:
+    """The costs that need several models, and how far the groups of each attribute live apart."""
     n_models, answers = len(models.member), models.answers
     names = PAIRED[: (1 + models.has_probabilities) if n_models > 1 else 0]
-    keeps = bool(views[1])
-    costs: dict[str, PairedPool | RankedPool] = {
-        name: PairedPool(views[0], n_models=n_models, keeps_models=keeps) for name in names
-    }
+    paired = [PairedPool(views[0], n_models=n_models, keeps_models=bool(views[1])) for _ in names]
     luck = [SharedLuck(groups, n_models=n_models) for groups in views[0]]
     scores: list[FloatArray] = []
     if models.has_probabilities and n_models >= lira.LEAST_MODELS:
@@ -292,8 +284,8 @@ def _several_models(
         logit, sides = true_label_logit(logits, models.labels[block]), Sides(member)
         confidence = confidence_of(logit)
         is_right = answers[:, block] == (models.labels[block] == 1)
-        for name, values in zip(names, (is_right, confidence), strict=False):
-            costs[name].add(block, values, sides)
+        for pool, values in zip(paired, (is_right, confidence), strict=False):
+            pool.add(block, values, sides)
         beyond = luck_of(confidence, sides)
         for of_groups in luck:
             of_groups.add(block, beyond)
@@ -301,32 +293,23 @@ def _several_models(
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
             others = lira.other_models(cut, member)
             parts = *lira.ratio_parts(cut, others), lira.offline_ratio(cut, others)
-            for whole, part in zip(
-                scores, (*parts, lira.rmia_ratio(confidence, member)), strict=True
-            ):
-                whole[:, block] = part
+            for k, part in enumerate((*parts, lira.rmia_ratio(confidence, member))):
+                scores[k][:, block] = part
+    pools: dict[str, Pool] = dict(zip(names, paired, strict=True))
     if scores:
-        costs |= _calibrated_costs(models, views, scores)
-    return costs, [of_groups.separation() for of_groups in luck]
+        pools |= _calibrated_pools(models, views, scores)
+    return pools, [of_groups.separation() for of_groups in luck]
 
 
-def _calibrated_costs(
+def _calibrated_pools(
     models: BudgetScores, views: Views, scores: Sequence[FloatArray]
 ) -> dict[str, RankedPool]:
-    """LiRA and RMIA from what the models say of each other's records.
-
-    Args:
-        models: the models.
-        views: divisions of the records.
-        scores: (model, record) arrays: those of ``lira.RatioParts``, of offline LiRA and of RMIA.
-    """
+    """LiRA and RMIA; scores are those of ``lira.RatioParts``, of offline LiRA and of RMIA."""
     *parts, offline, rmia = scores
-    n_in, sizes = (
-        models.member.sum(axis=0),
-        lira.typical_difference(lira.surplus_of(lira.RatioParts(*parts))),
-    )
-    costs = {name: RankedPool(*views) for name in (LIRA, RMIA)}
-    costs = {LIRA: costs[LIRA], OFFLINE: RankedPool(*views[:2]), RMIA: costs[RMIA]}
+    n_in = models.member.sum(axis=0)
+    sizes = lira.typical_difference(lira.surplus_of(lira.RatioParts(*parts)))
+    n_views = {LIRA: 3, OFFLINE: 2, RMIA: 3}
+    costs = {name: RankedPool(*views[:n]) for name, n in n_views.items()}
     rankers = {name: costs[name].ranker for name in (LIRA, OFFLINE)}
     for model, member in enumerate(models.member):
         others_in = n_in - member
@@ -356,9 +339,17 @@ def _rows(
             null_error=np.maximum(costs.null_error, least),
         )
     n_excluded = {name: pool.n_excluded(a) for name, pool in pools.items()}
-    setting = {"model": scores.model, "epsilon": scores.released_epsilon}
     return [
-        pooled_row(costs, k, n_excluded[name][k], separation[k], group=group, proxy=name, **setting)
+        pooled_row(
+            costs,
+            k,
+            model=scores.model,
+            epsilon=scores.epsilon,
+            group=group,
+            proxy=name,
+            n_excluded=n_excluded[name][k],
+            separation=number_or_none(separation[k]),
+        )
         for k, group in enumerate(scores.group_names)
         for name, costs in found.items()
         if math.isfinite(costs.value[k])
@@ -366,18 +357,17 @@ def _rows(
 
 
 def pooled_row(
-    costs: PooledExposures, k: int, n_excluded: float, separation: float = math.nan, **key: Any
+    costs: PooledExposures, k: int, *, epsilon: float, n_excluded: float, **key: Any
 ) -> PooledExposure:
-    """The cost of group ``k`` as a row of a release; ``key`` says of which group, cost, setting."""
+    """The cost of group ``k`` as a row of a release; ``key`` names the group and the rest."""
+    names = ("value", "standard_error", "null_error", "benefit_covariance")
+    numbers: dict[str, Any] = {name: number_or_none(getattr(costs, name)[k]) for name in names}
     return PooledExposure(
-        value=float(costs.value[k]),
-        standard_error=number_or_none(costs.standard_error[k]),
-        null_error=number_or_none(costs.null_error[k]),
-        benefit_covariance=number_or_none(costs.benefit_covariance[k]),
+        **numbers,
+        **key,
+        epsilon=None if math.isinf(epsilon) else epsilon,
         n_records=int(costs.n_records[k]),
         n_excluded=int(n_excluded),
-        separation=number_or_none(separation),
-        **key,
     )
 
 
@@ -387,13 +377,7 @@ def number_or_none(value: float) -> float | None:
 
 
 def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
-    """What an audit would see of the groups of coin flips, one after the other.
-
-    Args:
-        models: of the setting.
-        coins: divisions of the records.
-        costs: by name, collected over the same models.
-    """
+    """What an audit would see of the groups of coin flips, one after the other."""
     train, test = _counts(models, coins)
     whole = Groups(np.where(coins.inside, 0, -1), 1)
     benefit, _ = record_rates(models.answers, models.labels, models.member, whole)
@@ -420,26 +404,17 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
 
 def _counts(models: BudgetScores, coins: Divisions) -> list[Counts]:
     """Confusion tables (model, set) of training and of test."""
-    positive, answers, tables = models.labels == 1, models.answers, []
-    for first in range(0, len(answers), BLOCK_MODELS):
+    positive, tables = models.labels == 1, []
+    for first in range(0, len(models.member), BLOCK_MODELS):
         some = slice(first, first + BLOCK_MODELS)
-        rows = [
-            side & guess & label
-            for side in (models.member[some], ~models.member[some])
-            for guess, label in zip(
-                (answers[some], answers[some], ~answers[some], ~answers[some]),
-                (positive, ~positive, ~positive, positive),
-                strict=True,
-            )
-        ]
-        tables.append(coins.sums(*rows).reshape(len(rows), len(rows[0]), -1))
-    cells = np.concatenate(tables, axis=1)
-    return [Counts(*cells[:4]), Counts(*cells[4:])]
-
-
-def _stacked(parts: Sequence[PooledExposures]) -> PooledExposures:
-    """The groups of several divisions one after the other."""
-    names = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
-    return PooledExposures(
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    )
+        member, answers = models.member[some], models.answers[some]
+        cells = (
+            answers & positive,
+            answers & ~positive,
+            ~(answers | positive),
+            ~answers & positive,
+        )
+        sums = coins.sums(*(side & cell for side in (member, ~member) for cell in cells))
+        tables.append(sums.reshape(8, len(member), -1))
+    whole = np.concatenate(tables, axis=1)
+    return [Counts(*whole[:4]), Counts(*whole[4:])]

@@ -7,7 +7,7 @@ what one of them gives, all give.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from pcer.attacks.placebo import (
     one_by_one,
 )
 from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.sums import Divisions
 from pcer.auditing.words import setting_name
 from pcer.errors import InputError
 from pcer.release import proxies
@@ -73,22 +74,28 @@ def with_costs(
         on_step: called with what is done next, after the attacks.
     """
     by_attribute = [*zip(*settings, strict=True)]
-    coins, reasons = [None] * len(counted), [no_coin] * len(counted)
-    if facts.split_kind != "random":
-        reasons = [""] * len(counted)
-    elif not no_coin:
-        coins, reasons = zip(*map(draw_coins, by_attribute), strict=True)
+    drawn: list[tuple[Divisions | None, str]] = [(None, "")] * len(counted)
+    if facts.split_kind == "random":
+        drawn = [(None, no_coin) if no_coin else draw_coins(one) for one in by_attribute]
+    coins = [flips for flips, _ in drawn]
     found = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
     released = []
-    for a, (own, scores) in enumerate(zip(counted, by_attribute, strict=True)):
+    for a, (own, scores, (flips, reason)) in enumerate(
+        zip(counted, by_attribute, drawn, strict=True)
+    ):
         absent = not_computed(scores, [one[a] for one in found])
         attacked = [_without(one[a], without) for one in found]
         placebo = []
-        if coins[a] is not None:
-            placebo = check_with_coins(scores, attacked, coins[a], outcome=facts.outcome, run=run)
-        exposures = [exposure for one in attacked for exposure in one.runs]
-        few = [note for one in scores for note in _few_models(len(one.member))]
+        if flips is not None:
+            placebo = check_with_coins(scores, attacked, flips, outcome=facts.outcome, run=run)
+        exposures = (exposure for one in attacked for exposure in one.runs)
+        few = {
+            f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are "
+            f"{len(one.member)}; they were not run.": None
+            for one in scores
+            if len(one.member) < LEAST_MODELS
+        }
         released.append(
             replace(
                 own,
@@ -98,8 +105,8 @@ def with_costs(
                 ),
                 pooled=[row for one in attacked for row in one.rows],
                 placebo=placebo,
-                not_computed=absent | ({PLACEBO: reasons[a]} if reasons[a] else {}),
-                notes=[*own.notes, *dict.fromkeys(few), *weaker_notes(scores, attacked)],
+                not_computed=absent | ({PLACEBO: reason} if reason else {}),
+                notes=[*own.notes, *few, *weaker_notes(scores, attacked)],
             )
         )
     return released
@@ -138,24 +145,21 @@ def _reason(setting: BudgetScores, proxy: Proxy) -> str:
     return "no group has records that enough models trained on and enough others held out"
 
 
-def _few_models(n_models: int) -> list[str]:
-    if n_models >= LEAST_MODELS:
-        return []
-    return [
-        f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are {n_models}; "
-        "they were not run."
-    ]
-
-
 def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> list[str]:
     """Where LiRA finds less than the plain loss attack, beyond 3 errors of their difference."""
-    weaker = [
-        f"{name!r} at {setting_name(setting.model, setting.released_epsilon)} "
-        f"(by {-difference:.3f} ± {error:.3f})"
-        for setting, one in zip(settings, attacked, strict=True)
-        for name, difference, error in _beyond_loss(setting, one)
-        if difference < -WEAKER * error
-    ]
+    weaker = []
+    for setting, one in zip(settings, attacked, strict=True):
+        if not {LIRA, AUC} <= one.exposure.keys():
+            continue
+        short = one.exposure[AUC] - one.exposure[LIRA]
+        for k, name in enumerate(setting.group_names):
+            own = short[setting.group == k]
+            if len(own) < 2 or not np.isfinite(own).all():
+                continue
+            error = own.std(ddof=1) / math.sqrt(len(own))
+            if own.mean() > WEAKER * error:
+                where = setting_name(setting.model, setting.released_epsilon)
+                weaker.append(f"{name!r} at {where} (by {own.mean():.3f} ± {error:.3f})")
     if not weaker:
         return []
     more = f" and {len(weaker) - MOST_NAMED} more" if len(weaker) > MOST_NAMED else ""
@@ -163,17 +167,6 @@ def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
         "LiRA finds less than the plain loss attack and understates exposure of "
         f"{'; '.join(weaker[:MOST_NAMED])}{more}."
     ]
-
-
-def _beyond_loss(setting: BudgetScores, attacked: Attacked) -> Iterator[tuple[str, float, float]]:
-    """Every group's name, LiRA's exposure less that of the loss attack, and the error."""
-    if not {LIRA, AUC} <= attacked.exposure.keys():
-        return
-    beyond = attacked.exposure[LIRA] - attacked.exposure[AUC]
-    for k, name in enumerate(setting.group_names):
-        own = beyond[setting.group == k]
-        if len(own) > 1 and np.isfinite(own).all():
-            yield name, float(own.mean()), float(own.std(ddof=1)) / math.sqrt(len(own))
 
 
 def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
@@ -231,6 +224,6 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
         pool = clustered_auc(scores, inside)
         costs = pool.exposures(0)
         if math.isfinite(costs.value[0]):
-            key = {"epsilon": None if math.isinf(epsilon) else epsilon, "proxy": proxy}
-            rows.append(pooled_row(costs, 0, pool.n_excluded(0)[0], group=name, **key))
+            key = {"group": name, "proxy": proxy, "n_excluded": pool.n_excluded(0)[0]}
+            rows.append(pooled_row(costs, 0, epsilon=epsilon, **key))
     return rows

@@ -20,6 +20,9 @@ import numpy as np
 from pcer.attacks.sums import ExactSums, turned_sums
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
+SEED = 0
+"""Of all draws: whoever has the records can make them again."""
+
 DRAWS = 9_999
 """Divisions drawn for a permutation test."""
 
@@ -56,10 +59,10 @@ def permutation_tests(
     benefit: FloatArray,
     group: IntArray,
     pair: tuple[int, int],
-    *,
-    seed: int = 0,
     n_draws: int = DRAWS,
     strata: IntArray | None = None,
+    *,
+    seed: int = SEED,
 ) -> Permutations:
     """Do two groups differ by more than two groups drawn from the same records?
 
@@ -72,10 +75,10 @@ def permutation_tests(
         benefit: (setting, record) means over a group are its benefits.
         group: (record,) a group's number, -1 for none.
         pair: groups to compare.
-        seed: of the draws.
         n_draws: divisions drawn.
         strata: (record,) such as the label: then groups are drawn within each, and numbers are
             taken from their stratum's mean: is there a difference beyond the mix of labels?
+        seed: of the draws.
     """
     if min(int((group == one).sum()) for one in pair) < 2:
         return Permutations(*np.full((2, *exposure.shape[:2]), np.nan))

@@ -20,16 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.attack import Attacked, BudgetScores, number_or_none
-from pcer.attacks.permutation import DRAWS, Permutations, permutation_tests
+from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
 from pcer.attacks.sums import Divisions
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
 from pcer.metrics import FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo
 from pcer.release.panel import Panel
-
-SEED = 0
-"""Of all draws: whoever has the records can make them again."""
 
 PLACEBOS, LEAST_PLACEBOS = 200, 100
 """Coin-flip attributes that are put through an audit; with fewer nothing is said of how often they
@@ -140,7 +137,7 @@ def check_with_coins(
     starts = range(0, len(coins) * coins.n_groups, coins.n_groups)
     families = tuple((start + i, start + j) for start in starts for i, j in pairs)
     tasks: list[Task] = [
-        (_permuted, (exposure, benefit, first.group, pair, strata, n_permutations))
+        (permutation_tests, (exposure, benefit, first.group, pair, n_permutations, strata))
         for pair in pairs
         for strata in (None, first.labels)
     ]
@@ -190,19 +187,6 @@ def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
     return [(reference, other) for other in range(n_groups) if other != reference]
 
 
-def _permuted(
-    exposure: FloatArray,
-    benefit: FloatArray,
-    group: IntArray,
-    pair: GroupPair,
-    strata: IntArray | None,
-    n_draws: int,
-) -> Permutations:
-    """A task: keywords do not travel."""
-    how = {"seed": SEED, "n_draws": n_draws, "strata": strata}
-    return permutation_tests(exposure, benefit, group, pair, **how)
-
-
 def _only(panel: Panel, cost: str) -> Panel:
     """What the audit of one cost looks at; where that is a row, its counts need not travel."""
     if cost not in panel.pooled:
@@ -241,14 +225,18 @@ def _against_exact(
     """
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
-    in_errors = []
-    for found in (attacked.exact[cost], attacked.coins.pooled[cost]):
-        value, error = (
-            x.reshape(-1, n_groups)[:, pair] for x in (found.value, found.standard_error)
+    exact = attacked.exact[cost]
+    quick = attacked.coins.pooled[cost]
+    both = [
+        (np.array([one.value for one in exact]), np.array([one.standard_error for one in exact])),
+        (quick.value.reshape(-1, n_groups), quick.standard_error.reshape(-1, n_groups)),
+    ]
+    i, j = pair
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exactly, first_order = (
+            (value[:, j] - value[:, i]) / np.hypot(error[:, i], error[:, j])
+            for value, error in both
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            in_errors.append((value[:, 1] - value[:, 0]) / np.hypot(error[:, 0], error[:, 1]))
-    exact, first_order = in_errors
-    off = first_order[: len(exact)] - exact
+    off = first_order[: len(exact)] - exactly
     off = off[np.isfinite(off)]
     return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)

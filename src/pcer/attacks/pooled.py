@@ -57,7 +57,7 @@ class Groups(NamedTuple):
     def sums(self, values: FloatArray | BoolArray) -> FloatArray:
         """(group,) sums over the records of each; ``values`` are (record,)."""
         inside = self.codes >= 0
-        return np.bincount(self.codes[inside], values[inside], self.n)
+        return np.asarray(np.bincount(self.codes[inside], values[inside], self.n), np.float64)
 
     def by_record(self, value: FloatArray, parts: FloatArray) -> FloatArray:
         """(record,) numbers with the groups' values as means; NaN for records of no group.
@@ -546,7 +546,8 @@ def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
     """(model, record) what models say beyond the mean over those on the same side."""
     total_in = (values * sides.member).sum(axis=0)
     total_out = values.sum(axis=0) - total_in
-    return values - np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
+    means = np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
+    return np.asarray(values - means)
 
 
 def record_rates(

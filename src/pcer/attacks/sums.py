@@ -131,13 +131,13 @@ class Divisions:
     @cached_property
     def sizes(self) -> FloatArray:
         """(set,) records in each."""
-        return self.sums(self.inside[None])[0]
+        return np.asarray(self.sums(self.inside[None])[0])
 
     @cached_property
     def _chosen(self) -> BoolArray:
         """(set, record) who is in the groups of every division but the last ones."""
         names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
-        return np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1])
+        return np.asarray(np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1]))
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set; see ``ExactSums``."""
