@@ -98,34 +98,24 @@ def test_an_audit_rests_on_it_and_says_so(release):
     assert pcer.audit(release, cost="auc_advantage").choice.endswith("as the plan says.")
 
 
-def test_without_reference_models_nothing_is_said_of_them(drawn):
-    plain = release_of(drawn, reference=None, record_id=np.arange(len(drawn.label)))
-    assert not [one for one in plain.pooled_exposure if one.proxy == "reference_advantage"]
-    audit = pcer.audit(plain)
-    assert audit.cost == "auc_advantage"
-    assert "reference" not in audit.choice
-    assert not any("reference" in note for note in plain.subject.notes)
-
-
-def test_frames_dicts_and_arrays_give_the_same(drawn, release):
-    frame = pd.DataFrame(drawn.reference)
+def test_frames_dicts_arrays_and_several_models_give_the_same(drawn, release, few_permutations):
+    frame, n = pd.DataFrame(drawn.reference), len(drawn.label)
     for given in (frame, {"a": frame[0], "b": frame[1], "c": frame[2], "d": frame[3]}):
         again = release_of(drawn, reference=given)
         assert again.pooled_exposure == release.pooled_exposure
-    one = release_of(drawn, reference=drawn.reference[:, 0])
-    assert any("one reference model" in note for note in one.subject.notes)
-
-
-def test_several_models_are_held_against_their_references(drawn):
+    alone = release_of(drawn, reference=drawn.reference[:, 0])
+    assert any("one reference model" in note for note in alone.subject.notes)
+    plain = release_of(drawn, reference=None, record_id=np.arange(n))
+    assert "reference_advantage" not in {row.proxy for row in plain.pooled_exposure}
+    assert not any("reference" in note for note in plain.subject.notes)
     twice = release_of(
         type(drawn)(*(np.concatenate([part, part]) for part in drawn)),
-        seed=np.repeat([0, 1], len(drawn.label)),
-        record_id=np.tile(np.arange(len(drawn.label)), 2),
+        seed=np.repeat([0, 1], n),
+        record_id=np.tile(np.arange(n), 2),
         split_id="one",
     )
-    assert len(twice.runs) == 2
     first, second = (run.groups["men"].exposure["reference_advantage"] for run in twice.runs)
-    assert first == second
+    assert first == second == release.runs[0].groups["men"].exposure["reference_advantage"]
 
 
 @pytest.mark.parametrize(
@@ -166,12 +156,14 @@ def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_where_nothing_is_remembered_little_is_resolved():
     """By exact binomial; benchmarks/alarms.py has 1,000 of each world."""
     alarms = n_resolved(WORLD, "reference_advantage", 200, seed=5)
     assert stats.binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_reference_models_find_more_than_scores_alone():
     world = OneModel(n=600, remembered=(0.0, 0.5))
     alone, held = (

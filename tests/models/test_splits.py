@@ -10,7 +10,6 @@ from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
     KFold,
-    LeaveOneGroupOut,
     RepeatedKFold,
     RepeatedStratifiedKFold,
     ShuffleSplit,
@@ -25,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 import pcer
 from pcer.attacks import costs
 from pcer.errors import InputError
-from pcer.models.splits import given_splits, random_splits
+from pcer.models.splits import random_splits
 from tests.models.worlds import Faulty, Ignorant, release, world
 from tests.worlds.splits import kish
 
@@ -61,12 +60,6 @@ def test_people_are_kept_together():
         assert not set(persons[train]) & set(persons[outside])
         assert len(set(persons[outside])) == 2
     assert splits.unit == "person"
-
-
-@pytest.mark.parametrize("test_size", [0.0, 1.0, -0.1, 0.9999])
-def test_shares_that_leave_nobody_are_refused(test_size):
-    with pytest.raises(InputError, match="test_size"):
-        release(GaussianNB(), test_size=test_size)
 
 
 KINDS = {
@@ -109,20 +102,11 @@ def test_the_splits_are_the_splitters_own():
         assert run.groups["f"].train.n == int((sex[train] == "f").sum())
     moving = ShuffleSplit(3, test_size=0.3, random_state=np.random.RandomState(3))
     assert release(GaussianNB(), cv=moving).runs == release(GaussianNB(), cv=moving).runs
-
-
-def test_a_subclass_may_do_anything():
-    class Own(KFold):
-        pass
-
-    assert release(GaussianNB(), cv=Own(3, shuffle=True)).training.split_kind == "other"
-
-
-def test_records_in_neither_part_count_as_held_out():
+    own = type("Own", (KFold,), {})  # a subclass may do anything
+    assert release(GaussianNB(), cv=own(3, shuffle=True)).training.split_kind == "other"
     found = release(GaussianNB(), cv=ShuffleSplit(2, train_size=0.5, test_size=0.2))
-    tables = found.runs[0].groups
-    assert sum(one.train.n for one in tables.values()) == 300
-    assert sum(one.test.n for one in tables.values()) == 300
+    tables = found.runs[0].groups.values()  # records in neither part count as held out
+    assert [sum(getattr(t, part).n for t in tables) for part in ("train", "test")] == [300, 300]
     assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
 
 
@@ -160,13 +144,16 @@ def test_splits_of_people(cv, kind):
 
 
 def test_copies_of_a_record_add_nothing_to_what_is_known():
+    few, persons = (np.repeat(one, 20, axis=0) for one in world(60)), np.repeat(np.arange(60), 20)
+    with pytest.raises(InputError, match="fewer than 10 people"):
+        release(GaussianNB(), tuple(few), person_id=persons)
     model, once = DecisionTreeClassifier(max_depth=3, random_state=0), world(300)
     thrice = tuple(np.repeat(one, 3, axis=0) for one in once)
     persons, options = np.repeat(np.arange(300), 3), {"n_splits": 9, "public_data": True}
     single = release(model, once, person_id=np.arange(300), **options)
     several = release(model, thrice, person_id=persons, **options)
     assert single.training.effective_units == several.training.effective_units
-    for cost in ("overfitting_gap", "paired_gap", "paired_confidence", "auc_advantage"):
+    for cost in ("overfitting_gap", "paired_confidence"):
         one, many = (audited(made, cost) for made in (single, several))
         for name in ("f", "m"):
             assert many[name].cost.value == pytest.approx(one[name].cost.value, abs=1e-9)
@@ -177,13 +164,6 @@ def test_copies_of_a_record_add_nothing_to_what_is_known():
 
 def audited(made, cost):
     return pcer.audit(made, pcer.Plan(cost=cost, resamples=2, null_draws=2)).budgets[0].groups
-
-
-def test_few_people_are_few_however_many_records_they_have():
-    once = world(60)
-    copies, persons = (np.repeat(one, 20, axis=0) for one in once), np.repeat(np.arange(60), 20)
-    with pytest.raises(InputError, match="fewer than 10 people"):
-        release(GaussianNB(), tuple(copies), person_id=persons)
 
 
 @pytest.mark.parametrize(
@@ -205,14 +185,6 @@ def test_splitters_that_cannot_be_used_get_one_sentence(cv, person_id):
         release(Faulty(), cv=cv, person_id=person_id)
     with pytest.raises(InputError, match="cv gives a fixed number"):
         release(Faulty(), cv=KFold(3, shuffle=True), until_detectable=0.1)
-
-
-def test_leaving_a_person_out_is_no_random_split():
-    cv = LeaveOneGroupOut()
-    quarters = np.arange(600) % 4
-    found = given_splits(cv, np.arange(600) % 2, quarters, random_state=0)
-    assert found.kind == "other"
-    assert found.most == 4
 
 
 NULLS = {
@@ -264,6 +236,7 @@ def test_nothing_is_found_where_nothing_can_be(kind):
     assert all(n <= most_alarms(60) for n in found.values()), found
 
 
+@pytest.mark.slow
 def test_folds_vary_less_than_independent_splits_where_nothing_is_memorised(monkeypatch):
     monkeypatch.setattr(costs, "check_with_coins", lambda *_, **__: [])
     gaps = {name: [] for name in ("folds", "random")}
