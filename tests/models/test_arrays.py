@@ -141,8 +141,9 @@ BAD_SEEDS = [
 
 @pytest.mark.parametrize("seed", BAD_SEEDS, ids=range(len(BAD_SEEDS)))
 def test_seeds_that_could_not_be_exact_are_refused(seed):
-    with pytest.raises(InputError, match=r"^seed "):
+    with pytest.raises(InputError) as caught:
         release(COLUMNS, seed=seed)
+    assert caught.value.field == "seed"
 
 
 def test_record_ids_name_the_split_unless_it_has_a_name():
@@ -190,7 +191,7 @@ def test_groups_are_named_ordered_chosen_and_crossed():
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"),
+    ("changes", "field"),
     [
         ({"split": ["train"] * 8}, "split"),
         ({"split": ["train"] * 7 + ["valid"]}, "split"),
@@ -201,17 +202,17 @@ def test_groups_are_named_ordered_chosen_and_crossed():
         ({"record_id": 3}, "record_id"),
         ({"split_id": ["a"] * 9}, "split_id"),
         ({"split_kind": "shuffled"}, "split_kind"),
-        ({"positive_label": None}, "positive"),
-        ({"positive_label": "maybe"}, "'maybe'"),
-        ({"sensitive_features": ["f"] * 8}, "at least two"),
-        ({"sensitive_features": ["f"] * 8, "attribute": None}, "attribute="),
-        ({"sensitive_features": np.zeros((8, 2))}, "one column"),
-        ({"groups": ["f", "z"]}, "groups.z"),
+        ({"positive_label": None}, "positive_label"),
+        ({"positive_label": "maybe"}, "positive_label"),
+        ({"sensitive_features": ["f"] * 8}, "groups"),
+        ({"sensitive_features": ["f"] * 8, "attribute": None}, "attribute"),
+        ({"sensitive_features": np.zeros((8, 2))}, "sex"),
+        ({"groups": ["f", "z"]}, "runs[0].groups.z.train"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"epsilon": ["a"] * 8}, "epsilon"),
         ({"outcome": "good"}, "outcome"),
-        ({"y_pred": None}, "y_score"),
-        ({"y_score": [0.5] * 8}, "y_score"),
+        ({"y_pred": None}, "y_pred"),
+        ({"y_score": [0.5] * 8}, "y_pred"),
         ({"y_pred": COLUMNS["guess"][:7]}, "y_pred"),
         ({"membership_score": ["high"] * 8}, "membership_score"),
         ({"n_jobs": 2}, "n_jobs"),
@@ -221,10 +222,10 @@ def test_groups_are_named_ordered_chosen_and_crossed():
         ({"dp_delta": 2}, "dp_delta"),
     ],
 )
-def test_bad_tables_get_one_clear_sentence(changes, name):
+def test_bad_tables_get_one_clear_sentence(changes, field):
     with pytest.raises(InputError) as caught:
         release(COLUMNS, **changes)
-    assert name in str(caught.value)
+    assert caught.value.field == field
     assert "\n" not in str(caught.value)
 
 
@@ -245,8 +246,9 @@ def test_bad_tables_get_one_clear_sentence(changes, name):
     ],
 )
 def test_scores_and_labels_that_cannot_be_used(score, label):
-    with pytest.raises(InputError, match=r"y_score|y_true|empty"):
+    with pytest.raises(InputError) as caught:
         scored(score, label)
+    assert caught.value.field in ("y_score", "y_true", "positive_label")
 
 
 def test_counts_against_a_loop():
@@ -401,5 +403,6 @@ def test_somebody_elses_score_keeps_its_name(few_permutations):
     ],
 )
 def test_records_that_cannot_be_compared_are_refused(change, name):
-    with pytest.raises(InputError, match=name):
+    with pytest.raises(InputError) as caught:
         swept(change(sweep(3)).reset_index(drop=True), public_data=True)
+    assert caught.value.field == name

@@ -238,37 +238,38 @@ SCORED = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p")
 
 
 @pytest.mark.parametrize(
-    ("changes", "columns", "words"),
+    ("changes", "columns", "field"),
     [
-        ({"y_true": [0, 1, 2, 1] * 4}, PLAIN, ("y_true",)),
-        ({"y_pred": np.linspace(0, 1, 16)}, PLAIN, ("y_pred",)),
-        ({"y_pred": [5, 1, 1, 5] * 4}, PLAIN, ("y_pred", "'5'")),
-        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, PLAIN, ("positive",)),
-        ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, PLAIN, ("y_pred", "missing in 4 records")),
-        ({"split": ["train", "valid"] * 8}, PLAIN, ("split", "'valid'")),
-        ({"split": ["train"] * 16}, PLAIN, ("split", "only 'train'")),
-        ({"split": [None, "test"] * 8}, PLAIN, ("split", "missing in 8 records")),
-        ({"sex": ["a"] * 16}, PLAIN, ("'sex'", "one group")),
-        ({"epsilon": [-1.0] * 16}, PLAIN, ("epsilon",)),
-        ({"epsilon": ["high"] * 16}, PLAIN, ("epsilon",)),
-        ({"seed": [0.5] * 16}, PLAIN, ("seed", "0.5")),
-        ({"seed": np.array([2**63] * 16, dtype=np.uint64)}, PLAIN, ("seed",)),
-        ({"seed": [float(LARGE)] * 16}, PLAIN, ("seed", "floating-point")),
-        ({"seed": np.array([1] * 16, dtype=np.float32)}, PLAIN, ("seed", "floating-point")),
-        ({"seed": [0.0] * 15 + [np.nan]}, PLAIN, ("seed",)),
-        ({"split": ["train"] * 14 + ["test"] * 2}, PLAIN, ("runs[0].groups.a.test",)),
-        ({"p": [1.5] * 16}, SCORED, ("probabilities",)),
-        ({"p": [None, *[0.5] * 15]}, SCORED, ("probabilities",)),
-        ({"loss": "high"}, replace(PLAIN, loss="loss"), ("'loss'", "numbers")),
-        ({}, replace(PLAIN, attributes=("age",)), ("'age'",)),
-        ({}, replace(PLAIN, record_id="id"), ("'id'",)),
+        ({"y_true": [0, 1, 2, 1] * 4}, PLAIN, "positive_label"),
+        ({"y_pred": np.linspace(0, 1, 16)}, PLAIN, "positive_label"),
+        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, PLAIN, "positive_label"),
+        ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, PLAIN, "y_pred"),
+        ({"split": ["train", "valid"] * 8}, PLAIN, "split"),
+        ({"split": ["train"] * 16}, PLAIN, "split"),
+        ({"split": [None, "test"] * 8}, PLAIN, "split"),
+        ({"sex": ["a"] * 16}, PLAIN, "groups"),
+        ({"epsilon": [-1.0] * 16}, PLAIN, "epsilon"),
+        ({"epsilon": ["high"] * 16}, PLAIN, "epsilon"),
+        ({"seed": [0.5] * 16}, PLAIN, "seed"),
+        ({"seed": np.array([2**63] * 16, dtype=np.uint64)}, PLAIN, "seed"),
+        ({"seed": [float(LARGE)] * 16}, PLAIN, "seed"),
+        ({"seed": np.array([1] * 16, dtype=np.float32)}, PLAIN, "seed"),
+        ({"seed": [0.0] * 15 + [np.nan]}, PLAIN, "seed"),
+        ({"split": ["train"] * 14 + ["test"] * 2}, PLAIN, "runs[0].groups.a.test"),
+        ({"p": [1.5] * 16}, SCORED, "y_score"),
+        ({"p": [None, *[0.5] * 15]}, SCORED, "y_score"),
+        ({"loss": "high"}, replace(PLAIN, loss="loss"), "loss"),
+        ({}, replace(PLAIN, attributes=("age",)), None),
+        ({}, replace(PLAIN, record_id="id"), None),
     ],
 )
-def test_bad_tables_are_explained(changes, columns, words, both_ways):
+def test_bad_tables_are_explained(changes, columns, field, both_ways):
     with pytest.raises(InputError) as caught:
         releases_from_table(small(**changes), columns, UNNAMED)
-    assert all(word in str(caught.value) for word in words), caught.value
+    assert caught.value.field == field
     assert "\n" not in str(caught.value)
+    column = getattr(columns, field or "", None)
+    assert column is None or f"column {column!r}" in str(caught.value)
 
 
 def test_many_groups_are_refused_before_counting(both_ways):

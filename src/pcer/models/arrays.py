@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pcer.auditing.algorithm1 import spread
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named, positive_of, require_one_length
@@ -45,7 +46,6 @@ from pcer.release.columns import (
     require_splits,
     required_column,
     seeds_of,
-    spread,
     text_of,
     values_of,
 )
@@ -193,7 +193,9 @@ def rows_of(
     positive, predicted, logits = _answers(y_true, y_pred, y_score, options)
     n = len(positive)
     if not n:
-        raise InputError("The table is empty; give at least one record per group and split.")
+        raise InputError(
+            "The table is empty; give at least one record per group and split.", field="y_true"
+        )
     columns = {name: column_of(values, name) for name, values in attributes.items()}
     record = None if record_id is None else required_column(record_id, name="record_id")
     named = None
@@ -217,7 +219,8 @@ def rows_of(
         if len(keys) > 1:
             raise InputError(
                 "reference with several models in one table needs record_id, so that each record "
-                "is held against itself."
+                "is held against itself.",
+                field="record_id",
             )
         record = required_column(np.arange(n), name="record_id")
     own = rows_by_model(run, len(keys))
@@ -400,7 +403,8 @@ def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None
         raise InputError(
             f"record_id: every model of a budget must have scored the same records, but models of "
             f"{name} differ in {strangers:,}; leave out records that not all have, or leave "
-            "record_id out."
+            "record_id out.",
+            field="record_id",
         )
     return np.array(places)
 
@@ -410,7 +414,8 @@ def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
     if changed := int((values[at] != values[at[0]]).any(axis=0).sum()):
         raise InputError(
             f"{name} changes from model to model in {changed:,} records of one record_id; it must "
-            "say the same of a record everywhere."
+            "say the same of a record everywhere.",
+            field=name,
         )
 
 
@@ -434,7 +439,8 @@ def _digests(
         if len(np.unique(ids)) < len(ids):
             raise InputError(
                 f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
-                f"and seed {key.seed}; give every model its own epsilon and seed."
+                f"and seed {key.seed}; give every model its own epsilon and seed.",
+                field="record_id",
             )
         trained = (record.names[code] for code in ids[part[at] == 0])
         digests.append(split_digest(trained, secret=secret))
@@ -450,7 +456,8 @@ def _with_split_names(
         if others:
             raise InputError(
                 f"split_id must be one value within a run, but the run with seed {key.seed} "
-                f"has {1 + len(others)}."
+                f"has {1 + len(others)}.",
+                field="split_id",
             )
         found.append(key._replace(split=None if first < 0 else named.names[first]))
     return found
@@ -462,7 +469,9 @@ def models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
     amounts[np.isnan(amounts)] = np.inf
     if (amounts <= 0).any():
-        raise InputError("epsilon must be above 0; None means a model without privacy.")
+        raise InputError(
+            "epsilon must be above 0; None means a model without privacy.", field="epsilon"
+        )
     budgets, budget = np.unique(amounts, return_inverse=True)
     numbers, number = np.unique(seeds, return_inverse=True)
     used, run = np.unique(budget * len(numbers) + number, return_inverse=True)
@@ -476,7 +485,9 @@ def _answers(
 ) -> tuple[BoolArray, BoolArray, FloatArray | None]:
     """Labels and answers as positive or not; log odds of the positive label where scores are."""
     if (y_pred is None) == (y_score is None):
-        raise InputError("Give either y_pred (labels) or y_score (probabilities), not both.")
+        raise InputError(
+            "Give either y_pred (labels) or y_score (probabilities), not both.", field="y_pred"
+        )
     truth = required_column(y_true, name="y_true")
     if y_score is None:
         answers = required_column(y_pred, name="y_pred")
@@ -496,7 +507,8 @@ def _answers(
         if label not in columns:
             raise InputError(
                 f"y_score has no column for the label {label!r}; name its columns by the labels, "
-                f"or give the one of {name!r} alone, such as y_score[:, 1]."
+                f"or give the one of {name!r} alone, such as y_score[:, 1].",
+                field="y_score",
             )
     require_one_length(y_true=truth.codes, y_score=columns[name])
     guess = columns[name] >= threshold
@@ -527,7 +539,8 @@ def _score_columns(y_score: Any, truth: Coded, y_true: Any) -> dict[str, FloatAr
         raise InputError(
             f"y_score has {columns.shape[1]} columns, and y_true holds {len(labels)} labels "
             f"({', '.join(labels[:5])}); give a column for each in this order, or the positive "
-            "one alone, such as y_score[:, 1]."
+            "one alone, such as y_score[:, 1].",
+            field="y_score",
         )
     return {name: _probabilities(columns[:, k], "y_score") for k, name in enumerate(labels)}
 
@@ -550,11 +563,14 @@ def _probabilities(values: Any, name: str) -> FloatArray:
     try:
         scores = column.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers: probabilities in [0, 1].") from None
+        raise InputError(
+            f"{name} must hold numbers: probabilities in [0, 1].", field=name
+        ) from None
     if missing.any() or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError(
             f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
-            "give predicted labels as y_pred."
+            "give predicted labels as y_pred.",
+            field=name,
         )
     return np.asarray(scores)
 
@@ -583,9 +599,13 @@ def _beyond_references(
         named = {str(k): column for k, column in enumerate(columns)}
     scores = {name: _probabilities(one, f"reference[{name!r}]") for name, one in named.items()}
     if not scores:
-        raise InputError("reference has no column; give one for each reference model.")
+        raise InputError(
+            "reference has no column; give one for each reference model.", field="reference"
+        )
     if logits is None:
-        raise InputError("reference holds scores against scores: give y_score, not y_pred.")
+        raise InputError(
+            "reference holds scores against scores: give y_score, not y_pred.", field="reference"
+        )
     require_one_length(y_true=positive, **{f"reference[{k!r}]": v for k, v in scores.items()})
     own = np.where(positive, logits, -logits)
     beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)

@@ -117,7 +117,8 @@ def release_from_estimator(
         if options.threshold is not None and not one.has_probabilities:
             raise InputError(
                 f"threshold needs probabilities, and {one.name} has no predict_proba; leave "
-                "threshold out, or calibrate the estimator (CalibratedClassifierCV)."
+                "threshold out, or calibrate the estimator (CalibratedClassifierCV).",
+                field="threshold",
             )
     require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
     records = _records(X, y, sensitive_features, positive_label, options)
@@ -154,9 +155,9 @@ def _records(X: Any, y: Any, features: Any, positive: object, options: Options) 
         persons = required_column(options.person_id, name="person_id").codes
     require_one_length(X=X, y=labels, sensitive_features=group.codes, person_id=persons)
     if len(labels) < 2:
-        raise InputError("There is nothing to divide: give at least two records.")
+        raise InputError("There is nothing to divide: give at least two records.", field="y")
     if len(classes.names) < 2:
-        raise InputError("y holds one label only, and a classifier needs two or more.")
+        raise InputError("y holds one label only, and a classifier needs two or more.", field="y")
     return Records(
         X=X,
         y=labels,
@@ -176,7 +177,8 @@ def _splits(records: Records, options: Options, random_state: int) -> Splits:
     if options.until_detectable is not None:
         raise InputError(
             "until_detectable adds random splits, and cv gives a fixed number of them; leave one "
-            "of the two out."
+            "of the two out.",
+            field="until_detectable",
         )
     return given_splits(options.cv, records.classes.codes, persons, random_state=random_state)
 
@@ -289,11 +291,13 @@ def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) ->
             raise InputError(
                 f"split {number}: everybody in the training part has a {which} label, and "
                 "nothing can be learnt from one label; balance the splits with "
-                "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3)."
+                "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3).",
+                field="cv",
             )
     if len(names) < 2:
         raise InputError(
-            f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two."
+            f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two.",
+            field="sensitive_features",
         )
     codes = recode(records.group, names)
     persons = np.arange(len(codes)) if records.persons is None else records.persons
@@ -311,7 +315,8 @@ def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) ->
                 raise InputError(
                     f"split {number}: group {allowed.names[absent]!r} has nobody in the {part} "
                     "part; join it with another group, leave it out with groups=[...], or change "
-                    "test_size."
+                    "test_size.",
+                    field="groups",
                 )
     several = [np.bincount(persons[codes == k]) for k in range(len(allowed.names))]
     sizes = np.array([m.sum() for m in several])

@@ -78,7 +78,9 @@ def candidates_of(
 
     named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
     if not named:
-        raise InputError("estimator is an empty dict; name at least one estimator.")
+        raise InputError(
+            "estimator is an empty dict; name at least one estimator.", field="estimator"
+        )
     for name, own in named.items():
         _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
     if budgets is None:
@@ -86,19 +88,21 @@ def candidates_of(
             for name in named:
                 if name not in epsilon:
                     raise InputError(
-                        f"epsilon names no budget for {name!r}; add it, None without privacy."
+                        f"epsilon names no budget for {name!r}; add it, None without privacy.",
+                        field="epsilon",
                     )
         amounts = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
         return [Candidate(name, _budget(amounts[name]), own) for name, own in named.items()]
     ((parameter, values),) = budgets.items()
     wanted = [_budget(value) for value in values]
     if not wanted or len(set(wanted)) < len(wanted):
-        raise InputError("budgets must give at least one epsilon, and none twice.")
+        raise InputError("budgets must give at least one epsilon, and none twice.", field="budgets")
     for own in named.values():
         if parameter not in own.get_params():
             raise InputError(
                 f"budgets names the parameter {parameter!r}, which {type(own).__name__} does not "
-                'have; in a pipeline it is called like "step__epsilon".'
+                'have; in a pipeline it is called like "step__epsilon".',
+                field="budgets",
             )
     return [
         Candidate(name, amount, clone(own).set_params(**{parameter: amount}))
@@ -147,7 +151,9 @@ def _parts(estimator: Any) -> list[Any]:
 def _budget(value: float | None) -> float:
     budget = math.inf if value is None else float(value)
     if not budget > 0:
-        raise InputError(f"epsilon must be above 0, not {value!r}; None means without privacy.")
+        raise InputError(
+            f"epsilon must be above 0, not {value!r}; None means without privacy.", field="epsilon"
+        )
     return budget
 
 
@@ -156,27 +162,32 @@ def _require_estimator(estimator: Any, where: str) -> None:
 
     kind = getattr(estimator, "__name__", type(estimator).__name__)
     if isinstance(estimator, type):
-        raise InputError(f"{where} is the class {kind}; give an object: {kind}().")
+        raise InputError(
+            f"{where} is the class {kind}; give an object: {kind}().", field="estimator"
+        )
     for method in ("fit", "predict", "get_params", "set_params"):
         if not hasattr(estimator, method):
             raise InputError(
                 f"{where} ({kind}) has no {method}, and it has to be fitted anew on every split; "
                 "give an estimator with scikit-learn's protocol, or score the records yourself and "
-                "use release_from_predictions."
+                "use release_from_predictions.",
+                field="estimator",
             )
     if kind == "FrozenEstimator":
         raise InputError(
-            f"{where} is frozen and cannot be fitted anew; give the estimator inside it."
+            f"{where} is frozen and cannot be fitted anew; give the estimator inside it.",
+            field="estimator",
         )
     try:
         clone(estimator)
     except (TypeError, RuntimeError):
         raise InputError(
             f"{where} ({kind}) cannot be cloned; let its __init__ keep every argument unchanged "
-            "under its own name, as scikit-learn asks."
+            "under its own name, as scikit-learn asks.",
+            field="estimator",
         ) from None
     if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        raise InputError(f"{where} ({kind}) is a regressor; give a classifier.")
+        raise InputError(f"{where} ({kind}) is a regressor; give a classifier.", field="estimator")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -352,7 +363,9 @@ class Fits:
             models = f"{n_kept} finished model{'' if n_kept == 1 else 's'}"
             where = f"the {models} are kept in {self.store}"
         name = self.candidates[at].name
-        error = InputError(f"split {split + 1}, {name}: {failure.fault}; {where}.")
+        error = InputError(
+            f"split {split + 1}, {name}: {failure.fault}; {where}.", field="estimator"
+        )
         error.__cause__ = RuntimeError(failure.trace) if failure.trace else None
         return error
 
@@ -368,7 +381,8 @@ def _fingerprint(candidate: Candidate) -> str:
         raise InputError(
             f"store= needs an estimator that can be told from others, but {candidate.name} holds "
             f"what cannot be pickled ({type(error).__name__}), such as a lambda; define it in a "
-            "module, or leave store out."
+            "module, or leave store out.",
+            field="store",
         ) from None
     return str(joblib.hash((digest, versions([candidate])), hash_name="sha1"))
 

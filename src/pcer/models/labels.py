@@ -28,10 +28,14 @@ def positive_of(names: Sequence[str], positive: object, *, where: str) -> str:
     if positive is None:
         raise InputError(
             f"{where} must have two values between them, or the positive one must be named, but "
-            f"have {len(names)} ({shown}); say positive_label={names[0]!r}, for example."
+            f"have {len(names)} ({shown}); say positive_label={names[0]!r}, for example.",
+            field="positive_label",
         )
     if text_of(positive) not in names:
-        raise InputError(f"{where} hold {shown}, and {text_of(positive)!r} is not among them.")
+        raise InputError(
+            f"{where} hold {shown}, and {text_of(positive)!r} is not among them.",
+            field="positive_label",
+        )
     return text_of(positive)
 
 
@@ -45,7 +49,9 @@ def require_one_length(**columns: Any) -> None:
     lengths = {name: rows_in(column) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(f"All columns must have one length, but they have: {listed}.")
+        usual = next(iter(lengths.values()))
+        other = next(name for name, length in lengths.items() if length != usual)
+        raise InputError(f"All columns must have one length, but they have: {listed}.", field=other)
 
 
 def rows_in(column: Any) -> int:
@@ -69,7 +75,8 @@ def require_one_index(**columns: Any) -> None:
             raise InputError(
                 f"{name} and {first} name their rows differently (their pandas index), so it is "
                 f"not known which belong together; sort both alike, then give "
-                f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True)."
+                f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True).",
+                field=name,
             )
 
 

@@ -104,18 +104,22 @@ class Options:
     def __post_init__(self) -> None:
         self.facts("benefit", "random")  # what the release itself refuses
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold must be a probability, not {self.threshold!r}.")
+            raise InputError(
+                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
+            )
         if not 0 < self.test_size < 1:
             raise InputError(
                 f"test_size must lie between 0 and 1, but {self.test_size!r} was given; 0.3 holds "
-                "out 30 % of the records."
+                "out 30 % of the records.",
+                field="test_size",
             )
         if self.until_detectable is not None:
             require_positive(until_detectable=self.until_detectable)
         require_at_least(1, max_splits=self.max_splits)
         if self.budgets is not None and (self.epsilon is not None or len(self.budgets) != 1):
             raise InputError(
-                'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.'
+                'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.',
+                field="budgets",
             )
 
     @property
@@ -124,7 +128,8 @@ class Options:
         known = [rule.value for rule in SmallGroups]
         if self.small_groups not in known:
             raise InputError(
-                f"small_groups must be {known[0]!r} or {known[1]!r}, not {self.small_groups!r}."
+                f"small_groups must be {known[0]!r} or {known[1]!r}, not {self.small_groups!r}.",
+                field="small_groups",
             )
         return DisclosureRule(
             public=self.public_data,
@@ -158,4 +163,6 @@ class Options:
             value = getattr(self, one.name)
             given = value is not None if one.default is None else value != one.default
             if one.name in names and given:
-                raise InputError(f"{door} does not take the option {one.name}; {remedy}.")
+                raise InputError(
+                    f"{door} does not take the option {one.name}; {remedy}.", field=one.name
+                )

@@ -80,7 +80,8 @@ def random_splits(
     n_test = math.ceil(test_size * n_units)
     if n_test >= n_units:
         raise InputError(
-            f"test_size {test_size} leaves nobody of {n_units} to train on; make it smaller."
+            f"test_size {test_size} leaves nobody of {n_units} to train on; make it smaller.",
+            field="test_size",
         )
 
     def train(split: int) -> IntArray:
@@ -142,7 +143,7 @@ def given_splits(
     _require_fitting(cv, name, known, persons)
     pairs = _pairs(cv, known, classes, persons, random_state)
     if not pairs:
-        raise InputError(f"cv={name} gives no split; let it give two or more.")
+        raise InputError(f"cv={name} gives no split; let it give two or more.", field="cv")
     n, notes, digest = len(classes), [], hashlib.sha256()
     for number, (train, test) in enumerate(pairs, start=1):
         _require_parts(number, train, test, n, persons)
@@ -175,19 +176,24 @@ def _require_fitting(cv: Any, name: str, known: _Known | None, persons: IntArray
     if isinstance(cv, int):
         raise InputError(
             f"cv={cv} would be folds in the order of the rows, from which nothing can be tested; "
-            f"give n_splits={cv}, or a splitter such as KFold({cv}, shuffle=True)."
+            f"give n_splits={cv}, or a splitter such as KFold({cv}, shuffle=True).",
+            field="cv",
         )
     if not hasattr(cv, "split") and not isinstance(cv, Iterable):
         raise InputError(
             f"cv must be a splitter of scikit-learn or pairs of (train, test) rows, but "
-            f"{type(cv).__name__} was given; leave it out for random splits."
+            f"{type(cv).__name__} was given; leave it out for random splits.",
+            field="cv",
         )
     if known is not None and known.by_person and persons is None:
-        raise InputError(f"cv={name} keeps people together; say with person_id who is who.")
+        raise InputError(
+            f"cv={name} keeps people together; say with person_id who is who.", field="person_id"
+        )
     if known is not None and not known.by_person and persons is not None:
         raise InputError(
             f"cv={name} divides records, and person_id asks that a person's records stay "
-            "together; use GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out."
+            "together; use GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out.",
+            field="person_id",
         )
 
 
@@ -217,15 +223,18 @@ def _require_parts(
     if not len(train) or not len(test) or both.min() < 0 or both.max() >= n:
         raise InputError(
             f"split {number} of cv must have a training and a test part with rows from 0 to "
-            f"{n - 1}; make cv for these {n:,} records."
+            f"{n - 1}; make cv for these {n:,} records.",
+            field="cv",
         )
     if len(np.intersect1d(train, test)):
         raise InputError(
-            f"split {number} of cv has records in both parts; a record is trained on or held out."
+            f"split {number} of cv has records in both parts; a record is trained on or held out.",
+            field="cv",
         )
     outside = np.setdiff1d(np.arange(n), train)
     if persons is not None and len(np.intersect1d(persons[train], persons[outside])):
         raise InputError(
             f"split {number} of cv puts records of one person into both parts; use "
-            "GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out."
+            "GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out.",
+            field="cv",
         )

@@ -62,7 +62,9 @@ def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> 
             **{N: whole.count(), columns.y_score: whole[_SCORE].max()}
         )
     rows = executed(found, file=file)
-    for name in filter(None, (columns.y_true, columns.y_pred, columns.split)):
+    for argument in ("y_true", "y_pred", "split"):
+        if (name := getattr(columns, argument)) is None:
+            continue
         gaps = [
             n
             for text, n in zip(texts_of(rows[name]), rows[N].to_pylist(), strict=True)
@@ -70,8 +72,8 @@ def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> 
         ]
         if gaps:
             raise InputError(
-                f"column {name!r} is missing in {sum(gaps):,} records; leave them out or fill "
-                "them in."
+                f"{argument} is missing in {sum(gaps):,} records; leave them out or fill them in.",
+                field=argument,
             )
     return rows
 
@@ -88,7 +90,8 @@ def require_few_values(name: str, n: int) -> None:
     if n > MAX_GROUPS:
         raise InputError(
             f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, or "
-            "give probabilities as the score."
+            "give probabilities as the score.",
+            field=name,
         )
 
 

@@ -77,7 +77,7 @@ def releases_from_table(
     require_prediction_columns(table, columns, file=file)
     views = attribute_views(columns.attributes)
     if facts.groups is not None and len(views) > 1:
-        raise InputError("the order of groups can be given for one attribute only.")
+        raise InputError("the order of groups can be given for one attribute only.", field="groups")
     names = {name: [columns.attributes[k] for k in where] for name, where in views.items()}
     most = MOST_RECORDS if columns.record_id else IN_MEMORY
     content = executed(table.select(*dict.fromkeys(columns.names)).limit(most + 1), file=file)
@@ -88,12 +88,15 @@ def releases_from_table(
         if columns.record_id:
             raise InputError(
                 f"records can be compared in tables of up to {most:,} rows, and there are more; "
-                "take fewer seeds or budgets, or leave record_id out."
+                "take fewer seeds or budgets, or leave record_id out.",
+                field="record_id",
             )
         return _counted_releases(table, columns, facts, names, file)
     except InputError as error:
-        sentence = str(error)
-        raise InputError(sentence if sentence.startswith(file) else f"{file}: {sentence}") from None
+        column = getattr(columns, error.field or "", None)  # what the user calls that argument
+        where = f"{file}, column {column!r}" if isinstance(column, str) else file
+        sentence = str(error) if str(error).startswith(file) else f"{where}: {error}"
+        raise InputError(sentence, field=error.field) from None
 
 
 def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows:

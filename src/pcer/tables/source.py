@@ -64,13 +64,20 @@ class PredictionColumns:
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise InputError("name at least one column in attributes.")
+            raise InputError("name at least one column in attributes.", field="attributes")
         if (self.y_pred is None) == (self.y_score is None):
-            raise InputError("give either predicted labels or a score column, not both.")
+            raise InputError(
+                "give either predicted labels or a score column, not both.", field="y_score"
+            )
         if two := confusable(self.attributes):
-            raise InputError(f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.")
+            raise InputError(
+                f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.",
+                field="attributes",
+            )
         if self.membership_score is not None and self.loss is not None:
-            raise InputError("give either a membership score or a loss, not both.")
+            raise InputError(
+                "give either a membership score or a loss, not both.", field="membership_score"
+            )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
         """The same, with columns of the usual names where the table has them."""
@@ -132,12 +139,14 @@ def connect(backend: Any) -> Any:
         if "://" in backend and hasattr(ibis, name):
             raise InputError(
                 f"no connection with the backend {name!r}; check the address, and that its "
-                f'driver is there: pip install "ibis-framework[{name}]".'
+                f'driver is there: pip install "ibis-framework[{name}]".',
+                field="backend",
             ) from None
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
             f"the backend {name!r} cannot be used here; install it with "
-            f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.'
+            f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.',
+            field="backend",
         ) from None
 
 
@@ -147,11 +156,12 @@ def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, f
     if columns.seed and str(table[columns.seed].type()) in ("float16", "float32"):
         raise InputError(
             f"{file}: column {columns.seed!r} holds short floating-point numbers, which cannot "
-            "tell all seeds apart; store it as integers."
+            "tell all seeds apart; store it as integers.",
+            field=columns.seed,
         )
     score = columns.membership_score or columns.loss
     if score and not table[score].type().is_numeric():
-        raise InputError(f"{file}: column {score!r} must hold numbers.")
+        raise InputError(f"{file}: column {score!r} must hold numbers.", field=score)
 
 
 def executed(table: ir.Table, *, file: str) -> Any:
