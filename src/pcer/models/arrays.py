@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -224,8 +225,9 @@ def rows_of(
             )
         record = required_column(np.arange(n), name="record_id")
     own = rows_by_model(run, len(keys))
+    keys, digests = _with_split_names(keys, own, named, record, part, options.secret)
     return Rows(
-        keys=[*keys] if named is None else _with_split_names(keys, named, own),
+        keys=keys,
         run=run,
         split=part,
         positive=positive,
@@ -233,7 +235,7 @@ def rows_of(
         attributes=columns,
         logits=logits,
         record=record,
-        digests=[] if record is None else _digests(keys, record, part, own, options.secret),
+        digests=digests,
         reference=reference,
         membership=membership,
         notes=notes,
@@ -429,38 +431,38 @@ def _no_coin(rows: Rows, record: Coded) -> str:
     return "the budgets were scored on different records"
 
 
-def _digests(
-    keys: Sequence[RunKey], record: Coded, part: IntArray, own: Sequence[IntArray], secret: bytes
-) -> list[str]:
-    """By model, what names those in its training part."""
-    digests = []
-    for key, at in zip(keys, own, strict=True):
-        ids = record.codes[at]
-        if len(np.unique(ids)) < len(ids):
-            raise InputError(
-                f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
-                f"and seed {key.seed}; give every model its own epsilon and seed.",
-                field="record_id",
-            )
-        trained = (record.names[code] for code in ids[part[at] == 0])
-        digests.append(split_digest(trained, secret=secret))
-    return digests
-
-
 def _with_split_names(
-    keys: Sequence[RunKey], named: Coded, own: Sequence[IntArray]
-) -> list[RunKey]:
-    found = []
+    keys: Sequence[RunKey],
+    own: Sequence[IntArray],
+    named: Coded | None,
+    record: Coded | None,
+    part: IntArray,
+    secret: bytes,
+) -> tuple[list[RunKey], list[str]]:
+    """The models with their splits' names as given; and what names those in the training parts."""
+    models, digests = [], []
     for key, at in zip(keys, own, strict=True):
-        first, *others = np.unique(named.codes[at]).tolist()
-        if others:
-            raise InputError(
-                f"split_id must be one value within a run, but the run with seed {key.seed} "
-                f"has {1 + len(others)}.",
-                field="split_id",
-            )
-        found.append(key._replace(split=None if first < 0 else named.names[first]))
-    return found
+        if named is not None:
+            name, *others = np.unique(named.codes[at]).tolist()
+            if others:
+                raise InputError(
+                    f"split_id must be one value within a run, but the run with seed {key.seed} "
+                    f"has {1 + len(others)}.",
+                    field="split_id",
+                )
+            key = key._replace(split=None if name < 0 else named.names[name])
+        if record is not None:
+            ids = record.codes[at]
+            if len(np.unique(ids)) < len(ids):
+                raise InputError(
+                    f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
+                    f"and seed {key.seed}; give every model its own epsilon and seed.",
+                    field="record_id",
+                )
+            trained = (record.names[code] for code in ids[part[at] == 0])
+            digests.append(split_digest(trained, secret=secret))
+        models.append(key)
+    return models, digests
 
 
 def models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
@@ -499,10 +501,21 @@ def _answers(
     name = positive_of(truth.names, options.positive_label, where="y_true")
     positive = is_named(truth, name)
     threshold = THRESHOLD if options.threshold is None else options.threshold
-    if not _has_columns(y_score):
-        scores = _probabilities(y_score, "y_score")
-        return positive, scores >= threshold, log_odds(scores)
-    columns = _score_columns(y_score, truth, y_true)
+    columns = _score_columns(y_score, "y_score")
+    if None in columns:  # one column alone
+        return positive, columns[None] >= threshold, log_odds(columns[None])
+    if 0 in columns:  # an array: in scikit-learn's order, numbers by size and texts by letter
+        labels = truth.names
+        with suppress(TypeError):  # labels of several kinds
+            labels = [text_of(v) for v in np.unique(values_of(y_true, name="y_true")[0]).tolist()]
+        if len(columns) != len(labels):
+            raise InputError(
+                f"y_score has {len(columns)} columns, and y_true holds {len(labels)} labels "
+                f"({', '.join(labels[:5])}); give a column for each in this order, or the positive "
+                "one alone, such as y_score[:, 1].",
+                field="y_score",
+            )
+        columns = dict(zip(labels, columns.values(), strict=True))
     for label in (name, *truth.names):
         if label not in columns:
             raise InputError(
@@ -519,60 +532,38 @@ def _answers(
     return positive, guess, of_truth * np.where(positive, 1.0, -1.0)
 
 
-def _has_columns(scores: Any) -> bool:
+def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
+    """Probabilities by column: named as in a dict or data frame, numbered as in an array, or None.
+
+    Args:
+        scores: several columns of any kind, or one.
+        argument: what errors call them.
+    """
     import narwhals as nw
 
-    return nw.dependencies.is_into_dataframe(scores) or getattr(scores, "ndim", 1) == 2
-
-
-def _score_columns(y_score: Any, truth: Coded, y_true: Any) -> dict[str, FloatArray]:
-    """Probabilities by label: by the columns' own names, or in scikit-learn's order of labels."""
-    named = _named_scores(y_score)
-    if named is not None:
-        return {name: _probabilities(one, f"y_score[{name!r}]") for name, one in named.items()}
-    try:  # numbers by size, texts by letter
-        labels = [text_of(v) for v in np.unique(values_of(y_true, name="y_true")[0]).tolist()]
-    except TypeError:  # labels of several kinds
-        labels = truth.names
-    columns = np.asarray(y_score)
-    if columns.shape[1] != len(labels):
-        raise InputError(
-            f"y_score has {columns.shape[1]} columns, and y_true holds {len(labels)} labels "
-            f"({', '.join(labels[:5])}); give a column for each in this order, or the positive "
-            "one alone, such as y_score[:, 1].",
-            field="y_score",
-        )
-    return {name: _probabilities(columns[:, k], "y_score") for k, name in enumerate(labels)}
-
-
-def _named_scores(scores: Any) -> dict[str, Any] | None:
-    """The columns of a dict or a data frame by name; None of anything else."""
-    import narwhals as nw
-
+    columns: dict[Any, Any] = {None: scores}
     if isinstance(scores, Mapping):
-        return {str(name): values for name, values in scores.items()}
-    if not nw.dependencies.is_into_dataframe(scores):
-        return None
-    frame = nw.from_native(scores, eager_only=True)
-    names = [text_of(name) for name in frame.columns]
-    return {name: frame[:, k].to_native() for k, name in enumerate(names)}
-
-
-def _probabilities(values: Any, name: str) -> FloatArray:
-    column, missing = values_of(values, name=name)
-    try:
-        scores = column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must hold numbers: probabilities in [0, 1].", field=name
-        ) from None
-    if missing.any() or not ((scores >= 0) & (scores <= 1)).all():
-        raise InputError(
-            f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to logits, or "
-            "give predicted labels as y_pred.",
-            field=name,
-        )
-    return np.asarray(scores)
+        columns = {str(name): values for name, values in scores.items()}
+    elif nw.dependencies.is_into_dataframe(scores):
+        frame = nw.from_native(scores, eager_only=True)
+        columns = {text_of(n): frame[:, k].to_native() for k, n in enumerate(frame.columns)}
+    elif getattr(scores, "ndim", 1) == 2:
+        columns = dict(enumerate(np.asarray(scores).T))
+    found = {}
+    for key, values in columns.items():
+        name = argument if key is None else f"{argument}[{key!r}]"
+        column, missing = values_of(values, name=name)
+        try:
+            found[key] = np.asarray(column.astype(np.float64))
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must hold numbers in [0, 1].", field=argument) from None
+        if missing.any() or not ((found[key] >= 0) & (found[key] <= 1)).all():
+            raise InputError(
+                f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to "
+                "logits, or give predicted labels as y_pred.",
+                field=argument,
+            )
+    return found
 
 
 def _parts(split: Any) -> IntArray:
@@ -593,11 +584,7 @@ def _beyond_references(
         return None, []
     from pcer.attacks import beyond_reference
 
-    named = _named_scores(reference)
-    if named is None:
-        columns = np.asarray(reference).T if _has_columns(reference) else [reference]
-        named = {str(k): column for k, column in enumerate(columns)}
-    scores = {name: _probabilities(one, f"reference[{name!r}]") for name, one in named.items()}
+    scores = _score_columns(reference, "reference")
     if not scores:
         raise InputError(
             "reference has no column; give one for each reference model.", field="reference"
@@ -606,7 +593,8 @@ def _beyond_references(
         raise InputError(
             "reference holds scores against scores: give y_score, not y_pred.", field="reference"
         )
-    require_one_length(y_true=positive, **{f"reference[{k!r}]": v for k, v in scores.items()})
+    for column in scores.values():
+        require_one_length(y_true=positive, reference=column)
     own = np.where(positive, logits, -logits)
     beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)
     models = "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
