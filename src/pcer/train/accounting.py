@@ -77,8 +77,8 @@ def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
     sampling, delta = config.sampling(n_train), config.dp_delta
-    found = _calibrated(sampling, delta, float(epsilon), config.accountant)
-    return replace(found, epsilon=epsilon)
+    budget = _calibrated(sampling, delta, float(epsilon), config.accountant)
+    return replace(budget, epsilon=epsilon)
 
 
 def epsilon_spent(
@@ -132,17 +132,17 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
 def _kept_answer(question: Mapping[str, Any]) -> Budget | None:
     """The answer on disk; None unless it is whole and of exactly this question."""
     try:
-        found = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
+        record = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
         answer = Budget(
             epsilon=question["epsilon"],
-            noise_multiplier=found["answer"]["noise_multiplier"],
-            epsilon_by_accountant=found["answer"]["epsilon"],
+            noise_multiplier=record["answer"]["noise_multiplier"],
+            epsilon_by_accountant=record["answer"]["epsilon"],
         )
         numbers = [answer.noise_multiplier, *answer.epsilon_by_accountant.values()]
     except (InputError, KeyError, TypeError, AttributeError):
         return None
     is_sound = all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
-    return answer if is_sound and found == _record(question, answer) else None
+    return answer if is_sound and record == _record(question, answer) else None
 
 
 def _keep_answer(question: Mapping[str, Any], answer: Budget) -> None:

@@ -272,10 +272,10 @@ class TrainConfig:
         >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
         True
         """
-        known = {field.name for field in fields(cls)}
+        settable = {field.name for field in fields(cls)}
         for key in settings:
-            if key not in known:
-                names = ", ".join(sorted(known))
+            if key not in settable:
+                names = ", ".join(sorted(settable))
                 raise InputError(f"The training config has no setting {key!r}; it has {names}.")
         return cls(**{**ADDED_SETTINGS, **settings})
 

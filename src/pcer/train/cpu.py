@@ -96,13 +96,13 @@ def draw_on_cpu(
     while True:
         bits.state = start
         words = bits.random_raw(n_draws(sampling, spare))
-        found, is_enough = kernels.fill_batches(
+        drawn, is_enough = kernels.fill_batches(
             words, gaps.threshold, gaps.alias, gaps.bits, records.numpy(), batches.numpy()
         )
         if is_enough:
             break
         spare += SPARE_DRAWS
-    sizes = torch.from_numpy(found)
+    sizes = torch.from_numpy(drawn)
     require_room(sizes, batches.shape[1])
     return sizes
 

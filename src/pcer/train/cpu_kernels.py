@@ -203,13 +203,13 @@ def forward(net: Net, weights: Array, inputs: Array, outputs: Array) -> None:
     """Activations of every layer, and the logits, of inputs (record, input)."""
     n = len(inputs)
     n_layers = len(net.sizes) - 1
-    found = _units(net, 0, n, outputs)
-    np.dot(_weight(net, 0, weights).T, inputs.T, found)
-    _add_bias(found, _bias(net, 0, weights), n_layers > 1)
+    units = _units(net, 0, n, outputs)
+    np.dot(_weight(net, 0, weights).T, inputs.T, units)
+    _add_bias(units, _bias(net, 0, weights), n_layers > 1)
     for layer in range(1, n_layers):
-        below, found = found, _units(net, layer, n, outputs)
-        np.dot(_weight(net, layer, weights).T, below, found)
-        _add_bias(found, _bias(net, layer, weights), layer < n_layers - 1)
+        below, units = units, _units(net, layer, n, outputs)
+        np.dot(_weight(net, layer, weights).T, below, units)
+        _add_bias(units, _bias(net, layer, weights), layer < n_layers - 1)
 
 
 @compiled
@@ -241,11 +241,11 @@ def _back(net: Net, weights: Array, n: int, room: Room) -> None:
     zero = weights.dtype.type(0)
     for layer in range(len(net.sizes) - 2, 0, -1):
         signal = _units(net, layer, n, room.signals)
-        found = _units(net, layer - 1, n, room.signals)
-        np.dot(_weight(net, layer, weights), signal, found)
+        below = _units(net, layer - 1, n, room.signals)
+        np.dot(_weight(net, layer, weights), signal, below)
         active = _units(net, layer - 1, n, room.outputs)
-        for u in range(len(found)):
-            row, other = found[u], active[u]
+        for u in range(len(below)):
+            row, other = below[u], active[u]
             for r in range(n):
                 row[r] = row[r] if other[r] > zero else zero
 
@@ -302,10 +302,10 @@ def _add_bias(values: Array, bias: Array, is_hidden: bool) -> None:
 @compiled
 def _row_sums(values: Array, sums: Array) -> None:
     for u in range(len(values)):
-        row, found = values[u], values.dtype.type(0)
+        row, total = values[u], values.dtype.type(0)
         for r in range(len(row)):
-            found += row[r]
-        sums[u] = found
+            total += row[r]
+        sums[u] = total
 
 
 @compiled

@@ -128,10 +128,10 @@ def norm_kernel(  # type: ignore[no-untyped-def]
         )
         norm = tl.sqrt_rn(square)
         kept = norm * tl.minimum(limit / (norm + _MARGIN), 1.0)
-        found = tl.ceil(kept.to(tl.float64) * _BINS / limit.to(tl.float64))
-        found = tl.where(found <= _BINS, found, _BINS)  # what is no number counts as clipped
+        rounded = tl.ceil(kept.to(tl.float64) * _BINS / limit.to(tl.float64))
+        rounded = tl.where(rounded <= _BINS, rounded, _BINS)  # what is no number counts as clipped
         out = bins + model * bins_per_model + column
-        tl.store(out, found.to(tl.int32).to(tl.uint8), mask=inside)
+        tl.store(out, rounded.to(tl.int32).to(tl.uint8), mask=inside)
 
 
 @triton.jit
@@ -277,10 +277,10 @@ class FusedNorms:
         """Norm bins (model, training record) uint8 of some private models."""
         mine, rows = weights.index_select(0, models), self.rows.index_select(0, models)
         clip = self.clip.index_select(0, models)
-        found = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
+        bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
         for at in range(0, rows.shape[1], NORM_CHUNK):
-            self._fill(mine, clip, rows[:, at : at + NORM_CHUNK], found[:, at:])
-        return found
+            self._fill(mine, clip, rows[:, at : at + NORM_CHUNK], bins[:, at:])
+        return bins
 
     def _fill(self, weights: Tensor, clip: Tensor, rows: Tensor, bins: Tensor) -> None:
         n_models, n_columns = rows.shape

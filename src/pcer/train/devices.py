@@ -47,10 +47,10 @@ def installed_versions(packages: Iterable[str] = ARITHMETIC + CALIBRATION) -> di
     >>> sorted(installed_versions(["numpy"]))
     ['numpy', 'pcer']
     """
-    found = {"pcer": __version__}
+    versions = {"pcer": __version__}
     for name in packages:
         try:
-            found[name] = version(name).partition("+")[0]
+            versions[name] = version(name).partition("+")[0]
         except PackageNotFoundError:  # numba is for CPUs only
-            found[name] = "(not installed)"
-    return found
+            versions[name] = "(not installed)"
+    return versions

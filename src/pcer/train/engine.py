@@ -169,18 +169,18 @@ def folded(
     if not watch.has_book:
         return None
     n_private, n_train = watch.records.shape
-    found = np.full((len(models), n_train), np.inf, dtype=np.float32)
+    receipts = np.full((len(models), n_train), np.inf, dtype=np.float32)
     rate, delta = config.sampling(n_train).sample_rate, config.dp_delta
     for index, model in enumerate(models[:n_private] if on_host else ()):
         counts, noise = watch.steps_per_bin(index), model.noise_multiplier
-        found[index] = fold(counts, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
+        receipts[index] = fold(counts, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
     for book, lot in () if on_host else _lots(watch, models):
         places = [place for place, _ in lot]
         noise = models[places[0]].noise_multiplier
         steps = book.counts(torch.tensor([row for _, row in lot], device=book.place)).flatten(0, 1)
         kept = fold_on_device(steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
-        found[places] = kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
-    return found
+        receipts[places] = kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
+    return receipts
 
 
 def _lots(
@@ -234,10 +234,10 @@ def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -
 def fill_plainly(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
     """``Device.fill`` in torch, wherever the tensors lie."""
     n = features.shape[1]
-    found = features if train is None else standardised(features, train)
-    part[:, :n] = found
+    scaled = features if train is None else standardised(features, train)
+    part[:, :n] = scaled
     part[:, n] = 1
-    part[:, n + 1] = square(found)[:, 0] + 1
+    part[:, n + 1] = square(scaled)[:, 0] + 1
     part[:, n + 2] = labels
 
 

@@ -90,10 +90,10 @@ class TrainingData:
     @property
     def member(self) -> BoolArray:
         """(seed, record), whether the record is a training record of that seed."""
-        found = np.zeros((len(self.train_rows), self.n_records), dtype=np.bool_)
+        member = np.zeros((len(self.train_rows), self.n_records), dtype=np.bool_)
         for index, rows in enumerate(self.train_rows.values()):
-            found[index, rows] = True
-        return found
+            member[index, rows] = True
+        return member
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
         """These records with the splits of some seeds."""

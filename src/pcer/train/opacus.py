@@ -97,19 +97,21 @@ class NamedModule:
         the layers, the source of every class among them that does not come with torch, that of the
         function, and weights that no seed changes.
         """
-        one, other = (seeded_module(self.factory, n_features, k, name=self.name) for k in (0, 1))
-        first, second = one.state_dict(), other.state_dict()
+        module, reseeded = (
+            seeded_module(self.factory, n_features, k, name=self.name) for k in (0, 1)
+        )
+        first, second = module.state_dict(), reseeded.state_dict()
         constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
         content = {
-            "layers": str(one),
+            "layers": str(module),
             "settings": {key: repr(value) for key, value in self.settings.items()},
-            "sources": sorted(_sources((self._make(), *map(type, one.modules())))),
+            "sources": sorted(_sources((self._make(), *map(type, module.modules())))),
             "constant": {key: _digest(first[key].numpy().tobytes()) for key in constant},
         }
         return {
             "module": self.name,
             "module_settings": {k: v for k, v in self.settings.items() if _is_number(v)},
-            "module_weights": sum(p.numel() for p in one.parameters() if p.requires_grad),
+            "module_weights": sum(p.numel() for p in module.parameters() if p.requires_grad),
             "module_digest": record_digest(content),
         }
 

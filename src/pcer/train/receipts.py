@@ -295,8 +295,8 @@ def _nominal(terms: Terms) -> float:
 @lru_cache(maxsize=1024)
 def _levels(terms: Terms) -> tuple[Level, ...]:
     wanted = [terms.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
-    found = (_level(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
-    return tuple(level for level in found if level is not None)
+    levels = (_level(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
+    return tuple(level for level in levels if level is not None)
 
 
 def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:

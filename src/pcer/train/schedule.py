@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from pcer.errors import PcerError
@@ -53,6 +52,8 @@ class Widths:
     @classmethod
     def of(cls, sampling: Sampling) -> Widths:
         """Widths for the batches of a sampling, from the tail of the binomial distribution."""
+        from scipy.stats import binom  # half a second, which only who trains should wait
+
         law = binom(sampling.n_train, sampling.sample_rate)
         full = int(law.isf(OVERFLOW_CHANCE / sampling.n_steps))
         usual = int(law.isf(WIDE_SHARE))

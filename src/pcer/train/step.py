@@ -122,11 +122,11 @@ def activations(layers: list[Layer], inputs: Tensor) -> list[Tensor]:
 
 def signals(layers: list[Layer], outputs: list[Tensor], residual: Tensor) -> list[Tensor]:
     """Derivative of each record's loss by each layer's output, first layer first."""
-    found = [residual]
+    backs = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
-        back = torch.bmm(found[-1], layer.weight.mT)
-        found.append(relu_backward(back, hidden, 0, grad_input=back))
-    return found[::-1]
+        back = torch.bmm(backs[-1], layer.weight.mT)
+        backs.append(relu_backward(back, hidden, 0, grad_input=back))
+    return backs[::-1]
 
 
 def square(values: Tensor) -> Tensor:
@@ -170,8 +170,8 @@ def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Te
 
     What is no number counts as clipped.
     """
-    found = squared_norm(batch, *_both_ways(layout, weights, batch))
-    kept = found.sqrt() * clip_factor(found, clip)
+    squares = squared_norm(batch, *_both_ways(layout, weights, batch))
+    kept = squares.sqrt() * clip_factor(squares, clip)
     bins = kept.double().mul_(N_BINS).div_(clip.double()).ceil_()
     return bins[..., 0].nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
 

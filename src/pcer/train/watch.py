@@ -126,12 +126,12 @@ def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
     >>> due_steps(10, 4, before=False)
     {0: 1, 1: 1, 3: 2, 6: 4, 9: 2}
     """
-    found, start = {}, 0
+    due, start = {}, 0
     while start < n_steps:
         n = min(every if before else min(every, max(1, start)), n_steps - start)
-        found[start if before else start + n // 2] = n
+        due[start if before else start + n // 2] = n
         start += n
-    return found
+    return due
 
 
 class Watch:
@@ -201,10 +201,10 @@ class Watch:
 
     def steps_per_bin(self, model: int) -> StepCounts:
         """Steps of one private model, (training record, bin); every row has all steps so far."""
-        (found,) = [each for each in self.rounds if model in each.models.tolist()]
-        assert found.book is not None
-        row = torch.tensor([found.models.tolist().index(model)], device=found.models.device)
-        counts = found.book.counts(row, found.book.kind)[0].cpu().numpy()
+        (mine,) = [each for each in self.rounds if model in each.models.tolist()]
+        assert mine.book is not None
+        row = torch.tensor([mine.models.tolist().index(model)], device=mine.models.device)
+        counts = mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
         return counts.view(np.uint16 if counts.itemsize == 2 else np.uint32)
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
