@@ -139,6 +139,6 @@ def test_groups_by_coin_are_seldom_called_unequal():
 
 @pytest.mark.slow
 def test_people_with_three_records_are_called_the_more_exposed():
-    """Short for ``python -m tests.worlds.copies``."""
+    """Forests of people who stand there three times."""
     for attack, counted in count_named(500, 2, seed=0).items():
         assert counted == {"copies": 2}, attack

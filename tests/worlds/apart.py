@@ -17,8 +17,6 @@ the same with errors that take all groups for mixed.
 from __future__ import annotations
 
 import argparse
-import json
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -34,11 +32,11 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer import Plan
-from pcer.attacks import BudgetScores, Divisions, attack_models, log_odds
-from pcer.attacks.attack import coin_panel
+from pcer.attacks import BudgetScores, log_odds
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
-from pcer.release.panel import Panel, PooledExposures
+from pcer.release.panel import Panel
+from tests.worlds.fleets import exact_panel
 from tests.worlds.sweeps import splits
 
 N_MODELS = 20
@@ -121,9 +119,6 @@ WORLDS = {
     "mixed tree": World(partial(mirror, apart=0.0), _tree, 1_000),
     "mixed knn": World(partial(mirror, apart=0.0), lambda seed: KNeighborsClassifier(5), 1_000),
 }
-FOUR = ("t(3) logistic", "tree", "knn 600", "knn 2000")
-MIRRORED = ("tree", "knn 600", "knn 2000", "svm", "sharp svm")
-CONTROLS = ("noisier labels, logistic", "flipped labels, forest")
 
 
 def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
@@ -145,33 +140,16 @@ def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
 def draw_panel(world: World, rng: np.random.Generator) -> Panel:
     """The same as an audit sees it."""
     scores = draw_scores(world, rng)
-    panel = coin_panel(scores, Divisions(scores.group[None], 2), {})
-    rows = {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}
-    fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
-    pooled = {}
-    for attack in ATTACKS:
-        columns = {
-            field: np.array([getattr(rows[attack, name], field) for name in "ab"], dtype=float)
-            for field in (*fields, "separation")
-        }
-        pooled[attack] = PooledExposures(**columns)
-    return replace(panel, pooled=pooled)
+    return exact_panel(scores, scores.group[None])
 
 
 class Draw(NamedTuple):
-    """One audit.
+    """One audit."""
 
-    Attributes:
-        value: (attack, group).
-        alone: (attack, group) error of one group's exposure.
-        difference_error: (attack,).
-        alarms: (attack, kind) of each attack alone; the last row is of the two that decide.
-    """
-
-    value: np.ndarray
-    alone: np.ndarray
-    difference_error: np.ndarray
-    alarms: np.ndarray
+    value: np.ndarray  # (attack, group)
+    alone: np.ndarray  # (attack, group) error of one group's exposure
+    difference_error: np.ndarray  # (attack,)
+    alarms: np.ndarray  # (attack, kind) of each alone; the last row is of the two that decide
 
 
 def audited(panel: Panel) -> Draw:
@@ -233,36 +211,19 @@ def main() -> None:
     )
     parser.add_argument("--world", action="append", choices=WORLDS, help="default: all")
     parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--json", help="write the figures there")
     options = parser.parse_args()
-    seeds, results = range(options.first, options.first + options.draws), {}
-    for name in options.world or WORLDS:
-        start = time.perf_counter()
-        if options.jobs == 1:
-            found = [draw(name, seed) for seed in seeds]
-        else:
-            with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-                found = list(pool.map(partial(draw, name), seeds, chunksize=2))
-        alike = WORLDS[name].is_alike
-        own, mixed = (summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
-        apart = np.array([one[2] for one in found])
-        results[name] = {"separation": apart.mean(), "own": own, "mixed": mixed}
-        print(
-            f"\n{name}: {len(found)} draws, {time.perf_counter() - start:.0f} s; separation "
-            f"{apart.mean():.2f} (sd {apart.std():.2f})"
-        )
-        for attack, row in own.items():
-            cells = [f"{key} {_shown(x)} ({_shown(mixed[attack][key])})" for key, x in row.items()]
-            print(f"  {attack:<18}" + "  ".join(cells), flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-
-
-def _shown(x: float) -> str:
-    return str(x) if isinstance(x, int) else f"{x:.3f}"
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for name in options.world or WORLDS:
+            found = list(pool.map(partial(draw, name), range(options.draws), chunksize=2))
+            alike = WORLDS[name].is_alike
+            own, mixed = (summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
+            apart = np.array([one[2] for one in found])
+            print(f"\n{name}: separation {apart.mean():.2f} (sd {apart.std():.2f})")
+            for attack, row in own.items():
+                pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
+                cells = [f"{key} {x:.4g} ({y:.4g})" for key, x, y in pairs]
+                print(f"  {attack:<18}" + "  ".join(cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,11 @@
 """Three identical records a person in one group: the forest remembers those people better.
 
-    python -m tests.worlds.copies --audits 25
-    python -m tests.worlds.copies --audits 6 --people 3000
-
 All records of a person are in training, or none is, and the audit is told so. Which group does each
 attack call the more exposed one?
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 
 import numpy as np
@@ -55,23 +51,3 @@ def count_named(
             group = "copies" if twice > without else "no copies"
             named[attack][group if found.differ[0, 0] else "none"] += 1
     return named
-
-
-def main() -> None:
-    """Print the counts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", choices=MODELS, default="forest")
-    parser.add_argument("--people", type=int, default=1_000)
-    parser.add_argument("--audits", type=int, default=25)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    named = count_named(given.people, given.audits, given.seed, model=given.model)
-    for attack, counted in named.items():
-        kinds = ", ".join(f"{one} {counted[one]}" for one in ("copies", "no copies", "none"))
-        print(f"{attack:<18}{kinds} of {given.audits}")
-
-
-if __name__ == "__main__":
-    main()

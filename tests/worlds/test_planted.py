@@ -9,9 +9,9 @@ from tests.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
 SURE = [
     "flipped labels, 1nn",
     "flipped labels, tree",
-    "flipped labels, forest",
     "minority with a relation of its own, 1nn",
-    "noisier labels, forest",
+    pytest.param("flipped labels, forest", marks=pytest.mark.slow),
+    pytest.param("noisier labels, forest", marks=pytest.mark.slow),
 ]
 """Worlds in which some attack names the right group in 95 % of audits."""
 
