@@ -18,7 +18,7 @@ from pcer.metrics import NO_DP
 from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.report.table import Table, wrapped
 from pcer.report.text import Part
-from pcer.store import SECRET_BYTES, keep_secret, read_secret, state_folder
+from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
     from pcer.release.format import Release

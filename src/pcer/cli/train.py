@@ -28,7 +28,7 @@ from pcer.models import object_named
 from pcer.release.format import Outcome
 from pcer.report.table import Table
 from pcer.report.text import brief_parts
-from pcer.store import new_secret, read_secret, secret_name, secret_path, state_folder
+from pcer.store.secret import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable

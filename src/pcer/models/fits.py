@@ -32,16 +32,16 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
-from pcer.store import (
+from pcer.store.blocks import (
     Settings,
-    die_with,
     finished_blocks,
     load_block,
-    owned,
     resume_folder,
     save_block,
     settings_digest,
 )
+from pcer.store.lock import owned
+from pcer.store.processes import die_with
 
 FloatRow = npt.NDArray[np.float32]
 OnProgress = Callable[[int, int], None]

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from pcer.errors import InputError, PcerError, clipped
 from pcer.models import folder_first, object_named
-from pcer.store import record_digest
+from pcer.store.blocks import record_digest
 from pcer.train.accounting import calibrate
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table

@@ -50,7 +50,7 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
 _TRIAL = """
 import logging, sys
-from pcer.store import die_with
+from pcer.store.processes import die_with
 die_with(int(sys.argv[2]))
 import ray
 try:

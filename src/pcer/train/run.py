@@ -8,7 +8,7 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.models import folder_first
-from pcer.store import Task, run_tasks
+from pcer.store.processes import Task, run_tasks
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device, require_device
