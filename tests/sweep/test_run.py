@@ -20,8 +20,7 @@ import pcer
 from pcer.cli.app import app
 from pcer.data import GroupedDataset, ProtectedAttribute, split
 from pcer.errors import InputError, OutputError
-from pcer.store.blocks import file_digest, is_sealed
-from pcer.store.lock import owned
+from pcer.store.blocks import file_digest, is_sealed, owned
 from pcer.sweep import Sweep, run_sweep
 from pcer.sweep import run as sweep_module
 from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import read_csv
-from pcer.data.task import REST, Bands, Category, Columns, DatasetTask, GroupRule, Number, holds
+from pcer.data.readers import Columns, read_csv
+from pcer.data.task import REST, Bands, Category, DatasetTask, GroupRule, Number, holds
 from pcer.errors import InputError
 
 RACES = (

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import read_csv, read_parquet
-from pcer.data.task import Columns, DatasetTask, Encoded, GroupRule
+from pcer.data.readers import Columns, read_csv, read_parquet
+from pcer.data.task import DatasetTask, Encoded, GroupRule
 from pcer.errors import InputError
 
 PROFESSIONS = {21: "professor", 13: "nurse"}  # the publisher's codes

@@ -36,11 +36,11 @@ from pcer.store.blocks import (
     Settings,
     finished_blocks,
     load_block,
+    owned,
     resume_folder,
     save_block,
     settings_digest,
 )
-from pcer.store.lock import owned
 from pcer.store.processes import die_with
 
 FloatRow = npt.NDArray[np.float32]

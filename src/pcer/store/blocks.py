@@ -1,4 +1,4 @@
-"""Finished blocks of work in a folder, and the settings that they depend on.
+"""Finished blocks of work in a folder with one owner, and the settings that they depend on.
 
 A block is an array and the names of its rows, perhaps with a second array beside it. It is written
 whole or not at all, so a killed job finds what is finished and does only what is missing. A block
@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,12 +28,52 @@ Key: TypeAlias = tuple[str, int]
 Settings: TypeAlias = Mapping[str, Any]
 """Names and plain JSON values."""
 
+LOCK = ".lock"
+OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
+"""Modes of what nobody else may read; systems without modes pass over them."""
 SETTINGS = "settings.json"
 SEAL = "sha256"
 """The field of a record that holds the digest of all others."""
 ANEW = "run again, and it is made anew"
 MOST_NAMED = 3
 """Faulty blocks that a sentence names."""
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; it is free again when the process ends, however it ends.
+
+    The system drops the lock. A file system without locks gets a file with the owner's process
+    number instead, which does not count once that process is gone.
+
+    Nobody else can read the folder, nor what lies in it; what an older version left open to others
+    is closed to them.
+    """
+    with warnings.catch_warnings():  # filelock remarks on systems without locks
+        warnings.filterwarnings("ignore", message=".*soft ?file ?lock", category=UserWarning)
+        from filelock import FileLock, Timeout
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
+            lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
+            lock.acquire()
+        except Timeout:
+            raise InputError(
+                f"{folder} is in use by another process; wait for it, or choose another folder."
+            ) from None
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be made ({error.strerror}); choose a folder that you may write "
+                "to."
+            ) from None
+    try:
+        for path in (folder, *folder.iterdir()):
+            with suppress(OSError):
+                if path == folder or (path.is_file() and not path.is_symlink()):
+                    path.chmod(OWNERS_FOLDER if path == folder else OWNERS_FILE)
+        yield
+    finally:
+        lock.release()
 
 
 class StoredBlock(NamedTuple):

@@ -23,8 +23,7 @@ from pcer.errors import InputError, OutputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format, write_files
 from pcer.metrics import NO_DP, BoolArray, FloatArray, IntArray
 from pcer.release.format import Bound
-from pcer.store.blocks import file_digest, is_sealed, save_array, sealed
-from pcer.store.lock import OWNERS_FOLDER
+from pcer.store.blocks import OWNERS_FOLDER, file_digest, is_sealed, save_array, sealed
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions, TrainConfig
 from pcer.train.receipts import Terms, allowed_advantage, mu_of, realised_of, receipt_of

@@ -25,13 +25,13 @@ from pcer.store.blocks import (
     Key,
     finished_blocks,
     load_block,
+    owned,
     require_same_settings,
     resume_folder,
     save_array,
     save_block,
     sealed,
 )
-from pcer.store.lock import owned
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import build_releases
 from pcer.sweep.sweep import NO_MODULE, Sweep

@@ -18,7 +18,8 @@ import numpy as np
 
 from pcer.data import GroupedDataset, adult, standardise
 from pcer.data.fetch import DataFile, locate
-from pcer.data.task import Category, Columns, Encoded, FeatureRule, Number, build
+from pcer.data.readers import Columns
+from pcer.data.task import Category, Encoded, FeatureRule, Number, build
 from pcer.errors import InputError
 
 WHOLE = (

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from pcer.errors import InputError, OutputError
-from pcer.store.lock import owned
+from pcer.store.blocks import owned
 
 SYSTEM, NO_SYSTEM = "", "import sys; sys.modules['fcntl'] = None"
 """With the system's locks, and where Python has none."""
 
 OWNER = """
 from pathlib import Path
-from pcer.store.lock import owned
+from pcer.store.blocks import owned
 with owned(Path(sys.argv[1])):
     print("owned", flush=True)
     sys.stdin.readline()
