@@ -100,30 +100,25 @@ def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[Datase
 def _describe(name: str, folder: Path | None, cache: Path | None) -> dict[str, Any]:
     try:
         task, paths = _at_hand(name, folder, cache)
-        place = _place(paths[0].parent, cache) if paths else "to fetch"
+        named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
+        places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
+        place = places.get(paths[0].parent, named) if paths else "to fetch"
         where = f"{place}, {_size(task)}"
     except InputError as error:
         task = next(task for task in SOURCES if task.name == name)
         where = f"unusable: {error}"
-    plain = ("outcome", "positive_label", "source", "licence", "caution")
+    groups = {
+        attribute: [group for group, _ in rule.groups]
+        for attribute, rule in task.attributes.items()
+    }
     return {
         **{field: getattr(task, field) for field in ("name", "title", "n_records")},
-        "attributes": {
-            attribute: [group for group, _ in rule.groups]
-            for attribute, rule in task.attributes.items()
-        },
-        **{field: getattr(task, field) for field in plain},
+        "attributes": groups,
+        **{field: getattr(task, field) for field in ("outcome", "positive_label")},
+        **{field: getattr(task, field) for field in ("source", "licence", "caution")},
         "at_hand": where,
         "notes": list(task.notes),
     }
-
-
-def _place(folder: Path, cache: Path | None) -> str:
-    if folder == (cache or cache_folder()):
-        return "cached"
-    if folder == BUNDLED:
-        return "bundled"
-    return f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
 
 
 def _size(task: DatasetTask) -> str:

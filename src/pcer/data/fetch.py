@@ -22,21 +22,13 @@ _WEB_PAGE_STARTS = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """One file of a dataset.
+    """One file of a dataset."""
 
-    Args:
-        name: file name, in the wheel, in the folder ``PCER_DATA`` and in the cache.
-        n_bytes: its size, shown to people; None where it is not known.
-        sha256: digest of the file; None where the publisher promises no fixed bytes.
-        url: where its publisher keeps it; None for a file that cannot be downloaded.
-        check: raises InputError unless the file has the promised shape.
-    """
-
-    name: str
-    n_bytes: int | None = None
-    sha256: str | None = None
-    url: str | None = None
-    check: Callable[[Path], None] | None = None
+    name: str  # in the wheel, in the folder ``PCER_DATA`` and in the cache
+    n_bytes: int | None = None  # shown to people; None where it is not known
+    sha256: str | None = None  # None where the publisher promises no fixed bytes
+    url: str | None = None  # where its publisher keeps it; None: it cannot be downloaded
+    check: Callable[[Path], None] | None = None  # raises InputError for another shape
 
 
 def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = None) -> Path | None:
@@ -70,7 +62,6 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:
         path = Path(folder) / file.name
         _transfer(file, path, show_progress=show_progress)
-        _accept(file, path)
         os.replace(path, target)
     return target
 
@@ -108,23 +99,16 @@ def _transfer(file: DataFile, path: Path, *, show_progress: bool) -> None:
                 progress.advance(bar, stream.write(block))
     except (requests.RequestException, OSError) as error:
         raise _failure(file, f"the download broke off ({type(error).__name__})") from error
-
-
-def _accept(file: DataFile, path: Path) -> None:
-    """Raise FetchError unless the download is what was asked for."""
     with path.open("rb") as stream:
-        start = stream.read(64).lstrip().lower()
-    if start.startswith(_WEB_PAGE_STARTS):
-        raise _failure(file, "the server answered with a web page")
+        if stream.read(64).lstrip().lower().startswith(_WEB_PAGE_STARTS):
+            raise _failure(file, "the server answered with a web page")
     try:
         require_digest(file, path)
         if file.check is not None:
             file.check(path)
     except InputError as error:
-        reason = (
-            "it is not what the publisher described" if file.sha256 is None else "it is altered"
-        )
-        raise _failure(file, reason) from error
+        what = "not what the publisher described" if file.sha256 is None else "altered"
+        raise _failure(file, f"it is {what}") from error
 
 
 def _failure(file: DataFile, reason: str) -> FetchError:

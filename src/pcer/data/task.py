@@ -96,46 +96,25 @@ class GroupRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetTask:
-    """One benchmark task, completely.
+    """One benchmark task, completely; a file that is no CSV needs a reader of its own."""
 
-    Args:
-        name: what ``pcer.data.load`` and the command line call it.
-        title: one line for people.
-        files: where the records lie; all of them are needed.
-        read: gives those columns of a file, as a CSV file if nothing is said; a task with several
-            files is their records one after another.
-        features: the protected attributes are never among them.
-        label: a record is positive where this condition holds.
-        attributes: group rules by attribute name.
-        keep: a record is kept where all of these conditions hold.
-        balance: draw as many records of the larger label as there are of the smaller one.
-        subsample: draw this many records of those kept, or all.
-        n_records: how many records the task has; None where only the copy at hand decides.
-        outcome: whether being predicted positive helps or harms.
-        positive_label: what a positive label means.
-        source: who published the records, and where.
-        licence: on what terms.
-        caution: what the data is, for whoever uses it.
-        notes: travel into every release.
-    """
-
-    name: str
-    title: str
-    files: tuple[DataFile, ...]
-    read: Callable[[Path, Iterable[str]], Columns] = read_csv
-    features: tuple[FeatureRule, ...]
-    label: Condition
+    name: str  # what ``pcer.data.load`` and the command line call it
+    title: str  # one line for people
+    files: tuple[DataFile, ...]  # where the records lie, one file after another
+    read: Callable[[Path, Iterable[str]], Columns] = read_csv  # those columns of a file
+    features: tuple[FeatureRule, ...]  # the protected attributes are never among them
+    label: Condition  # a record is positive where this holds
     attributes: Mapping[str, GroupRule]
-    keep: tuple[Condition, ...] = ()
-    balance: bool = False
-    subsample: int | None = None
-    n_records: int | None = None
-    outcome: Outcome
-    positive_label: str
-    source: str
+    keep: tuple[Condition, ...] = ()  # a record is kept where all of these hold
+    balance: bool = False  # draw as many records of the larger label as the smaller one has
+    subsample: int | None = None  # draw so many of the records that are kept; None: all
+    n_records: int | None = None  # of the task; None where only the copy at hand decides
+    outcome: Outcome  # whether being predicted positive helps or harms
+    positive_label: str  # what a positive label means
+    source: str  # who published the records, and where
     licence: str
-    caution: str
-    notes: tuple[str, ...] = ()
+    caution: str  # what the data is, for whoever uses it
+    notes: tuple[str, ...] = ()  # travel into every release
 
     @property
     def columns(self) -> tuple[str, ...]:
