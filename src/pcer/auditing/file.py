@@ -45,21 +45,13 @@ class Summary(Record):
 
 
 class CostValue(Record):
-    """A group's cost, its error and interval for people like these, and the most it can be.
-
-    Attributes:
-        value: estimate.
-        standard_error: for people like these.
-        interval: at the plan's confidence level.
-        upper_limit: one-sided, of this cost alone.
-        upper_limit_together: of all costs of the audit at once.
-    """
+    """A group's cost, its error and interval for people like these, and the most it can be."""
 
     value: float | None
     standard_error: float | None
-    interval: tuple[float, float] | None
-    upper_limit: float | None
-    upper_limit_together: float | None
+    interval: tuple[float, float] | None  # at the plan's confidence level
+    upper_limit: float | None  # one-sided, of this cost alone
+    upper_limit_together: float | None  # of all costs of the audit at once
 
 
 class NullPicture(Record):
@@ -70,38 +62,20 @@ class NullPicture(Record):
 
 
 class GroupBound(Record):
-    """What training itself allows about one group's people, from the release's bounds.
+    """What training itself allows about one group's people, from the release's bounds."""
 
-    Attributes:
-        mode: where the norms of gradients come from; "refreshed" ones are an estimate.
-        accountant: of every epsilon here.
-        nominal: the promise.
-        spent: mean receipt, a bound of each person's own epsilon.
-        standard_error: of it, over people and seeds.
-        quantiles: of receipts.
-        by_label: mean receipt of people of each label.
-        advantage: what an attacker who sees every step could reach, as AUC - 1/2; an estimate.
-    """
-
-    mode: str
-    accountant: str
-    nominal: float | None
-    spent: float
-    standard_error: float | None
-    quantiles: dict[str, float]
-    by_label: dict[str, float]
-    advantage: float | None
+    mode: str  # where the norms of gradients come from; "refreshed" ones are an estimate
+    accountant: str  # of every epsilon here
+    nominal: float | None  # the promise
+    spent: float  # mean receipt, a bound of each person's own epsilon
+    standard_error: float | None  # of it, over people and seeds
+    quantiles: dict[str, float]  # of receipts
+    by_label: dict[str, float]  # mean receipt of people of each label
+    advantage: float | None  # what an attacker who sees every step could reach; an estimate
 
 
 class GroupResult(Record):
-    """One group in one setting.
-
-    Attributes:
-        p_value: of "is anything memorised about these records?", adjusted; ``p_value_alone`` over
-            the deciding attacks only.
-        detected_by: the attack that this p-value is of; None where there is none.
-        too_few: whether the group is too small for this cost to tell anything.
-    """
+    """One group in one setting."""
 
     n_train: float | None
     n_test: float | None
@@ -112,11 +86,11 @@ class GroupResult(Record):
     cost: CostValue
     noise_level: float | None
     detectable_cost: float | None
-    p_value: float | None
-    p_value_alone: float | None
-    detected_by: str | None
+    p_value: float | None  # of "is anything memorised about these records?", adjusted
+    p_value_alone: float | None  # over the deciding attacks only
+    detected_by: str | None  # the attack that this p-value is of
     resolved: bool
-    too_few: bool
+    too_few: bool  # for this cost to tell anything
     null_gap: NullPicture | None
     pcer: Summary
     allowed: GroupBound | None
@@ -157,26 +131,16 @@ class CrossProduct(Record):
 
 
 class GroupDifference(Record):
-    """First group minus second, for people like these.
-
-    Attributes:
-        value: estimate.
-        standard_error: of it.
-        interval: at the plan's confidence level.
-        upper_limit: most that it can be, either way, one-sided, of this difference alone.
-        upper_limit_together: of all such differences of the audit at once.
-        detectable: smallest that would be told in 80 % of such releases.
-        p_value: adjusted over settings and pairs; ``p_value_alone`` not.
-    """
+    """First group minus second, for people like these."""
 
     value: float | None
     standard_error: float | None
-    interval: tuple[float, float] | None
-    upper_limit: float | None
-    upper_limit_together: float | None
-    detectable: float | None
-    p_value: float | None
-    p_value_alone: float | None
+    interval: tuple[float, float] | None  # at the plan's confidence level
+    upper_limit: float | None  # either way, one-sided, of this difference alone
+    upper_limit_together: float | None  # of all such differences of the audit at once
+    detectable: float | None  # smallest that would be told in 80 % of such releases
+    p_value: float | None  # adjusted over settings and pairs
+    p_value_alone: float | None  # over the deciding attacks only
 
 
 class Equivalence(Record):
@@ -206,39 +170,24 @@ Answer = Literal["differs", "no_difference_shown", "none_detected", "cannot_tell
 class ExposureAnswer(Record):
     """Who of two groups is easier to recognise?
 
-    Attributes:
-        answer: "differs"; "no_difference_shown" where some exposure of the pair is detected;
-            "none_detected"; "cannot_tell" where no test can be made, or none may be believed.
-        group: the more exposed one, where they differ.
-        attack: with the smallest p-value.
-        p_value: of the difference by that attack, adjusted; ``p_value_alone`` over the deciding
-            attacks only.
-        contradicted: whether the other attack finds the other group more exposed beyond chance.
-        downgraded: why a difference beyond chance does not count.
-        placebo: what placebo groups and permutations say of that attack.
+    No difference is shown where some exposure of the pair is detected; it cannot be told where no
+    test can be made, or none may be believed.
     """
 
     answer: Answer
-    group: str | None
-    attack: str
-    p_value: float | None
-    p_value_alone: float | None
-    contradicted: bool
-    downgraded: str | None
-    placebo: CoinFlips | None
+    group: str | None  # the more exposed one, where they differ
+    attack: str  # with the smallest p-value
+    p_value: float | None  # of the difference by that attack, adjusted
+    p_value_alone: float | None  # over the deciding attacks only
+    contradicted: bool  # the other attack finds the other group more exposed beyond chance
+    downgraded: str | None  # why a difference beyond chance does not count
+    placebo: CoinFlips | None  # what placebo groups and permutations say of that attack
 
 
 class PairResult(Record):
     """Two groups in one setting; every signed number is first minus second.
 
-    Attributes:
-        disparity_shown: whether it holds after every cap; ``double_disadvantage`` likewise.
-        more_exposed: whose cost is higher beyond chance; None where something speaks against it.
-        better_off: who receives more, or is harmed less, beyond chance.
-        driven_by: what makes a shown disparity: "benefits", "exposures", "both", or "together"
-            where neither difference is shown alone.
-        capped: why an alarm does not hold; None where there was none, or it holds.
-        coin_flips: of the attack that the ratio is by.
+    What is shown holds after every downgrade.
     """
 
     groups: tuple[str, str]
@@ -250,28 +199,23 @@ class PairResult(Record):
     cross_product: CrossProduct
     disparity_shown: bool
     lower_ratio: str | None
-    more_exposed: str | None
+    more_exposed: str | None  # beyond chance, and nothing speaks against it
     exposure_answer: ExposureAnswer
-    better_off: str | None
-    driven_by: Driver | None
+    better_off: str | None  # who receives more, or is harmed less, beyond chance
+    driven_by: Driver | None  # "together": neither difference is shown alone
     floors: list[FloorRow]
     floor_slope: float | None
     double_disadvantage: str | None
     double_disadvantage_p: float | None
     double_disadvantage_p_alone: float | None
     equivalence: Equivalence | None
-    coin_flips: CoinFlips | None
-    capped: str | None
+    coin_flips: CoinFlips | None  # of the attack that the ratio is by
+    capped: str | None  # why an alarm does not hold
     sign_holds_below_floor: float | None
 
 
 class BudgetResult(Record):
-    """Everything about one setting: a model, where it has a name, and a budget.
-
-    Attributes:
-        worse_off: whom the verdict says to be worse off. Where positive predictions harm, unequal
-            ratios alone say that of nobody.
-    """
+    """Everything about one setting: a model, where it has a name, and a budget."""
 
     model: str | None
     epsilon: float | None
@@ -284,7 +228,7 @@ class BudgetResult(Record):
     pairs: list[PairResult]
     pcer_spread: Summary
     verdict: BudgetVerdict
-    worse_off: list[str]
+    worse_off: list[str]  # where positive predictions harm, unequal ratios alone name nobody
     reason: str | None
     advice: str
     double_disadvantage: list[str]
@@ -347,45 +291,31 @@ class AsPublished(Record):
 
 
 class CostStory(Record):
-    """One carried cost put to the same tests; the one that the verdict rests on is marked.
-
-    Attributes:
-        n_cells: settings and groups that it could be tested in; ``n_resolved`` of them are.
-        more_exposed: groups whose cost is higher beyond chance in some setting.
-        lower_ratio: groups with a lower ratio beyond chance in some setting.
-        double_disadvantage: groups with both disadvantages beyond chance in some setting.
-        p_value: of its strongest alarm, adjusted within this cost.
-        p_value_over_costs: the same, adjusted over all costs.
-    """
+    """One carried cost put to the same tests; groups are named for any setting."""
 
     cost: str
-    is_main: bool
-    n_cells: int
+    is_main: bool  # the verdict rests on it
+    n_cells: int  # settings and groups that it could be tested in
     n_resolved: int
     more_exposed: list[str]
     lower_ratio: list[str]
     double_disadvantage: list[str]
-    p_value: float | None
-    p_value_over_costs: float | None
+    p_value: float | None  # of its strongest alarm, adjusted within this cost
+    p_value_over_costs: float | None  # adjusted over all costs
 
 
 class DeclarationFinding(Record):
     """Something that the release says and its own numbers contradict, or call for.
 
-    Attributes:
-        check: which check found it.
-        sentence: the finding.
-        p_value: of numbers like these if the release's words are true, adjusted over all checks and
-            held against .01; None where logic decides. ``p_value_alone`` is adjusted within the
-            check only.
-        caps_verdict: whether it leaves the audit's tests without ground.
+    The p-value is of numbers like these if the release's words are true, held against .01; None
+    where logic decides.
     """
 
     check: str
     sentence: str
-    p_value: float | None
-    p_value_alone: float | None
-    caps_verdict: bool
+    p_value: float | None  # adjusted over all checks
+    p_value_alone: float | None  # adjusted within the check only
+    caps_verdict: bool  # it leaves the audit's tests without ground
 
 
 class BrokenRule(Record):

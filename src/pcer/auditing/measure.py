@@ -76,24 +76,16 @@ class Exposed:
     A cost over all models is one split with all of its error.
     """
 
-    per_split: FloatArray
-    """(split, group) cost with the luck of the split taken off its mean."""
-    null_variance: FloatArray
-    """Of the mean over splits if nothing was memorised; of other costs than the gap, as given."""
-    one_split: FloatArray
-    """Variance of one split's cost for people drawn anew."""
-    n: FloatArray
-    """Records, or as many as clumps of them are worth."""
-    n_test: FloatArray
-    """Those of one test part, counted alike."""
+    per_split: FloatArray  # (split, group) cost with the luck of the split taken off its mean
+    null_variance: FloatArray  # of the mean over splits if nothing was memorised
+    one_split: FloatArray  # variance of one split's cost for people drawn anew
+    n: FloatArray  # records, or as many as clumps of them are worth
+    n_test: FloatArray  # those of one test part, counted alike
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
     """What people add to the variance at a cost; None: as much as one split's whole variance."""
-    covariance: FloatArray
-    """Of cost and benefit in one split; NaN where unknown."""
-    is_counted: bool
-    """Whether it is from counts, where people may add to the covariance."""
-    of_records: FloatArray
-    """What records alone make of a value over all models; NaN of other costs and where unknown."""
+    covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
+    is_counted: bool  # from counts, where people may add to the covariance
+    of_records: FloatArray  # what records alone make of a value over all models; else NaN
 
     @cached_property
     def value(self) -> FloatArray:
@@ -163,32 +155,20 @@ class Measured:
 
     panel: Panel
     proxy: Proxy
-    floor: float
-    """The plan's floor, or the cost's own where that is larger."""
-    benefit: FloatArray
-    """(seed, group)."""
-    cost: FloatArray
-    """(seed, group) signed; NaN where not released."""
+    floor: float  # the plan's, or the cost's own where that is larger
+    benefit: FloatArray  # (seed, group)
+    cost: FloatArray  # (seed, group) signed; NaN where not released
+    is_pooled: bool  # the cost is one number for all seeds, and so has no spread over them
     strata: Strata | None
     """What each split's first run gets right; None where sizes or accuracies are withheld."""
-    inflation: FloatArray
-    """(group,) by how much clumps of records multiply a variance."""
+    inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
     received: FloatArray
     """(split, group) benefit; NaN where it is not given for some group, and so below."""
-    received_variance: FloatArray
-    """(group,) of the mean benefit, for people like these."""
-    received_lasting: FloatArray
-    """(group,) the part of it that no number of splits lowers."""
+    received_variance: FloatArray  # (group,) of the mean benefit, for people like these
+    received_lasting: FloatArray  # (group,) the part of it that no number of splits lowers
     exposed: Exposed | None
-    told: npt.NDArray[np.bool_]
-    """(group,) whether this cost tells anything about a group of its size."""
-    reason: str | None
-    """Why there is no estimate."""
-
-    @property
-    def is_pooled(self) -> bool:
-        """Whether the cost is one number for all seeds, and so has no spread over them."""
-        return _is_pooled(self.panel, self.proxy.name)
+    told: npt.NDArray[np.bool_]  # (group,) whether it tells anything about a group of its size
+    reason: str | None  # why there is no estimate
 
     @property
     def is_below_floor(self) -> bool:
@@ -246,15 +226,23 @@ def measure_panel(
         behind = panel.pooled[cost].n_records
         told = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
     clumps = np.ones(len(told)) if inflation is None else inflation
-    received, variance, lasting = _received(panel, plan, clumps)
+    benefit, received, variance, lasting = _received(panel, plan, clumps)
     exposed, reason = _exposed(panel, plan, proxy, clumps, told)
+    values, is_pooled = _signed_cost(panel, proxy)
+    strata = None
+    if proxy.is_from_counts and panel.has_sizes:
+        first = lowest_seeds(panel.split)
+        strata = Strata(*(part[:, first] for part in strata_of(panel)))
+        if not np.isfinite(strata.hits + strata.correct).all():
+            strata = None
     return Measured(
         panel=panel,
         proxy=proxy,
         floor=max(plan.floor, proxy.floor),
-        benefit=benefit_of(panel, plan)[0],
-        cost=_signed_cost(panel, proxy),
-        strata=_first_runs(panel) if proxy.is_from_counts else None,
+        benefit=benefit,
+        cost=values,
+        is_pooled=is_pooled,
+        strata=strata,
         inflation=clumps,
         received=received,
         received_variance=variance,
@@ -370,46 +358,29 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
     return np.asarray(sums / runs)
 
 
-def _first_runs(panel: Panel) -> Strata | None:
-    """The strata of each split's first run; None where something of them is withheld."""
-    if not panel.has_sizes:
-        return None
-    runs = lowest_seeds(panel.split)
-    strata = Strata(*(part[:, runs] for part in strata_of(panel)))
-    return strata if np.isfinite(strata.hits + strata.correct).all() else None
-
-
-def _received(
-    panel: Panel, plan: Plan, clumps: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Benefit of every split, the variance of its mean, and the part that splits do not lower."""
+def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[FloatArray, ...]:
+    """Benefit by seed and by split, the variance of its mean, and what splits leave of that."""
     benefit, n_test, n = benefit_of(panel, plan)
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
     known = panel.has_sizes and np.isfinite(benefit).all() and np.isfinite(people).all()
     if not (known and (tested > 0).all()):
         unknown = np.full((panel.n_splits, len(clumps)), np.nan)
-        return unknown, unknown[0], unknown[0]
+        return benefit, unknown, unknown[0], unknown[0]
     per_split = by_split(benefit, panel.split)
     value = per_split.mean(axis=0)
     variance = benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
-    return per_split, variance, rate_variance(value, people)
+    return benefit, per_split, variance, rate_variance(value, people)
 
 
-def _is_pooled(panel: Panel, cost: str) -> bool:
-    """Whether a cost has one number over all models and none of each."""
-    by_run = cost in panel.exposure and np.isfinite(panel.exposure[cost].value).all()
-    return cost in panel.pooled and not by_run
-
-
-def _signed_cost(panel: Panel, proxy: Proxy) -> FloatArray:
-    shape = panel.train_accuracy.shape
+def _signed_cost(panel: Panel, proxy: Proxy) -> tuple[FloatArray, bool]:
+    """A cost by seed, and whether it has one number over all models and none of each."""
+    shape, cost = panel.train_accuracy.shape, proxy.name
     if proxy.is_from_counts:
-        return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    if _is_pooled(panel, proxy.name):
-        return np.broadcast_to(panel.pooled[proxy.name].value, shape)
-    if proxy.name in panel.exposure:
-        return panel.exposure[proxy.name].value
-    return np.full(shape, np.nan)
+        return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy), False
+    of_runs = panel.exposure[cost].value if cost in panel.exposure else np.full(shape, np.nan)
+    if cost in panel.pooled and not np.isfinite(of_runs).all():
+        return np.broadcast_to(panel.pooled[cost].value, shape), True
+    return of_runs, False
 
 
 def _exposed(

@@ -90,18 +90,14 @@ class Evidence:
     cost_p: FloatArray
     cost_p_alone: FloatArray
     resolved: BoolArray
-    detected_by: IntArray
-    """(setting, group) which attack has the smallest p-value."""
+    detected_by: IntArray  # (setting, group) which attack has the smallest p-value
     exposure: FloatArray
     exposure_error: FloatArray
     exposure_p: FloatArray
     exposure_p_alone: FloatArray
-    decided_by: IntArray
-    """(setting, pair) which attack has the smallest p-value."""
-    more_exposed: IntArray
-    """(setting, pair) index of the group that this attack finds more exposed."""
-    contradicted: BoolArray
-    """Whether another attack finds the other group more exposed, both beyond chance."""
+    decided_by: IntArray  # (setting, pair) which attack has the smallest p-value
+    more_exposed: IntArray  # (setting, pair) the group that this attack finds more exposed
+    contradicted: BoolArray  # another attack finds the other group more exposed, beyond chance
     benefit: FloatArray
     benefit_error: FloatArray
     benefit_p: FloatArray
@@ -112,10 +108,8 @@ class Evidence:
     cross_p_alone: FloatArray
     double_p: FloatArray
     double_p_alone: FloatArray
-    shown: BoolArray
-    """Whether ratios differ beyond chance."""
-    double: IntArray
-    """Index of the doubly disadvantaged group, -1 for none."""
+    shown: BoolArray  # ratios differ beyond chance
+    double: IntArray  # the doubly disadvantaged group, -1 for none
     exposures_differ: BoolArray
     benefits_differ: BoolArray
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
@@ -207,11 +201,9 @@ class Tested:
 class Alarms(NamedTuple):
     """What would be said about pairs: arrays (setting, pair)."""
 
-    shown: BoolArray
-    double: IntArray
-    """Index of the doubly disadvantaged group, -1 for none."""
-    differ: BoolArray
-    """Whether exposures differ."""
+    shown: BoolArray  # ratios differ
+    double: IntArray  # the doubly disadvantaged group, -1 for none
+    differ: BoolArray  # exposures differ
 
 
 def attack_tests(
