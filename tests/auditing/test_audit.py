@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -44,7 +43,7 @@ def strong() -> Release:
     return simulate(STRONG, np.random.default_rng(0))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(releases())
 def test_published_part_against_a_loop(release):
     audit = pcer.audit(release, QUICK)
@@ -62,7 +61,7 @@ def test_published_part_against_a_loop(release):
                     assert row.ci is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(releases())
 def test_resolution_against_a_loop(release):
     audit = pcer.audit(release, QUICK)
@@ -85,7 +84,7 @@ def test_resolution_against_a_loop(release):
     assert adjusted == pytest.approx(reference.holm(tested), abs=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(releases(), st.randoms(use_true_random=False))
 def test_order_of_runs_changes_nothing(release, rng):
     shuffled = list(release.runs)
@@ -235,22 +234,6 @@ def test_floor_above_every_cost_repeats_demographic_parity():
         assert floored.mean == pytest.approx(difference / 0.1, rel=1e-9)
 
 
-@settings(max_examples=40)
-@given(releases(max_groups=2))
-def test_equitable_budget_at_a_floor_above_every_cost(release):
-    """At floor 1 no cost can matter: the choice is that of the mean rate difference."""
-    audit = pcer.audit(release, QUICK.model_copy(update={"floors": [1.0]}))
-    differences = {
-        budget.epsilon: abs(
-            budget.groups["g0"].positive_rate.mean - budget.groups["g1"].positive_rate.mean
-        )
-        for budget in audit.budgets
-    }
-    least = min(differences.values())
-    expected = [eps for eps, value in differences.items() if value <= least + 1e-12]
-    assert audit.published[0].algorithm1.equitable_budget[0].budgets == pytest.approx(expected)
-
-
 def rates_only(*, n: int | None, split_kind: str | None = "random") -> Release:
     """The paper's COMPAS table at two budgets, as rates."""
     published = {None: (0.0074, 0.0099), 5.0: (0.0065, 0.0065)}
@@ -382,13 +365,6 @@ def test_other_costs_come_with_the_release(strong, cost):
     assert group.null_gap is None
 
 
-def test_a_cost_without_error_is_insufficient(strong):
-    plan = QUICK.model_copy(update={"cost": "paired_gap"})
-    audit = pcer.audit(with_exposures(strong, 0.02, None), plan)
-    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    assert "standard error" in audit.budgets[0].reason
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -440,6 +416,7 @@ def test_without_split_ids_all_runs_are_one_split(strong):
         assert one.groups["g1"].cost.standard_error > other.groups["g1"].cost.standard_error
 
 
+@pytest.mark.slow
 def test_null_picture_covers_a_null_release():
     world = World(
         sizes=(4_000, 1_000),
@@ -474,7 +451,7 @@ def test_same_release_and_plan_same_bytes_anywhere(tmp_path, strong):
     pcer.write_release(strong, path)
     code = "import sys, pcer; print(pcer.audit(pcer.read_release(sys.argv[1])).to_json())"
     outputs = set()
-    for hash_seed, locale, threads in (("0", "C", "1"), ("1", "C.UTF-8", "2"), ("7", "POSIX", "1")):
+    for hash_seed, locale, threads in (("0", "C", "1"), ("1", "C.UTF-8", "2")):
         env = {
             **os.environ,
             "PYTHONHASHSEED": hash_seed,
@@ -508,10 +485,14 @@ def test_ties_are_reported_as_ties(strong):
     assert found.verdict is pcer.Verdict.FLOOR_SENSITIVE
 
 
-def test_seeds_of_python_do_not_matter(strong):
-    random.seed(1)
-    np.random.seed(1)  # noqa: NPY002 - the point is that global state changes nothing
-    first = pcer.audit(strong, QUICK).to_json()
-    random.seed(2)
-    np.random.seed(2)  # noqa: NPY002 - same
-    assert pcer.audit(strong, QUICK).to_json() == first
+def test_an_attack_on_every_run_says_nothing_without_sizes(plain_release):
+    for run in plain_release["runs"]:
+        for name in run["groups"]:
+            run["groups"][name] = {
+                "train": {"accuracy": 0.9},
+                "test": {"accuracy": 0.8, "positive_rate": 0.5},
+                "exposure": {"auc_advantage": {"value": 0.1, "standard_error": 0.01}},
+            }
+    audit = pcer.audit(parse_release(plain_release, file="x"), cost="auc_advantage")
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+    assert audit.told.reason == "group sizes (n) are not in the release"

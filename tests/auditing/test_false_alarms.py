@@ -35,6 +35,7 @@ def at_most(level: float, n: int) -> float:
     return level + 2 * math.sqrt(level * (1 - level) / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_split", [False, True])
 def test_no_memorisation_rarely_raises_an_alarm(one_split):
     rng = np.random.default_rng(20)
@@ -45,6 +46,7 @@ def test_no_memorisation_rarely_raises_an_alarm(one_split):
     assert np.mean([has_alarm(world, rng) for world in worlds]) <= at_most(0.05, 200)
 
 
+@pytest.mark.slow
 def test_equal_ratios_rarely_raise_an_alarm():
     world = World(
         sizes=(39_000, 6_500),
@@ -57,6 +59,7 @@ def test_equal_ratios_rarely_raise_an_alarm():
     assert np.mean([has_alarm(world, rng) for _ in range(100)]) <= at_most(0.05, 100)
 
 
+@pytest.mark.slow
 def test_unequal_ratios_are_shown_and_so_is_whom_they_hurt_twice():
     world = World(
         sizes=(10_000, 10_000),

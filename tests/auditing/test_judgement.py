@@ -213,6 +213,7 @@ def attribute(release: Release, name: str, digest: str | None) -> Release:
     return changed(release, subject=tree["subject"], provenance={"data_digest": digest})
 
 
+@pytest.fixture(scope="module")
 def weak() -> Release:
     """An alarm that just passes alone."""
     world = World(
@@ -232,8 +233,8 @@ def weak() -> Release:
     raise AssertionError("no such release among 100")
 
 
-def test_attributes_of_the_same_records_are_judged_together():
-    found, other = weak(), simulate(UNEQUAL_NOT, np.random.default_rng(1))
+def test_attributes_of_the_same_records_are_judged_together(weak):
+    found, other = weak, simulate(UNEQUAL_NOT, np.random.default_rng(1))
     alone = pcer.audit(attribute(found, "sex", "d"), QUICK)
     family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
     together = pcer.audit(family, QUICK)
@@ -261,9 +262,9 @@ def with_attack(release: Release) -> Release:
     return parse_release(tree, file="made")
 
 
-def test_costs_beside_the_main_one_are_judged_together_as_well():
+def test_costs_beside_the_main_one_are_judged_together_as_well(weak):
     found, other = (
-        with_attack(one) for one in (weak(), simulate(UNEQUAL_NOT, np.random.default_rng(1)))
+        with_attack(one) for one in (weak, simulate(UNEQUAL_NOT, np.random.default_rng(1)))
     )
     family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
     for audit, lower in (

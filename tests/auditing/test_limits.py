@@ -52,6 +52,7 @@ def test_a_limit_is_where_its_own_error_puts_it(n_splits, n_limits):
     assert exposed.limit(z=z) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "cost", "people", "n_splits"), CORNERS)
 def test_limits_hold_together_where_few_people_are_wrong(kind, cost, people, n_splits):
     rng, population = np.random.default_rng(4), KINDS[kind](cost)

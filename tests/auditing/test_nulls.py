@@ -23,24 +23,27 @@ from benchmarks.alarms import (
 )
 
 import pcer
-from tests.worlds.nulls import KINDS, attributes, draw_null, twins, unequal_rates
+from tests.worlds.nulls import KINDS, attributes, draw_null, unequal_rates
 
 N = 200
 PLAN = pcer.Plan(resamples=1, null_draws=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_of_null_alarms_more_than_five_of_a_hundred(kind):
     found = run(kind, KINDS[kind], N, seed=14)
     assert chance(int(found.any(axis=1).sum()), N) >= BAR
 
 
+@pytest.mark.slow
 def test_remembered_alike_at_unequal_rates_is_no_double_disadvantage():
     found = run(UNEQUAL, unequal_rates, N, seed=14)
     assert chance(int(found[:, 1].sum()), N) >= BAR
     assert found[:, 0].mean() > 0.1  # the ratios do differ, and that is found
 
 
+@pytest.mark.slow
 def test_ten_attributes_of_the_same_people_are_one_family():
     found = run(FAMILY, None, N, seed=14)
     assert chance(int(found.any(axis=1).sum()), N) >= BAR
@@ -82,12 +85,7 @@ def test_a_family_is_gated_by_holm_over_its_attributes():
     assert [one.family_p for one in audits] == pytest.approx([by_hand[k] for k in range(4)])
 
 
-def test_twins_are_the_same_people():
-    drawn = twins(np.random.default_rng(1), n_splits=3)
-    both = drawn.train.n + drawn.test.n
-    assert (both[..., 0] == both[..., 1]).all()
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cost", "n_splits", "n", "least"), [(0.03, 1, 200, 0.8), (0.005, 50, 20, 0.7)]
 )
@@ -101,11 +99,13 @@ def test_a_memorising_group_is_resolved_as_by_the_exact_test(cost, n_splits, n, 
     assert np.mean(resolved) >= least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random, said so", "by label, said so", "by both, said so"])
 def test_true_words_about_splits_cap_no_audit(name):
     assert capped_share(TRUE[name], 25, np.random.default_rng(7)) <= 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["one random split, 2 names", "one split by label, 3 names", "drift from .2, 1 split"]
 )

@@ -14,7 +14,7 @@ from pcer.auditing.file import Plan
 from pcer.auditing.measure import by_split, measure_panel
 from pcer.auditing.tests import alarms, attack_tests, compare_pairs, decide
 from pcer.release.panel import Panel, PooledExposures
-from pcer.statistics import detectable, holm, two_sided_p, upper_p
+from pcer.statistics import holm, two_sided_p, upper_p
 from tests import reference
 
 
@@ -22,12 +22,6 @@ from tests import reference
 def test_holm_is_the_definition(p_values):
     ours = holm(np.array(p_values))
     assert ours == pytest.approx(reference.holm(p_values), abs=1e-12)
-
-
-def test_holm_leaves_out_what_was_not_tested():
-    ours = holm(np.array([[0.01, np.nan], [0.04, 0.03]]))
-    assert np.isnan(ours[0, 1])
-    assert ours[[0, 1, 1], [0, 0, 1]] == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_p_values_are_normal_tails():
@@ -40,11 +34,6 @@ def test_no_spread_is_no_evidence():
     """An error of 0 means that nothing could vary: every record right, or none."""
     assert upper_p(np.array([0.0, 0.1]), np.zeros(2)).tolist() == [1.0, 1.0]
     assert two_sided_p(np.array([0.1]), np.zeros(1)).tolist() == [1.0]
-
-
-def test_detectable_cost_is_the_designs_formula():
-    expected = (stats.norm.isf(0.05 / 12) + 0.84) * 0.01
-    assert detectable(np.array(0.01), n_tests=12) == pytest.approx(expected, rel=1e-12)
 
 
 def test_runs_of_one_split_are_averaged_first():
@@ -102,13 +91,6 @@ def test_a_difference_counts_what_groups_do_not_share(separation, expected):
     assert found.memorised_p() == pytest.approx(one.memorised_p())
     assert found.exposed is not None
     assert found.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
-
-
-def test_a_release_without_a_null_error_is_read_as_before():
-    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0)
-    assert one.exposed is not None
-    assert one.memorised_p() == pytest.approx(stats.norm.sf([1.0, 5.0]))
-    assert one.exposed.alone == pytest.approx([0.0004, 0.0001])
 
 
 @pytest.mark.parametrize("covariance", [0.0, -1e-6])

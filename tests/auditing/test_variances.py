@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pcer.auditing.exact import Strata, strata_of_counts, strata_of_rates
 from pcer.auditing.variances import (
+    LARGEST_SPREAD,
+    _n_at_most,
     at_least_spread,
     auc_people_part,
     balanced_people_part,
@@ -19,19 +22,24 @@ from pcer.auditing.variances import (
     cost_variance,
     cross_variance,
     difference_limit,
+    draw_differences,
     equivalence_p,
+    hypergeometric,
     limit_quantile,
+    noise_level,
     people_covariance,
     people_part,
     pooled_cost,
     rate_covariance,
     rate_variance,
-    record_variance,
+    split_luck,
     subset_covariance,
 )
 from pcer.metrics import Counts
+from pcer.release.format import Confusion
 from pcer.statistics import two_sided_p
 from tests import reference
+from tests.strategies import confusions
 from tests.worlds.people import (
     Population,
     certain,
@@ -69,18 +77,6 @@ def test_people_parts_are_the_designs_with_four_people_more(cost, n):
     )
 
 
-def test_people_parts_of_many_are_the_plain_formulas():
-    """With so many people the four that are added do not count."""
-    n, a = array(1e9), array(0.1)
-    assert people_part(2 * a, n) == pytest.approx([0.2 * 0.8 / 1e9], rel=1e-6)
-    assert auc_people_part(a, n) == pytest.approx([2 * 0.1 * (1 - 0.2) / 1e9], rel=1e-6)
-    assert balanced_people_part(a, n) == pytest.approx([0.1 * (1 - 0.2) / 2e9], rel=1e-6)
-    u = record_variance(array(0.9), array(0.7), n, n / 2)
-    assert u == pytest.approx([0.09 / 1e9 + 0.21 / 0.5e9], rel=1e-6)
-    v = benefit_variance(array(0.4), n=n, n_test=n / 4, n_splits=5)
-    assert v == pytest.approx([0.24 * (1 / 1e9 + (4 / 1e9 - 1 / 1e9) / 5)], rel=1e-6)
-
-
 @given(rates, sizes, st.floats(0.05, 1), st.integers(1, 60))
 def test_benefit_variance_is_that_of_so_many_people(benefit, n, share, n_splits):
     ours = benefit_variance(array(benefit), n=array(n), n_test=array(share * n), n_splits=n_splits)
@@ -93,11 +89,6 @@ def test_cost_variance_is_its_slow_twin(xs, one_split, people):
     ours = cost_variance(np.array(xs)[:, None], one_split=array(one_split), people=array(people))
     expected = reference.cost_variance(xs, one_split, people)
     assert ours == pytest.approx([expected], rel=1e-9, abs=1e-12)
-
-
-def test_one_split_already_holds_the_people():
-    ours = cost_variance(np.array([[0.3]]), one_split=array(0.01), people=array(0.002))
-    assert ours == pytest.approx([0.01])
 
 
 side = st.fixed_dictionaries(
@@ -174,6 +165,7 @@ def test_equivalence_holds_where_the_limit_is_below_the_margin():
 # In a known population
 
 
+@pytest.mark.slow
 def test_one_splits_covariances_are_the_measured_ones(rng):
     """Of positive rate, true positive rate and precision with the cost, 40,000 releases."""
     population = certain(0.2)
@@ -223,6 +215,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("corner", CORNERS.values(), ids=CORNERS)
 def test_intervals_of_costs_cover(corner, rng):
     """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
@@ -232,6 +225,7 @@ def test_intervals_of_costs_cover(corner, rng):
     assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_and_limits_cover(rng):
     low, high = certain(0.02), certain(0.1)
     costs, variances = [], []
@@ -247,6 +241,7 @@ def test_intervals_of_differences_and_limits_cover(rng):
     assert (equivalence_p(difference, error, margin=truth) <= 0.05).mean() <= 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benefit", [0.02, 0.3])
 @pytest.mark.parametrize("n_splits", [1, 10])
 def test_intervals_of_benefits_cover(benefit, n_splits, rng):
@@ -267,6 +262,7 @@ PLACEBOS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", PLACEBOS.values(), ids=PLACEBOS)
 @pytest.mark.parametrize("n_splits", [1, 2, 5, 20, 50])
 def test_coin_flip_groups_differ_in_no_more_than_five_of_a_hundred(population, n_splits, rng):
@@ -292,3 +288,105 @@ def test_a_real_difference_is_found(rng):
     found = weigh(draw_tables(certain(0.1), np.stack(costly, axis=1), n_splits=10, rng=rng))
     assert (found.cost_p <= 0.05).mean() > 0.99
     assert (found.cross_p <= 0.05).mean() > 0.99
+
+
+# What split luck alone gives
+
+
+def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
+    """Confusion tables of one group."""
+    parts = (
+        Counts(**{name: np.array([float(value)]) for name, value in cells.items()})
+        for cells in (train, test)
+    )
+    return strata_of_counts(*parts)
+
+
+@given(confusions(), confusions())
+def test_moments_are_the_hypergeometric_ones(train, test):
+    ours = split_luck(strata(train, test))
+    mean, variance = reference.split_luck(Confusion(**train), Confusion(**test))
+    assert ours.mean[0] == pytest.approx(mean, abs=1e-12)
+    assert ours.variance[0] == pytest.approx(variance, abs=1e-12)
+
+
+def test_rates_with_sizes_are_one_stratum():
+    whole = strata_of_rates(np.array([0.5]), np.array([0.5]), np.array([4.0]), np.array([2.0]))
+    ours = split_luck(whole)
+    law = stats.hypergeom(6, 3, 4)
+    assert ours.mean[0] == 0
+    assert ours.variance[0] == pytest.approx(law.var() * (1 / 4 + 1 / 2) ** 2, abs=1e-14)
+
+
+def test_noise_level_is_the_mean_of_clipped_noise():
+    quantiles = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000, scale=0.01)
+    assert noise_level(np.array(0.01**2)) == pytest.approx(
+        np.maximum(quantiles, 0).mean(), rel=1e-3
+    )
+
+
+@given(
+    st.integers(0, 60), st.integers(0, 60), st.data(), st.lists(st.floats(0, 0.999999), min_size=1)
+)
+def test_draws_by_inversion_are_scipys_quantiles(good, bad, data, uniforms):
+    assume(good + bad > 0)
+    sampled = data.draw(st.integers(0, good + bad))
+    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms))
+    law = stats.hypergeom(good + bad, good, sampled)
+    below, at = law.cdf(ours - 1), law.cdf(ours)
+    assert (below <= np.array(uniforms) + 1e-9).all()
+    assert (np.array(uniforms) <= at + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "sampled"),
+    [
+        (90_000, 90_000, 90_000),
+        (50_000, 3_000_000, 1_500_000),
+        (3_000_000, 50_000, 1_500_000),
+        (2_000_000, 1_000_000, 60_000),
+        (4 * 10**6, 10**6, 3 * 10**6),
+    ],
+)
+def test_the_closed_form_of_large_draws_is_scipys_quantile(good, bad, sampled):
+    """To a hundredth of a deviation, skewed or not."""
+    uniforms = np.array([1e-6, 1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-4, 1 - 1e-6])
+    law = stats.hypergeom(good + bad, good, sampled)
+    assert law.std() > LARGEST_SPREAD
+    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=uniforms)
+    assert ours == pytest.approx(law.ppf(uniforms), abs=0.01 * law.std())
+
+
+def test_draws_of_any_size_stay_within_what_is_possible():
+    uniforms = np.array([0.0, 1e-300, 0.5, 1 - 1e-16])
+    ours = hypergeometric(good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms)
+    assert np.isfinite(ours).all()
+    assert (np.diff(ours) >= 0).all()
+    assert ours[2] == pytest.approx(10**15 / 8, rel=1e-6)
+    few = hypergeometric(good=10**15, bad=50_000, sampled=10**15, uniforms=uniforms)
+    assert (few >= 10**15 - 50_000).all()
+    assert (few <= 10**15).all()
+
+
+def test_drawn_differences_have_the_closed_form_moments():
+    run = strata(
+        {"tp": 300, "fn": 100, "tn": 500, "fp": 100}, {"tp": 140, "fn": 60, "tn": 210, "fp": 90}
+    )
+    luck = split_luck(run)
+    uniforms = np.random.default_rng(0).random((2, 20_000, 1))
+    drawn = draw_differences(run, uniforms=uniforms)[:, 0]
+    error = np.sqrt(luck.variance[0] / 20_000)
+    assert drawn.mean() == pytest.approx(luck.mean[0], abs=4 * error)
+    assert drawn.var() == pytest.approx(luck.variance[0], rel=0.05)
+
+
+@pytest.mark.parametrize("n_sums", [1, 2, 5, 300, 3_000])
+def test_sums_at_most_are_counted_as_searchsorted_counts_them(n_sums):
+    rng = np.random.default_rng(n_sums)
+    weights = rng.random(n_sums) ** 9 + 1e-300
+    cumulative, uniforms = np.cumsum(weights), rng.random(4_000)
+    on_sums = np.clip(cumulative / cumulative[-1], 0, np.nextafter(1, 0))
+    for one in (uniforms, on_sums, np.array([0.0, np.nextafter(1, 0)])):
+        share = np.minimum(one * cumulative[-1], np.nextafter(cumulative[-1], 0))
+        slow = [(cumulative <= x).sum() for x in share]
+        assert _n_at_most(cumulative, one).tolist() == slow

@@ -8,15 +8,10 @@ import pytest
 
 import pcer
 from pcer.auditing.file import audit_schema
-from pcer.auditing.verdict import BUDGET_VERDICTS, GRID_VERDICTS, FailOn, Verdict, strongest
+from pcer.auditing.verdict import BUDGET_VERDICTS, GRID_VERDICTS, Verdict, strongest
 from pcer.report import finding_svg
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_every_verdict_is_of_a_budget_or_of_the_grid():
-    assert {*BUDGET_VERDICTS, *GRID_VERDICTS} == set(Verdict)
-    assert not {*BUDGET_VERDICTS} & {*GRID_VERDICTS}
 
 
 def test_the_docs_name_the_order_of_strength():
@@ -27,11 +22,6 @@ def test_the_docs_name_the_order_of_strength():
 def test_the_strongest_is_the_first_of_the_list():
     for k, verdict in enumerate(BUDGET_VERDICTS):
         assert strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
-
-
-def test_what_a_guard_can_fail_on():
-    flags = ["floor_sensitive"]
-    assert [choice.value for choice in FailOn] == [*BUDGET_VERDICTS, *flags]
 
 
 def test_files_hold_the_verdicts_of_the_list():
