@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pcer.auditing.exact import Strata, strata_of_counts, strata_of_rates
+from pcer.auditing.exact import Strata, strata_of_counts
 from pcer.auditing.variances import (
     LARGEST_SPREAD,
     _n_at_most,
@@ -37,7 +37,6 @@ from pcer.auditing.variances import (
 )
 from pcer.metrics import Counts
 from pcer.release.format import Confusion
-from pcer.statistics import two_sided_p
 from tests import reference
 from tests.strategies import confusions
 from tests.worlds.people import (
@@ -155,13 +154,6 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, mar
     assert ours == pytest.approx([max(below, above)], rel=1e-9)
 
 
-def test_equivalence_holds_where_the_limit_is_below_the_margin():
-    difference, error = array(0.02), array(0.01)
-    limit = difference_limit(difference, error, z=limit_quantile())[0]
-    assert equivalence_p(difference, error, margin=limit) == pytest.approx([0.05])
-    assert equivalence_p(array(0.0), array(0.0), margin=0.1).tolist() == [1.0]
-
-
 # In a known population
 
 
@@ -274,22 +266,6 @@ def test_coin_flip_groups_differ_in_no_more_than_five_of_a_hundred(population, n
     assert (np.maximum(found.cost_p, found.benefit_p) <= 0.05).mean() <= 0.02
 
 
-def test_without_the_people_the_same_coin_flips_alarm(rng):
-    """What the first version did: the split's error alone."""
-    people = draw_coin_flips(certain(0.26), [1_600, 400], 400, rng)
-    found = weigh(draw_tables(certain(0.26), people, n_splits=50, rng=rng))
-    difference = found.cost[:, 1] - found.cost[:, 0]
-    p = two_sided_p(difference, np.sqrt(found.split_variance.sum(axis=1)))
-    assert (p <= 0.05).mean() > 0.4
-
-
-def test_a_real_difference_is_found(rng):
-    costly = [draw_people(certain(cost), [5_000], 200, rng)[:, 0] for cost in (0.02, 0.1)]
-    found = weigh(draw_tables(certain(0.1), np.stack(costly, axis=1), n_splits=10, rng=rng))
-    assert (found.cost_p <= 0.05).mean() > 0.99
-    assert (found.cross_p <= 0.05).mean() > 0.99
-
-
 # What split luck alone gives
 
 
@@ -308,14 +284,6 @@ def test_moments_are_the_hypergeometric_ones(train, test):
     mean, variance = reference.split_luck(Confusion(**train), Confusion(**test))
     assert ours.mean[0] == pytest.approx(mean, abs=1e-12)
     assert ours.variance[0] == pytest.approx(variance, abs=1e-12)
-
-
-def test_rates_with_sizes_are_one_stratum():
-    whole = strata_of_rates(np.array([0.5]), np.array([0.5]), np.array([4.0]), np.array([2.0]))
-    ours = split_luck(whole)
-    law = stats.hypergeom(6, 3, 4)
-    assert ours.mean[0] == 0
-    assert ours.variance[0] == pytest.approx(law.var() * (1 / 4 + 1 / 2) ** 2, abs=1e-14)
 
 
 def test_noise_level_is_the_mean_of_clipped_noise():
