@@ -58,7 +58,7 @@ from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.measure import MUTUAL, Measured, measure_panel
 from pcer.auditing.tests import compare_pairs
-from pcer.auditing.variances import difference_limit, limit_quantile
+from pcer.auditing.variances import limit_quantile
 from pcer.metrics import Counts
 from pcer.release.proxies import GAP
 from pcer.statistics import holm, interval_quantile
@@ -161,7 +161,7 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
     exposure = compare_pairs(one, pairs).exposure
     costs, difference = np.tile(truth, n), truth[1] - truth[0]
     fails = [_share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY) for m in (1, DOZEN)]
-    at_most = difference_limit(exposure.value, exposure.error, z=limit_quantile())
+    at_most = np.abs(exposure.value) + limit_quantile() * exposure.error
     return Shares(
         interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
         limit=1 - fails[0],

@@ -44,7 +44,6 @@ from pcer.auditing.measure import (
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, Tested
 from pcer.auditing.variances import (
-    difference_limit,
     draw_differences,
     equivalence_p,
     limit_quantile,
@@ -52,7 +51,7 @@ from pcer.auditing.variances import (
     split_luck,
 )
 from pcer.auditing.verdict import BudgetVerdict, Verdict
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import FloatArray
 from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
 from pcer.statistics import (
@@ -345,7 +344,7 @@ def _difference(
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
     reach = interval_quantile(level) * error
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
-    limits = [np.minimum(difference_limit(value, error, z=z), largest) for z in quantiles]
+    limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
     ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return GroupDifference(
         value=number(value),
@@ -622,23 +621,27 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[CostStory]:
     together = holm(np.where(is_tested, p_values, np.nan))
     groups = tested.panels[0].group_names
     first, second = np.array(tested.pairs, dtype=np.int64).T
-
-    def named(chosen: IntArray) -> list[str]:
-        return [groups[group] for group in np.unique(chosen).tolist()]
-
     stories = []
     for k, name in enumerate(names):
         evidence = alone[name]
         lower = np.where(evidence.cross > 0, second, first)
+        more_exposed, lower_ratio, doubled = (
+            [groups[group] for group in np.unique(chosen).tolist()]
+            for chosen in (
+                evidence.more_exposed[evidence.exposures_differ],
+                lower[evidence.shown],
+                evidence.double[evidence.double >= 0],
+            )
+        )
         stories.append(
             CostStory(
                 cost=name,
                 is_main=name == tested.cost,
                 n_cells=evidence.n_cost_tests,
                 n_resolved=int(evidence.resolved.sum()),
-                more_exposed=named(evidence.more_exposed[evidence.exposures_differ]),
-                lower_ratio=named(lower[evidence.shown]),
-                double_disadvantage=named(evidence.double[evidence.double >= 0]),
+                more_exposed=more_exposed,
+                lower_ratio=lower_ratio,
+                double_disadvantage=doubled,
                 p_value=float(p_values[k]) if is_tested[k] else None,
                 p_value_over_costs=number(together[k]),
             )

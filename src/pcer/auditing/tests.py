@@ -347,25 +347,17 @@ def downgrade(
 
 def _reason(row: Placebo | None, p_name: str, n_name: str) -> str | None:
     """Why an alarm does not count by the release's placebo groups; None if it does."""
+    from scipy.special import bdtrc
+
     if row is None:
         return None
     p_value, n_alarms = getattr(row, p_name), getattr(row, n_name)
     if p_value is not None and p_value > SIGNIFICANCE:
         return f"randomly drawn groups differ as much (permutation p = {p_value:.2g})"
-    if n_alarms is not None and is_too_many(n_alarms, row.n_draws):
+    # the chance of so many alarms, or more, if each has the chance of 5 % that a test may have
+    if n_alarms and float(bdtrc(n_alarms - 1, row.n_draws, SIGNIFICANCE)) < TOO_MANY:
         return f"{n_alarms} of {row.n_draws} made-up groups raise this alarm, too"
     return None
-
-
-def is_too_many(n_alarms: int, n_draws: int) -> bool:
-    """Whether placebo groups alarm more often than a test at 5 % may.
-
-    >>> is_too_many(18, 200), is_too_many(19, 200)
-    (False, True)
-    """
-    from scipy.special import bdtrc
-
-    return n_alarms > 0 and float(bdtrc(n_alarms - 1, n_draws, SIGNIFICANCE)) < TOO_MANY
 
 
 def alarms(

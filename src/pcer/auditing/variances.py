@@ -192,11 +192,6 @@ def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> floa
     return float(-ndtri((1 - confidence_level) / n_limits))
 
 
-def difference_limit(difference: FloatArray, standard_error: FloatArray, *, z: float) -> FloatArray:
-    """Largest difference that the data allow, either way: |d| + z se."""
-    return np.asarray(np.abs(difference) + z * standard_error)
-
-
 def equivalence_p(
     difference: FloatArray, standard_error: FloatArray, *, margin: float
 ) -> FloatArray:
