@@ -414,6 +414,10 @@ class Question:
             n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
         return limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
 
+    def is_slow(self, design: Design) -> bool:
+        """Whether its power takes long to compute: of a difference by counts."""
+        return len(self.groups) > 1 and isinstance(design.error, CountsError)
+
     def power(self, design: Design, amount: float) -> float:
         """Chance that so much is detected, or shown.
 
@@ -504,7 +508,8 @@ def smallest(design: Design, question: Question) -> float:
     largest = question.largest(design)
     if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
-    return _reached(design, lambda amount: question.power(design, amount), 0.0, largest)
+    is_slow = question.is_slow(design)
+    return _reached(lambda amount: question.power(design, amount), 0.0, largest, is_slow=is_slow)
 
 
 def splits_for(design: Design, question: Question, target: float) -> int | None:
@@ -530,21 +535,22 @@ def people_for(design: Design, question: Question, target: float) -> FloatArray 
     most = math.log(MOST_GROWTH)
     if power(most) < POWER:
         return None
-    people = design.people * math.exp(_reached(design, power, -most, most))
+    people = design.people * math.exp(
+        _reached(power, -most, most, is_slow=question.is_slow(design))
+    )
     return np.ceil(people * (1 - 1e-9))  # 1,600 is not 1,601 because the root is off by a hair
 
 
-def _reached(design: Design, power: Callable[[float], float], low: float, high: float) -> float:
+def _reached(power: Callable[[float], float], low: float, high: float, *, is_slow: bool) -> float:
     """Where power reaches POWER, which it has at ``high``."""
-    from scipy.special import ndtri
-
-    def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
-        return float(np.clip(ndtri(power(amount)), -CERTAIN, CERTAIN) - ndtri(POWER))
-
-    if beyond(low) >= 0:
+    if power(low) >= POWER:
         return low
-    if isinstance(design.error, CountsError):
-        from scipy.optimize import brentq  # slow to import, but so is this power to compute
+    if is_slow:
+        from scipy.optimize import brentq  # slow to import, too
+        from scipy.special import ndtri
+
+        def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
+            return float(np.clip(ndtri(power(amount)), -CERTAIN, CERTAIN) - ndtri(POWER))
 
         return float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13, maxiter=1_000))
     for _ in range(HALVINGS):
