@@ -123,6 +123,12 @@ def test_groups_in_another_order_are_matched_by_name(both, changes):
     assert pcer.compare(both[0], turned).settings == changes.settings
 
 
+def rename_group(tree, old, new):
+    tree["subject"]["groups"] = [new if name == old else name for name in tree["subject"]["groups"]]
+    for run in tree["runs"]:
+        run["groups"][new] = run["groups"].pop(old)
+
+
 def no_random_split(tree):
     tree["training"]["split_kind"] = "other"
 
@@ -139,21 +145,13 @@ def the_same_tables_in_every_split(tree):
         (lambda tree: tree["subject"].update(outcome="harm"), ["outcome", "harm"]),
         (no_random_split, ["the new release", "training.split_kind"]),
         (the_same_tables_in_every_split, ["the new release", "contradict"]),
+        (lambda tree: rename_group(tree, "g1", "g2"), ["groups", "g0 and g1", "g0 and g2"]),
     ],
 )
 def test_what_cannot_be_compared_is_refused(both, edit, names):
     with pytest.raises(pcer.InputError) as caught:
         pcer.compare(both[0], edited(both[1], edit))
     assert all(name in str(caught.value) for name in names)
-
-
-def test_other_groups_and_costs_are_refused(both):
-    with pytest.raises(pcer.InputError, match="groups differ: the old one has g0 and g1"):
-        pcer.compare(both[0], many_groups(["g0", "g2"], attribute="group", dataset="d"))
-    with pytest.raises(pcer.PlanError, match="the old release does not carry lira_advantage"):
-        pcer.compare(*both, cost="lira_advantage")
-    with pytest.raises(pcer.InputError):
-        pcer.compare("old.release.json", both[1])
 
 
 def test_attacks_by_shadow_models_need_as_many_splits():
@@ -273,17 +271,6 @@ def test_paired_changes_are_the_slow_ones():
         assert found["p_worse_alone"][g] == pytest.approx(p, rel=1e-9)
         assert found["p_improved_alone"][g] == pytest.approx(1 - p, rel=1e-9)
         assert found["most"][g] == pytest.approx(max(most, 0.0), rel=1e-9)
-
-
-def test_the_part_of_others_is_that_of_disjoint_sets():
-    """Where nobody is remembered twice, the variance of a change is (s + t - (s - t)^2) / N."""
-    s, t, n = 0.2, 0.3, 1_000_000.0
-    kinds = np.array([-1.0, 1.0, 0.0])
-    shares = np.array([s, t, 1 - s - t])
-    exact = float((shares * kinds**2).sum() - (shares * kinds).sum() ** 2) / n
-    p, q = s * (1 - s) / n, t * (1 - t) / n
-    worst = p + q + 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
-    assert worst == pytest.approx(exact, rel=1e-12)
 
 
 def test_without_pairing_the_errors_add_and_are_normal():

@@ -102,27 +102,12 @@ def test_the_skewness_is_that_of_the_hypergeometric():
     assert found == pytest.approx(exact, rel=1e-3)
 
 
-def test_the_bars_of_the_method_are_within_reach():
-    assert FIRST.power(planned(), 0.03) >= 0.80
-    assert FIRST.power(planned(n_splits=50), 0.005) >= 0.85
-
-
 def test_power_at_the_smallest_is_the_power_asked_for():
     designs = planned(), planned(n_splits=20, people=(900, 4000)), planned(train_share=0.9)
     for design in (*designs, measured(standard_error=0.002)):
         for question in (FIRST, Question(groups=(1,)), PAIR, replace(PAIR, base=0.02)):
             amount = smallest(design, question)
             assert question.power(design, amount) == pytest.approx(POWER, abs=1e-9)
-
-
-def test_split_error_falls_with_splits_and_people_error_does_not():
-    one, many = (planned(n_splits=n, people=(2_000, 2_000)) for n in (1, 10_000))
-    assert smallest(one, FIRST) / smallest(many, FIRST) == pytest.approx(100, rel=0.1)
-    endless = replace(many, n_splits=math.inf)
-    limit = smallest(endless, PAIR)
-    assert smallest(many, PAIR) == pytest.approx(limit, rel=0.1)
-    assert smallest(one, PAIR) / limit < 20
-    assert smallest(endless, FIRST) == pytest.approx(0, abs=1e-12)
 
 
 def test_the_limit_of_a_difference_is_that_of_counting_people():
@@ -272,28 +257,6 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
     )
     assert enough <= 0.0101 < fewer
     assert any("1 in 100" in sentence for sentence in from_sizes.sentences)
-
-
-def test_sizes_however_unequal_have_an_answer():
-    found = pcer.detectable({"few": 4, "all": 10**15}, target=0.3)
-    assert [group.smallest is None for group in found.groups] == [True, False]
-    assert found.groups[1].splits_for_target == 1
-
-
-def test_an_earlier_release_brings_its_own_numbers():
-    release = mixed_release()
-    found = pcer.detectable(release, cost="gap", setting="no-DP")
-    assert found.release_sha256 == release.sha256
-    assert found.subject == "Loans (sex)"
-    assert (found.n_splits, found.n_settings, found.setting) == (6, 6, "no-DP")
-    assert [round(group.n_people) for group in found.groups] == [6_000, 3_000]
-    audited = pcer.audit(release, cost="overfitting_gap").budgets[-1].groups.values()
-    assert found.pairs[0].base == pytest.approx(min(group.cost.value for group in audited))
-    fewer = pcer.detectable(release, cost="gap", setting="no-DP", n_splits=3)
-    assert fewer.groups[0].smallest > found.groups[0].smallest
-    # The audit's own formula for what would be resolved, of the same counts and family.
-    expected = [group.detectable_cost for group in audited]
-    assert [group.smallest for group in found.groups] == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])

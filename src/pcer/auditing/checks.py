@@ -317,13 +317,11 @@ def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     panel = setting.panel
     train, test, rows = panel.train, panel.test, lowest_seeds(panel.split)
     rates = panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
-    is_known = np.isfinite(np.stack(rates)).all(axis=(0, 2))
+    sizes = [] if train is None or test is None else [train.n, test.n]
+    rows = rows[np.isfinite(np.stack([*rates, *sizes])[:, rows]).all(axis=(0, 2))]
     if train is None or test is None:
-        rows = rows[is_known[rows]]
         strata = strata_of_rates(*(part[rows] for part in rates))
     else:
-        is_known &= np.isfinite(train.n + test.n).all(axis=1)
-        rows = rows[is_known[rows]]
         strata = strata_of_counts(*(Counts(*(cell[rows] for cell in p)) for p in (train, test)))
     return setting.name, strata, [setting.runs[row].split for row in rows]
 

@@ -660,8 +660,9 @@ def _of_release(
         attack: [measure_panel(one, plan, attack, inflation=inflation) for one in by_setting]
         for attack in attacks
     }
-    n_tests = n_settings and (n_settings * len(release.subject.groups), n_settings * len(pairs))
-    if n_tests is None:  # the family of the audit's tests
+    if n_settings is not None:
+        n_tests = n_settings * len(release.subject.groups), n_settings * len(pairs)
+    else:  # the family of the audit's tests
         tests = [attack_tests(one, pairs, random=True) for one in measured.values()]
         evidence = decide(tests, pairs, outcome=release.subject.outcome)
         n_tests = evidence.n_cost_tests, evidence.n_pair_tests
@@ -747,7 +748,7 @@ def _outlook(
         _hardest(design, [Question(groups=groups, base=base) for groups in (pair, pair[::-1])])
         for pair, base in bases.items()
     ]
-    answers, people = [], []
+    answers, people = list[dict[str, Any]](), []
     for question in (*exposures, *differences):
         answers.append(
             {
