@@ -57,13 +57,13 @@ def algorithm1(
     """
     chosen = []
     for k, floor in enumerate(plan.floors):
-        at_floor = [[pair.floors[k] for pair in one.pairs] for one in budgets]
+        at_floor = [[pair.floors[k] for pair in budget.pairs] for budget in budgets]
         sizes = [spread([row.mean for row in rows]) for rows in at_floor]
         shares = [row.floor_dominated_share for rows in at_floor for row in rows]
         chosen.append(
             EquitableBudget(
                 floor=floor,
-                budgets=smallest([one.epsilon for one in budgets], sizes),
+                budgets=smallest([budget.epsilon for budget in budgets], sizes),
                 repeats_demographic_parity=all(share == 1.0 for share in shares),
             )
         )
@@ -71,7 +71,9 @@ def algorithm1(
     informative = [row for row in chosen if row.floor < largest]
     named = {epsilon for row in chosen for epsilon in row.budgets}
     is_resolved = [
-        bool(row.all()) for one, row in zip(budgets, resolved, strict=True) if one.epsilon in named
+        bool(row.all())
+        for budget, row in zip(budgets, resolved, strict=True)
+        if budget.epsilon in named
     ]
     return Algorithm1(
         equitable_budget=chosen,
@@ -143,7 +145,7 @@ class Comparison(NamedTuple):
 def comparisons(audit: Audit) -> list[Comparison]:
     """PCER beside demographic parity and equalized odds, for each model of an audit."""
     return [
-        _comparison([one for one in audit.budgets if one.model == model], model)
+        _comparison([budget for budget in audit.budgets if budget.model == model], model)
         for model in audit.models
     ]
 
@@ -157,13 +159,13 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
     ours = set(rankings[0].best)
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
-    for one in budgets:
-        for pair in one.pairs:
-            disparity, rate = pair.pcer_disparity.mean, rate_difference(one, pair)
+    for budget in budgets:
+        for pair in budget.pairs:
+            disparity, rate = pair.pcer_disparity.mean, rate_difference(budget, pair)
             known = points.setdefault(pair.groups, [])
             if disparity is not None and rate is not None:
                 known.append((disparity, rate))
-                opposite += [(one.epsilon, pair.groups)] if disparity * rate < 0 else []
+                opposite += [(budget.epsilon, pair.groups)] if disparity * rate < 0 else []
     return Comparison(
         model=model,
         rankings=rankings,
@@ -172,7 +174,7 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
             for other in rankings[1:]
         },
         opposite=opposite,
-        equal_gap_claims=[claim for one in budgets for claim in _equal_gap_claims(one)],
+        equal_gap_claims=[claim for budget in budgets for claim in _equal_gap_claims(budget)],
         correlations={groups: pearson(known) for groups, known in points.items()},
     )
 
@@ -180,11 +182,11 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
 def _ranking(
     name: str, budgets: Sequence[BudgetResult], measure: Callable[[BudgetResult], float | None]
 ) -> Ranking:
-    values = [measure(one) for one in budgets]
-    known = [(v, one) for v, one in zip(values, budgets, strict=True) if v is not None]
+    values = [measure(budget) for budget in budgets]
+    known = [(v, budget) for v, budget in zip(values, budgets, strict=True) if v is not None]
     ordered = sorted(known, key=lambda item: (item[0], item[1].budget))
-    best = smallest([one.epsilon for one in budgets], values)
-    return Ranking(name, [one.epsilon for _, one in ordered], best)
+    best = smallest([budget.epsilon for budget in budgets], values)
+    return Ranking(name, [budget.epsilon for _, budget in ordered], best)
 
 
 def _equal_gap_claims(budget: BudgetResult) -> list[EqualGapClaim]:

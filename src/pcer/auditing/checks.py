@@ -61,7 +61,7 @@ MOST_OFF: Final = 0.5
 LEAST_EXACT: Final = 5
 """Placebo groups to be attacked exactly before that can be told."""
 MOST_NAMED: Final = 5
-"""Of what is missing, in a sentence."""
+"""Things that are missing, in a sentence."""
 MOST_GROUPS: Final = 3
 """Small groups that are named in a sentence."""
 RECORD: Final = "record"
@@ -220,7 +220,7 @@ def _read(release: Release) -> Facts:
 
 
 def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
-    """Of every setting, records (run, group, label) in training and test; empty without counts."""
+    """For every setting, records (run, group, label) of both parts; empty without counts."""
     tables = [(one.train, one.test) for one in by_setting]
     return [
         [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in both if part]
@@ -394,46 +394,44 @@ def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
 def copied_tables(facts: Facts) -> Iterator[Finding]:
     """Different seeds, and different settings, that have the same tables throughout."""
     first: dict[bytes, Setting] = {}
-    for one in facts.settings:
-        if one.panel.train is None or one.panel.test is None:
+    for setting in facts.settings:
+        name, panel, runs = setting
+        if panel.train is None or panel.test is None:
             continue
-        cells = np.stack([*one.panel.train, *one.panel.test])  # (cell of both parts, run, group)
+        cells = np.stack([*panel.train, *panel.test])  # (cell of both parts, run, group)
         third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
         if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
             continue  # models that say the same of everybody fill two cells: the labels
-        by_split = runs_by_name([run.split for run in one.runs]).values()
-        several = [runs for runs in by_split if len(runs) > 1]
-        if several and all((cells[:, r] == cells[:, r[:1]]).all() for r in several):
+        by_split = runs_by_name([run.split for run in runs]).values()
+        several = [rows for rows in by_split if len(rows) > 1]
+        if several and all((cells[:, rows] == cells[:, rows[:1]]).all() for rows in several):
             yield Finding(
-                f"at {one.name} {len(one.runs)} models were trained with their own seeds",
+                f"at {name} {len(runs)} models were trained with their own seeds",
                 "those of one split have the same confusion tables to the last record",
                 "release a model once, and give every further one a split of its own",
             )
-        earlier = first.setdefault(cells.tobytes(), one)
-        if earlier is not one and earlier.panel.seeds == one.panel.seeds and len(one.runs) > 1:
+        earlier = first.setdefault(cells.tobytes(), setting)
+        if earlier is not setting and earlier.panel.seeds == panel.seeds and len(runs) > 1:
             yield Finding(
-                f"the settings {earlier.name} and {one.name} are said to be two",
-                f"all {len(one.runs)} of their runs have the same confusion tables to the last "
-                "record",
+                f"the settings {earlier.name} and {name} are said to be two",
+                f"all {len(runs)} of their runs have the same confusion tables to the last record",
                 "release every model under its own setting, once",
             )
 
 
 def missing_runs(facts: Facts) -> Iterator[Finding]:
     """Seeds and splits that are left out, and settings with fewer runs than others."""
-    for one in facts.settings:
-        by_number = {"seed": list(one.panel.seeds), "split": split_numbers(one)}
-        for what, numbers in by_number.items():
+    for name, panel, runs in facts.settings:
+        for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
             if gone := missing_numbers(numbers):
                 yield Finding(
-                    f"at {one.name} runs are numbered by {what} from {min(numbers)} to "
-                    f"{max(numbers)}",
+                    f"at {name} runs are numbered by {what} from {min(numbers)} to {max(numbers)}",
                     f"{_which(what, gone)} missing",
                     "release every run that was made, or say why one is left out (subject.notes)",
                 )
                 break
-    most = max(len(one.runs) for one in facts.settings)
-    fewer = [f"{one.name} has {len(one.runs)}" for one in facts.settings if len(one.runs) < most]
+    most = max(len(runs) for _, _, runs in facts.settings)
+    fewer = [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]
     if fewer:
         more = f" (and {len(fewer) - MOST_NAMED} more)" if len(fewer) > MOST_NAMED else ""
         yield Finding(
@@ -455,9 +453,9 @@ def missing_numbers(numbers: Iterable[int]) -> list[int]:
     return [k for k in range(min(given), max(given) + 1) if k not in given]
 
 
-def split_numbers(setting: Setting) -> list[int]:
+def split_numbers(runs: Sequence[Run]) -> list[int]:
     """Numbers of splits that are named by numbers behind one word ("split 1"); else none."""
-    matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in setting.runs]
+    matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in runs]
     words = {match[1] for match in matches if match}
     is_series = all(matches) and len(words) == 1
     return [int(match[2]) for match in matches if match] if is_series else []
@@ -474,31 +472,31 @@ def _which(what: str, gone: Sequence[int]) -> str:
 
 def broken_promises(facts: Facts) -> Iterator[Finding]:
     """Everything that contradicts an epsilon. None of it touches the tests of the audit."""
-    private = [one for one in facts.settings if math.isfinite(one.panel.epsilon)]
+    private = [setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)]
     if private and facts.release.training.mechanism == "none":
         yield Finding(
             f"the release promises {private[0].name}",
             'the mechanism is said to be "none"',
             "name the mechanism (training.mechanism), or write null for a model without privacy",
         )
-    for one in private:
-        promise = f"the release promises {one.name}"
-        if any(run.noise_multiplier == 0 for run in one.runs):
+    for setting in private:
+        promise = f"the release promises {setting.name}"
+        if any(run.noise_multiplier == 0 for run in setting.runs):
             yield Finding(
                 promise,
                 "the noise multiplier is 0, with which no epsilon holds",
                 "state the noise that was added, or write null for a model without privacy",
             )
-        accountant, spent = _spent(one, (facts.release.training.config or {}).get("accountant"))
-        if spent > one.panel.epsilon * (1 + ROUNDED):
+        accountant, spent = _spent(setting, (facts.release.training.config or {}).get("accountant"))
+        if spent > setting.panel.epsilon * (1 + ROUNDED):
             yield Finding(
                 promise,
                 f"by its own accountant ({accountant}) the training spent {spent:.4g}",
                 "state the epsilon that was spent",
             )
-        n_train = float(one.panel.n_train.sum(axis=1).max())
+        n_train = float(setting.panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
-        delta = max((run.dp_delta or 0.0 for run in one.runs), default=0.0)
+        delta = max((run.dp_delta or 0.0 for run in setting.runs), default=0.0)
         if people and delta > (1 + ROUNDED) / people:
             yield Finding(
                 f"{promise} at delta {delta:g}",

@@ -55,7 +55,7 @@ from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.statistics import holm
 
 CONFIDENCE: Final = 0.95
-"""Of the upper bounds, all of one kind together."""
+"""That all upper bounds of one kind hold together."""
 LEAST_PAIRED: Final = 8
 """Splits from which on the spread of their changes is an error to rely on."""
 BY_SHADOWS: Final = (proxies.LIRA, proxies.LIRA_OFFLINE, proxies.RMIA)

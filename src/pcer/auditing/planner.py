@@ -55,7 +55,7 @@ N_SPLITS: Final = 20
 POWER: Final = 0.8
 SPLIT_GRID: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 FEWEST_PEOPLE: Final = 4
-"""Of a group, so that there is someone to train on and someone to hold out."""
+"""In a group, so that there is someone to train on and someone to hold out."""
 MOST_PEOPLE: Final = 10**15
 MOST_SPLITS: Final = 10_000
 """Nobody trains more."""
@@ -71,6 +71,8 @@ HALVINGS: Final = 64
 """After so many an interval has no width."""
 CERTAIN: Final = 8.0
 """Normal quantile of a power that is as good as 1."""
+OPEN: Final = (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
+"""Where a difference may be there."""
 SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
 Amount = Annotated[float, Field(ge=0)] | None
@@ -250,22 +252,21 @@ def detectable(
 
 def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    measured = tested.measured[tested.cost][k]
-    n_tests = evidence.n_cost_tests, evidence.n_pair_tests
-    design = design_of_measured(measured, n_tests, n_attacks=len(tested.attacks))
-    exposed = measured.exposed
-    if exposed is None or budget.reason is not None or design is None:
+    exposed, difference = tested.measured[tested.cost][k].exposed, np.abs(evidence.exposure[k])
+    if exposed is None or budget.reason is not None:
         return None
     if budget.verdict is Verdict.NOT_RESOLVED:
-        return advice(design, Question(groups=(int(np.argmax(exposed.null_variance)),)))
-    difference = np.abs(evidence.exposure[k])
-    is_open = budget.verdict in (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
-    if not is_open or not np.isfinite(difference).any():
+        question = Question(groups=(int(np.argmax(exposed.null_variance)),))
+    elif budget.verdict in OPEN and np.isfinite(difference).any():
+        pair = tested.pairs[int(np.nanargmax(difference))]
+        lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
+        question = Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
+    else:
         return None
-    pair = tested.pairs[int(np.nanargmax(difference))]
-    lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
-    base = max(0.0, float(exposed.value[lower]))
-    return advice(design, Question(groups=(lower, higher), base=base))
+    n_tests = evidence.n_cost_tests, evidence.n_pair_tests
+    measured, n_attacks = tested.measured[tested.cost][k], len(tested.attacks)
+    design = design_of_measured(measured, n_tests, n_attacks=n_attacks)
+    return None if design is None else advice(design, question)
 
 
 # What is planned, and the error of its exposures

@@ -23,7 +23,7 @@ from pcer.release.proxies import GAP, proxy_named
 STRICT_SPLITS: Final = 8
 """Splits that strictness asks for where the policy names no number: what LiRA needs."""
 MOST_NAMED: Final = 3
-"""Of settings and groups that break one rule, in a sentence."""
+"""Settings and groups that break one rule, in a sentence."""
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
@@ -51,7 +51,9 @@ def broken_rules(
         return []
     rules = [*_strict(release, findings)] if policy.strict else []
     least = policy.min_splits or (STRICT_SPLITS if policy.strict else 1)
-    few = [f"{_name(one)} has {one.n_splits}" for one in budgets if one.n_splits < least]
+    few = [
+        f"{_name(budget)} has {budget.n_splits}" for budget in budgets if budget.n_splits < least
+    ]
     if few:
         rules.append(("min_splits", f"it asks for {least} splits, and {_some(few)}"))
     carried = {GAP.name, *carried_costs(panels(release))}
@@ -65,7 +67,7 @@ def broken_rules(
     ]
     rules += _limits(policy, budgets)
     for verdict in (verdict for verdict in policy.fail_on if verdict in outcomes):
-        named = [_name(one) for one in budgets if one.verdict.value == verdict]
+        named = [_name(budget) for budget in budgets if budget.verdict.value == verdict]
         words = verdict.replace("_", " ")
         given = f'the verdict "{words}" is given to {_some(named)}' if named else None
         met = given or f'Algorithm 1 over the floor grid is "{words}"'
@@ -90,30 +92,30 @@ def _strict(release: Release, findings: Sequence[DeclarationFinding]) -> Iterato
             "name none",
         )
     by_group = [tables for run in runs for tables in run.groups.values()]
-    without = sum((one.train.n is None) + (one.test.n is None) for one in by_group)
+    without = sum((tables.train.n is None) + (tables.test.n is None) for tables in by_group)
     if without:
         yield (
             "sizes",
             f"it asks for the number of records of every rate, and {without:,} have none",
         )
-    for one in findings:
-        if one.caps_verdict:
-            sentence = f"{one.sentence[0].lower()}{one.sentence[1:].rstrip('.')}"
+    for finding in findings:
+        if finding.caps_verdict:
+            sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
             yield "contradiction", f"it asks for words that agree with the numbers, and {sentence}"
 
 
 def _limits(policy: Policy, budgets: Sequence[BudgetResult]) -> Iterator[tuple[str, str]]:
     """Numbers that must be known and at most so large."""
     groups = [
-        (f"for {name} at {_name(one)}", group)
-        for one in budgets
-        for name, group in one.groups.items()
+        (f"for {name} at {_name(budget)}", group)
+        for budget in budgets
+        for name, group in budget.groups.items()
     ]
     costs = [(where, group.cost.upper_limit_together) for where, group in groups]
     differences = [
-        (f"between {listed(pair.groups)} at {_name(one)}", pair.exposure.upper_limit_together)
-        for one in budgets
-        for pair in one.pairs
+        (f"between {listed(pair.groups)} at {_name(budget)}", pair.exposure.upper_limit_together)
+        for budget in budgets
+        for pair in budget.pairs
     ]
     detectable = [(where, group.detectable_cost) for where, group in groups]
     for rule, what, verb, values in (
@@ -138,5 +140,5 @@ def _some(parts: Sequence[str]) -> str:
     return listed(parts[:MOST_NAMED]) + (f" (and {more} more)" if more > 0 else "")
 
 
-def _name(one: BudgetResult) -> str:
-    return setting_name(one.model, one.epsilon)
+def _name(budget: BudgetResult) -> str:
+    return setting_name(budget.model, budget.epsilon)
