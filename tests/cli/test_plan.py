@@ -102,10 +102,3 @@ def test_a_notebook_shows_it_and_draws_it():
     many = pcer.detectable({f"group {k}": 900 + k for k in range(9)})
     lines = {row["line"] for row in many.plot().to_dict()["datasets"]["outlook"]}
     assert lines == {"exposure, in every group", "difference, between any two"}
-
-
-def test_help_has_an_example_and_the_verbs_their_order():
-    assert "Example: pcer plan --groups" in " ".join(run("plan", "--help").stdout.split())
-    shown = run("--help").stdout
-    places = [shown.index(f"│ {verb} ") for verb in ("plan", "audit", "compare", "verify")]
-    assert places == sorted(places)

@@ -266,7 +266,7 @@ def _print_digests(file: Path, releases: Sequence[Release], *, is_page: bool) ->
         plans, releases = [plan], [*carried, *family]
     else:
         trees = auditing.read_audit(file)
-        plans = [parse_plan(one.get("plan"), file=f"{file}: plan") for one in trees]
+        plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
     for release in releases:
         parts.say(f"SHA-256 {release.sha256}  {release.title}")
     for digest in dict.fromkeys(plan.sha256 for plan in plans):

@@ -81,7 +81,7 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     if found is None:
         return None
     chart, rows, what = found
-    n, unsure = len(audit.budgets), sum(one.verdict.voids for one in audit.budgets)
+    n, unsure = len(audit.budgets), sum(budget.verdict.voids for budget in audit.budgets)
     description = (
         f"{what}, {n} privacy budget{'s' if n > 1 else ''}, of which {unsure} floor dominated, "
         "not resolved or insufficient. The numbers are in the tables."
@@ -150,7 +150,8 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
     names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
     labels = {
-        id(one): label for one, label in zip(audit.budgets, setting_labels(audit), strict=True)
+        id(budget): label
+        for budget, label in zip(audit.budgets, setting_labels(audit), strict=True)
     }
     rows = []
     for budget, pair, published in setting_pairs(audit):
@@ -328,12 +329,12 @@ def _hollow(field: str) -> Any:
 def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
     """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
     labels = setting_labels(audit)
-    many = any(one.model is not None for one in audit.budgets)
+    many = any(budget.model is not None for budget in audit.budgets)
     crowded = len(labels) > MOST_LABELS
     axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)
     if with_verdicts:
         pairs = zip(labels, audit.budgets, strict=True)
-        words = {name: [name, *_unsure(one).split()] for name, one in pairs}
+        words = {name: [name, *_unsure(budget).split()] for name, budget in pairs}
         axis.labelExpr = f"{json.dumps(words)}[datum.label]"
     title = "model and privacy budget ε" if many else "privacy budget ε"
     return alt.X("setting:N", title=title, sort=labels, axis=axis)

@@ -97,7 +97,7 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
 def _release_facts(release: Release) -> list[str]:
     settings = panels(release)
     budgets = {budget_name(run.epsilon): run.budget for run in release.runs}
-    splits = number_range(sorted({one.n_splits for one in settings}))
+    splits = number_range(sorted({panel.n_splits for panel in settings}))
     costs = [proxy_named(name).short for name in ("overfitting_gap", *carried_costs(settings))]
     kind = release.training.split_kind
     return [
@@ -225,7 +225,7 @@ def _backend(named: str | None) -> Any:
     """The library, named or the first that is installed."""
     if named is not None and named not in BACKENDS:
         raise InputError(f"backend must be one of {', '.join(BACKENDS)}, and not {named!r}.")
-    found = [one for one in BACKENDS if importlib.util.find_spec(one) is not None]
+    found = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
     wanted = named or next(iter(found), None)
     if wanted not in found:
         raise InputError(

@@ -59,7 +59,7 @@ def _amounts(outlook: Outlook) -> Table:
 
 def _amount_rows(outlook: Outlook) -> Iterator[tuple[str, ...]]:
     """Groups, then pairs; the last two cells answer what the target takes."""
-    sizes = {one.group: one.n_people for one in outlook.groups}
+    sizes = {group.group: group.n_people for group in outlook.groups}
     for group in outlook.groups:
         wanted = group.people_for_target
         people = NOTHING if wanted is None else _people([wanted])
@@ -88,7 +88,7 @@ def _note(outlook: Outlook) -> str:
     at = "" if outlook.setting is None else f" Setting: {outlook.setting}."
     family = outlook.n_settings
     tests = f" {family} settings are audited together." if family > 1 else ""
-    base = max((one.base for one in outlook.pairs), default=0.0)
+    base = max((pair.base for pair in outlook.pairs), default=0.0)
     lower = f" The less exposed group has {in_100(base)} in 100." if base > 0 else ""
     about = (
         "An exposure is asked about these records, a difference about people like these."

@@ -61,7 +61,7 @@ def to_report(
         releases: what each of them audited.
         family: further releases that were judged together with them.
     """
-    if len({one.plan_sha256 for one in audits}) != 1:
+    if len({audit.plan_sha256 for audit in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
     payload = _payload(audits[0].plan, releases, family)
     audits, releases = as_shown([*audits]), as_shown([*releases])
@@ -136,13 +136,13 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
 
 def _setting(audit: Audit, k: int) -> dict[str, Any]:
     """One setting: its name, in tables too, its verdict, its advice, its picture."""
-    one = audit.budgets[k]
-    reason = f" Reason: {one.reason}." if one.reason else ""
-    words = "" if k == audit.telling else f"{one.advice}{reason}"
+    budget = audit.budgets[k]
+    reason = f" Reason: {budget.reason}." if budget.reason else ""
+    words = "" if k == audit.telling else f"{budget.advice}{reason}"
     return {
-        "name": isolated(setting_name(one.model, one.epsilon)),
-        "label": short_setting(one.model, one.epsilon),
-        "verdict": one.verdict,
+        "name": isolated(setting_name(budget.model, budget.epsilon)),
+        "label": short_setting(budget.model, budget.epsilon),
+        "verdict": budget.verdict,
         "advice": _safe(explained(_isolated(words, audit), set())),
         "picture": _safe(finding_svg(audit, setting=k)),
         "is_first": k == audit.telling,
@@ -152,7 +152,7 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
 def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
     """What a reader needs to ask further and to check: name, text, and what must be copied."""
     subject, told = audit.subject, audit.told
-    seeds = number_range(sorted({one.n_seeds for one in audit.budgets}))
+    seeds = number_range(sorted({budget.n_seeds for budget in audit.budgets}))
     n = len(audit.budgets)
     mechanism = release.training.mechanism
     model = [
@@ -186,7 +186,7 @@ def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
 
 def _overall(audits: Sequence[Audit]) -> str:
     """How many releases have each verdict, strongest first."""
-    verdicts = [one.verdict for one in audits]
+    verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
     told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
     return f"Of {len(audits)} releases: {told}."
@@ -196,12 +196,12 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     """Releases by settings, each with its verdict."""
     named: dict[tuple[str, float], str] = {}
     for audit in audits:
-        for one, label in zip(audit.budgets, setting_labels(audit), strict=True):
-            is_bare = one.model is None and one.epsilon is not None
-            named[one.model or "", one.budget] = f"ε = {label}" if is_bare else label
+        for budget, label in zip(audit.budgets, setting_labels(audit), strict=True):
+            is_bare = budget.model is None and budget.epsilon is not None
+            named[budget.model or "", budget.budget] = f"ε = {label}" if is_bare else label
     rows = []
     for number, audit in enumerate(audits, start=1):
-        found = {(one.model or "", one.budget): one.verdict for one in audit.budgets}
+        found = {(budget.model or "", budget.budget): budget.verdict for budget in audit.budgets}
         rows.append(
             {
                 "id": f"release-{number}",
@@ -356,8 +356,8 @@ def read_payload(text: str, *, file: str) -> Payload:
         raise InputError(f"{place} must hold lists of releases; write it again.")
     return Payload(
         plan,
-        [parse_release(one, file=f"{file}: releases[{k}]") for k, one in enumerate(found)],
-        [parse_release(one, file=f"{file}: family[{k}]") for k, one in enumerate(family)],
+        [parse_release(tree, file=f"{file}: releases[{k}]") for k, tree in enumerate(found)],
+        [parse_release(tree, file=f"{file}: family[{k}]") for k, tree in enumerate(family)],
     )
 
 
@@ -389,13 +389,13 @@ def pack(tree: Any) -> Any:
         return {OURS + key if key.startswith(OURS) else key: pack(v) for key, v in tree.items()}
     if not isinstance(tree, list):
         return tree
-    if len(tree) < 2 or not all(isinstance(one, dict) for one in tree):
-        return [pack(one) for one in tree]
+    if len(tree) < 2 or not all(isinstance(item, dict) for item in tree):
+        return [pack(item) for item in tree]
     forms: dict[str, int] = {}
     rows = []
-    for one in tree:
+    for item in tree:
         leaves: list[Any] = []
-        form = json.dumps(_form(one, leaves))
+        form = json.dumps(_form(item, leaves))
         rows.append([forms.setdefault(form, len(forms)), *leaves])
     return {FORMS: [json.loads(form) for form in forms], ROWS: rows}
 
@@ -415,7 +415,7 @@ def unpack(tree: Any) -> Any:
         ValueError: a row does not fit its form.
     """
     if isinstance(tree, list):
-        return [unpack(one) for one in tree]
+        return [unpack(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if set(tree) != {FORMS, ROWS}:

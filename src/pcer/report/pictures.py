@@ -83,59 +83,59 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
         audit: whose words and numbers are drawn, and what its training allows where it knows.
         setting: position in ``audit.budgets``; the one that the headline is about if None.
     """
-    told = audit.told if setting is None else audit.budgets[setting]
-    first = _received_panel(audit, told)
-    second = _exposed_panel(audit, told, first["bottom"] + 22)
-    notes = _lines(_finding_notes(audit, told), second["axis_y"] + 18, NOTE_SIZE)
-    name = setting_name(told.model, told.epsilon)
-    other = f"{name}: {told.verdict.words}. {exposure_claim(told)}"
+    budget = audit.told if setting is None else audit.budgets[setting]
+    first = _received_panel(audit, budget)
+    second = _exposed_panel(audit, budget, first["bottom"] + 22)
+    notes = _lines(_finding_notes(audit, budget), second["axis_y"] + 18, NOTE_SIZE)
+    name = setting_name(budget.model, budget.epsilon)
+    other = f"{name}: {budget.verdict.words}. {exposure_claim(budget)}"
     return _drawn(
         "finding.svg",
         notes,
-        title=audit.headline if told is audit.told else other,
+        title=audit.headline if budget is audit.told else other,
         told=" ".join(row["told"] + "." for panel in (first, second) for row in panel["rows"]),
         panels=[first, second],
     )
 
 
-def benefit_claim(audit: Audit, told: BudgetResult) -> str:
+def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
     """Who receives less, or is harmed more, beyond chance."""
     helps = audit.subject.outcome == "benefit"
     what = UNEQUAL[audit.plan.benefit]
     less = f"fewer {what}" if helps else f"more {what}"
     worse = [
         next(name for name in pair.groups if name != pair.better_off)
-        for pair in told.pairs
+        for pair in budget.pairs
         if pair.better_off is not None
     ]
     return f"{_few(worse)}: {less}" if worse else f"No group is shown to get {less}"
 
 
-def exposure_claim(told: BudgetResult) -> str:
+def exposure_claim(budget: BudgetResult) -> str:
     """Who is more exposed beyond chance, after every downgrade."""
-    if told.verdict is Verdict.INSUFFICIENT_DATA or not any(
-        group.resolved for group in told.groups.values()
+    if budget.verdict is Verdict.INSUFFICIENT_DATA or not any(
+        group.resolved for group in budget.groups.values()
     ):
         return "Nobody is shown to be recognised"
-    if told.verdict is Verdict.NOT_RESOLVED:
+    if budget.verdict is Verdict.NOT_RESOLVED:
         return "Nothing can be concluded about who is more exposed"
-    higher = [pair.more_exposed for pair in told.pairs if pair.more_exposed]
+    higher = [pair.more_exposed for pair in budget.pairs if pair.more_exposed]
     if not higher:
         return "No group is shown to be easier to recognise"
     return f"{_few(higher)}: easier to recognise"
 
 
-def _received_panel(audit: Audit, told: BudgetResult) -> Drawn:
-    claim = _lines(benefit_claim(audit, told), CLAIM_SIZE, CLAIM_SIZE)
+def _received_panel(audit: Audit, budget: BudgetResult) -> Drawn:
+    claim = _lines(benefit_claim(audit, budget), CLAIM_SIZE, CLAIM_SIZE)
     received = RECEIVED[audit.plan.benefit]
     counted = f"People of 100 {received} (a {audit.subject.outcome})"
     words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
     top = words[-1]["y"] + 8
     rows: list[Drawn] = []
-    for name in _drawn_groups(audit, told):
-        mean = told.groups[name].benefit.mean
+    for name in _drawn_groups(audit, budget):
+        mean = budget.groups[name].benefit.mean
         value = "not known" if mean is None else f"{round(100 * mean)} of 100"
-        row = _group_row(audit, told, name, top + ROW * len(rows))
+        row = _group_row(audit, budget, name, top + ROW * len(rows))
         row |= {"value": value, "told": f"{_short_name(name)}: {value} {received}"}
         rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
     bottom = top + ROW * len(rows)
@@ -143,12 +143,12 @@ def _received_panel(audit: Audit, told: BudgetResult) -> Drawn:
     return panel | {"bottom": bottom, "axis_y": bottom}
 
 
-def _exposed_panel(audit: Audit, told: BudgetResult, top: float) -> Drawn:
-    proxy, names, allowed = audit.proxy, _drawn_groups(audit, told), _allowed(audit, told)
-    claim = _lines(exposure_claim(told), top + CLAIM_SIZE, CLAIM_SIZE)
+def _exposed_panel(audit: Audit, budget: BudgetResult, top: float) -> Drawn:
+    proxy, names, allowed = audit.proxy, _drawn_groups(audit, budget), _allowed(audit, budget)
+    claim = _lines(exposure_claim(budget), top + CLAIM_SIZE, CLAIM_SIZE)
     counted = proxy.scale.counted.format(label=proxy.label)
     words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
-    groups = [told.groups[name] for name in names]
+    groups = [budget.groups[name] for name in names]
     limits = [group.cost.upper_limit_together for group in groups]
     ends = _ends([*allowed.values(), *limits], groups)
     place = _placing(ends, 0)
@@ -156,11 +156,11 @@ def _exposed_panel(audit: Audit, told: BudgetResult, top: float) -> Drawn:
     rows: list[Drawn] = []
     for name, group in zip(names, groups, strict=True):
         most = allowed.get(name)
-        is_shown = group.resolved and told.verdict not in UNSURE
+        is_shown = group.resolved and budget.verdict not in UNSURE
         value = exposure_words(proxy, group, is_shown=is_shown)
         more = "" if most is None else f"; the training allows about {_amount(proxy, most)}"
         rows.append(
-            _group_row(audit, told, name, top + ROW * len(rows))
+            _group_row(audit, budget, name, top + ROW * len(rows))
             | {"value": value, "told": f"{_short_name(name)}: {value}{more}", "is_shown": is_shown}
             | {"point": place(group.cost.value), "span": _span(group, place)}
             | {"limit": None if is_shown else place(group.cost.upper_limit_together)}
@@ -171,10 +171,10 @@ def _exposed_panel(audit: Audit, told: BudgetResult, top: float) -> Drawn:
     return panel | {"bottom": bottom, "axis_y": bottom + 14}
 
 
-def _group_row(audit: Audit, told: BudgetResult, name: str, top: float) -> Drawn:
+def _group_row(audit: Audit, budget: BudgetResult, name: str, top: float) -> Drawn:
     """A group's name and place, without marks yet."""
-    is_worse = name in told.worse_off
-    doubled = told.verdict is Verdict.DOUBLE_DISADVANTAGE
+    is_worse = name in budget.worse_off
+    doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
     # A lower ratio of harms is no disadvantage by itself.
     worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
     return {
@@ -204,14 +204,14 @@ def exposure_words(proxy: Proxy, group: GroupResult, *, is_shown: bool) -> str:
     return f"{_amount(proxy, cost.value)} ({low} to {high})"
 
 
-def _allowed(audit: Audit, told: BudgetResult) -> dict[str, float]:
+def _allowed(audit: Audit, budget: BudgetResult) -> dict[str, float]:
     """By group, the exposure that the training itself allows, where the audit knows it.
 
     It stands on the scale of an attacker who compares two people; on others there is none.
     """
     if not audit.proxy.scale.unit.startswith("AUC"):
         return {}
-    known = {name: group.allowed for name, group in told.groups.items()}
+    known = {name: group.allowed for name, group in budget.groups.items()}
     return {
         name: bound.advantage
         for name, bound in known.items()
@@ -219,12 +219,12 @@ def _allowed(audit: Audit, told: BudgetResult) -> dict[str, float]:
     }
 
 
-def _finding_notes(audit: Audit, told: BudgetResult) -> str:
-    names = _drawn_groups(audit, told)
+def _finding_notes(audit: Audit, budget: BudgetResult) -> str:
+    names = _drawn_groups(audit, budget)
     parts = [f"Line: {100 * audit.plan.confidence_level:g} % interval, for people like these."]
-    if not all(told.groups[name].resolved for name in names):
+    if not all(budget.groups[name].resolved for name in names):
         parts.append("Open point: not shown. Tick: the most it can be.")
-    if _allowed(audit, told):
+    if _allowed(audit, budget):
         parts.append("Bracket: what the training allows, an estimate.")
     return " ".join(parts) + _further(len(audit.subject.groups) - len(names), "groups")
 
@@ -238,13 +238,13 @@ def exposures_svg(audit: Audit) -> str:
     left = _room(called)
     claim = _lines(spread_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
     keys = _keys(audit, names, claim[-1]["y"] + 20)
-    ends = _ends([], [one.groups[name] for one in settings for name in names])
+    ends = _ends([], [budget.groups[name] for budget in settings for name in names])
     place = _placing(ends, left)
     top, places = keys[-1]["y"] + 12, []
-    for one, row_name in zip(settings, called, strict=True):
+    for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
         marks = [
-            _mark(audit, one, name, place) | {"y": y} for name, y in zip(names, ys, strict=True)
+            _mark(audit, budget, name, place) | {"y": y} for name, y in zip(names, ys, strict=True)
         ]
         places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
         top += MARK_ROW * len(names) + SETTING_GAP
@@ -268,7 +268,7 @@ def drawn_settings(audit: Audit) -> list[BudgetResult]:
     """All settings; of too many those of the model that the headline is about, and not too many."""
     if len(audit.budgets) <= MOST_SETTINGS:
         return list(audit.budgets)
-    same = [one for one in audit.budgets if one.model == audit.told.model]
+    same = [budget for budget in audit.budgets if budget.model == audit.told.model]
     at = same.index(audit.told)
     start = max(0, min(at - MOST_SETTINGS // 2, len(same) - MOST_SETTINGS))
     return same[start : start + MOST_SETTINGS]
@@ -277,13 +277,15 @@ def drawn_settings(audit: Audit) -> list[BudgetResult]:
 def spread_claim(audit: Audit) -> str:
     """From the smallest to the largest exposure that a setting has, where any is shown."""
     settings = drawn_settings(audit)
-    if not any(group.resolved for one in settings for group in one.groups.values()):
+    if not any(group.resolved for budget in settings for group in budget.groups.values()):
         return "No exposure is shown in any setting"
     largest = []
-    for one in settings:
-        costs = [group.cost.value for group in one.groups.values() if group.cost.value is not None]
+    for budget in settings:
+        costs = [
+            group.cost.value for group in budget.groups.values() if group.cost.value is not None
+        ]
         if costs:
-            largest.append((max(costs), isolated(setting_name(one.model, one.epsilon))))
+            largest.append((max(costs), isolated(setting_name(budget.model, budget.epsilon))))
     (low, least), (high, most) = (pick(largest, key=lambda x: x[0]) for pick in (min, max))
     return (
         f"Largest exposure: {_amount(audit.proxy, max(low, 0.0))} at {least}, "
@@ -293,9 +295,9 @@ def spread_claim(audit: Audit) -> str:
 
 def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
     """Names as rows have room for them; a single model is named by the claim alone."""
-    if len({one.model for one in settings}) == 1:
-        return [setting_name(None, one.epsilon) for one in settings]
-    names = [setting_name(one.model, one.epsilon) for one in settings]
+    if len({budget.model for budget in settings}) == 1:
+        return [setting_name(None, budget.epsilon) for budget in settings]
+    names = [setting_name(budget.model, budget.epsilon) for budget in settings]
     return [isolated(n if len(n) <= LONGEST_NAME else "…" + n[-LONGEST_NAME:]) for n in names]
 
 
@@ -317,10 +319,10 @@ def _keys(audit: Audit, names: Sequence[str], y: float) -> list[Drawn]:
     return keys
 
 
-def _mark(audit: Audit, one: BudgetResult, name: str, place: Callable[..., Any]) -> Drawn:
-    group = one.groups[name]
+def _mark(audit: Audit, budget: BudgetResult, name: str, place: Callable[..., Any]) -> Drawn:
+    group = budget.groups[name]
     words = exposure_words(audit.proxy, group, is_shown=group.resolved)
-    setting = isolated(setting_name(one.model, one.epsilon))
+    setting = isolated(setting_name(budget.model, budget.epsilon))
     return {
         "x": place(group.cost.value),
         "span": _span(group, place),
@@ -334,7 +336,7 @@ def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
     several = len(audit.budgets[0].pairs) > 1
     settings = [audit.told] if several else drawn_settings(audit)
-    found = [(one, pair) for one in settings for pair in one.pairs[:MOST_PAIRS]]
+    found = [(budget, pair) for budget in settings for pair in budget.pairs[:MOST_PAIRS]]
     pairs = [f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found]
     names = pairs if several else _row_names(settings)
     left, floors = _room(names), audit_floors(audit)
@@ -374,17 +376,17 @@ def floor_claim(audit: Audit) -> str:
         means = [row.mean for row in pair.floors if row.mean]
         return bool(means) and min(means) < 0 < max(means)
 
-    turned = sum(any(map(turns, one.pairs)) for one in audit.budgets)
+    turned = sum(any(map(turns, budget.pairs)) for budget in audit.budgets)
     return f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
 
 
-def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Drawn]:
+def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[Drawn]:
     """Filled only where the audit shows a disparity, and the interval at this floor too."""
     marks = []
     for floor, row in floor_rows(audit, pair):
         ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
         holds_zero = row.ci is not None and row.ci[0] <= 0 <= row.ci[1]
-        setting = isolated(setting_name(one.model, one.epsilon))
+        setting = isolated(setting_name(budget.model, budget.epsilon))
         numbers = f"{signed(row.mean)} {bounds(row.ci)}"
         share = row.floor_dominated_share if isinstance(row, FloorRow) else None
         marks.append(
@@ -400,10 +402,10 @@ def _floor_marks(audit: Audit, one: BudgetResult, pair: PairResult) -> list[Draw
     return marks
 
 
-def _drawn_groups(audit: Audit, told: BudgetResult) -> list[str]:
+def _drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
     """Groups in the subject's order; of too many those that the verdict names, then the first."""
     names = audit.subject.groups
-    first = sorted(names, key=lambda name: name not in told.worse_off)[:MOST_GROUPS]
+    first = sorted(names, key=lambda name: name not in budget.worse_off)[:MOST_GROUPS]
     return [name for name in names if name in first]
 
 

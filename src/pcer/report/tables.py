@@ -6,7 +6,8 @@ the renderers escape them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,8 +120,8 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
         "As published": [
             published_table(audit),
             *([] if audit.cost == GAP.name else [_floors_table(audit, PUBLISHED_FLOORS, 1)]),
-            *(_algorithm_table(audit, one) for one in audit.published),
-            *(_rankings_table(audit, one) for one in comparisons(audit)),
+            *(_algorithm_table(audit, published) for published in audit.published),
+            *(_rankings_table(audit, compared) for compared in comparisons(audit)),
         ],
     }
 
@@ -199,7 +200,9 @@ def _exposure(audit: Audit, cost: float | None) -> str:
     if cost is None:
         return NOTHING
     scale = audit.proxy.scale
-    costs = [group.cost.value or 0.0 for one in audit.budgets for group in one.groups.values()]
+    costs = [
+        group.cost.value or 0.0 for budget in audit.budgets for group in budget.groups.values()
+    ]
     is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
     return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
 
@@ -209,91 +212,84 @@ def numbers_table(audit: Audit) -> Table:
     scale = audit.proxy.scale
     base = 50 if scale.is_advantage else 0
     rows = []
-    for one in audit.budgets:
-        for name, group in one.groups.items():
+    for budget in audit.budgets:
+        for name, group in budget.groups.items():
             low, high = group.cost.interval or (None, None)
             costs = (group.cost.value, low, high, group.cost.upper_limit_together)
             numbers = [None if cost is None else base + scale.per_unit * cost for cost in costs]
             received = group.benefit.mean
             numbers.insert(0, None if received is None else HUNDREDTHS * received)
             shown = ["" if number is None else f"{number:z.4f}" for number in numbers]
-            rows.append((_setting(one), name, *shown, yes_no(group.resolved)))
+            rows.append((_setting(budget), name, *shown, yes_no(group.resolved)))
     columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
 
+Column = tuple[str, Callable[..., str]]
+"""Its head, and what makes a cell of what a row is about."""
+
+
+def _made(
+    title: str,
+    columns: Sequence[Column],
+    items: Iterable[tuple[Any, ...]],
+    *,
+    n_labels: int = 1,
+    note: str = "",
+) -> Table:
+    """A row for every item."""
+    rows = tuple(tuple(cell(*item) for _, cell in columns) for item in items)
+    return Table(title, tuple(head for head, _ in columns), rows, n_labels, note)
+
+
 def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is the cost signal, or chance? People of 100, costs in hundredths."""
-    scale = audit.proxy.scale
-    rows = [
-        (
-            _short(budget),
-            name,
-            _amount(proxies.ACCURACY, group.benefit.mean, 1),
-            _amount(proxies.ACCURACY, group.overfitting_gap.mean),
-            _with_error(scale, group),
-            _amount(scale, group.noise_level),
-            _amount(scale, group.cost.upper_limit),
-            _amount(scale, group.detectable_cost),
-            both_p(group.p_value, group.p_value_alone),
-            "yes" if group.resolved else "no",
-        )
-        for budget in audit.budgets
-        for name, group in budget.groups.items()
+    scale, level = audit.proxy.scale, 100 * audit.plan.confidence_level
+    received = audit.plan.benefit.replace("_", "\n", 1).replace("_", " ")
+    columns: list[Column] = [
+        ("ε", lambda budget, *_: _short(budget)),
+        ("group", lambda _, name, group: name),
+        (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
+        ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
+        (f"cost ± error\n[{level:g} % interval]", lambda *at: _with_error(scale, at[2])),
+        ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
+        ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
+        (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
+        (P_BOTH, lambda *at: both_p(at[2].p_value, at[2].p_value_alone)),
+        ("resolved", lambda *at: yes_no(at[2].resolved)),
     ]
-    return Table(
-        "Is it signal?",
-        (
-            "ε",
-            "group",
-            audit.plan.benefit.replace("_", "\n", 1).replace("_", " "),
-            "gap",
-            f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]",
-            "noise\nlevel",
-            "at\nmost",
-            f"detect{SOFT_HYPHEN}able",
-            P_BOTH,
-            "resolved",
-        ),
-        tuple(rows),
-        n_labels=2,
-        note=(
-            f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
-            "chance. Noise level: its mean if nothing is memorised, below 0 taken as 0. p: "
-            "one-sided, Holm-adjusted, in brackets of this test alone, about these records; the "
-            "interval and the most it can be are for people like these."
-        ),
+    groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
+    note = (
+        f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
+        "chance. Noise level: its mean if nothing is memorised, below 0 taken as 0. p: "
+        "one-sided, Holm-adjusted, in brackets of this test alone, about these records; the "
+        "interval and the most it can be are for people like these."
     )
+    return _made("Is it signal?", columns, groups, n_labels=2, note=note)
 
 
-PairCells = Callable[[BudgetResult, PairResult, PublishedPair], tuple[str, ...]]
+def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str) -> Table:
+    """A row for every setting and pair; beside disparities stands the setting's verdict.
 
-
-def _pair_rows_table(
-    audit: Audit, title: str, columns: Sequence[str], cells: PairCells, note: str
-) -> Table:
-    """A row for every setting and pair; beside disparities stands the setting's verdict."""
-    several, judged = len(audit.subject.groups) > 2, title != DIFFERENCES
-    rows = [
-        (
-            _short(budget),
-            *((pair_name(pair.groups),) if several else ()),
-            *((budget.verdict.words,) if judged else ()),
-            *cells(budget, pair, published),
-        )
-        for budget, pair, published in setting_pairs(audit)
-    ]
-    verdict = "verdict of\nthe setting" if several else "verdict"
-    labels = ("ε", *(("groups",) if several else ()), *((verdict,) if judged else ()))
-    return Table(title, (*labels, *columns), tuple(rows), len(labels), note)
+    Cells are made of the setting, the pair, and the paper's numbers of the pair.
+    """
+    several, labels = len(audit.subject.groups) > 2, list[Column]()
+    labels.append(("ε", lambda budget, *_: _short(budget)))
+    if several:
+        labels.append(("groups", lambda _, pair, __: pair_name(pair.groups)))
+    if title != DIFFERENCES:
+        verdict = "verdict of\nthe setting" if several else "verdict"
+        labels.append((verdict, lambda budget, *_: budget.verdict.words))
+    every = [*labels, *columns]
+    return _made(title, every, setting_pairs(audit), n_labels=len(labels), note=note)
 
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
     """Every setting with each of its pairs, and the paper's numbers of that pair."""
     published = {
-        (one.model, budget.epsilon): budget.pairs
-        for one in audit.published
-        for budget in one.budgets
+        (model.model, budget.epsilon): budget.pairs
+        for model in audit.published
+        for budget in model.budgets
     }
     for budget in audit.budgets:
         found = published[budget.model, budget.epsilon]
@@ -303,62 +299,51 @@ def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, Publ
 def pairs_table(audit: Audit) -> Table:
     """Per setting and pair: is a disparity shown, who is worse off, the pooled estimate."""
 
-    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
-        cross = pair.cross_product
-        double = both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
-        label = "" if pair.pooled.costs_resolved else " (n.r.)"
-        return (
-            signed(cross.value),
-            both_p(cross.p_value, cross.p_value_alone),
-            pair.lower_ratio or NOTHING,
-            f"{pair.double_disadvantage or NOTHING}\n{double}",
-            NOTHING
-            if pair.pooled.disparity is None
-            else f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}",
-            bounds(pair.pcer_disparity.null_interval),
-            decimals(pair.sign_holds_below_floor, 4),
-        )
+    def double(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
+        p = both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
+        return f"{pair.double_disadvantage or NOTHING}\n{p}"
 
-    columns = (
-        "cross\nproduct",
-        P_BOTH,
-        "lower\nratio",
-        f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}",
-        "pooled\ndisparity",
-        "disparity if\nnothing memorised",
-        "sign holds\nbelow floor",
-    )
+    def pooled(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
+        if pair.pooled.disparity is None:
+            return NOTHING
+        label = "" if pair.pooled.costs_resolved else " (n.r.)"
+        return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
+
+    columns: list[Column] = [
+        ("cross\nproduct", lambda _, pair, __: signed(pair.cross_product.value)),
+        (P_BOTH, lambda _, pair, __: _both_p(pair.cross_product)),
+        ("lower\nratio", lambda _, pair, __: pair.lower_ratio or NOTHING),
+        (f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}", double),
+        ("pooled\ndisparity", pooled),
+        (
+            "disparity if\nnothing memorised",
+            lambda _, pair, __: bounds(pair.pcer_disparity.null_interval),
+        ),
+        ("sign holds\nbelow floor", lambda _, pair, __: decimals(pair.sign_holds_below_floor, 4)),
+    ]
     note = (
         "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
         "without memorisation. n.r.: costs not resolved, the pooled number means nothing. "
         "p: Holm-adjusted, in brackets of this test alone; of double disadvantage the larger of "
         "its two tests."
     )
-    return _pair_rows_table(audit, "Is there a disparity?", columns, cells, note)
+    return _pairs_table(audit, "Is there a disparity?", columns, note)
 
 
 def differences_table(audit: Audit) -> Table:
     """Per setting and pair: by how much exposures and benefits differ, for people like these."""
-    scale = audit.proxy.scale
-
-    def cells(budget: BudgetResult, pair: PairResult, _: PublishedPair) -> tuple[str, ...]:
-        return (
-            _difference(scale, pair.exposure),
-            _amount(scale, pair.exposure.upper_limit),
-            both_p(pair.exposure.p_value, pair.exposure.p_value_alone),
-            _difference(proxies.ACCURACY, pair.benefit),
-            both_p(pair.benefit.p_value, pair.benefit.p_value_alone),
-            pair.driven_by or NOTHING,
-        )
-
-    columns = (
-        "cost, first\nminus second",
-        "at most,\neither way",
-        P_BOTH,
-        f"{audit.plan.benefit.replace('_', ' ')},\nfirst minus second",
-        P_BOTH,
-        "driven by",
-    )
+    scale, received = audit.proxy.scale, audit.plan.benefit.replace("_", " ")
+    columns: list[Column] = [
+        ("cost, first\nminus second", lambda _, pair, __: _difference(scale, pair.exposure)),
+        ("at most,\neither way", lambda _, pair, __: _amount(scale, pair.exposure.upper_limit)),
+        (P_BOTH, lambda _, pair, __: _both_p(pair.exposure)),
+        (
+            f"{received},\nfirst minus second",
+            lambda _, pair, __: _difference(proxies.ACCURACY, pair.benefit),
+        ),
+        (P_BOTH, lambda _, pair, __: _both_p(pair.benefit)),
+        ("driven by", lambda _, pair, __: pair.driven_by or NOTHING),
+    ]
     pairs = audit.budgets[0].pairs
     only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
     note = (
@@ -367,7 +352,7 @@ def differences_table(audit: Audit) -> Table:
         "settings and pairs, in brackets of this test alone; at most: with 95 % confidence, "
         "each alone."
     )
-    return _pair_rows_table(audit, DIFFERENCES, columns, cells, note)
+    return _pairs_table(audit, DIFFERENCES, columns, note)
 
 
 def floors_table(audit: Audit) -> Table:
@@ -383,24 +368,24 @@ def floors_table(audit: Audit) -> Table:
 def _floors_table(audit: Audit, title: str, which: int, more: str = "") -> Table:
     """Floors of the audit's pairs (0), or of the paper's (1)."""
 
-    def cells(budget: BudgetResult, *pairs: Any) -> tuple[str, ...]:
-        found = []
-        for _, row in floor_rows(audit, pairs[which]):
-            above = share = None
-            if isinstance(row, FloorRow):
-                above, share = row.n_positive_seeds, row.floor_dominated_share
-            counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
-            floored = NOTHING if share is None else f"{100 * share:.0f} %"
-            found.append(f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}")
-        return (*found, decimals(pairs[which].floor_slope, 2))
+    def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
+        _, row = floor_rows(audit, pairs[which])[k]
+        above = share = None
+        if isinstance(row, FloorRow):
+            above, share = row.n_positive_seeds, row.floor_dominated_share
+        counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
+        floored = NOTHING if share is None else f"{100 * share:.0f} %"
+        return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}"
 
-    columns = (*(f"floor {floor:g}" for floor in audit_floors(audit)), "slope")
+    floors = enumerate(audit_floors(audit))
+    columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
+    columns.append(("slope", lambda _, *pairs: decimals(pairs[which].floor_slope, 2)))
     note = (
         "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
         "every cost is below the floor, so that the disparity is only the rate difference "
         f"divided by the floor. A slope of −1 is all floor.{more}"
     )
-    return _pair_rows_table(audit, title, columns, cells, note)
+    return _pairs_table(audit, title, columns, note)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -419,46 +404,45 @@ def published_table(audit: Audit) -> Table:
     """The paper's columns for every setting and pair, the gap being the cost."""
     names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
 
-    def cells(budget: BudgetResult, _: PairResult, pair: PublishedPair) -> tuple[str, ...]:
-        gaps = [budget.groups[name].overfitting_gap for name in names]
-        rates = (budget.accuracy, budget.demographic_parity_gap, budget.equalized_odds_gap)
-        return (
-            *(_rate(found, 3) for found in rates),
-            *(_rate(found, 4) for found in gaps),
-            f"{plus_minus(pair.pcer_disparity)}\n{bounds(pair.pcer_disparity.ci)}",
-        )
+    def gap(name: str, budget: BudgetResult, *_: Any) -> str:
+        return _rate(budget.groups[name].overfitting_gap, 4)
 
-    gaps = (f"gap\n{_broken(name)}" for name in names)
-    columns = ("accuracy", "DP gap", "EO gap", *gaps, "PCER\ndisparity")
+    def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
+        found = published.pcer_disparity
+        return f"{plus_minus(found)}\n{bounds(found.ci)}"
+
+    columns: list[Column] = [
+        ("accuracy", lambda budget, *_: _rate(budget.accuracy, 3)),
+        ("DP gap", lambda budget, *_: _rate(budget.demographic_parity_gap, 3)),
+        ("EO gap", lambda budget, *_: _rate(budget.equalized_odds_gap, 3)),
+        *((f"gap\n{_broken(name)}", partial(gap, name)) for name in names),
+        ("PCER\ndisparity", disparity),
+    ]
     note = (
         f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
         f"interval of the mean; floor {audit.plan.floor:g}; the cost is the {GAP.label}. DP gap: "
         "demographic parity; EO gap: equalized odds. Read a disparity only with its verdict."
     )
-    return _pair_rows_table(audit, "As published", columns, cells, note)
+    return _pairs_table(audit, "As published", columns, note)
 
 
 def costs_table(audit: Audit) -> Table:
     """What every carried cost says, the audit's own first."""
-    rows = [
-        (
-            proxy_named(one.cost).label,
-            f"{one.n_resolved} of {one.n_cells}",
-            ", ".join(one.more_exposed) or NOTHING,
-            ", ".join(one.lower_ratio) or NOTHING,
-            ", ".join(one.double_disadvantage) or NOTHING,
-            p_value(one.p_value),
-            p_value(one.p_value_over_costs),
-        )
-        for one in audit.costs
+
+    def names(groups: Sequence[str]) -> str:
+        return ", ".join(groups) or NOTHING
+
+    columns: list[Column] = [
+        ("cost", lambda story: proxy_named(story.cost).label),
+        ("resolved", lambda story: f"{story.n_resolved} of {story.n_cells}"),
+        ("more\nexposed", lambda story: names(story.more_exposed)),
+        ("lower\nratio", lambda story: names(story.lower_ratio)),
+        (f"doubly dis{SOFT_HYPHEN}advantaged", lambda story: names(story.double_disadvantage)),
+        ("p", lambda story: p_value(story.p_value)),
+        ("p over\ncosts", lambda story: p_value(story.p_value_over_costs)),
     ]
-    double = f"doubly dis{SOFT_HYPHEN}advantaged"
-    return Table(
-        "What every cost says",
-        ("cost", "resolved", "more\nexposed", "lower\nratio", double, "p", "p over\ncosts"),
-        tuple(rows),
-        note="Each cost put to the same tests. The first is the one that the verdict rests on.",
-    )
+    note = "Each cost put to the same tests. The first is the one that the verdict rests on."
+    return _made("What every cost says", columns, zip(audit.costs, strict=True), note=note)
 
 
 Estimate = tuple[str, Proxy, str, float | None, tuple[float, float] | None]
@@ -500,37 +484,30 @@ def estimates_table(audit: Audit, release: Release) -> Table:
 
 def agreement_table(attacks: Sequence[ProxyAgreement]) -> Table:
     """Each attack beside the gap."""
-    rows = []
-    for row in attacks:
-        cells, n = row.exceeding, row.n_settings
-        rows.append(
-            (
-                proxy_named(row.proxy).label,
-                decimals(row.correlation, 2),
-                f"{row.n_same_sign}/{n}" if n else NOTHING,
-                f"{row.n_larger_disparity}/{n}" if n else NOTHING,
-                decimals(row.disparity_correlation, 2),
-                NOTHING if cells is None else f"{cells[0]}/{cells[2]} ({cells[1]})",
-            )
-        )
-    return Table(
-        f"Do the attacks agree? Each beside {GAP.phrase}",
-        (
-            "attack",
-            "r of\ncosts",
-            "same sign of\ndisparity",
-            "larger\ndisparity",
-            "r of dis-\nparities",
-            "exceeds gap\n(beyond error)",
-        ),
-        tuple(rows),
-        note=(
-            "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
-            "they share records. An attack that is one number for all seeds has no disparities "
-            "over them. Last column: cells (budget, group) whose advantage is above the "
-            "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
-        ),
+
+    def share(count: int, row: ProxyAgreement) -> str:
+        return f"{count}/{row.n_settings}" if row.n_settings else NOTHING
+
+    def exceeding(row: ProxyAgreement) -> str:
+        cells = row.exceeding
+        return NOTHING if cells is None else f"{cells[0]}/{cells[2]} ({cells[1]})"
+
+    columns: list[Column] = [
+        ("attack", lambda row: proxy_named(row.proxy).label),
+        ("r of\ncosts", lambda row: decimals(row.correlation, 2)),
+        ("same sign of\ndisparity", lambda row: share(row.n_same_sign, row)),
+        ("larger\ndisparity", lambda row: share(row.n_larger_disparity, row)),
+        ("r of dis-\nparities", lambda row: decimals(row.disparity_correlation, 2)),
+        ("exceeds gap\n(beyond error)", exceeding),
+    ]
+    note = (
+        "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
+        "they share records. An attack that is one number for all seeds has no disparities "
+        "over them. Last column: cells (budget, group) whose advantage is above the "
+        "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
     )
+    title = f"Do the attacks agree? Each beside {GAP.phrase}"
+    return _made(title, columns, zip(attacks, strict=True), note=note)
 
 
 def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
@@ -593,9 +570,9 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     rows = []
     for audit in audits:
         others: dict[str, list[str]] = {}
-        for one in audit.budgets:
-            if one.verdict is not audit.verdict:
-                others.setdefault(one.verdict.words, []).append(_short(one))
+        for budget in audit.budgets:
+            if budget.verdict is not audit.verdict:
+                others.setdefault(budget.verdict.words, []).append(_short(budget))
         told = "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
         worse = ", ".join(audit.worse_off)
         subject = audit.subject
@@ -619,7 +596,7 @@ def shown_groups(audit: Audit) -> list[int]:
 
 def setting_labels(audit: Audit) -> list[str]:
     """What settings are called on an axis: short, and distinct even where they nearly agree."""
-    short = [_short(one) for one in audit.budgets]
+    short = [_short(budget) for budget in audit.budgets]
     if len(set(short)) == len(short):
         return [isolated(label) for label in short]
     return ["no-DP" if budget.epsilon is None else repr(budget.epsilon) for budget in audit.budgets]
@@ -641,6 +618,10 @@ def _short(budget: BudgetResult) -> str:
 def _broken(name: str) -> str:
     """A long name may break after its hyphens, where a terminal would cut anywhere."""
     return name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
+
+
+def _both_p(test: Any) -> str:
+    return both_p(test.p_value, test.p_value_alone)
 
 
 def _rate(found: Summary, digits: int) -> str:

@@ -52,7 +52,7 @@ def verify_audits(
         family: further releases that the audits were judged together with.
         plan_sha256: digest that every plan must have.
     """
-    audited = Counter(str(one.get("release_sha256")) for one in found)
+    audited = Counter(str(tree.get("release_sha256")) for tree in found)
     named = Counter(release.sha256 for release in releases)
     # Of one audit and one release, a digest that does not fit is the difference itself.
     for release in releases if len(found) > 1 or len(releases) > 1 else ():
