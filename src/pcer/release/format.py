@@ -253,9 +253,7 @@ class Subject(Record):
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
         if (twice := first_repeated(self.groups)) is not None:
-            raise InputError(
-                f"groups must be distinct, but {twice!r} appears twice", field="subject.groups"
-            )
+            _refuse("subject.groups", f"groups must be distinct, but {twice!r} appears twice")
         _check_names(self.groups, "groups", field="subject.groups")
         return self
 
@@ -507,7 +505,7 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse(field: str, sentence: str) -> NoReturn:
-    raise InputError(f"{field}: {sentence}", field=field)
+    raise InputError(sentence, field=field)
 
 
 def _tables(release: Release) -> Iterator[tuple[str, Confusion | TrainRates | TestRates]]:
@@ -525,25 +523,21 @@ def _check_runs(release: Release) -> None:
     for index, run in enumerate(release.runs):
         for name in {**groups, **run.groups}:
             if name not in run.groups:
-                _refuse(f"runs[{index}].groups", f"group {name!r} is missing")
+                path = f"runs[{index}].groups"
+                _refuse(path, f"{path}: group {name!r} is missing")
             if name not in groups:
                 path = f"runs[{index}].groups.{name}"
-                _refuse(path, f"group {name!r} is not one of subject.groups")
+                _refuse(path, f"{path}: group {name!r} is not one of subject.groups")
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
-            raise InputError(
-                f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} and seed "
-                f"{run.seed}; give every model of a budget its own seed",
-                field=f"runs[{index}].seed",
-            )
+            sentence = f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} "
+            sentence += f"and seed {run.seed}; give every model of a budget its own seed"
+            _refuse(f"runs[{index}].seed", sentence)
+    remedy = "leave the group out of the release or choose a split that holds some of its records"
     for path, table in _tables(release):
         if table.n == 0:
-            _refuse(
-                path,
-                "the group is empty; leave the group out of the release or choose a split that "
-                "holds some of its records",
-            )
+            _refuse(path, f"{path}: the group is empty; {remedy}")
 
 
 def _check_splits(release: Release) -> None:
@@ -559,11 +553,13 @@ def _check_splits(release: Release) -> None:
             for size in sizes:
                 other, before = first.setdefault((run.split, name, len(size)), (index, size))
                 if before != size:
-                    raise InputError(
-                        f"runs[{other}] and runs[{index}] both name split {run.split!r}, but group "
-                        f"{name!r} has other sizes or labels in them; name splits apart",
-                        field=f"runs[{index}].split",
+                    sentence = (
+                        f"runs[{other}] and runs[{index}] both name split {run.split!r}, but "
                     )
+                    sentence += (
+                        f"group {name!r} has other sizes or labels in them; name splits apart"
+                    )
+                    _refuse(f"runs[{index}].split", sentence)
 
 
 def _check_rows(release: Release) -> None:
@@ -581,14 +577,14 @@ def _check_rows(release: Release) -> None:
             path, model = f"{field}[{index}]", () if row.model is None else (row.model,)
             for group in row.groups if isinstance(row, Placebo) else [row.group]:
                 if group not in groups:
-                    _refuse(f"{path}.group", f"{group!r} is not a group")
+                    _refuse(f"{path}.group", f"{path}.group: {group!r} is not a group")
             if (row.model, row.epsilon) not in settings:
                 named = f"model {row.model!r} and " if model else ""
-                _refuse(f"{path}.epsilon", f"no run has {named}{row.epsilon}")
+                _refuse(f"{path}.epsilon", f"{path}.epsilon: no run has {named}{row.epsilon}")
             parts = (getattr(row, name) for name in names)
             key = (*model, row.epsilon, *(tuple(p) if isinstance(p, list) else p for p in parts))
             if key in seen:
-                _refuse(path, f"{key} appears twice")
+                _refuse(path, f"{path}: {key} appears twice")
             seen.add(key)
 
 
@@ -596,10 +592,6 @@ def _check_names(names: list[str], what: str, *, field: str) -> None:
     """Names that a reader can see, and tell from each other."""
     for name in names:
         if not alike(name):
-            raise InputError(
-                f"{what}: {name!r} shows nothing; give it a name that can be seen", field=field
-            )
+            _refuse(field, f"{what}: {name!r} shows nothing; give it a name that can be seen")
     if two := confusable(names):
-        raise InputError(
-            f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart", field=field
-        )
+        _refuse(field, f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
