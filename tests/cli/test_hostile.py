@@ -34,7 +34,7 @@ from pcer.report import (
 from pcer.report.figures import draw_figures
 from pcer.report.table import to_text
 from tests.commands import config
-from tests.release.test_limits import release_of
+from tests.release.test_format import release_of
 
 NAMES = ("\u202eneb\u2066", "x\uffff\u2028y\u00ad")
 """Every field that a person may have written gets one of these."""
