@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import lira
+from pcer.attacks import lira, single
 from pcer.attacks.pooled import (
     Groups,
     PairedPool,
@@ -27,17 +27,6 @@ from pcer.attacks.pooled import (
     record_rates,
 )
 from pcer.attacks.ranking import Ranked
-from pcer.attacks.single import (
-    Advantage,
-    auc_advantage,
-    confidence_of,
-    error_at_chance,
-    loss_of,
-    loss_threshold,
-    reference_advantage,
-    tpr_excess,
-    true_label_logit,
-)
 from pcer.attacks.sums import Divisions
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
 from pcer.release import proxies
@@ -49,11 +38,11 @@ PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
 REFERENCE = proxies.REFERENCE.name
 
-MODEL_ATTACKS: dict[str, Callable[[Ranked, FloatArray], Advantage | None]] = {
-    proxies.THRESHOLD.name: loss_threshold,
-    proxies.AUC_ADVANTAGE.name: lambda ranked, loss: auc_advantage(ranked),
-    proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: tpr_excess(ranked, fpr=0.01),
-    proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: tpr_excess(ranked, fpr=0.001),
+MODEL_ATTACKS: dict[str, Callable[[Ranked, FloatArray], single.Advantage | None]] = {
+    proxies.THRESHOLD.name: single.loss_threshold,
+    proxies.AUC_ADVANTAGE.name: lambda ranked, loss: single.auc_advantage(ranked),
+    proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.01),
+    proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
 }
 """By cost, what one model's ranking of one group and its losses give; None where nothing."""
 
@@ -220,7 +209,7 @@ Views = tuple[list[Groups], list[Groups], list[Groups]]
 """Divisions of the records: those of attributes, everybody as one group, and coin flips that meet
 LiRA and RMIA themselves."""
 
-ModelFound = dict[str, list[Advantage | None]]
+ModelFound = dict[str, list[single.Advantage | None]]
 """What one model gives, by cost and group."""
 
 
@@ -235,18 +224,20 @@ def _single_models(
     costs = {name: RankedPool(views[0], views[1]) for name in names}
     ranker, everyone = costs[AVERAGED[0]].ranker, np.ones(len(models.labels), dtype=bool)
     for model, member in enumerate(models.member):
-        logit = true_label_logit(models.logits[model], models.labels)
-        loss = loss_of(logit)
+        logit = single.true_label_logit(models.logits[model], models.labels)
+        loss = single.loss_of(logit)
         ranked = ranker.rank(logit, member)  # a loss falls as the log odds rise
-        found: dict[str, list[list[Advantage | None]]] = {
-            name: [[single(group, loss) for group in groups] for groups in ranked]
-            for name, single in MODEL_ATTACKS.items()
+        found: dict[str, list[list[single.Advantage | None]]] = {
+            name: [[applied(group, loss) for group in groups] for groups in ranked]
+            for name, applied in MODEL_ATTACKS.items()
         }
         for name in AVERAGED:
             costs[name].add(ranked, found[name], everyone)
         if models.reference is not None:
             ranked = ranker.rank(models.reference[model], member)
-            found[REFERENCE] = [[reference_advantage(group) for group in one] for one in ranked]
+            found[REFERENCE] = [
+                [single.reference_advantage(group) for group in one] for one in ranked
+            ]
             costs[REFERENCE].add(ranked, found[REFERENCE], everyone)
         for v, run in enumerate(runs):
             run.append({name: of_views[v] for name, of_views in found.items()})
@@ -281,8 +272,8 @@ def _several_models(models: BudgetScores, views: Views) -> tuple[dict[str, Pool]
         scores = [np.empty(models.member.shape) for _ in (*lira.RatioParts._fields, OFFLINE, RMIA)]
         largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
     for block, logits, member in lira.blocks(models.logits, models.member):
-        logit, sides = true_label_logit(logits, models.labels[block]), Sides(member)
-        confidence = confidence_of(logit)
+        logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
+        confidence = single.confidence_of(logit)
         is_right = answers[:, block] == (models.labels[block] == 1)
         for pool, values in zip(paired, (is_right, confidence), strict=False):
             pool.add(block, values, sides)
@@ -331,7 +322,7 @@ def _rows(
     if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
         groups, inside = pools[REFERENCE].divisions[a], scores.member[0]
         sides = zip(groups.sums(inside), groups.sums(~inside), strict=True)
-        least = [error_at_chance(*both) if min(both) else math.nan for both in sides]
+        least = [single.error_at_chance(*both) if min(both) else math.nan for both in sides]
         costs = found[REFERENCE]
         found[REFERENCE] = replace(
             costs,

@@ -15,13 +15,7 @@ import numpy as np
 
 from pcer.attacks.attack import LIRA, PAIRED, Attacked, BudgetScores, attack_models, pooled_row
 from pcer.attacks.lira import LEAST_MODELS
-from pcer.attacks.placebo import (
-    CHECKING,
-    TaskRunner,
-    check_with_coins,
-    draw_coins,
-    one_by_one,
-)
+from pcer.attacks.placebo import CHECKING, TaskRunner, check_with_coins, draw_coins, one_by_one
 from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.sums import Divisions
 from pcer.auditing.words import setting_name

@@ -74,15 +74,11 @@ def rmia_ratio(confidence: FloatArray, member: BoolArray) -> FloatArray:
 
     The attack of Zarifzadeh et al. ranks this ratio among those of other records. A rank keeps
     the order, so within one model the AUC of the ratio is the AUC of the attack.
-
-    Args:
-        confidence: (model, record) probability of the true label.
-        member: (model, record).
     """
-    mean_in, mean_out = other_means(confidence, member)
-    mean_in += mean_out
-    mean_in /= 2
-    return quotient(confidence, mean_in)
+    centred = confidence - confidence[0]
+    shift = confidence - centred
+    means = [_mean_without_own(centred, chosen)[1] + shift for chosen in (member, ~member)]
+    return quotient(confidence, (means[0] + means[1]) / 2)
 
 
 def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
@@ -91,9 +87,6 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
     A probability of 1 has no log odds, and a large number in their place would be all that a
     record's scores vary by. So all are cut to [h/2, 1 - h/2], h being the 1 % quantile of the
     distances from 0 or 1, over models and records, of those neither 0 nor 1.
-
-    Args:
-        values: (model, record) log odds as ``log_odds`` gives them.
 
     >>> largest_log_odds(log_odds(np.array([0.2, 0.9])))
     inf
@@ -120,14 +113,6 @@ def other_models(values: FloatArray, member: BoolArray) -> Others:
     mean_in += shift
     mean_out += shift
     return Others(n_in, n_out, mean_in, mean_out, squares_in, squares_out)
-
-
-def other_means(values: FloatArray, member: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Means over the other models, in and out, as ``other_models`` gives them."""
-    centred = values - values[0]
-    shift = values - centred
-    means = [_mean_without_own(centred, chosen)[1] + shift for chosen in (member, ~member)]
-    return means[0], means[1]
 
 
 def _without_own(
@@ -201,8 +186,8 @@ def certain_score(values: FloatArray, others: Others) -> FloatArray:
     inside, outside = others.mean_in, others.mean_out
     apart, beyond = inside - outside, values - (inside + outside) / 2
     largest = np.abs(values) + np.abs(inside) + np.abs(outside)
-    told = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
-    return np.where(told, np.copysign(np.inf, apart * beyond), 0.0)
+    differs = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
+    return np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
 
 
 def typical_difference(surplus: FloatArray) -> FloatArray:
@@ -210,9 +195,6 @@ def typical_difference(surplus: FloatArray) -> FloatArray:
 
     One record whose others hardly vary could outweigh all others, so the lowest and the highest
     5 % are left out.
-
-    Args:
-        surplus: (target, record) NaN for records without a difference.
     """
     return np.sqrt([max(_trimmed_mean(row[np.isfinite(row)]), 0.0) for row in surplus])
 
@@ -259,8 +241,8 @@ def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
     if not alike.any():
         return score
     beyond = values - others.mean_out
-    told = np.abs(beyond) > EQUAL * (np.abs(values) + np.abs(others.mean_out))
-    return np.where(alike, np.where(told, np.copysign(np.inf, beyond), 0.0), score)
+    differs = np.abs(beyond) > EQUAL * (np.abs(values) + np.abs(others.mean_out))
+    return np.where(alike, np.where(differs, np.copysign(np.inf, beyond), 0.0), score)
 
 
 def variance_of(squares: FloatArray, n: FloatArray) -> FloatArray:

@@ -137,13 +137,7 @@ class _Moments:
         self.exact = ExactSums(e, e**2, e * beside, b, b**2)
 
     def distances(self, sums: FloatArray, n: int, n_other: int) -> FloatArray:
-        """(draw, statistic, setting, cost) how far apart the two groups are, in errors.
-
-        Args:
-            sums: (draw, column) over first groups.
-            n: records in the first group.
-            n_other: records in the second.
-        """
+        """(draw, statistic, setting, cost) how far apart the two groups are, in errors."""
         c, c_variance, r, r_variance, covariance = zip(
             self._means(sums, n), self._means(self.exact.total - sums, n_other), strict=True
         )
@@ -188,10 +182,6 @@ def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
 
 def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
     """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
-
-    Args:
-        distances: (draw, hypothesis) without sign, on one scale; the first draw is the real one.
-        is_given: (hypothesis,) which belong to the family; the others get NaN.
 
     >>> real, drawn = [3.0, 1.0], [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
     >>> step_down(np.array([real, *drawn]), np.array([True, True]))

@@ -66,10 +66,6 @@ class Groups(NamedTuple):
         as it comes from records, and so with covariances: group means of such numbers can stand
         for what an audit sees.
 
-        Args:
-            value: (group,).
-            parts: (record,) what each adds to the value of its group.
-
         >>> Groups(np.array([0, 0]), 1).by_record(np.array([0.3]), np.array([0.1, -0.1]))
         array([0.5, 0.1])
         """
@@ -112,12 +108,7 @@ class Pool:
         raise NotImplementedError
 
     def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """The groups of coin flips one after the other; None where nothing can be told.
-
-        Args:
-            coins: divisions of the records.
-            benefit: (record,) what each adds to everybody's benefit, times their number.
-        """
+        """The groups of coin flips one after the other; None where nothing can be told."""
         raise NotImplementedError
 
     def by_record(self, v: int) -> FloatArray:
@@ -217,14 +208,7 @@ class RankedPool(Pool):
         is_scored: BoolArray,
         is_told: BoolArray | None = None,
     ) -> None:
-        """Take in one model.
-
-        Args:
-            ranked: for each division and group, its records in the order of the parts.
-            advantages: for each division and group; without parts where the model tells nothing.
-            is_scored: (record,) whether the record was ranked.
-            is_told: (record,) whether anything could be said of it; as ``is_scored`` if None.
-        """
+        """Take in one model."""
         self.is_scored |= is_scored
         self.is_complete &= is_scored if is_told is None else is_told
         for v, (orders, of_groups) in enumerate(zip(ranked, advantages, strict=True)):
@@ -279,12 +263,7 @@ class RankedPool(Pool):
 def _over_models(
     values: FloatArray, variances: FloatArray | float
 ) -> tuple[FloatArray | float, FloatArray | float]:
-    """What models, and what both, make of the variance of a mean over models.
-
-    Args:
-        values: (model, ...) one number of each model.
-        variances: what its records alone make of each, summed over the models.
-    """
+    """What models, and what both, make of the variance of a mean over models."""
     n = len(values)
     return (0.0, 0.0) if n < 2 else (values.var(axis=0, ddof=1) / n, variances / n**2)
 
@@ -303,12 +282,7 @@ def _divided(sums: FloatArray, coins: Divisions) -> tuple[FloatArray, ...]:
 
 
 def clustered_auc(scores: FloatArray, member: BoolArray) -> RankedPool:
-    """AUC minus 1/2 of one group, averaged over models, with an error clustered by record.
-
-    Args:
-        scores: (model, record) higher means more likely a member; NaN leaves a record out there.
-        member: (model, record).
-    """
+    """AUC minus 1/2 of one group, averaged over models, with an error clustered by record."""
     pool = RankedPool([Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)])
     ranker = pool.ranker
     for score, inside in zip(scores, member, strict=True):
@@ -318,9 +292,6 @@ def clustered_auc(scores: FloatArray, member: BoolArray) -> RankedPool:
 
 class Sides:
     """Which models trained on each record and which did not, for a few records.
-
-    Args:
-        member: (model, record).
 
     Attributes:
         weights: (model, record) how values are weighed in a difference; 0 where there is none.
@@ -470,10 +441,6 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
     the other says. But where one remembers more, it says more than the other of records that both
     trained on, and no more of records that neither did. Where there are not two of each, records of
     one model stand against those of the other, which counts the models' moods as well.
-
-    Args:
-        contrasts: (moment, kind, two models, ...) sums over records, see ``contrast_moments``.
-        n_models: how many models.
     """
     n, total, squares = contrasts
     with np.errstate(divide="ignore", invalid="ignore"):

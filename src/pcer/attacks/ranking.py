@@ -143,12 +143,7 @@ class Ranker:
         self._names = [np.arange(n, dtype=np.uint64) << shift for n in n_groups]
 
     def rank(self, score: FloatArray, member: BoolArray) -> list[list[Ranked]]:
-        """For each division and group, the ranks of the records whose score is not NaN.
-
-        Args:
-            score: (record,) higher means more likely a member.
-            member: (record,).
-        """
+        """For each division and group, the ranks of the records whose score is not NaN."""
         missing = np.isnan(score)
         base = _ascending(score) >> self._group_bits
         base &= ~self._low_mask
@@ -166,13 +161,7 @@ class Ranker:
         return ranked
 
     def _parted(self, base: Keys, labels: Keys, names: Keys) -> Keys:
-        """Keys by group and score, those of no group last or left out.
-
-        Args:
-            base: (record,) by score, if there are several divisions; else in the records' order.
-            labels: (record,) the group's part of a key.
-            names: that of every group.
-        """
+        """Keys by group and score, those of no group last or left out."""
         if len(self._labels) == 1 or len(names) > MOST_PARTED:
             keys = base | (labels if len(self._labels) == 1 else labels[self._records(base)])
             keys.sort()

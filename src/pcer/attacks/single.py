@@ -54,10 +54,6 @@ class Advantage(NamedTuple):
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
     """Log odds that the model gives the true label: the scaled logit of LiRA.
 
-    Args:
-        logits: (..., record) log odds of label 1.
-        labels: (record,) 0 or 1.
-
     >>> true_label_logit(np.array([2.0, 2.0]), np.array([1, 0]))
     array([ 2., -2.])
     """
@@ -120,10 +116,6 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     A record's part is its own guess and, of a member, how it moves the threshold: its loss moves
     the mean by (loss - mean)/n, and the mean moves the advantage by the slope of "advantage at a
     threshold", which is 0 where members look like the others.
-
-    Args:
-        ranked: a group's records in the order of falling loss.
-        loss: (record,) of all records.
     """
     n_members, n_nonmembers = sides = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:

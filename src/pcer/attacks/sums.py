@@ -56,12 +56,7 @@ class ExactSums:
         self.total = self._padded.sum(axis=0, dtype=np.float64)
 
     def raw(self, chosen: BoolArray, records: slice | None = None) -> FloatArray:
-        """(set, row) sums in units of each row's own; ``chosen`` is (set, record).
-
-        Args:
-            chosen: who is in each set.
-            records: which records ``chosen`` is about; all if None.
-        """
+        """(set, row) sums in units of each row's own; ``chosen`` is (set, record)."""
         columns = self._padded
         if records is not None:
             part = self.columns[records]
