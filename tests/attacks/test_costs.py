@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import pcer
-from pcer.attacks import BudgetScores, attack_models, exposure_from_scores, lira, with_costs
+from pcer.attacks import (
+    BudgetScores,
+    attack_models,
+    costs,
+    exposure_from_scores,
+    lira,
+    with_costs,
+)
 from pcer.attacks.costs import weaker_notes
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold, tpr_excess
 from pcer.errors import InputError
@@ -168,7 +176,9 @@ def test_views_of_different_models_are_refused(views):
         attack_models([views[0], other])
 
 
-def test_processes_and_other_attributes_change_no_row():
+def test_processes_and_other_attributes_change_no_row(monkeypatch):
+    few = partial(costs.check_with_coins, n_permutations=19)  # they take most of the time
+    monkeypatch.setattr(costs, "check_with_coins", few)
     rng = np.random.default_rng(3)
     first = sweep(rng, n_models=8, n_records=300, missing=0.1)
     views = [first, replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z"))]

@@ -22,6 +22,7 @@ from pcer.attacks.pooled import (
     record_rates,
 )
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
+from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from pcer.statistics import student_weight
@@ -353,7 +354,9 @@ def audited_rates(weight, predicted, labels, member, chosen):
             )
             for side in (inside, ~inside)
         )
-        gaps.append((accuracy(train) - accuracy(test) - split_luck(train, test).mean)[0])
+        gaps.append(
+            (accuracy(train) - accuracy(test) - split_luck(strata_of_counts(train, test)).mean)[0]
+        )
         benefits.append(positive_rate(test)[0])
     return np.mean(benefits), np.mean(gaps)
 
