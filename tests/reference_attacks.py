@@ -201,31 +201,6 @@ def others(values, member, target: int, record: int) -> tuple[list[float], list[
     return inside, outside
 
 
-def plain_lira(values, member):
-    """Log density of the in Gaussian minus that of the out Gaussian."""
-    return _each(values, member, _plain, least=2)
-
-
-def fixed_lira(values, member):
-    """The plain ratio with one variance for all records, from deviations of each from its mean."""
-    scores = np.full(values.shape, np.nan)
-    for t in range(len(values)):
-        pairs = [others(values, member, t, r) for r in range(values.shape[1])]
-        spread_in, spread_out = (_common([pair[side] for pair in pairs]) for side in (0, 1))
-        for r, (inside, outside) in enumerate(pairs):
-            if inside and outside:
-                x = float(values[t, r])
-                near_in = (x - statistics.fmean(inside)) ** 2 / spread_in + math.log(spread_in)
-                near_out = (x - statistics.fmean(outside)) ** 2 / spread_out + math.log(spread_out)
-                scores[t, r] = (near_out - near_in) / 2
-    return scores
-
-
-def _common(samples) -> float:
-    squares = sum((v - statistics.fmean(one)) ** 2 for one in samples for v in one)
-    return squares / sum(max(len(one) - 1, 0) for one in samples)
-
-
 def offline_lira(values, member):
     def score(x, _inside, outside):
         if len(set(outside)) > 1:
@@ -315,14 +290,6 @@ def _pooled(inside, outside) -> tuple[float, float, float, int]:
     deviation = math.sqrt(squares / freedom)
     noise = 1 / len(inside) + 1 / len(outside)
     return deviation, (centre_in - centre_out) / deviation, noise, freedom
-
-
-def _plain(x, inside, outside) -> float:
-    def log_density(sample):
-        mean, variance = statistics.fmean(sample), statistics.variance(sample)
-        return -0.5 * math.log(variance) - (x - mean) ** 2 / (2 * variance)
-
-    return log_density(inside) - log_density(outside)
 
 
 def _each(values, member, score, *, least, least_in=None):
