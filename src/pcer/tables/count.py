@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pcer.attacks.single import least_error
+from pcer.attacks.single import Advantage, least_error
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.release.build import RunKey
-from pcer.release.columns import SPLITS
-from pcer.tables.source import PredictionColumns, coded, executed, texts_of
+from pcer.release.columns import SPLITS, Coded
+from pcer.tables.source import PredictionColumns, coded, executed
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -33,12 +32,7 @@ MAX_GROUPS = 200  # of one attribute; the release format has the same bound
 EXACT_ROWS = 5_000_000
 N_BINS = 65_536
 N_CELLS = 4_096
-_PEEK_ROWS = 10_000
-_SAFE_PAIRS = 2**61  # above this, twice the pairs no longer fit a 64-bit integer
 _NO_BUDGET = -1.0  # no budget is negative
-_GUESS, _SCORE, _BIN, _CELL, _PLACE = (
-    f"pcer_{name}" for name in ("guess", "score", "bin", "cell", "place")
-)
 
 
 def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
@@ -47,7 +41,9 @@ def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> 
     Labels are grouped by, not compared, so that a third value or a gap shows as a row of its own
     and costs no second pass. A score is one of those on its side of the threshold.
     """
-    _require_few_values(table, columns, file)
+    for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
+        few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
+        require_few_values(name, coded(executed(few, file=file)[name]))
     keys = (*columns.runs, columns.split, *columns.attributes, columns.y_true, columns.y_pred)
     named = {name: table[name] for name in dict.fromkeys(keys) if name is not None}
     if columns.y_score is None:
@@ -57,37 +53,25 @@ def distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> 
         score = table[columns.y_score].cast("float64")
         wrong = score.isnull() | score.isnan() | (score < 0) | (score > 1)
         side = wrong.ifelse(-1, (score >= columns.threshold).cast("int8"))
-        whole = table.select(**named, **{_GUESS: side, _SCORE: score})
-        found = whole.group_by([*named, _GUESS]).aggregate(
-            **{N: whole.count(), columns.y_score: whole[_SCORE].max()}
+        whole = table.select(**named, pcer_guess=side, pcer_score=score)
+        found = whole.group_by([*named, "pcer_guess"]).aggregate(
+            **{N: whole.count(), columns.y_score: whole["pcer_score"].max()}
         )
     rows = executed(found, file=file)
     for argument in ("y_true", "y_pred", "split"):
-        if (name := getattr(columns, argument)) is None:
-            continue
-        gaps = [
-            n
-            for text, n in zip(texts_of(rows[name]), rows[N].to_pylist(), strict=True)
-            if text is None
-        ]
+        name = getattr(columns, argument)
+        gaps = 0 if name is None else rows[N].to_numpy()[coded(rows[name]).codes < 0].sum()
         if gaps:
             raise InputError(
-                f"{argument} is missing in {sum(gaps):,} records; leave them out or fill them in.",
+                f"{argument} is missing in {gaps:,} records; leave them out or fill them in.",
                 field=argument,
             )
     return rows
 
 
-def _require_few_values(table: ir.Table, columns: PredictionColumns, file: str) -> None:
-    """Refuse labels and groups with many values before a database sorts them all."""
-    for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
-        few = table.select(name).limit(_PEEK_ROWS).distinct().limit(MAX_GROUPS + 2)
-        require_few_values(name, len(coded(executed(few, file=file)[name]).names))
-
-
-def require_few_values(name: str, n: int) -> None:
-    """Raise InputError where a column of labels or groups holds something else."""
-    if n > MAX_GROUPS:
+def require_few_values(name: str, column: Coded) -> None:
+    """Refuse labels and groups with many values, before a database sorts them all."""
+    if len(column.names) > MAX_GROUPS:
         raise InputError(
             f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, or "
             "give probabilities as the score.",
@@ -95,36 +79,18 @@ def require_few_values(name: str, n: int) -> None:
         )
 
 
-class Auc(NamedTuple):
-    """How well a score tells members from non-members.
-
-    Attributes:
-        value: chance that a member scores above a non-member, ties counting half, less 1/2.
-        standard_error: DeLong's; None with fewer than two members or non-members.
-        bound: the exact value lies within ``value`` plus or minus this; 0 where it is exact.
-        n_members: scored members.
-        n_nonmembers: scored non-members.
-    """
-
-    value: float
-    standard_error: float | None
-    bound: float
-    n_members: int
-    n_nonmembers: int
-
-
 def auc_from_counts(
     low: FloatArray, high: FloatArray, members: IntArray, nonmembers: IntArray
-) -> Auc | None:
-    """AUC of scores, or of bins from ``low`` to ``high``; None without members or non-members.
+) -> tuple[Advantage, float] | None:
+    """AUC less 1/2 of scores, or of bins from ``low`` to ``high``, and a bound of its bins.
 
     The pairs of a member above a non-member are counted in whole numbers. Pairs within one bin
     could fall either way; counting them half is off by at most half of them, and that share is
     the bound. It is a bound, not an estimate: no distribution of scores breaks it. A score or bin
-    may have several rows; bins must not overlap.
+    may have several rows; bins must not overlap. None without members, or without non-members.
 
     >>> scores = np.array([0.1, 0.5, 0.7])
-    >>> auc_from_counts(scores, scores, np.array([0, 1, 2]), np.array([2, 1, 0])).value
+    >>> auc_from_counts(scores, scores, np.array([0, 1, 2]), np.array([2, 1, 0]))[0].value
     0.4444444444444444
     """
     order = np.argsort(low, kind="stable")
@@ -135,7 +101,7 @@ def auc_from_counts(
     pairs = n_members * n_nonmembers
     if pairs == 0:
         return None
-    kind = np.int64 if pairs < _SAFE_PAIRS else object
+    kind = np.int64 if pairs < 2**61 else object  # beyond, twice the pairs need more than 64 bits
     members, nonmembers = members.astype(kind), nonmembers.astype(kind)
     beaten_twice = 2 * np.cumsum(nonmembers) - nonmembers
     won_twice = 2 * (n_members - np.cumsum(members)) + members
@@ -146,10 +112,11 @@ def auc_from_counts(
     error, smaller = None, min(n_members, n_nonmembers)
     if smaller > 1:
         error = least_error(math.sqrt(variance), value - 0.5, smaller)
-    return Auc(value - 0.5, error, int(unsure) / (2 * pairs), n_members, n_nonmembers)
+    auc = Advantage(value - 0.5, error, n_members, n_nonmembers)
+    return auc, int(unsure) / (2 * pairs)
 
 
-def _delong(counts: npt.NDArray[Any], placements: npt.NDArray[Any], value: float) -> float:
+def _delong(counts: Any, placements: Any, value: float) -> float:
     """Variance of one side's mean placement."""
     weights, places = counts.astype(np.float64), placements.astype(np.float64)
     n = weights.sum()
@@ -178,19 +145,19 @@ def score_counts(
     keys = list(dict.fromkeys((*columns.runs, *columns.attributes)))
     scored = table.select(
         **{key: table[key] for key in (*keys, columns.split)},
-        **{_SCORE: score if columns.loss is None else -score},
+        pcer_score=score if columns.loss is None else -score,
     )
-    scored = scored.filter(scored[_SCORE].notnull() & ~scored[_SCORE].isnan())
+    scored = scored.filter(scored["pcer_score"].notnull() & ~scored["pcer_score"].isnan())
     for batch in _batches(n_rows):
-        part, by = scored, _SCORE
+        part, by = scored, "pcer_score"
         if len(batch) < len(models):
             part = _of_models(scored, columns, [models[k] for k in batch])
         if sum(n_rows[k] for k in batch) > EXACT_ROWS:
             part, by = _binned(part, file)
         train, test = (part[columns.split] == split for split in SPLITS)
         counted = part.group_by([*keys, by]).aggregate(
-            low=part[_SCORE].min(),
-            high=part[_SCORE].max(),
+            low=part["pcer_score"].min(),
+            high=part["pcer_score"].max(),
             members=train.sum(),
             nonmembers=test.sum(),
         )
@@ -231,24 +198,23 @@ def _binned(scored: ir.Table, file: str) -> tuple[ir.Table, str]:
     import ibis
     import pyarrow as pa
 
-    finite = scored.filter(~scored[_SCORE].isinf())
-    ends = executed(
-        finite.aggregate(low=finite[_SCORE].min(), high=finite[_SCORE].max()), file=file
-    )
+    score = scored["pcer_score"]
+    finite = score.isinf().ifelse(None, score)
+    ends = executed(scored.aggregate(low=finite.min(), high=finite.max()), file=file)
     low, high = ends["low"][0].as_py(), ends["high"][0].as_py()
     if low is None or low == high:
-        return scored, _SCORE
-    inner = ibis.least(ibis.greatest(scored[_SCORE], low), high)  # infinite ones in outer cells
+        return scored, "pcer_score"
+    inner = ibis.least(ibis.greatest(score, low), high)  # infinite ones go to the outer cells
     place = (inner - low) / (high - low) * N_CELLS
     cell = ibis.least(place.floor().cast("int64"), N_CELLS - 1)
-    placed = scored.mutate(**{_CELL: cell, _PLACE: place - cell})
-    cells = executed(placed.group_by(_CELL).aggregate(n=placed.count()), file=file)
+    placed = scored.mutate(pcer_cell=cell, pcer_place=place - cell)
+    cells = executed(placed.group_by("pcer_cell").aggregate(n=placed.count()), file=file)
     rows = np.zeros(N_CELLS, dtype=np.int64)
-    rows[cells[_CELL].to_numpy()] = cells["n"].to_numpy()
+    rows[cells["pcer_cell"].to_numpy()] = cells["n"].to_numpy()
     size = 1 + (N_BINS - N_CELLS) * rows // max(int(rows.sum()), 1)  # one each, others by rows
     first = np.cumsum(size) - size
-    sizes = ibis.memtable(pa.table({_CELL: np.arange(N_CELLS), "first": first, "size": size}))
-    joined = placed.join(sizes, _CELL)
-    inside = (joined[_PLACE] * joined["size"]).floor().cast("int64")
+    sizes = ibis.memtable(pa.table({"pcer_cell": np.arange(N_CELLS), "first": first, "size": size}))
+    joined = placed.join(sizes, "pcer_cell")
+    inside = (joined["pcer_place"] * joined["size"]).floor().cast("int64")
     inside = ibis.least(ibis.greatest(inside, 0), joined["size"] - 1)
-    return joined.mutate(**{_BIN: joined["first"] + inside}), _BIN
+    return joined.mutate(pcer_bin=joined["first"] + inside), "pcer_bin"

@@ -8,31 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pcer.attacks.single import Advantage
 from pcer.errors import InputError
-from pcer.models import Options
-from pcer.models.arrays import (
-    OWN_ATTACK,
-    Rows,
-    in_groups,
-    models_of,
-    own_exposure,
-    releases_of,
-    rows_by_model,
-    rows_of,
-    with_own_attack,
-)
+from pcer.models import Options, arrays
 from pcer.release.build import Counted, Entries, ReleaseFacts, build_release
 from pcer.release.columns import attribute_views, cross
 from pcer.release.format import Exposure, Release
-from pcer.tables.count import (
-    COUNTED,
-    Auc,
-    N,
-    auc_from_counts,
-    distinct_rows,
-    require_few_values,
-    score_counts,
-)
+from pcer.tables import count
 from pcer.tables.source import (
     PredictionColumns,
     coded,
@@ -84,7 +66,7 @@ def releases_from_table(
     try:
         if len(content) <= most:
             rows = _rows(content, columns, facts)
-            return releases_of(rows, names, facts, file=file, on_step=on_step)
+            return arrays.releases_of(rows, names, facts, file=file, on_step=on_step)
         if columns.record_id:
             raise InputError(
                 f"records can be compared in tables of up to {most:,} rows, and there are more; "
@@ -99,21 +81,21 @@ def releases_from_table(
         raise InputError(sentence, field=error.field) from None
 
 
-def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows:
+def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arrays.Rows:
     """The rows of an arrow table, checked; with how many records each stands for, if it says so."""
 
     def names(name: str | None) -> Any:
         return None if name is None else coded(content[name])
 
-    def numbers(name: str | None) -> Any:
-        return None if name is None else content[name]
+    def numbers(name: str | None, default: Any = None) -> Any:
+        return default if name is None else content[name]
 
     score = columns.membership_score or columns.loss
-    counted = N in content.column_names  # then scores are counted in the database, too
+    counted = count.N in content.column_names  # then scores are counted in the database, too
     membership = None if score is None or counted else content[score].to_numpy().astype(np.float64)
     attributes = {name: coded(content[name]) for name in columns.attributes}
     for name, column in attributes.items():
-        require_few_values(name, len(column.names))
+        count.require_few_values(name, column)
     options = Options(
         epsilon=numbers(columns.epsilon),
         split_id=names(columns.split_id),
@@ -122,17 +104,17 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
         membership_score=membership if columns.loss is None or membership is None else -membership,
         secret=facts.secret,
     )
-    rows = rows_of(
+    rows = arrays.rows_of(
         names(columns.y_true),
         names(columns.y_pred),
         numbers(columns.y_score),
         split=names(columns.split),
         attributes=attributes,
         record_id=names(columns.record_id),
-        seed=0 if columns.seed is None else content[columns.seed],
+        seed=numbers(columns.seed, 0),
         options=options,
     )
-    return replace(rows, n=content[N].to_numpy()) if counted else rows
+    return replace(rows, n=content[count.N].to_numpy()) if counted else rows
 
 
 def _counted_releases(
@@ -143,22 +125,28 @@ def _counted_releases(
     file: str,
 ) -> dict[str, Release]:
     """Releases of a table that does not fit in memory."""
-    rows = _rows(distinct_rows(table, columns, file=file), columns, facts)
-    views = {name: in_groups(rows, own, facts, attribute=name) for name, own in names.items()}
+    rows = _rows(count.distinct_rows(table, columns, file=file), columns, facts)
+    views = {
+        name: arrays.in_groups(rows, own, facts, attribute=name) for name, own in names.items()
+    }
     counts = {name: counted for name, (_, counted) in views.items()}
     if columns.membership_score or columns.loss:
-        found: dict[str, list[dict[str, Exposure]]]
-        found = {name: [{} for _ in rows.keys] for name in names}
+        found: dict[str, list[dict[str, Exposure]]] = {n: [{} for _ in rows.keys] for n in names}
         bounds = dict.fromkeys(names, 0.0)
         n_rows = np.bincount(rows.run, rows.n).astype(np.int64).tolist()
-        for content in score_counts(table, columns, rows.keys, n_rows, file=file):
+        for content in count.score_counts(table, columns, rows.keys, n_rows, file=file):
             for name, own in names.items():
-                for k, group, auc in _aucs(content, columns, own, rows, *views[name]):
-                    bounds[name] = max(bounds[name], auc.bound)
-                    found[name][k][group] = own_exposure(counts[name], k, group, auc)
+                for k, group, auc, bound in _aucs(content, columns, own, rows, *views[name]):
+                    bounds[name] = max(bounds[name], bound)
+                    found[name][k][group] = arrays.own_exposure(counts[name], k, group, auc)
         for name, counted in counts.items():
-            noted = replace(counted, notes=[*counted.notes, *_bin_note(bounds[name])])
-            counts[name] = with_own_attack(noted, found[name])
+            notes = [*counted.notes]
+            if bounds[name]:
+                notes.append(
+                    f"{arrays.OWN_ATTACK} comes from a histogram of {count.N_BINS:,} bins; each "
+                    f"value is within {bounds[name]:.2g} of the exact one."
+                )
+            counts[name] = arrays.with_own_attack(replace(counted, notes=notes), found[name])
     return {name: build_release(facts, counted, file=file) for name, counted in counts.items()}
 
 
@@ -166,33 +154,24 @@ def _aucs(
     content: Any,
     columns: PredictionColumns,
     own: list[str],
-    rows: Rows,
+    rows: arrays.Rows,
     entries: Entries,
     counted: Counted,
-) -> Iterator[tuple[int, str, Auc]]:
-    """Of every model and group in some score counts, the AUC."""
+) -> Iterator[tuple[int, str, Advantage, float]]:
+    """Every model and group in some score counts, with its AUC and the AUC's bound."""
     whole = cross([rows.attributes[name] for name in own])
     place = {whole.names[c]: g for c, g in zip(whole.codes, entries.group, strict=True) if c >= 0}
     group = cross([coded(content[name]) for name in own])
     group_at = np.array([*(place.get(name, -1) for name in group.names), -1])[group.codes]
     epsilon = None if columns.epsilon is None else content[columns.epsilon]
     seed = 0 if columns.seed is None else content[columns.seed]
-    run, keys = models_of(epsilon, seed, len(content))
+    run, keys = arrays.models_of(epsilon, seed, len(content))
     run_at = {(key.epsilon, key.seed): k for k, key in enumerate(rows.keys)}
     code = (run * (1 + len(counted.groups)) + 1 + group_at).astype(np.int64)
-    counts = [content[name].to_numpy() for name in COUNTED]
-    for at in rows_by_model(code, len(keys) * (1 + len(counted.groups))):
+    counts = [content[name].to_numpy() for name in count.COUNTED]
+    for at in arrays.rows_by_model(code, len(keys) * (1 + len(counted.groups))):
         if len(at) and group_at[at[0]] >= 0:
-            auc = auc_from_counts(*(column[at] for column in counts))
+            auc = count.auc_from_counts(*(column[at] for column in counts))
             if auc is not None:
                 key = keys[run[at[0]]]
-                yield run_at[key.epsilon, key.seed], counted.groups[group_at[at[0]]], auc
-
-
-def _bin_note(bound: float) -> list[str]:
-    if not bound:
-        return []
-    return [
-        f"{OWN_ATTACK} comes from a histogram of 65,536 bins; each value is within {bound:.2g} of "
-        "the exact one."
-    ]
+                yield run_at[key.epsilon, key.seed], counted.groups[group_at[at[0]]], *auc

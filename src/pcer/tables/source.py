@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _CSV_OPTIONS: dict[str, dict[str, Any]] = {
     "duckdb": {"header": True, "auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
     "pyspark": {"header": True, "inferSchema": True},
-    "polars": {"has_header": True},
 }
 
 
@@ -80,14 +79,10 @@ class PredictionColumns:
             )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
-        """The same, with columns of the usual names where the table has them."""
-
-        def usual(name: str) -> str | None:
-            return getattr(self, name) or (name if name in present else None)
-
-        return replace(
-            self, epsilon=usual("epsilon"), seed=usual("seed"), split_id=usual("split_id")
-        )
+        """These columns, and those of the usual names where the table has them."""
+        names = ("epsilon", "seed", "split_id")
+        usual = {n: n for n in names if getattr(self, n) is None and n in present}
+        return replace(self, **usual)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -112,16 +107,32 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
             an Ibis address such as ``postgres://...``.
     """
     import ibis
+    import narwhals as nw
 
     if isinstance(source, ibis.expr.types.Table):
         return source, "the table"
     if not isinstance(source, str | os.PathLike):
-        return _memory_table(source), "the table"
+        try:
+            content = nw.from_native(source, eager_only=True).to_arrow()
+        except TypeError:
+            raise InputError(
+                "predictions must be a path, a pandas, polars or pyarrow table, or an Ibis table, "
+                f"but {type(source).__name__} was given."
+            ) from None
+        return ibis.memtable(content), "the table"
     connection = connect(backend)
     if isinstance(backend, str) and "://" in backend:
-        return _named_table(connection, str(source)), str(source)
+        present = connection.list_tables()
+        if source not in present:
+            listed = ", ".join(present[:10]) or "none"
+            raise InputError(f"the backend has no table {source!r}; it has: {listed}.")
+        return connection.table(source), str(source)
     path = require_readable(source)
-    return _file_table(connection, as_pattern(path)), path
+    pattern = as_pattern(path)
+    if not is_csv(pattern):
+        return _readable(pattern, lambda: connection.read_parquet(pattern)), path
+    options = _CSV_OPTIONS.get(connection.name, {})
+    return _readable(pattern, lambda: connection.read_csv(pattern, **options)), path
 
 
 def connect(backend: Any) -> Any:
@@ -136,15 +147,9 @@ def connect(backend: Any) -> Any:
         return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
     except Exception:  # every driver has errors of its own, and they quote addresses
         name = backend.split("://")[0]
-        if "://" in backend and hasattr(ibis, name):
-            raise InputError(
-                f"no connection with the backend {name!r}; check the address, and that its "
-                f'driver is there: pip install "ibis-framework[{name}]".',
-                field="backend",
-            ) from None
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
-            f"the backend {name!r} cannot be used here; install it with "
+            f"the backend {name!r} cannot be used here; check its address, install its driver with "
             f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.',
             field="backend",
         ) from None
@@ -169,26 +174,15 @@ def executed(table: ir.Table, *, file: str) -> Any:
     return _readable(file, table.to_pyarrow)
 
 
-def texts_of(values: Any) -> list[str | None]:
-    """The values of an arrow column as text; None where one is missing."""
-    return [None if v is None or v != v else text_of(v) for v in values.to_pylist()]
-
-
 def coded(values: Any) -> Coded:
     """An arrow column as codes into its sorted names; -1 where a value is missing."""
     encoded = values.combine_chunks().dictionary_encode()
-    texts = texts_of(encoded.dictionary)
+    values = encoded.dictionary.to_pylist()
+    texts = [None if v is None or v != v else text_of(v) for v in values]  # NaN is no value
     names = sorted({text for text in texts if text is not None})
     position = {None: -1, **{name: index for index, name in enumerate(names)}}
     lookup = np.array([*(position[text] for text in texts), -1], dtype=np.int64)
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
-
-
-def _file_table(connection: Any, path: str) -> ir.Table:
-    if not is_csv(path):
-        return _readable(path, lambda: connection.read_parquet(path))
-    options = _CSV_OPTIONS.get(connection.name, {})
-    return _readable(path, lambda: connection.read_csv(path, **options))
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:
@@ -199,25 +193,3 @@ def _readable(file: str, read: Callable[[], Any]) -> Any:
         return read()
     except duckdb.Error as error:
         raise unreadable(file, error) from None
-
-
-def _named_table(connection: Any, name: str) -> ir.Table:
-    known = connection.list_tables()
-    if name not in known:
-        told = ", ".join(known[:10]) or "none"
-        raise InputError(f"the backend has no table {name!r}; it has: {told}.")
-    return connection.table(name)
-
-
-def _memory_table(frame: Any) -> ir.Table:
-    import ibis
-    import narwhals as nw
-
-    try:
-        content = nw.from_native(frame, eager_only=True).to_arrow()
-    except TypeError:
-        raise InputError(
-            "predictions must be a path, a pandas, polars or pyarrow table, or an Ibis table, but "
-            f"{type(frame).__name__} was given."
-        ) from None
-    return ibis.memtable(content)
