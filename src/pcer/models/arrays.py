@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.auditing.algorithm1 import spread
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named, positive_of, require_one_length
@@ -47,6 +46,7 @@ from pcer.release.columns import (
     require_splits,
     required_column,
     seeds_of,
+    spread,
     text_of,
     values_of,
 )

@@ -136,8 +136,7 @@ def score_counts(
     Args:
         table: any Ibis table.
         columns: which column holds what; names a membership score or a loss.
-        models: all of them.
-        n_rows: how many rows each has.
+        models: all of them; ``n_rows`` is how many rows each has.
         file: the name that errors call the table by.
     """
     name = columns.membership_score or str(columns.loss)

@@ -81,7 +81,7 @@ class PredictionColumns:
     def completed(self, present: Sequence[str]) -> PredictionColumns:
         """These columns, and those of the usual names where the table has them."""
         names = ("epsilon", "seed", "split_id")
-        usual = {n: n for n in names if getattr(self, n) is None and n in present}
+        usual: Any = {n: n for n in names if getattr(self, n) is None and n in present}
         return replace(self, **usual)
 
     @property
@@ -180,8 +180,8 @@ def coded(values: Any) -> Coded:
     values = encoded.dictionary.to_pylist()
     texts = [None if v is None or v != v else text_of(v) for v in values]  # NaN is no value
     names = sorted({text for text in texts if text is not None})
-    position = {None: -1, **{name: index for index, name in enumerate(names)}}
-    lookup = np.array([*(position[text] for text in texts), -1], dtype=np.int64)
+    position: dict[str | None, int] = {name: index for index, name in enumerate(names)}
+    lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.int64)
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
 
 
