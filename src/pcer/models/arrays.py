@@ -150,32 +150,24 @@ class Rows:
 
     Attributes:
         keys: the models; a split's name as it was given, None where it was not.
-        run: position of the model in ``keys``.
-        split: position in ``SPLITS``.
-        positive: whether the label is the positive one.
-        predicted: whether the answer is.
+        entries: model, part, label and answer of each row, in no group yet.
         attributes: the protected attributes by name.
         logits: log odds of the positive label; None where only answers are known.
         record: names the records in all models; None where nothing does.
         digests: by model who is in its training part; empty without records.
         reference: log odds of the true label beyond those of reference models, if there are some.
         membership: somebody's own attack, higher for members; NaN where it says nothing.
-        n: how many records a row stands for; None where each is one.
         notes: what a reader of the release must know.
     """
 
     keys: list[RunKey]
-    run: IntArray
-    split: IntArray
-    positive: BoolArray
-    predicted: BoolArray
+    entries: Entries
     attributes: Mapping[str, Coded]
     logits: FloatArray | None = None
     record: Coded | None = None
     digests: Sequence[str] = ()
     reference: FloatArray | None = None
     membership: FloatArray | None = None
-    n: IntArray | None = None
     notes: Sequence[str] = ()
 
 
@@ -228,10 +220,9 @@ def rows_of(
     keys, digests = _with_split_names(keys, own, named, record, part, options.secret)
     return Rows(
         keys=keys,
-        run=run,
-        split=part,
-        positive=positive,
-        predicted=predicted,
+        entries=Entries(
+            run=run, split=part, group=np.full(n, -1), positive=positive, predicted=predicted
+        ),
         attributes=columns,
         logits=logits,
         record=record,
@@ -290,15 +281,7 @@ def in_groups(
     """The rows in groups that may be released, and their counts."""
     group = cross([rows.attributes[name] for name in columns])
     names = facts.group_names(group.names)
-    entries = Entries(
-        run=rows.run,
-        split=rows.split,
-        group=recode(group, names),
-        positive=rows.positive,
-        predicted=rows.predicted,
-        n=rows.n,
-    )
-    keys = rows.keys
+    entries, keys = replace(rows.entries, group=recode(group, names)), rows.keys
     if rows.digests:
         published = published_splits(rows.digests, facts)
         keys = [k._replace(split=k.split or s) for k, s in zip(keys, published, strict=True)]
@@ -367,18 +350,19 @@ def _settings(
     """The models of every budget beside each other, for every attribute."""
     from pcer.attacks import BudgetScores
 
-    own, settings = rows_by_model(rows.run, len(rows.keys)), []
+    whole, settings = rows.entries, []
+    own = rows_by_model(whole.run, len(rows.keys))
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
         models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
-        _require_same(rows.positive, at, "y_true")
+        _require_same(whole.positive, at, "y_true")
         for one in entries:
             _require_same(one.group, at, "sensitive_features")
-        predicted, scored = rows.predicted[at], rows.logits is not None
+        predicted, scored = whole.predicted[at], rows.logits is not None
         scores = BudgetScores(
             logits=np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
-            labels=rows.positive[at[0]].astype(np.int64),
-            member=rows.split[at] == 0,
+            labels=whole.positive[at[0]].astype(np.int64),
+            member=whole.split[at] == 0,
             group=entries[0].group[at[0]],
             group_names=counted[0].groups,
             predicted=predicted,
@@ -423,7 +407,7 @@ def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
 
 def _no_coin(rows: Rows, record: Coded) -> str:
     """Why no coin can be flipped for the records; empty where all budgets are about the same."""
-    own = rows_by_model(rows.run, len(rows.keys))
+    own = rows_by_model(rows.entries.run, len(rows.keys))
     first = {key.epsilon: own[k] for k, key in reversed([*enumerate(rows.keys)])}
     scored = [np.sort(record.codes[at]) for at in first.values()]
     if all(np.array_equal(codes, scored[0]) for codes in scored):

@@ -24,8 +24,7 @@ from pcer.tables.source import PredictionColumns, coded, executed
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-COUNTED = ("low", "high", "members", "nonmembers")
-"""The columns of score counts."""
+COUNTED = ("low", "high", "members", "nonmembers")  # the columns of score counts
 N = "pcer_n"
 """The column of how many records a row stands for."""
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound

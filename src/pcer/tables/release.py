@@ -114,7 +114,8 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
         seed=numbers(columns.seed, 0),
         options=options,
     )
-    return replace(rows, n=content[count.N].to_numpy()) if counted else rows
+    n = content[count.N].to_numpy() if counted else None
+    return replace(rows, entries=replace(rows.entries, n=n))
 
 
 def _counted_releases(
@@ -133,7 +134,7 @@ def _counted_releases(
     if columns.membership_score or columns.loss:
         found: dict[str, list[dict[str, Exposure]]] = {n: [{} for _ in rows.keys] for n in names}
         bounds = dict.fromkeys(names, 0.0)
-        n_rows = np.bincount(rows.run, rows.n).astype(np.int64).tolist()
+        n_rows = np.bincount(rows.entries.run, rows.entries.n).astype(np.int64).tolist()
         for content in count.score_counts(table, columns, rows.keys, n_rows, file=file):
             for name, own in names.items():
                 for k, group, auc, bound in _aucs(content, columns, own, rows, *views[name]):
