@@ -117,15 +117,6 @@ def test_the_device_flag_reaches_the_device():
     assert np.isfinite(found.logits).all()
 
 
-def test_first_words_on_the_device_are_those_of_the_cpu():
-    from pcer.train.cuda import first_words
-
-    device = torch.device("cuda")
-    bits = stream(seed=4, epsilon=0.5, purpose=Purpose.SAMPLING)
-    found = first_words(bits, device)(4096).cpu().numpy().view(np.uint64)
-    assert np.array_equal(found, bits.random_raw(4096))
-
-
 @pytest.mark.parametrize("hidden", [(64, 32), (16, 128)])
 def test_fused_step_is_the_plain_step_to_rounding(hidden):
     from pcer.train import cuda
@@ -268,21 +259,6 @@ def test_fused_step_with_bounds_of_single_records_is_the_plain_step_to_rounding(
             plain.state.velocity.copy_(fused.state.velocity)
             fused.counter.add_(1)
             plain.counter.add_(1)
-
-
-def test_a_book_on_the_device_counts_as_on_the_cpu():
-    from pcer.train.watch import KEPT_REFRESHES, StepBook
-
-    books = [StepBook(2, 50, 4000, torch.device(place)) for place in ("cpu", "cuda")]
-    generator = torch.Generator().manual_seed(1)
-    for k in range(KEPT_REFRESHES + 9):
-        bins = torch.randint(0, 201, (2, 50), generator=generator).to(torch.uint8)
-        joined = torch.randint(0, 6, (2, 50), generator=generator).int() if k % 2 else 5
-        for book in books:
-            mine = joined if isinstance(joined, int) else joined.to(book.place)
-            book.add(bins.to(book.place), mine, 5)
-    both = [book.counts(torch.arange(2, device=book.place)).cpu() for book in books]
-    assert torch.equal(*both)
 
 
 @pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])

@@ -88,48 +88,6 @@ def test_first_and_last_trial_are_drawn_like_the_others():
     assert np.abs(counts - 1000 / 3).max() < 4.5 * math.sqrt(1000 * 2 / 9)
 
 
-def _sample(seed, epsilon=1.0, n_train=600, epochs=400):
-    sampling = TrainConfig(expected_batch=60, epochs=epochs).sampling(n_train)
-    positions = sampled_positions(seed, epsilon, sampling)
-    hits = np.zeros((sampling.n_steps, n_train), dtype=bool)
-    hits[positions // n_train, positions % n_train] = True
-    return sampling, hits
-
-
-def test_every_record_is_drawn_at_the_sample_rate():
-    sampling, hits = _sample(0)
-    expected = sampling.n_steps * sampling.sample_rate
-    frequency = hits.sum(axis=0)
-    statistic = ((frequency - expected) ** 2).sum() / (expected * (1 - sampling.sample_rate))
-    assert 1e-4 < stats.chi2(sampling.n_train).sf(statistic) < 1 - 1e-4
-
-
-def test_batch_sizes_are_binomial():
-    sampling, hits = _sample(1)
-    law = stats.binom(sampling.n_train, sampling.sample_rate)
-    sizes = hits.sum(axis=1)
-    edges = np.array([0, *law.ppf(np.linspace(0.05, 0.95, 19)), sampling.n_train]) + 0.5
-    edges[0] = -0.5
-    expected = np.diff(law.cdf(edges)) * len(sizes)
-    observed = np.histogram(sizes, edges)[0]
-    assert stats.chisquare(observed, expected).pvalue > 1e-4
-
-
-def test_draws_are_independent_between_records_steps_and_models():
-    _, hits = _sample(2)
-    _, other_seed = _sample(3)
-    _, other_budget = _sample(2, epsilon=2.0)
-    pairs = {
-        "neighbouring records": (hits[:, :-1], hits[:, 1:]),
-        "neighbouring steps": (hits[:-1], hits[1:]),
-        "seeds": (hits, other_seed),
-        "budgets": (hits, other_budget),
-    }
-    for name, (a, b) in pairs.items():
-        correlation = np.corrcoef(a.ravel(), b.ravel())[0, 1]
-        assert abs(correlation) < 4.5 / math.sqrt(a.size), name
-
-
 def test_padding_is_wide_enough_for_any_training():
     sampling = TrainConfig().sampling(32_223)
     widths = Widths.of(sampling)

@@ -150,11 +150,6 @@ class Predictions:
     member: BoolArray
     receipts: Float32Array | None = None
 
-    @property
-    def predicted(self) -> BoolArray:
-        """(budget, seed, record), whether label 1 is predicted."""
-        return self.logits >= 0
-
 
 def plan_models(budgets: Sequence[Budget], seeds: Sequence[int]) -> list[Model]:
     """One model for each budget and seed; seed by seed, so that a block holds few splits."""
