@@ -228,7 +228,7 @@ def test_blocks_hold_every_model_once_and_few_splits():
 
 def test_predictions_and_receipts_are_ordered_by_budget_seed_and_record():
     config = TrainConfig(hidden=(8,), epochs=2, expected_batch=70, receipts="held")
-    data, flags = make_data(), EngineFlags(jobs=2, block_size=3)
+    data, flags = make_data(), EngineFlags(jobs=1, block_size=3)
     found = train_seeds(data, budgets=(NO_DP, 2.0), config=config, flags=flags)
     assert found.logits.shape == (2, 4, 300)
     assert found.receipts.shape == (2, 4, 210)
