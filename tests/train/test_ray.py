@@ -101,6 +101,8 @@ def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
     until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
     worker = until(lambda: stop_a_training_worker(running.pid), running)
     company = descendants(running.pid)
+    (folder,) = Path(place["TMPDIR"]).iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
     addresses = listening({running.pid, *company})
     assert addresses
     assert {each for each in addresses if not is_loopback(each)} == set()

@@ -295,7 +295,7 @@ def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, An
             "num_cpus": flags.jobs or usable_cores(),
             "include_dashboard": False,
             "object_store_memory": max(LEAST_STORE, store_bytes),
-            "_temp_dir": str(folder),
+            "_temp_dir": str(folder / "node"),  # which Ray opens to all users
         }
 
 
