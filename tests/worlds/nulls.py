@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.metrics import Counts, accuracy, positive_rate
+from pcer.metrics import Counts
 from pcer.release import Release, parse_release
 from pcer.release.format import Outcome, StratifiedBy
 from pcer.release.panel import Panel
+from tests.worlds.releases import panel_of
 from tests.worlds.splits import Drawn, kish
 
 BUDGETS = (math.inf, 10.0, 5.0, 1.0, 0.5, 0.1)
@@ -87,7 +88,14 @@ class NullRelease:
 
     def panels(self) -> tuple[Panel, ...]:
         """As an audit sees it, in the order of its settings."""
-        return tuple(self._panel(k) for k in reversed(range(len(self.train.n))))
+        parts = [
+            [Counts(*(part[k] for part in one)) for one in (self.train, self.test)]
+            for k in range(len(self.train.n))
+        ]
+        return tuple(
+            panel_of(*both, epsilon=epsilon)
+            for both, epsilon in reversed([*zip(parts, BUDGETS, strict=False)])
+        )
 
     def release(self, *, data_digest: str | None = None) -> Release:
         """As a file holds it."""
@@ -107,25 +115,6 @@ class NullRelease:
                 "provenance": {"data_digest": data_digest},
             },
             file="null",
-        )
-
-    def _panel(self, k: int) -> Panel:
-        train, test = (Counts(*(part[k] for part in one)) for one in (self.train, self.test))
-        n_splits = len(train.n)
-        return Panel(
-            epsilon=BUDGETS[k],
-            seeds=tuple(range(n_splits)),
-            group_names=self.group_names,
-            split=np.arange(n_splits),
-            train=train,
-            test=test,
-            train_accuracy=accuracy(train),
-            test_accuracy=accuracy(test),
-            positive_rate=positive_rate(test),
-            n_train=train.n,
-            n_test=test.n,
-            exposure={},
-            pooled={},
         )
 
     def _runs(self) -> Iterator[dict[str, object]]:

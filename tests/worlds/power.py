@@ -24,6 +24,7 @@ from pcer.auditing.variances import (
 from pcer.metrics import Counts
 from pcer.release.panel import Panel
 from pcer.statistics import holm
+from tests.worlds.releases import panel_of
 
 LEVEL = 0.05
 
@@ -112,22 +113,7 @@ def _panel(
         Counts(tp=hit[1], fn=size[1] - hit[1], tn=hit[0], fp=size[0] - hit[0])
         for size, hit in parts
     )
-    n_splits = total.shape[1]
-    return Panel(
-        epsilon=1.0 + setting,
-        seeds=tuple(range(n_splits)),
-        group_names=tuple(f"g{k}" for k in range(2 * n)),
-        split=np.arange(n_splits),
-        train=train,
-        test=test,
-        train_accuracy=(train.tp + train.tn) / train.n,
-        test_accuracy=(test.tp + test.tn) / test.n,
-        positive_rate=(test.tp + test.fp) / test.n,
-        n_train=train.n,
-        n_test=test.n,
-        exposure={},
-        pooled={},
-    )
+    return panel_of(train, test, epsilon=1.0 + setting)
 
 
 def _error(design: Design) -> CountsError:

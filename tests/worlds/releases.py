@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcer.metrics import Counts, accuracy, positive_rate
 from pcer.release.format import Release, parse_release
+from pcer.release.panel import Panel
 
 TRAIN_SHARE = 0.7
 SHARED_BY_SEEDS = 0.95
@@ -144,3 +146,23 @@ def _run(
         groups[f"g{g}"] = tables
     split = "only" if world.one_split else f"split {seed}"
     return {"epsilon": budget, "seed": seed, "split": split, "groups": groups}
+
+
+def panel_of(train: Counts, test: Counts, *, epsilon: float) -> Panel:
+    """What an audit sees of counts (split, group): a split for every seed, groups g0, g1, ..."""
+    n_splits, n_groups = train.n.shape
+    return Panel(
+        epsilon=epsilon,
+        seeds=tuple(range(n_splits)),
+        group_names=tuple(f"g{g}" for g in range(n_groups)),
+        split=np.arange(n_splits),
+        train=train,
+        test=test,
+        train_accuracy=accuracy(train),
+        test_accuracy=accuracy(test),
+        positive_rate=positive_rate(test),
+        n_train=train.n,
+        n_test=test.n,
+        exposure={},
+        pooled={},
+    )
