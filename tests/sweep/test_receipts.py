@@ -34,7 +34,7 @@ from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of
 from tests import commands
 from tests import reference_receipts as reference
-from tests.sweep.test_run import CONFIG, FLAGS, N, and_more, contents, kill, released, tiny
+from tests.sweep.test_run import CONFIG, FLAGS, N, contents, kill, released, tiny
 
 N_STEPS = 40
 TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
@@ -341,7 +341,8 @@ def test_bounds_are_those_of_the_kept_receipts(whole):
         assert bound.n_records == int((member.any(axis=0) & chosen).sum())
 
 
-@pytest.mark.parametrize(("stage", "block"), and_more(("between", 1), ("after", 1), ("release", 0)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "block"), [("between", 1), ("after", 1), ("release", 0)])
 def test_a_killed_sweep_resumes_to_the_same_receipts(tmp_path, whole, stage, block):
     kill("accounted()", stage, block, tmp_path)
     run_sweep(accounted(), tmp_path, flags=FLAGS)
@@ -416,6 +417,7 @@ def test_without_private_models_there_is_nothing_to_account(tmp_path):
     assert list(rows) == []
 
 
+@pytest.mark.slow
 def test_the_whole_way_on_the_command_line(tmp_path):
     rng, table = np.random.default_rng(0), tmp_path / "loans.csv"
     lines = [
