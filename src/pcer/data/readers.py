@@ -26,7 +26,7 @@ Columns = Mapping[str, Column]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 MOST_RECORDS = 10_000_000
-"""Of a table that is held in memory, and trained on many times."""
+"""A table is held in memory, and trained on many times."""
 
 
 def read_csv(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:

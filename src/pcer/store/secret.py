@@ -25,7 +25,7 @@ MAKE_ONE = "head -c 32 /dev/urandom"
 _HEXADECIMAL = re.compile("[0-9a-fA-F]+")
 _BASE_64 = re.compile("[A-Za-z0-9+/_-]{22,}={0,2}")
 SECRET_BYTES = 32
-"""Of a secret that is made here."""
+"""Length of a secret that is made here."""
 
 
 def state_folder() -> Path:
