@@ -9,29 +9,8 @@ from typing import Any
 import numpy as np
 
 from pcer import metrics
+from pcer.auditing import file
 from pcer.auditing.exact import Strata
-from pcer.auditing.file import (
-    Answer,
-    BudgetResult,
-    CoinFlips,
-    CostStory,
-    CostValue,
-    CrossProduct,
-    Disparity,
-    Driver,
-    Equivalence,
-    ExposureAnswer,
-    FloorRow,
-    GroupBound,
-    GroupDifference,
-    GroupResult,
-    NullPicture,
-    PairResult,
-    PooledDisparity,
-    PublishedBudget,
-    PublishedPair,
-    Summary,
-)
 from pcer.auditing.measure import (
     LEAST_RECORDS,
     Measured,
@@ -76,7 +55,7 @@ NO_BENEFIT = "what the groups receive is not given, so that no ratio can be form
 OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
 """What a stream of random numbers is for."""
 
-Summaries = dict[tuple[object, ...], Summary]
+Summaries = dict[tuple[object, ...], file.Summary]
 """By what is summarised over seeds: a quantity's name, its cost, and the group, pair or floor."""
 Null = tuple[FloatArray, FloatArray]
 """Mean gaps (draw, group) and mean disparities (draw, pair) if nothing was memorised."""
@@ -84,7 +63,7 @@ Null = tuple[FloatArray, FloatArray]
 
 def setting_result(
     tested: Tested, evidence: Evidence, k: int
-) -> tuple[BudgetResult, PublishedBudget]:
+) -> tuple[file.BudgetResult, file.PublishedBudget]:
     """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost.
 
     Args:
@@ -105,7 +84,7 @@ def setting_result(
     # where positive predictions harm, a lower ratio may mean more exposure or less harm
     is_disparity = verdict is Verdict.DISPARITY_SHOWN and outcome == "benefit"
     lower = [pair.lower_ratio for pair in pairs if pair.lower_ratio is not None and is_disparity]
-    result = BudgetResult(
+    result = file.BudgetResult(
         model=panel.model,
         epsilon=epsilon,
         n_seeds=len(panel.seeds),
@@ -122,11 +101,11 @@ def setting_result(
         advice=verdict.advice(outcome),
         double_disadvantage=twice,
     )
-    published = PublishedBudget(
+    published = file.PublishedBudget(
         epsilon=epsilon,
         pcer={name: summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
         pairs=[
-            PublishedPair(**_published(gap, tested, pair, summaries, null))
+            file.PublishedPair(**_published(gap, tested, pair, summaries, null))
             for pair in range(len(tested.pairs))
         ],
     )
@@ -176,7 +155,7 @@ def adjusted_equivalence(evidence: Evidence, plan: Plan) -> FloatArray | None:
 
 def _groups(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
-) -> dict[str, GroupResult]:
+) -> dict[str, file.GroupResult]:
     one, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
     exposed, panel, bounds = one.exposed, one.panel, _bounds(tested, k)
     n_tests = len(attacks) * evidence.n_cost_tests
@@ -190,7 +169,7 @@ def _groups(
         if null is not None and exposed is not None and exposed.is_counted:
             picture = _picture(null[0][:, g], plan)
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
-        groups[name] = GroupResult(
+        groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
             positive_rate=summaries["rate", g],
@@ -212,7 +191,7 @@ def _groups(
     return groups
 
 
-def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[CostValue]:
+def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[file.CostValue]:
     """Every group's cost, its error, and the most it can be: alone, and with all of the audit."""
     exposed, level, largest = one.exposed, plan.confidence_level, one.proxy.scale.largest
     values = np.full(len(one.told), np.nan) if exposed is None else exposed.value
@@ -227,7 +206,7 @@ def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[CostValue]
         ends = max(-largest, value - reach), min(largest, value + reach)
         is_known = math.isfinite(error)
         found.append(
-            CostValue(
+            file.CostValue(
                 value=number(value),
                 standard_error=number(error),
                 interval=ends if is_known else None,
@@ -238,7 +217,7 @@ def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[CostValue]
     return found
 
 
-def _bounds(tested: Tested, k: int) -> dict[str, GroupBound]:
+def _bounds(tested: Tested, k: int) -> dict[str, file.GroupBound]:
     """What training allows in one setting, by group; nothing without receipts."""
     panel = tested.panels[k]
     rows = [
@@ -253,7 +232,7 @@ def _bounds(tested: Tested, k: int) -> dict[str, GroupBound]:
         # the advantage that goes with a receipt may stand in the row of what was realised
         beside = [receipt, *(row for row in own if row.label is None)]
         advantages = (row.allowed_advantage for row in beside if row.allowed_advantage is not None)
-        found[receipt.group] = GroupBound(
+        found[receipt.group] = file.GroupBound(
             mode=receipt.mode,
             accountant=receipt.accountant,
             nominal=receipt.nominal,
@@ -275,7 +254,7 @@ def _bounds(tested: Tested, k: int) -> dict[str, GroupBound]:
 
 def _pairs(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
-) -> list[PairResult]:
+) -> list[file.PairResult]:
     one, plan = tested.measured[tested.cost][k], tested.plan
     names, sign = one.panel.group_names, 1 if tested.release.subject.outcome == "benefit" else -1
     pooled, equal = _pooled_disparities(one, tested.pairs, plan), None
@@ -286,27 +265,27 @@ def _pairs(
         answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
         doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
         better = names[j if sign * evidence.benefit[k, pair] > 0 else i]
-        driver: Driver = "benefits" if benefits_differ else "together"
+        driver: file.Driver = "benefits" if benefits_differ else "together"
         if answer.group is not None:
             driver = "both" if benefits_differ else "exposures"
         reasons = (evidence.reasons.get((k, pair, w)) for w in ("exposure", "double", "ratio"))
         is_equal = None
         if plan.margin is not None and equal is not None:
             p = equal[k, pair]
-            is_equal = Equivalence(
+            is_equal = file.Equivalence(
                 margin=plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE)
             )
         found.append(
-            PairResult(
+            file.PairResult(
                 **_published(one, tested, pair, summaries, null),
-                pooled=PooledDisparity(
+                pooled=file.PooledDisparity(
                     disparity=pooled[pair][0],
                     ci=pooled[pair][1],
                     costs_resolved=bool(evidence.resolved[k, [i, j]].all()),
                 ),
                 exposure=_difference(tested, evidence, k, pair, "exposure"),
                 benefit=_difference(tested, evidence, k, pair, "benefit"),
-                cross_product=CrossProduct(
+                cross_product=file.CrossProduct(
                     value=number(evidence.cross[k, pair]),
                     standard_error=number(evidence.cross_error[k, pair]),
                     p_value=number(evidence.cross_p[k, pair]),
@@ -332,7 +311,7 @@ def _pairs(
 
 def _difference(
     tested: Tested, evidence: Evidence, k: int, pair: int, what: str
-) -> GroupDifference:
+) -> file.GroupDifference:
     """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
     level, n = tested.plan.confidence_level, max(1, evidence.n_pair_tests)
     value, error, p_value, p_alone = (
@@ -346,7 +325,7 @@ def _difference(
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
     ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
-    return GroupDifference(
+    return file.GroupDifference(
         value=number(value),
         standard_error=number(error),
         interval=ends if np.isfinite(value + error) else None,
@@ -358,16 +337,16 @@ def _difference(
     )
 
 
-def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> ExposureAnswer:
+def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.ExposureAnswer:
     attack = tested.attacks[evidence.decided_by[k, pair]]
     group: str | None = None
-    answer: Answer = "cannot_tell"
+    answer: file.Answer = "cannot_tell"
     if evidence.exposures_differ[k, pair]:
         group, answer = tested.panels[k].group_names[evidence.more_exposed[k, pair]], "differs"
     elif np.isfinite(evidence.exposure_p[k, pair]):
         is_detected = evidence.resolved[k, list(tested.pairs[pair])].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
-    return ExposureAnswer(
+    return file.ExposureAnswer(
         answer=answer,
         group=group,
         attack=attack,
@@ -379,11 +358,11 @@ def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> E
     )
 
 
-def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> CoinFlips | None:
+def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> file.CoinFlips | None:
     row = tested.placebo(k, attack, pair)
     if row is None:
         return None
-    return CoinFlips(
+    return file.CoinFlips(
         n_draws=row.n_draws,
         n_shown=row.n_shown,
         n_double=row.n_double,
@@ -422,7 +401,7 @@ def _published(
         dominated = float(metrics.floor_dominated(costs, floor=floor).mean())
         is_counted = bool(np.isfinite(at_floor).all()) and not one.is_pooled
         floors.append(
-            FloorRow(
+            file.FloorRow(
                 **dict(summaries["disparity", cost, pair, floor]),
                 floor=floor,
                 n_positive_seeds=int((at_floor > 0).sum()) if is_counted else None,
@@ -431,7 +410,7 @@ def _published(
         )
     return {
         "groups": (names[groups[0]], names[groups[1]]),
-        "pcer_disparity": Disparity(
+        "pcer_disparity": file.Disparity(
             **dict(summaries["disparity", cost, pair]),
             n_positive_seeds=n_positive if by_seed else None,
             sign_test_p=sign_test(n_positive, n_negative) if by_seed else None,
@@ -444,7 +423,7 @@ def _published(
     }
 
 
-def _slope(floors: list[FloorRow]) -> float | None:
+def _slope(floors: list[file.FloorRow]) -> float | None:
     """Least-squares slope of log |mean disparity| against log floor; -1 is all floor."""
     known = [abs(row.mean) for row in floors if row.mean]
     if len(known) < len(floors) or len(floors) < 2:
@@ -492,7 +471,7 @@ def _summarise(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Pla
         ends = percentile_interval(draws, confidence_level=plan.confidence_level)
     for k, key in enumerate(columns):
         has_spread = ends is not None and not (len(key) > 1 and key[1] in pooled)
-        summaries[key] = Summary(
+        summaries[key] = file.Summary(
             mean=number(mean[k]),
             std=number(std[k]) if has_spread else None,
             ci=_interval(ends[:, k]) if ends is not None and has_spread else None,
@@ -596,9 +575,9 @@ def _stream(plan: Plan, purpose: int, panel: Panel) -> np.random.Generator:
     return generator(plan.rng, purpose=purpose, epsilon=panel.epsilon, model=panel.model)
 
 
-def _picture(draws: FloatArray, plan: Plan) -> NullPicture:
+def _picture(draws: FloatArray, plan: Plan) -> file.NullPicture:
     low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
-    return NullPicture(mean=float(draws.mean()), interval=(float(low), float(high)))
+    return file.NullPicture(mean=float(draws.mean()), interval=(float(low), float(high)))
 
 
 def _interval(ends: FloatArray) -> tuple[float, float] | None:
@@ -608,7 +587,7 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 # Every cost alone
 
 
-def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[CostStory]:
+def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
     """Every carried attack alone: those that decide first, then by name.
 
     Args:
@@ -634,7 +613,7 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[CostStory]:
             )
         )
         stories.append(
-            CostStory(
+            file.CostStory(
                 cost=name,
                 is_main=name == tested.cost,
                 n_cells=evidence.n_cost_tests,
