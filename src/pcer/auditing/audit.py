@@ -234,15 +234,6 @@ def _published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPub
 
 
 def _subject(release: Release) -> AuditSubject:
-    subject = release.subject
-    return AuditSubject(
-        dataset=subject.dataset,
-        attribute=subject.attribute,
-        groups=subject.groups,
-        outcome=subject.outcome,
-        mechanism=release.training.mechanism,
-        split_kind=release.training.split_kind,
-        n_records=subject.n_records,
-        n_missing_group=subject.n_missing_group,
-        notes=subject.notes,
-    )
+    fields = release.subject.model_dump(include=set(AuditSubject.model_fields))
+    training = release.training
+    return AuditSubject(**fields, mechanism=training.mechanism, split_kind=training.split_kind)

@@ -81,10 +81,8 @@ class Dispersion(NamedTuple):
 
     statistic: FloatArray
     """Near one less than the number of splits where the splits are what they are said to be."""
-    p_value: FloatArray
-    """Of so large a spread; NaN for one split, and where nothing can vary."""
-    mean_p_value: FloatArray
-    """Of so large a mean, one-sided, by Student's t from the spread itself."""
+    p_value: FloatArray  # of so large a spread; NaN for one split, and where nothing can vary
+    mean_p_value: FloatArray  # of so large a mean, one-sided, by Student's t from the spread
 
     @property
     def contradicts(self) -> npt.NDArray[np.bool_]:

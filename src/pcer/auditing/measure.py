@@ -99,7 +99,7 @@ class Exposed:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Of the value, for people like these."""
+        """Variance of the value, for people like these."""
         return self.variance_at(self.value)
 
     @cached_property
@@ -112,7 +112,7 @@ class Exposed:
         return self.one_split if self.people is None else self.people(cost, self.n)
 
     def variance_at(self, cost: FloatArray) -> FloatArray:
-        """Of the value, its people's part taken at some cost."""
+        """Variance of the value, its people's part taken at some cost."""
         return cost_variance(
             self.per_split, one_split=self.one_split, people=self.people_part(cost)
         )

@@ -69,7 +69,7 @@ def plus_minus(summary: Summary) -> str:
 
 
 def rate_plus_minus(summary: Summary, digits: int) -> str:
-    """The same for a rate, written as the paper writes it: .682±.008.
+    """Mean ± standard deviation of a rate as the paper writes it: .682±.008.
 
     >>> rate_plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
     '.682±.008'
@@ -573,7 +573,7 @@ def _diluted(audit: Audit) -> Iterator[str]:
     budgets = audit.budgets
 
     def p_values(which: str) -> list[FloatArray]:
-        """Of groups, of exposures and of ratios, arrays (setting, group or pair)."""
+        """For groups, exposures and ratios, arrays (setting, group or pair)."""
         rows = [
             [[getattr(group, which) for group in budget.groups.values()] for budget in budgets],
             [[getattr(pair.exposure, which) for pair in budget.pairs] for budget in budgets],
