@@ -136,16 +136,15 @@ def _require_alike(old: Release, new: Release) -> None:
     for release in (old, new):
         if not isinstance(release, Release):
             raise InputError(f"compare takes two releases, not this {type(release).__name__}.")
-    before, after = old.subject, new.subject
-    for what, theirs, ours in (
-        ("attribute", before.attribute, after.attribute),
-        ("groups", listed(sorted(before.groups)), listed(sorted(after.groups))),
-        ("outcome", before.outcome, after.outcome),
-    ):
-        if theirs != ours:
+    for what in ("attribute", "groups", "outcome"):
+        before, after = (getattr(release.subject, what) for release in (old, new))
+        if what == "groups":
+            before, after = (listed(sorted(names)) for names in (before, after))
+        if before != after:
             raise InputError(
                 f"two releases are compared group by group, but their {what} differ: the old one "
-                f"has {theirs}, the new one {ours}."
+                f"has {before}, the new one {after}.",
+                field=what,
             )
 
 
@@ -156,7 +155,7 @@ def _inflation(release: Release, name: str) -> FloatArray | None:
             f"{name} does not say that its splits are random (training.split_kind), and every "
             "test of a change rests on that."
         )
-    against = [check for check in check_release(release) if check.caps_verdict]
+    against = [finding for finding in check_release(release) if finding.caps_verdict]
     if against:
         raise InputError(
             f"the counts of {name} contradict what it says of its splits, so that nothing can "
@@ -272,19 +271,15 @@ def _common_splits(match: Match, releases: tuple[Release, Release]) -> tuple[Int
 
 @dataclass(frozen=True, kw_only=True)
 class BothExposed:
-    """One setting's exposure as audits measure it, old and new, the same groups in one order.
-
-    Attributes:
-        same_people: whether both are about the same records.
-        largest: the most that such an exposure can be.
-        is_paired: whether both have the same splits, in the same order.
-    """
+    """One setting's exposure as audits measure it, old and new, the same groups in one order."""
 
     old: Exposed
     new: Exposed
     same_people: bool
     largest: float
+    """The most that such an exposure can be."""
     is_paired: bool
+    """Whether both have the same splits, in the same order."""
 
     def only(self, groups: IntArray) -> BothExposed:
         """Some groups, or one side of every pair."""

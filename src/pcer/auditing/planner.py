@@ -274,27 +274,18 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
 
 @dataclass(frozen=True, kw_only=True)
 class CountsError:
-    """Error of the overfitting gap from confusion counts.
-
-    Attributes:
-        accuracy: (group, label) for people the model was not trained on; one label stands for all.
-        label_share: (group, label) share of the group's people, 1 in sum.
-        train_share: of the records.
-    """
+    """Error of the overfitting gap from confusion counts; one label may stand for all."""
 
     accuracy: FloatArray
+    """(group, label) for people the model was not trained on."""
     label_share: FloatArray
+    """(group, label) share of the group's people, 1 in sum."""
     train_share: float
-
-    @property
-    def overall_accuracy(self) -> FloatArray:
-        """(group,) over the labels."""
-        return self._mean(self.accuracy)
 
     @property
     def largest(self) -> FloatArray:
         """(group,) largest exposure: everybody whom the model gets wrong is memorised."""
-        return 1 - self.overall_accuracy
+        return 1 - self._mean(self.accuracy)
 
     def null(self, exposure: FloatArray) -> FloatArray:
         """Variance of one split's gap for one person as if nothing was memorised: v."""
@@ -310,7 +301,7 @@ class CountsError:
     def tested(self, exposure: FloatArray, n: FloatArray) -> FloatArray:
         """Variance of one split's gap that the audit would take for groups of n: max(v, u)."""
         f, train = self.train_share, self._mean(self._grown(exposure))
-        u = record_variance(train, self.overall_accuracy, f * n, (1 - f) * n)
+        u = record_variance(train, 1 - self.largest, f * n, (1 - f) * n)
         return np.asarray(np.maximum(self.null(exposure) / n, u))
 
     def skewness(self) -> FloatArray:
@@ -335,15 +326,8 @@ class MeasuredError:
 
     With as many splits they are taken as they are, whatever amount is asked for. No error says
     which part of it more splits would lower. So the people's part is taken as large as it can be
-    where splits are added, and as 0 where some are taken away.
-
-    Attributes:
-        variance: (group, group) by which the audit compares two groups; on the diagonal that by
-            which it judges whether anything is memorised.
-        people: of an exposure and a number of people, the most that people can add to a variance.
-        largest: (group,) largest exposure there can be.
-        n_people: (group,) records in that release.
-        n_splits: splits of that release.
+    where splits are added, and as 0 where some are taken away. Variances (group, group) are those
+    by which the audit compares two groups; on the diagonal that by which it detects an exposure.
     """
 
     variance: FloatArray
@@ -363,14 +347,9 @@ class MeasuredError:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The study that is planned.
+    """The study that is planned; with infinitely many splits, as many as one likes.
 
-    Attributes:
-        people: (group,) records, training and test together.
-        n_splits: distinct splits; infinite for as many as one likes.
-        n_cost_tests: attacks times settings times groups, the family of "is anything memorised?".
-        n_pair_tests: attacks times settings times pairs, the family of "do the groups differ?".
-        error: of the exposure.
+    The families of both questions are attacks times settings times groups, or pairs.
     """
 
     group_names: tuple[str, ...]
@@ -388,9 +367,7 @@ class Design:
 class Question:
     """Would an exposure of one group be detected, or a difference between two be shown?
 
-    Attributes:
-        groups: the group; or the less exposed of the two, then the more exposed.
-        base: exposure of the less exposed of two.
+    Of two groups the less exposed comes first; ``base`` is its exposure.
     """
 
     groups: tuple[int, ...]
@@ -420,11 +397,7 @@ class Question:
         return len(self.groups) > 1 and isinstance(design.error, CountsError)
 
     def power(self, design: Design, amount: float) -> float:
-        """Chance that so much is detected, or shown.
-
-        Of a difference, benefits are taken as equal and known; then the cross product asks the
-        same.
-        """
+        """Chance that so much is detected, or shown; benefits are taken as equal and known."""
         from scipy.special import ndtr
 
         z, error, exposures = self.quantile(design), design.error, np.zeros(len(design.people))
@@ -438,10 +411,7 @@ class Question:
 
 
 def _exact_excess(design: Design, error: CountsError, exposure: FloatArray, z: float) -> FloatArray:
-    """Exposures (group,) above the exact test's threshold, in deviations.
-
-    The test has its own variance, skewness and whole numbers.
-    """
+    """Exposures (group,) above the threshold of the exact test (skewed, of whole numbers)."""
     trials = design.people * design.n_splits
     z_skew = z + error.skewness() / np.sqrt(trials) * (z**2 - 1) / 6
     half_a_count = 0.5 / (trials * error.train_share * (1 - error.train_share))
@@ -525,10 +495,7 @@ def splits_for(design: Design, question: Question, target: float) -> int | None:
 
 
 def people_for(design: Design, question: Question, target: float) -> FloatArray | None:
-    """People (group,) who would show the target with these splits, all groups growing alike.
-
-    None where even MOST_GROWTH times as many would not.
-    """
+    """People (group,) who would show the target, all groups growing alike; None if none would."""
 
     def power(growth: float) -> float:
         return question.power(replace(design, people=design.people * math.exp(growth)), target)
@@ -561,10 +528,7 @@ def _reached(power: Callable[[float], float], low: float, high: float, *, is_slo
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
-    """One sentence: what it would take to show the target; by default half of what shows now.
-
-    Says so where splits cannot help, and how many people could.
-    """
+    """One sentence: what it would take to show the target; by default half of what shows now."""
     now = smallest(design, question)
     if math.isnan(now) and target is None:
         largest = question.words(design, question.largest(design))
@@ -608,7 +572,7 @@ def _quotient(numerator: FloatArray, deviation: FloatArray) -> FloatArray:
 # Designs: from sizes, from a release, from what an audit has measured
 
 Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
-"""A design, the lower exposure of each pair, and where it comes from: fields of ``Outlook``."""
+"""With the lower exposure of each pair, and further fields of ``Outlook``."""
 
 
 def _of_sizes(
@@ -689,10 +653,7 @@ def design_of_measured(
 ) -> Design | None:
     """One setting and one attack as a study to repeat; None where nothing can be learnt from it.
 
-    Args:
-        measured: the setting as an audit measures it.
-        n_tests: settings and groups, and settings and pairs, that the audit tests.
-        n_attacks: attacks that decide together.
+    ``n_tests`` are the settings and groups, and the settings and pairs, that the audit tests.
     """
     panel, exposed = measured.panel, measured.exposed
     if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
@@ -765,7 +726,7 @@ def _outlook(
         GroupOutlook(
             group=names[g],
             n_people=float(design.people[g]),
-            accuracy=None if counts is None else float(counts.overall_accuracy[g]),
+            accuracy=None if counts is None else float(1 - counts.largest[g]),
             people_for_target=needed and needed[g],
             **answers[g],
         )
@@ -819,13 +780,11 @@ def _amount(design: Design, question: Question) -> float | None:
 
 
 def _sizes(groups: Any) -> dict[str, int]:
-    if not isinstance(groups, Mapping):
+    if not isinstance(groups, Mapping) or len(groups) < 2:
         raise InputError(
-            "groups must say how many people each has, such as {'women': 1200, 'men': 3400}; or "
-            "give a release."
+            "groups must name at least two groups with their people, such as "
+            "{'women': 1200, 'men': 3400}; or give a release."
         )
-    if len(groups) < 2:
-        raise InputError("groups must name at least two groups, each with its number of people.")
     for name, n in groups.items():
         is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
         if not is_whole or not FEWEST_PEOPLE <= n <= MOST_PEOPLE:
