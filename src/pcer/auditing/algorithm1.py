@@ -128,10 +128,8 @@ class EqualGapClaim(NamedTuple):
 class Comparison(NamedTuple):
     """PCER beside demographic parity and equalized odds, over the budgets of one model.
 
-    Attributes:
-        ranking_disagreement: by measure, whether it has other best budgets than PCER.
-        opposite: budgets and pairs whose disparity and rate difference have opposite signs.
-        correlations: by pair, Pearson r over budgets between disparity and rate difference.
+    ``opposite`` are budgets and pairs whose disparity and rate difference have opposite signs;
+    ``correlations`` by pair are Pearson's over budgets, between disparity and rate difference.
     """
 
     model: str | None
@@ -230,16 +228,11 @@ def pearson(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 class ProxyAgreement(NamedTuple):
-    """One attack beside the overfitting gap, all other things equal.
+    """One attack beside the overfitting gap: correlations of costs and disparities, and counts.
 
-    Attributes:
-        correlation: of costs, over budgets and groups.
-        n_settings: budgets and pairs that have a disparity by both.
-        n_larger_disparity: those whose disparity by the attack is at least as large.
-        disparity_correlation: of disparities, over budgets and pairs.
-        exceeding: Proposition 1 as a measurement, is the advantage at most the gap? Cells in which
-            it is larger, those of them beyond the errors of both (one-sided, Holm over cells), and
-            all cells; None for a cost that is no advantage.
+    ``exceeding`` is Proposition 1 as a measurement, is the advantage at most the gap? Cells in
+    which it is larger, those of them beyond the errors of both (one-sided, Holm over cells), and
+    all cells; None for a cost that is no advantage.
     """
 
     proxy: str

@@ -21,8 +21,6 @@ from pcer.auditing.exact import (
     dispersion,
     lowest_seeds,
     memorised,
-    strata_of_counts,
-    strata_of_rates,
 )
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.hypergeometric import (
@@ -37,8 +35,9 @@ from pcer.auditing.hypergeometric import (
     n_fold_sets,
     unlikely_groups,
 )
+from pcer.auditing.measure import strata_of
 from pcer.auditing.words import listed, setting_name
-from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import Release, panels
 from pcer.release.disclosure import LEAST_PEOPLE, given_away
 from pcer.release.format import Run, StratifiedBy
@@ -314,16 +313,12 @@ def _first_known(runs: FloatArray) -> FloatArray:
 
 def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
-    panel = setting.panel
-    train, test, rows = panel.train, panel.test, lowest_seeds(panel.split)
-    rates = panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test
-    sizes = [] if train is None or test is None else [train.n, test.n]
-    rows = rows[np.isfinite(np.stack([*rates, *sizes])[:, rows]).all(axis=(0, 2))]
-    if train is None or test is None:
-        strata = strata_of_rates(*(part[rows] for part in rates))
-    else:
-        strata = strata_of_counts(*(Counts(*(cell[rows] for cell in p)) for p in (train, test)))
-    return setting.name, strata, [setting.runs[row].split for row in rows]
+    panel, strata = setting.panel, strata_of(setting.panel)
+    n = panel.n_train if panel.train is None or panel.test is None else panel.train.n + panel.test.n
+    is_known = np.asarray(np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2)))
+    runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
+    chosen = Strata(*(part[:, runs] for part in strata))
+    return setting.name, chosen, [setting.runs[run].split for run in runs]
 
 
 # Logic: names, rates, copies, runs, promises, placebos, totals, units
