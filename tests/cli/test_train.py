@@ -21,7 +21,8 @@ from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
 from pcer.release.format import LIMITS
 from pcer.sweep import run as sweep_module
-from pcer.train import TrainConfig, TrainingData, opacus
+from pcer.train import TrainConfig, TrainingData
+from pcer.train import run as blocks
 from pcer.train.opacus import train_modules
 from tests.commands import config
 
@@ -292,9 +293,9 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(run, here, monkeypat
     assert (code, "the disk is full" in err) == (2, True)
     monkeypatch.setattr(sweep_module, "save_block", save)
     trained: list[int] = []
-    train_one = opacus.train_module
+    train_one = blocks.train_module
     monkeypatch.setattr(
-        opacus, "train_module", lambda *a, **k: trained.append(1) or train_one(*a, **k)
+        blocks, "train_module", lambda *a, **k: trained.append(1) or train_one(*a, **k)
     )
     for folder, n in (("stopped", 4), ("whole", 6)):
         code, _, err = run(*COMPAS, *mine(), "-o", folder)

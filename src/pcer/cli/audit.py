@@ -16,10 +16,11 @@ from pcer._version import __version__
 from pcer.auditing.audit import judge_tested, run_tests
 from pcer.auditing.file import Audit, parse_plan
 from pcer.auditing.plan import Benefit, Plan, Policy
+from pcer.auditing.tests import Tested
 from pcer.auditing.verdict import FailOn
 from pcer.cli import parts
 from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, option, place
-from pcer.errors import InputError, PcerError
+from pcer.errors import InputError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release.format import LIMITS, Release, read_release, release_schema
 from pcer.report.page import read_payload
@@ -158,15 +159,14 @@ def audit_all(
     """Read everything first, so that a bad file costs no waiting; then audit."""
     paths, total = [*files, *family], len(files)
     releases = read_releases(paths, allow_large)
-    tested, audits = [], []
+    tested: list[Tested] = []
+    audits: list[Audit] = []
     with parts.display("releases", lasting=False) as state:
         for path, release in zip(paths, releases, strict=True):
             work = len(tested) / len(paths) / 2
             state.tell("testing", path.name, done=0, total=total, work=work)
-            try:
+            with parts.about(path):
                 tested.append(run_tests(release, plan))
-            except PcerError as error:
-                raise type(error)(f"{path}: {error}") from None
         for audited in judge_tested(tested[:total], tested[total:]):
             name = files[len(audits)].name
             audits.append(audited)

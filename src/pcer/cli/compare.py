@@ -14,7 +14,7 @@ from pcer.auditing.planner import Outlook, detectable
 from pcer.cli import parts
 from pcer.cli.audit import read_releases
 from pcer.cli.parts import AllowLarge, Given, JsonPath, JunitPath, Outputs, option
-from pcer.errors import InputError, PcerError
+from pcer.errors import InputError
 from pcer.report.changes import change_parts, changes_to_junit
 from pcer.report.outlooks import outlook_parts
 
@@ -37,10 +37,8 @@ def compare(
     """Is the new model's exposure, or its difference between groups, worse? Exit 1 if so."""
     outputs = Outputs([old, new], json=json_path, junit=junit)
     before, after = read_releases([old, new], allow_large or [])
-    try:
+    with parts.about(f"{old} and {new}"):
         found = comparing.compare(before, after, cost=cost, settings=setting)
-    except PcerError as error:
-        raise type(error)(f"{old} and {new}: {error}") from None
     outputs.write({"json": found.to_json, "junit": lambda: changes_to_junit(found)})
     if not outputs.uses_stdout:
         parts.show(change_parts(found, parts.columns()))
@@ -111,10 +109,8 @@ def _outlook(options: Mapping[str, Any]) -> Outlook:
     if release is None:
         return detectable(_named(groups, int, option="--groups"), **asked)
     (earlier,) = read_releases([release], options["allow_large"] or [])
-    try:
+    with parts.about(release):
         return detectable(earlier, **asked)
-    except PcerError as error:
-        raise type(error)(f"{release}: {error}") from None
 
 
 def _accuracy(text: str) -> float | dict[str, float]:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from pcer._version import __version__
 from pcer.cli.process import keeping, peak_memory, processor, require_stdout
-from pcer.errors import InputError, OutputError, not_installed, shown
+from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
 from pcer.files import make_folder, write_files
 from pcer.release.disclosure import DisclosureRule, SmallGroups
 from pcer.release.format import LIMITS
@@ -90,6 +90,15 @@ def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
     small_groups = SmallGroups(options.get("small_groups") or SmallGroups.JOIN)
     public = bool(options.get("public_data"))
     return from_options(DisclosureRule, options, public=public, small_groups=small_groups)
+
+
+@contextmanager
+def about(files: object) -> Iterator[None]:
+    """Put the name of what is worked on before what is refused of it."""
+    try:
+        yield
+    except PcerError as error:
+        raise type(error)(f"{files}: {error}", field=error.field) from None
 
 
 def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: str) -> list[Any]:

@@ -28,6 +28,9 @@ MODES = {
 }
 """What the norms mean for the receipt."""
 
+ALL_BARE = "All models of {0} were trained without privacy: no bound exists."
+NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was spent."
+
 
 def receipt(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a sweep with receipts.")],
@@ -40,12 +43,7 @@ def receipt(
     index, rows = person_receipts(folder, record)
     if not any(len(row.receipt) for row in rows):
         is_bare = index.has_models_without_privacy and not index.settings
-        typer.echo(
-            f"All models of {index.dataset} were trained without privacy: no bound exists."
-            if is_bare
-            else f"No private model of {index.dataset} was trained on record {record}: nothing "
-            "was spent."
-        )
+        typer.echo((ALL_BARE if is_bare else NOT_TRAINED_ON).format(index.dataset, record))
         return
     show_table(receipt_table(index, rows, record))
     for sentence in receipt_words(index, rows):

@@ -215,12 +215,12 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
             )
     base = alt.Chart(ROWS)
     title = "more right in training, people in 100"
-    low = alt.Y("null_low:Q", title=title, axis=_hundredths())
+    band = alt.Y("null_low:Q", title=title, axis=_hundredths())
     at, interval, point = _group_layers(audit, base, alt.Y("low:Q"))
     chart = alt.layer(
         base.transform_filter("isValid(datum.null_low)")
         .mark_bar(style="band")
-        .encode(y=low, y2="null_high:Q", **at),
+        .encode(y=band, y2="null_high:Q", **at),
         base.mark_tick(style="noise").encode(y=alt.Y("noise:Q"), **at),
         interval,
         point.encode(fillOpacity=_hollow("unsure")),

@@ -56,9 +56,10 @@ def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
     """What a notebook shows, as lines of text."""
     if isinstance(shown, Audit):
         return to_terminal(shown)
-    if isinstance(shown, Outlook | Changes):
-        parts = outlook_parts if isinstance(shown, Outlook) else change_parts
-        return "\n\n".join(map(str, parts(shown, WIDTH)))  # type: ignore[operator]
+    if isinstance(shown, Outlook):
+        return "\n\n".join(map(str, outlook_parts(shown, WIDTH)))
+    if isinstance(shown, Changes):
+        return "\n\n".join(map(str, change_parts(shown, WIDTH)))
     lines = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
     return f"{lines}\n\n{to_text(release_table(shown), WIDTH)}"
 
