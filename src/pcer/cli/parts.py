@@ -70,12 +70,9 @@ def require_packages(
 
 
 def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
-    """Settings made of the options called like their fields; an option not given leaves a default.
+    """Settings of the options called like their fields, and of ``named`` in another form.
 
-    Args:
-        kind: a dataclass that checks itself.
-        options: values by name, None where not given.
-        named: fields that need another form than their option's.
+    An option that is not given, None, leaves the field's default.
     """
     given = {field.name: options.get(field.name) for field in fields(kind)}
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
@@ -160,11 +157,7 @@ class Outputs:
                 raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
 
     def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
-        """Render what is asked for, then write everything or nothing.
-
-        Args:
-            render: by option, makes the file's content; of figures, contents by file name.
-        """
+        """Render what is asked for, then write all or nothing; figures are contents by name."""
         folder = self.paths.get(FIGURES)
         with folder_for(folder):
             with working("Rendering"):
@@ -238,12 +231,7 @@ def display(
 ) -> Iterator[Display]:
     """A line on stderr while something is counted: how many, how fast, how long yet.
 
-    Args:
-        unit: what is counted.
-        kept_in: folder that keeps what is done, for whoever stops us.
-        lasting: whether its last state stays to be read.
-        console: where; stderr.
-        clock: seconds since some fixed moment.
+    Whoever stops us is told what ``kept_in`` keeps; a ``lasting`` line stays to be read.
     """
     console = console or Console(stderr=True)
     with bars.Progress(
@@ -268,12 +256,8 @@ def display(
 class Display:
     """Where a long command stands, and how many seconds each kind of its work took.
 
-    Attributes:
-        done: what is done, now or before.
-        found: of it, what was there before.
-        total: what there is to do.
-        seconds: by kind of work.
-        memory: MiB, the largest seen; None where the system does not tell.
+    Of ``total`` so many are ``done``, of which ``found`` were there before; ``memory`` is the
+    largest seen in MiB, None where the system does not tell.
     """
 
     def __init__(self, progress: bars.Progress, clock: Callable[[], float]) -> None:
@@ -296,16 +280,7 @@ class Display:
         found: int = 0,
         work: float | None = None,
     ) -> None:
-        """Say where it stands.
-
-        Args:
-            what: kind of work; its seconds are added up.
-            of: what is worked on.
-            done: what is done, now or before.
-            total: what there is to do.
-            found: of what is done, what was there before.
-            work: share of this run's own work that is done; None at first.
-        """
+        """Say where it stands: what is done, of what, and the share ``work`` of this run's own."""
         now = self._clock()
         self.begin(what, now)
         self.done, self.found, self.total = done, found, total
@@ -327,10 +302,7 @@ class Display:
     ) -> Callable[[int, int], None]:
         """What a sweep calls with (models done, models in all); its first call says what it found.
 
-        Args:
-            name: of the data.
-            doing: what is done until all models are there.
-            total: models that the sweep is to have, to be shown while noise is calibrated.
+        With a ``total`` it begins with the calibration of noise.
         """
         if total is not None:
             self.tell("calibrating", name, done=0, total=total)

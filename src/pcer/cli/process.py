@@ -51,12 +51,7 @@ _kept: list[Callable[[], str]] = []  # what running commands keep, the innermost
 
 
 class Stopped(BaseException):
-    """A signal asks us to stop; only ``main`` catches it.
-
-    Attributes:
-        exit_code: 143 for SIGTERM, 129 for SIGHUP.
-        kept: what is not lost.
-    """
+    """A signal asks us to stop, with what is kept; only ``main`` catches it."""
 
     def __init__(self, signal_number: int, kept: str = "") -> None:
         super().__init__(signal_number, kept)

@@ -127,7 +127,10 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
         "facts": plain(facts(audit)),
         "advice": plain(advice(audit)),
         "tables": {
-            heading: [_table(table, f"{id}-{_key(heading)}-{k}") for k, table in enumerate(found)]
+            heading: [
+                _table(table, f"{id}-{heading.lower().replace(' ', '-')}-{k}")
+                for k, table in enumerate(found)
+            ]
             for heading, found in tables.items()
             if found
         },
@@ -249,10 +252,6 @@ def _isolated(text: str, audit: Audit) -> str:
     return isolate_names(text, [*subject.groups, subject.dataset, subject.attribute])
 
 
-def _key(heading: str) -> str:
-    return heading.lower().replace(" ", "-")
-
-
 def _table(table: Table, id: str) -> str:
     marks = {verdict.words: f"badge {verdict.value}" for verdict in BUDGET_VERDICTS}
     return _safe(to_html(table, id=id, marks=marks))
@@ -291,11 +290,7 @@ def term_pattern() -> re.Pattern[str]:
 
 
 def explained(text: str, known: set[str]) -> str:
-    """Text as HTML, each term marked where it first stands.
-
-    Args:
-        text: plain; all of it is escaped.
-        known: names of terms that were marked before; those that are marked are added.
+    """Text as escaped HTML, each term marked where it first stands and added to ``known``.
 
     >>> explained("no-DP & <b>", set())
     '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
@@ -409,11 +404,7 @@ def _form(tree: Any, leaves: list[Any]) -> Any:
 
 
 def unpack(tree: Any) -> Any:
-    """The tree that was packed.
-
-    Raises:
-        ValueError: a row does not fit its form.
-    """
+    """The tree that was packed; ValueError where a row does not fit its form."""
     if isinstance(tree, list):
         return [unpack(item) for item in tree]
     if not isinstance(tree, dict):

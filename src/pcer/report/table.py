@@ -152,11 +152,8 @@ def to_latex(table: Table) -> str:
 def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = None) -> str:
     """The table as HTML: a caption, column and row headers, every cell escaped.
 
-    Args:
-        table: what to show.
-        id: of the caption, unique in our own page, where the table is a region that scrolls by
-            keyboard. Without one every style is an attribute: for notebooks, which are not ours.
-        marks: by a cell's text, the class that it gets.
+    With an ``id`` it is a region of our own page that scrolls by keyboard, and ``marks`` are the
+    classes of cells by their text. Without one every style is an attribute: for notebooks.
     """
     head = _html_row(table.columns, table.n_labels, "col", inline=not id)
     rows = [_html_row(row, table.n_labels, "row", marks or {}, inline=not id) for row in table.rows]

@@ -134,10 +134,8 @@ def tables(audit: Audit) -> list[Table]:
 def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     """Per setting and group what it receives and how exposed it is, in people out of 100.
 
-    Args:
-        audit: whose numbers are shown.
-        most_rows: where there would be more, only the setting that the headline is about, and of
-            its groups first those that are worse off or most exposed.
+    Of more than ``most_rows`` only those of the setting that the headline is about are shown, and
+    of its groups first those that are worse off or most exposed.
     """
     names = audit.subject.groups
     n_all = len(audit.budgets) * len(names)
