@@ -140,7 +140,7 @@ def opacus(folder: Path) -> Names:
 STAGES: dict[str, Callable[[Path], Names]] = {
     "README.md": readme,
     "docs/attacks.md": attacks,
-    "docs/compare.md": examples,
+    "docs/reports.md": examples,
     "docs/datasets.md": datasets,
     "docs/opacus.md": opacus,
     "studies/docs/study.md": study,

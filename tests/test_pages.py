@@ -34,7 +34,7 @@ PAGES = [
 ]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
 # Pages whose Python audits a whole study, or trains.
-LONG = {"studies/docs/study.md", "docs/opacus.md", "docs/training.md", "docs/estimators.md"}
+LONG = {"studies/docs/study.md", "docs/opacus.md", "docs/training.md", "docs/models.md"}
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -86,7 +86,7 @@ def test_the_policies_and_run_files_of_a_page_can_be_read(page, tmp_path):
 
 def referenced(names: dict[str, Any], told: str) -> bool:
     """Whether reference models find more than the scores of the one model, and the page says so."""
-    (shown,) = blocks("docs/one_model.md", "text")
+    (shown,) = blocks("docs/models.md", "text")
     found = {(row.proxy, row.group): row.value for row in names["release"].pooled_exposure}
     groups = ("Other", "African-American")
     return told.endswith(shown) and all(
@@ -97,13 +97,10 @@ def referenced(names: dict[str, Any], told: str) -> bool:
 
 
 SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
-    "docs/plan.md": lambda names, told: told == "".join(blocks("docs/plan.md", "text")),
-    "docs/compare.md": lambda names, told: told == "".join(blocks("docs/compare.md", "text")),
-    "docs/one_model.md": referenced,
+    "docs/reports.md": lambda names, told: told == "".join(blocks("docs/reports.md", "text")),
     "docs/training.md": lambda names, told: names["found"].logits.shape == (2, 3, 400),
-    "docs/estimators.md": lambda names, told: (
-        told.split("\n")[1] == "['bayes', 'forest']"
-        and "lira_advantage" in {row.proxy for row in names["release"].pooled_exposure}
+    "docs/models.md": lambda names, told: (
+        told.split("\n")[1] == "['bayes', 'forest']" and referenced(names, told)
     ),
     "docs/opacus.md": lambda names, told: (
         told.strip() == pcer.audit(names["release"]).headline
@@ -251,7 +248,7 @@ def test_nothing_says_to_install_pcer_from_an_index():
 
 
 def test_the_planner_keeps_its_bar_in_the_table_of_worlds():
-    page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if " / " in line]
     rows = [row for row in rows if len(row) == 9]
     assert len(rows) == 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pcer.attacks import costs
-from pcer.attacks.attack import MODEL_ATTACKS, BudgetScores, attack
+from pcer.attacks.attack import MODEL_ATTACKS, BudgetScores, attack_models
 from pcer.attacks.single import Advantage
 from pcer.release import proxies
 
@@ -24,6 +24,6 @@ def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
         group=np.arange(60) // 2 % 2,
         group_names=("a", "b"),
     )
-    missing = costs.not_computed([scores], attack([scores]))
+    missing = costs.not_computed([scores], attack_models([scores]))
     assert mine.name not in missing
     assert proxies.LIRA.name in missing

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_docs_name_the_order_of_strength():
-    page = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
 
 

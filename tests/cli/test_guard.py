@@ -20,8 +20,8 @@ SAMPLES = ROOT / "tests" / "releases"
 
 
 def documented_guard() -> list[str]:
-    """The options of the guard that docs/verdicts.md prints."""
-    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    """The options of the guard that docs/reports.md prints."""
+    text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     command = next(re.finditer(r"(?:^    .*\\\n)*^    .*--fail-on.*$", text, re.MULTILINE))
     return re.findall(r"--fail-on \w+", command.group().replace("\\\n", " "))
 

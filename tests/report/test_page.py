@@ -121,12 +121,6 @@ def test_the_words_of_the_page_are_the_audits(everything):
             assert text_of(view, "badge setting-words") == [name.verdict.words]
 
 
-def test_a_reader_of_the_docs_finds_the_same_glossary():
-    table = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8").partition("## Words")[2]
-    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
-    assert rows == [f"| {term.name} | {term.meaning} |" for term in glossary()]
-
-
 def test_every_disparity_stands_beside_its_label(page):
     titles = ("As published", "Floor sensitivity, by", "Is there a disparity?")
     for title in titles:

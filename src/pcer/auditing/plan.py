@@ -27,7 +27,7 @@ Draws = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Policy(Record):
-    """What is tolerated: rules that an audit holds or breaks (``docs/policy.md``).
+    """What is tolerated: rules that an audit holds or breaks (``docs/reports.md``).
 
     Args:
         strict: ask for random splits with names, for the number of records of every rate, for at

@@ -35,7 +35,7 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     try:
         data = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{os.fspath(path)} is not TOML: {error}; see docs/policy.md.") from None
+        raise InputError(f"{os.fspath(path)} is not TOML: {error}; see docs/reports.md.") from None
     return parse_record(Policy, data, file=os.fspath(path))
 
 

@@ -76,7 +76,7 @@ def audit(
         Files, option("Judge together with this release; repeatable.", metavar="RELEASE")
     ] = None,
     policy_file: Annotated[
-        Path | None, option("What is tolerated: docs/policy.md.", "--policy", metavar="FILE")
+        Path | None, option("What is tolerated: docs/reports.md.", "--policy", metavar="FILE")
     ] = None,
     strict: Annotated[bool, option("Shorthand for strict = true in a policy.", "--strict")] = False,
     full: Annotated[

@@ -273,7 +273,7 @@ class Term(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Of its entry in the glossary."""
+        """Id of its entry in the glossary."""
         return "term-" + re.sub(r"[^a-z]+", "-", self.name.lower()).strip("-")
 
 

@@ -40,7 +40,7 @@ ACCOUNTANT = "rdp"
 """All numbers here are by Renyi divergences, which carry the proof of a receipt."""
 EXACT_NOTE = (
     "bounds hold exact statistics of what training records spent, outside the training epsilon; "
-    "docs/receipts.md says what noise they would need."
+    "docs/training.md says what noise they would need."
 )
 
 

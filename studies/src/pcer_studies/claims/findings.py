@@ -39,7 +39,7 @@ from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study, data_no
 FIGURES = "figures"
 """Folder of the figures, beside the page."""
 TOO_MANY = 19
-"""Coin flips of 200 from which an alarm is taken back (docs/verdicts.md)."""
+"""Coin flips of 200 from which an alarm is taken back (docs/reports.md)."""
 HUNDRED = 100
 
 
@@ -339,7 +339,7 @@ def allowed_section(facts: Facts) -> list[str]:
         "## Found and allowed",
         "An attack is a lower limit: a better one may find more. Training with privacy gives the "
         "other side: how much each person's own gradients let through "
-        "([receipts.md](../../docs/receipts.md)).",
+        "([receipts.md](../../docs/training.md#receipts-the-privacy-that-each-person-spent)).",
         f"![Found and allowed in every private setting]({FIGURES}/findings-allowed.svg)",
         "*What LiRA finds (circles, with 95 % intervals) and what the training allows an attacker "
         "who sees every step (triangles), on one axis, for every group and private setting.*",
