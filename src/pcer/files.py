@@ -251,8 +251,8 @@ def _place(
     """
     path = list[int | str]()
     for part in location:
-        known = part in data if isinstance(data, dict) else isinstance(data, list)
-        if known and (isinstance(part, int) or isinstance(data, dict)):
+        is_list = isinstance(data, list) and isinstance(part, int)
+        if is_list or (isinstance(data, dict) and part in data):
             data = data[part]
             path.append(part)
     return (*path, location[-1]) if is_missing else tuple(path)

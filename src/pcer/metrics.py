@@ -62,8 +62,8 @@ class GroupCounts(NamedTuple):
 def positive_rate(counts: Counts) -> FloatArray:
     """Share predicted positive (Definition 1).
 
-    >>> one = np.array([1.0])
-    >>> positive_rate(Counts(tp=one, fp=one, tn=one, fn=one))
+    >>> n = np.array([1.0])
+    >>> positive_rate(Counts(tp=n, fp=n, tn=n, fn=n))
     array([0.5])
     """
     return _divide(counts.tp + counts.fp, counts.n)

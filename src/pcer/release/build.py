@@ -115,15 +115,15 @@ class ReleaseFacts:
         if self.dp_delta is not None:
             require_open_unit(dp_delta=self.dp_delta)
         for name, choices in (("split_kind", SplitKind), ("outcome", Outcome)):
-            value, known = getattr(self, name), get_args(choices)
-            if value not in known:
+            value, allowed = getattr(self, name), get_args(choices)
+            if value not in allowed:
                 raise InputError(
-                    f"{name} must be {known[0]!r} or {known[1]!r}, not {value!r}.", field=name
+                    f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.", field=name
                 )
 
-    def group_names(self, found: Iterable[str]) -> tuple[str, ...]:
-        """The groups of a release: as wanted, or all that were found, sorted."""
-        return tuple(sorted(found) if self.groups is None else map(text_of, self.groups))
+    def group_names(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The groups of a release: as wanted, or all that there are, sorted."""
+        return tuple(sorted(names) if self.groups is None else map(text_of, self.groups))
 
 
 class RunKey(NamedTuple):

@@ -223,13 +223,13 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def require_splits(found: Collection[str], *, where: str) -> None:
+def require_splits(names: Collection[str], *, where: str) -> None:
     """Raise InputError unless a column of splits holds "train" and "test", and nothing else."""
-    unknown = sorted(set(found) - set(SPLITS))
+    unknown = sorted(set(names) - set(SPLITS))
     if unknown:
         reason = f"must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
-    elif len(set(found)) < 2:
-        reason = f"holds only {next(iter(found))!r}, and the privacy cost needs both; predict the "
+    elif len(set(names)) < 2:
+        reason = f"holds only {next(iter(names))!r}, and the privacy cost needs both; predict the "
         reason += "training records and the test records with the same model."
     else:
         return

@@ -110,15 +110,15 @@ def allowed_groups(
     place[kept] = np.arange(len(kept))
     left, small = tuple(names[g] for g in kept), [names[g] for g in taken]
     fewer = f"because fewer than {least} people of one label are in training or in test."
-    told = " and ".join([", ".join(small[:-1]), small[-1]] if len(small) > 1 else small)
+    listed = " and ".join([", ".join(small[:-1]), small[-1]] if len(small) > 1 else small)
     if not joins:
-        note = f"{told}: withheld and in no group's table, {fewer}"
+        note = f"{listed}: withheld and in no group's table, {fewer}"
         return Regrouping(names=left, place=place, note=note)
     place[taken] = len(kept)
     joined = " + ".join(small)
     if len(joined) > LONGEST_NAME or joined in names:
         joined = f"{len(small)} small groups"
-    note = f"{told}: joined into one group, {fewer}"
+    note = f"{listed}: joined into one group, {fewer}"
     return Regrouping(names=(*left, joined), place=place, note=note)
 
 
@@ -161,8 +161,8 @@ def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:
         tables: (model, part, group, label, predicted) counts.
         detail: (model, group) how much of each table is released; all counts if None.
 
-    >>> one = np.array([[[[0, 3], [4, 5]]], [[[2, 2], [1, 6]]]])[None]
-    >>> given_away(one).memberships
+    >>> tables = np.array([[[[0, 3], [4, 5]]], [[[2, 2], [1, 6]]]])[None]
+    >>> given_away(tables).memberships
     2
     """
     if detail is None:

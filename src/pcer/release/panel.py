@@ -125,8 +125,6 @@ def _panel(
     names: tuple[str, ...], runs: list[Run], pooled: list[PooledExposure], has_counts: bool
 ) -> Panel:
     tables = [[run.groups[name] for name in names] for run in runs]
-    costs = sorted({cost for row in tables for group in row for cost in group.exposure})
-    exposures = {c: [[group.exposure.get(c) for group in row] for row in tables] for c in costs}
     split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     return Panel(
@@ -141,15 +139,20 @@ def _panel(
         positive_rate=_array(tables, _positive_rate),
         n_train=_array(tables, lambda group: group.train.n),
         n_test=_array(tables, lambda group: group.test.n),
-        exposure={
-            cost: Exposures(
-                value=_field(found, "value"), standard_error=_field(found, "standard_error")
-            )
-            for cost, found in exposures.items()
-        },
+        exposure=_exposures(tables),
         pooled=_pooled(pooled, names),
         model=runs[0].model,
     )
+
+
+def _exposures(tables: list[list[GroupTables]]) -> dict[str, Exposures]:
+    costs = {}
+    for cost in sorted({cost for row in tables for group in row for cost in group.exposure}):
+        rows = [[group.exposure.get(cost) for group in row] for row in tables]
+        costs[cost] = Exposures(
+            value=_field(rows, "value"), standard_error=_field(rows, "standard_error")
+        )
+    return costs
 
 
 def _pooled(rows: list[PooledExposure], names: tuple[str, ...]) -> dict[str, PooledExposures]:
