@@ -23,12 +23,19 @@ from pcer.attacks import (
     lira,
     with_costs,
 )
+from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.costs import weaker_notes
-from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold, tpr_excess
+from pcer.attacks.single import (
+    Advantage,
+    auc_advantage,
+    confidence_of,
+    loss_threshold,
+    tpr_excess,
+)
 from pcer.errors import InputError
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.format import Release
-from pcer.release.proxies import PROXIES, Basis
+from pcer.release.proxies import AUC, PROXIES, Basis, Proxy
 from pcer.report.tables import resolution_table
 from pcer.store.processes import run_tasks
 from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
@@ -219,6 +226,18 @@ def test_answers_alone_give_the_paired_gap():
     assert "no probabilities" in found.not_computed["lira_advantage"]
     gap, expected = rows_of(replace(scores, logits=signs)), found.pooled_exposure
     assert [row.value for row in expected] == [gap["paired_gap", name].value for name in "ab"]
+
+
+def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
+    """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
+    mine = Proxy("my_advantage", "mine", AUC, Basis.MODEL)
+    advantage = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
+    monkeypatch.setattr(costs, "MEASURED", (*costs.MEASURED, mine))
+    monkeypatch.setitem(MODEL_ATTACKS, mine.name, lambda ranked, loss: advantage)
+    scores = sweep(np.random.default_rng(0), n_models=1, n_records=60)
+    missing = costs.not_computed([scores], attack_models([scores]))
+    assert mine.name not in missing
+    assert "lira_advantage" in missing
 
 
 def test_no_coin_and_costs_from_elsewhere():
