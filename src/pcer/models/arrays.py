@@ -272,7 +272,7 @@ def releases_of(
             with_own_attack(counts, _own_attack(rows.membership, own, counts))
             for own, counts in zip(entries, counted, strict=True)
         ]
-    return {one.attribute: build_release(facts, one, file=file) for one in counted}
+    return {own.attribute: build_release(facts, own, file=file) for own in counted}
 
 
 def in_groups(
@@ -356,8 +356,8 @@ def _settings(
         models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
         _require_same(whole.positive, at, "y_true")
-        for one in entries:
-            _require_same(one.group, at, "sensitive_features")
+        for view in entries:
+            _require_same(view.group, at, "sensitive_features")
         predicted, scored = whole.predicted[at], rows.logits is not None
         scores = BudgetScores(
             logits=np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
@@ -373,8 +373,8 @@ def _settings(
         )
         settings.append(
             [
-                replace(scores, group=one.group[at[0]], group_names=counts.groups)
-                for one, counts in zip(entries, counted, strict=True)
+                replace(scores, group=view.group[at[0]], group_names=counts.groups)
+                for view, counts in zip(entries, counted, strict=True)
             ]
         )
     return settings

@@ -113,10 +113,10 @@ def release_from_estimator(
     require_at_least(0, random_state=random_state)
     require_at_least(1, n_splits=n_splits)
     candidates = candidates_of(estimator, options.epsilon, options.budgets)
-    for one in candidates:
-        if options.threshold is not None and not one.has_probabilities:
+    for candidate in candidates:
+        if options.threshold is not None and not candidate.has_probabilities:
             raise InputError(
-                f"threshold needs probabilities, and {one.name} has no predict_proba; leave "
+                f"threshold needs probabilities, and {candidate.name} has no predict_proba; leave "
                 "threshold out, or calibrate the estimator (CalibratedClassifierCV).",
                 field="threshold",
             )
@@ -129,7 +129,7 @@ def release_from_estimator(
         stratified_by=splits.stratified_by,
         unit_of_split=splits.unit,
         positive_label=positive_label,
-        mechanism="none" if all(math.isinf(one.epsilon) for one in candidates) else "unknown",
+        mechanism="none" if all(math.isinf(c.epsilon) for c in candidates) else "unknown",
         config=_config(candidates, splits, options, random_state),
         data_digest=_digest(records, options),
     )
@@ -362,7 +362,7 @@ def _release(
             )
     counted = replace(
         counts[0],
-        runs=tuple(run for one in counts for run in one.runs),
+        runs=tuple(run for own in counts for run in own.runs),
         notes=[*counts[0].notes, *([groups.note] if groups.note else [])],
     )
     no_coin = ""

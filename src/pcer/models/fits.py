@@ -117,22 +117,25 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
     Texts and objects are left out: a category's name may be among them.
     """
     found = {}
-    for one in candidates:
-        kind, (_, *inside) = type(one.estimator), _parts(one.estimator)
+    for candidate in candidates:
+        kind, (_, *inside) = type(candidate.estimator), _parts(candidate.estimator)
         steps = dict.fromkeys(type(p).__name__ for p in inside if not isinstance(p, type))
         within = f" ({', '.join(steps)})" if steps else ""
         numbers = {
             name: value
-            for name, value in sorted(one.estimator.get_params(deep=True).items())
+            for name, value in sorted(candidate.estimator.get_params(deep=True).items())
             if isinstance(value, bool | int | float) and math.isfinite(value)
         }
-        found[one.name] = {"class": f"{kind.__module__}.{kind.__qualname__}{within}", **numbers}
+        found[candidate.name] = {
+            "class": f"{kind.__module__}.{kind.__qualname__}{within}",
+            **numbers,
+        }
     return found
 
 
 def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
     """Versions of Python, pcer and the packages that the estimators come from."""
-    every = [part for one in candidates for part in _parts(one.estimator)]
+    every = [part for candidate in candidates for part in _parts(candidate.estimator)]
     packages = {"numpy", "sklearn", *(type(part).__module__.partition(".")[0] for part in every)}
     found = {name: getattr(sys.modules.get(name), "__version__", None) for name in sorted(packages)}
     return {
@@ -257,7 +260,7 @@ class Fits:
         """Own the store meanwhile; warns where what was found there does not count."""
         with ExitStack() as held:
             if self.store is not None:
-                self._names = [_fingerprint(one) for one in self.candidates]
+                self._names = [_fingerprint(candidate) for candidate in self.candidates]
                 self._identity = self._settings()
                 width = len(_packed(np.zeros(len(self.records.y)), self.records.is_positive))
                 held.enter_context(owned(self.store))

@@ -159,10 +159,10 @@ class Options:
 
     def refuse(self, names: Sequence[str], *, door: str, remedy: str) -> None:
         """Raise InputError where one of the named options is given to a door that lacks it."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            given = value is not None if one.default is None else value != one.default
-            if one.name in names and given:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            given = value is not None if option.default is None else value != option.default
+            if option.name in names and given:
                 raise InputError(
-                    f"{door} does not take the option {one.name}; {remedy}.", field=one.name
+                    f"{door} does not take the option {option.name}; {remedy}.", field=option.name
                 )

@@ -185,8 +185,8 @@ def _of_models(scored: ir.Table, columns: PredictionColumns, models: Sequence[Ru
         budget = ibis.ifelse(without, _NO_BUDGET, budget)
     if columns.seed is not None:
         seed = scored[columns.seed].cast("int64")
-    budgets = [_NO_BUDGET if one.epsilon is None else one.epsilon for one in models]
-    wanted = pa.table({"pcer_budget": budgets, "pcer_seed": [one.seed for one in models]})
+    budgets = [_NO_BUDGET if key.epsilon is None else key.epsilon for key in models]
+    wanted = pa.table({"pcer_budget": budgets, "pcer_seed": [key.seed for key in models]})
     keyed = scored.mutate(pcer_budget=budget, pcer_seed=seed)
     return keyed.semi_join(ibis.memtable(wanted), ["pcer_budget", "pcer_seed"])
 
