@@ -264,7 +264,7 @@ class Display:
         self.began = time.time()
         self.done = self.found = self.total = 0
         self.seconds: dict[str, float] = {}
-        self.memory = peak_memory()
+        self.memory: float | None = None
         self._progress, self._clock = progress, clock
         self._task = progress.add_task("starting", total=None, rate="", left="?")
         self._what, self._since = "", 0.0
@@ -328,7 +328,8 @@ class Display:
         if self._what:
             self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
         self._what, self._since = what, now
-        self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
+        if not self._progress.live.transient:  # only what lasts is logged
+            self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
 
     def kept(self, folder: Path | None) -> str:
         """What a folder keeps of it; nothing where there is no folder."""

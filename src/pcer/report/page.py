@@ -76,8 +76,8 @@ def to_report(
             title=f"Privacy cost and benefit: {len(audits)} releases"
             if several
             else audits[0].title,
-            overall=_overall(audits),
-            matrix=_matrix(audits),
+            overall=_overall(audits) if several else "",
+            matrix=_matrix(audits) if several else {},
             sections=[_section(audit, release, k) for k, (audit, release) in pairs],
             level=2 if several else 1,
             plan=_table(_plan_table(audits[0].plan), "plan"),

@@ -371,12 +371,10 @@ def floors_svg(audit: Audit) -> str:
 
 def floor_claim(audit: Audit) -> str:
     """In how many settings the choice of the floor decides who is ahead."""
-
-    def turns(pair: PairResult) -> bool:
-        means = [row.mean for row in pair.floors if row.mean]
-        return bool(means) and min(means) < 0 < max(means)
-
-    turned = sum(any(map(turns, budget.pairs)) for budget in audit.budgets)
+    turned = 0
+    for budget in audit.budgets:
+        signs = ({row.mean > 0 for row in pair.floors if row.mean} for pair in budget.pairs)
+        turned += any(len(both) == 2 for both in signs)
     return f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
 
 

@@ -580,16 +580,10 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     return Table("All releases", heads, tuple(rows), n_labels=len(heads))
 
 
-def shown_pairs(audit: Audit) -> list[tuple[int, int]]:
-    """The pairs of groups that charts show, as positions in the subject's list of groups."""
-    groups = audit.subject.groups
-    pairs = audit.budgets[0].pairs[:MOST_PAIRS]
-    return [(groups.index(pair.groups[0]), groups.index(pair.groups[1])) for pair in pairs]
-
-
 def shown_groups(audit: Audit) -> list[int]:
-    """The groups that charts show, in the subject's order."""
-    return sorted({group for pair in shown_pairs(audit) for group in pair})
+    """Positions of the groups that charts show: those of the first few pairs."""
+    shown = {name for pair in audit.budgets[0].pairs[:MOST_PAIRS] for name in pair.groups}
+    return [g for g, name in enumerate(audit.subject.groups) if name in shown]
 
 
 def setting_labels(audit: Audit) -> list[str]:
