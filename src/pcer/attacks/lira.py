@@ -37,13 +37,13 @@ TRIMMED = 0.05
 """Share of the records, at either end, that the typical difference leaves out."""
 
 DECIMALS = 6
-"""Of a score: what differs by less is rounding, and shares its rank."""
+"""A score's: what differs by less is rounding, and shares its rank."""
 
 CUT_QUANTILE = 0.01
-"""Of the distances from 0 or 1: twice the distance at which probabilities are cut."""
+"""Quantile of the distances from 0 or 1: twice the distance at which probabilities are cut."""
 
 CUT_WITHOUT = 0.02
-"""The same where every probability is 0 or 1."""
+"""That distance where every probability is 0 or 1."""
 
 
 class Others(NamedTuple):

@@ -21,7 +21,7 @@ from pcer.attacks.sums import ExactSums, turned_sums
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
 SEED = 0
-"""Of all draws: whoever has the records can make them again."""
+"""Fixed for all draws: whoever has the records can make them again."""
 
 DRAWS = 9_999
 """Divisions drawn for a permutation test."""

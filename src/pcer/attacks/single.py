@@ -23,7 +23,7 @@ SMALLEST_PROBABILITY = 2.0**-53
 """Distance from 0 or 1 that a rounded probability may have had: log odds of about 37."""
 
 WINDOW_POWER = -0.2
-"""Of the number of records: how fast the window of a density narrows (Silverman's rate)."""
+"""How fast the window of a density narrows with the number of records (Silverman's rate)."""
 
 TAIL_NONMEMBERS = 10
 """Non-members that must lie beyond a threshold before a rate so small can be estimated."""
