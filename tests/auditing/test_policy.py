@@ -166,7 +166,7 @@ def test_a_bad_file_is_one_sentence(tmp_path, text, field):
 
 
 def test_the_example_of_the_page_is_a_policy(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
     (tmp_path / "pcer.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     policy = read_policy(tmp_path / "pcer.toml")
     assert policy.strict

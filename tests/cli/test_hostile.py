@@ -198,7 +198,7 @@ RELEASE = ["release", "--attribute", "sex", "--outcome", "benefit", "--split-kin
     [
         (["--backend", "foo://x"], "the backend 'foo' cannot be used here"),
         (["--backend", "duckdb://nowhere/at/all"], "the backend 'duckdb' cannot be used here"),
-        (["--score", "y", "--threshold", "nan"], "threshold must be a finite number, not nan"),
+        (["--score", "y", "--threshold", "nan"], "threshold must be a probability, not nan"),
         (["--attribute", "Sex"], "attributes 'sex' and 'Sex' read alike"),
         (["--dp-delta", "nan"], "dp_delta must lie strictly between 0 and 1"),
         (["--dp-delta", "5"], "dp_delta must lie strictly between 0 and 1"),

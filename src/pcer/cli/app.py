@@ -153,7 +153,7 @@ def main() -> None:
     require_width()
     try:
         listen()
-        app()
+        app(prog_name="pcer")
     except PcerError as error:
         say(f"pcer: {error}", err=True)
         sys.exit(UNUSABLE)

@@ -68,6 +68,10 @@ class PredictionColumns:
             raise InputError(
                 "give either predicted labels or a score column, not both.", field="y_score"
             )
+        if not 0 <= self.threshold <= 1:
+            raise InputError(
+                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
+            )
         if two := confusable(self.attributes):
             raise InputError(
                 f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.",
