@@ -266,7 +266,7 @@ def test_an_existing_file_is_no_folder_to_write_into(tmp_path):
 def test_what_a_machine_lacks_is_said(error, what, monkeypatch, capsys):
     assert what_lacks(error) == what
 
-    def fail() -> Any:
+    def fail(**named: str) -> Any:
         raise error
 
     monkeypatch.setattr("pcer.cli.app.app", fail)
