@@ -16,7 +16,7 @@ test: $(VENV)/.dev
 	@scripts/check
 
 test-more: $(VENV)/.dev
-	@$(VENV)/bin/python -m pytest -m "slow and not gpu and not hand"
+	@$(VENV)/bin/python -m pytest -m "slow and not gpu"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
