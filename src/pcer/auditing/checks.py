@@ -129,6 +129,11 @@ def is_random(release: Release) -> bool:
     return release.training.split_kind == "random"
 
 
+def stated_epsilon(panel: Panel) -> float | None:
+    """The budget as files have it: None without differential privacy."""
+    return None if math.isinf(panel.epsilon) else panel.epsilon
+
+
 def variance_inflation(release: Release) -> FloatArray | None:
     """By how much clumps multiply the variance of each group's split: N / effective units.
 
@@ -195,7 +200,7 @@ def _read(release: Release) -> Facts:
     by_setting, groups = panels(release), tuple(release.subject.groups)
     settings = [
         Setting(
-            setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon),
+            setting_name(panel.model, stated_epsilon(panel)),
             panel,
             runs[panel.model, panel.epsilon],
         )

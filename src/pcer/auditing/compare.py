@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.checks import check_release, is_random, variance_inflation
+from pcer.auditing.checks import check_release, is_random, stated_epsilon, variance_inflation
 from pcer.auditing.compare_words import (
     Changes,
     ChangeVerdict,
@@ -52,7 +52,7 @@ from pcer.release import proxies
 from pcer.release.format import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.proxies import GAP, Proxy, proxy_named
-from pcer.statistics import holm
+from pcer.statistics import SIGNIFICANCE, holm
 
 CONFIDENCE: Final = 0.95
 """That all upper bounds of one kind hold together."""
@@ -97,33 +97,32 @@ def compare(
     same_people = digest is not None and digest == new.provenance.data_digest
     compared = []
     for match in matches:
-        before, after = (
+        measured = [
             measure_panel(panel, Plan(), proxy.name, inflation=clumps)
             for panel, clumps in zip(match, inflation, strict=True)
-        )
+        ]
         common = _common_splits(match, (old, new)) if same_people else None
-        compared.append(_changed_rows(before, after, common, n_settings=len(matches)))
+        compared.append(_changed_rows(measured, common, n_settings=len(matches)))
     changes = _setting_changes(matches, compared)
-    sides = [
-        ComparedRelease(
+    sides = {
+        name: ComparedRelease(
             title=release.title,
             release_sha256=release.sha256,
             data_digest=release.provenance.data_digest,
         )
-        for release in (old, new)
-    ]
+        for name, release in (("old", old), ("new", new))
+    }
     train_shares = [
-        float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean()) for panel in matches[0]
+        panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in matches[0]
     ]
     return Changes(
-        old=sides[0],
-        new=sides[1],
+        **sides,
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
         verdict=ChangeVerdict.strongest(setting.verdict for setting in changes),
         headline=headline(changes, proxy),
-        account=list(account(changes, proxy, same_people=same_people, train_shares=train_shares)),
+        account=list(account(changes, proxy, same_people, train_shares)),
         settings=changes,
         left_out=left_out,
     )
@@ -188,18 +187,17 @@ def _matches(
 def _asked(old: Sequence[Panel], new: Sequence[Panel], text: str) -> Match:
     """The settings that a text names; a name may itself hold an =, and "no-DP" is also "none"."""
     before, after = (
-        {_name(one): one for one in side}
+        {_name(panel): panel for panel in side}
         | {
             f"{_name(one).removesuffix('no-DP')}none": one
             for one in side
-            if math.isinf(one.epsilon)
+            if one.epsilon == math.inf
         }
         for side in (old, new)
     )
-    named = [(text, text)] + [
-        (text[:at].strip(), text[at + 1 :].strip()) for at in range(len(text)) if text[at] == "="
-    ]
-    for first, second in named:
+    cuts = [at for at, letter in enumerate(text) if letter == "="]
+    parts = [(text[:at].strip(), text[at + 1 :].strip()) for at in cuts]
+    for first, second in [(text, text), *parts]:
         if first in before and second in after:
             return before[first], after[second]
     raise InputError(
@@ -209,11 +207,7 @@ def _asked(old: Sequence[Panel], new: Sequence[Panel], text: str) -> Match:
 
 
 def _name(panel: Panel) -> str:
-    return short_setting(panel.model, _epsilon(panel))
-
-
-def _epsilon(panel: Panel) -> float | None:
-    return None if math.isinf(panel.epsilon) else panel.epsilon
+    return short_setting(panel.model, stated_epsilon(panel))
 
 
 def _names(old: Sequence[Panel], new: Sequence[Panel]) -> str:
@@ -342,14 +336,12 @@ class Contrast(NamedTuple):
         """One-sided p-value of sign times value against 0; 1 where the error is 0."""
         from scipy.special import stdtr
 
-        error = np.sqrt(self.variance)
-        without = np.full_like(error, -np.inf)
+        error, without = np.sqrt(self.variance), np.full_like(self.variance, -np.inf)
         scaled = np.divide(sign * self.value, error, out=without, where=error > 0)
-        p = stdtr(self.freedom, -scaled)
-        return np.where(np.isfinite(self.value + error), p, np.nan)
+        return np.where(np.isfinite(self.value + error), stdtr(self.freedom, -scaled), np.nan)
 
     def half_width(self, tail: float) -> FloatArray:
-        """Distance from the value to an upper bound that fails with probability ``tail``."""
+        """Distance to an upper bound that fails with probability ``tail``."""
         from scipy.special import stdtrit
 
         return np.asarray(-stdtrit(self.freedom, tail) * np.sqrt(self.variance))
@@ -426,16 +418,13 @@ def size_rows(
 
 
 def _changed_rows(
-    before: Measured,
-    after: Measured,
-    common: tuple[IntArray, IntArray] | None,
-    *,
-    n_settings: int,
+    measured: Sequence[Measured], common: tuple[IntArray, IntArray] | None, *, n_settings: int
 ) -> tuple[Rows, int | None]:
     """One setting's groups and then its pairs, and how many splits were compared one by one.
 
     ``common`` are the splits that both releases have; None where people are not the same.
     """
+    before, after = measured
     if before.exposed is None or after.exposed is None:
         which, silent = ("old", before) if before.exposed is None else ("new", after)
         raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
@@ -479,7 +468,8 @@ def _setting_changes(
     changes = []
     for k, ((old, new), (rows, n_paired)) in enumerate(zip(matches, compared, strict=True)):
         columns = rows | {"p_worse": worse[k], "p_improved": improved[k]}
-        verdicts = [ChangeVerdict.of(*both) for both in zip(worse[k], improved[k], strict=True)]
+        shown = np.where(improved[k] <= SIGNIFICANCE, "improved", "cannot_be_told")
+        verdicts = [*map(ChangeVerdict, np.where(worse[k] <= SIGNIFICANCE, "worse", shown))]
         fields: list[dict[str, Any]] = [
             {name: number(column[row]) for name, column in columns.items()} | {"verdict": verdict}
             for row, verdict in enumerate(verdicts)
@@ -487,8 +477,8 @@ def _setting_changes(
         names, pairs = old.group_names, pairs_of((old,), Plan())
         changes.append(
             SettingChange(
-                old=ComparedSetting(model=old.model, epsilon=_epsilon(old)),
-                new=ComparedSetting(model=new.model, epsilon=_epsilon(new)),
+                old=ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
+                new=ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
                 n_paired=n_paired,
                 groups=[GroupChange(group=g, **row) for g, row in zip(names, fields, strict=False)],
                 pairs=[

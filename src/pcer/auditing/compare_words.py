@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from pcer.auditing.file import rounded
+from pcer.auditing.file import Result
 from pcer.auditing.words import in_setting, setting_name
-from pcer.files import Record, canonical_json
-from pcer.release.format import Shown
+from pcer.files import Record
 from pcer.release.proxies import Proxy, proxy_named
-from pcer.statistics import SIGNIFICANCE
 
 MOST_NAMED: Final = 3
 """Changes that a headline names."""
@@ -30,13 +28,6 @@ class ChangeVerdict(StrEnum):
     def words(self) -> str:
         """As it is printed."""
         return self.value.replace("_", " ")
-
-    @classmethod
-    def of(cls, p_worse: float, p_improved: float) -> ChangeVerdict:
-        """What follows from two adjusted p-values."""
-        if p_worse <= SIGNIFICANCE:
-            return cls.WORSE
-        return cls.IMPROVED if p_improved <= SIGNIFICANCE else cls.CANNOT_BE_TOLD
 
     @classmethod
     def strongest(cls, verdicts: Iterable[ChangeVerdict]) -> ChangeVerdict:
@@ -131,7 +122,7 @@ class SettingChange(Record):
         return [*self.groups, *self.pairs]
 
 
-class Changes(Shown):
+class Changes(Result):
     """The result of ``pcer.compare``.
 
     Attributes:
@@ -166,24 +157,10 @@ class Changes(Shown):
         """The attack behind ``cost``."""
         return proxy_named(self.cost)
 
-    def to_tree(self) -> dict[str, Any]:
-        """Plain objects, numbers rounded as they are written."""
-        tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
-        return tree
-
-    def to_json(self) -> str:
-        """Canonical text: same releases, same bytes."""
-        return canonical_json(self.to_tree())
-
 
 def comparison_schema() -> dict[str, Any]:
     """JSON Schema of what ``pcer compare`` writes."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Changes.model_json_schema(),
-        "title": "pcer comparison, version 1",
-        "required": list(Changes.model_fields),
-    }
+    return Changes.file_schema()
 
 
 def headline(settings: Sequence[SettingChange], cost: Proxy) -> str:
@@ -191,29 +168,39 @@ def headline(settings: Sequence[SettingChange], cost: Proxy) -> str:
     verdict = ChangeVerdict.strongest(setting.verdict for setting in settings)
     if verdict is ChangeVerdict.CANNOT_BE_TOLD:
         return _missed(settings, cost)
-    parts = [
-        _named(setting, row, cost, several=len(settings) > 1)
-        for setting in settings
-        for row in setting.rows
-        if row.verdict is verdict
-    ]
+    parts = []
+    for setting in settings:
+        new, several = setting.new, len(settings) > 1
+        where = f" {in_setting(new.model, new.epsilon)}" if several else ""
+        parts += [_named(row, where, cost) for row in setting.rows if row.verdict is verdict]
     more = f"; and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
     return f"{verdict.words.capitalize()}: {'; '.join(parts[:MOST_NAMED])}{more}."
 
 
 def account(
-    settings: Sequence[SettingChange],
-    cost: Proxy,
-    *,
-    same_people: bool,
-    train_shares: Sequence[float],
+    settings: Sequence[SettingChange], cost: Proxy, same_people: bool, train_shares: Sequence[float]
 ) -> Iterator[str]:
     """What it rests on, in sentences; ``train_shares`` of the records of old and new models."""
-    verdicts = {setting.verdict for setting in settings}
-    if verdicts != {ChangeVerdict.CANNOT_BE_TOLD}:
+    if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
         yield _missed(settings, cost).replace("Not shown to be worse or better: no", "In all, no")
     yield f"Exposure is measured by {cost.phrase} in both, for people like these."
-    yield _errors(settings, same_people=same_people)
+    paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
+    if paired:
+        yield (
+            f"Both are of the same records and share {min(paired)} splits, which are compared with "
+            "each other; whom the models remember of these people is taken as differently as it "
+            "can be."
+        )
+    elif same_people:
+        yield (
+            "Both are of the same records, but what is compared has too few splits in common, or "
+            "one error over all of them: the errors of both are added."
+        )
+    else:
+        yield (
+            "The releases do not say that they are of the same records (provenance.data_digest), "
+            "so the errors of both are added."
+        )
     old, new = train_shares
     if abs(old - new) > SHARES_DIFFER:
         yield (
@@ -222,10 +209,7 @@ def account(
         )
 
 
-def _named(
-    setting: SettingChange, row: GroupChange | PairChange, cost: Proxy, *, several: bool
-) -> str:
-    where = f" {in_setting(setting.new.model, setting.new.epsilon)}" if several else ""
+def _named(row: GroupChange | PairChange, where: str, cost: Proxy) -> str:
     old, new = row.old or 0.0, row.new or 0.0
     if isinstance(row, GroupChange):
         amounts = f"{cost.scale.hundredths(new)} (before: {cost.scale.hundredths(old)})"
@@ -250,31 +234,9 @@ def _missed(settings: Sequence[SettingChange], cost: Proxy) -> str:
     grown = [row.most for setting in settings for row in setting.pairs if row.most is not None]
     if not risen:
         return "Whether it is worse cannot be told: no group has people enough for this cost."
-    apart = (
-        f", and no difference between groups has grown by more than {hundredths(max(grown), cost)}"
-        if grown
-        else ""
-    )
+    apart = ", and no difference between groups has grown by more than "
+    apart = apart + hundredths(max(grown), cost) if grown else ""
     return (
         f"Not shown to be worse or better: no group's exposure has risen by more than "
         f"{hundredths(max(risen), cost)}{apart}, with 95 % confidence."
-    )
-
-
-def _errors(settings: Sequence[SettingChange], *, same_people: bool) -> str:
-    paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
-    if paired:
-        return (
-            f"Both are of the same records and share {min(paired)} splits, which are compared with "
-            "each other; whom the models remember of these people is taken as differently as it "
-            "can be."
-        )
-    if same_people:
-        return (
-            "Both are of the same records, but what is compared has too few splits in common, or "
-            "one error over all of them: the errors of both are added."
-        )
-    return (
-        "The releases do not say that they are of the same records (provenance.data_digest), so "
-        "the errors of both are added."
     )

@@ -339,7 +339,31 @@ class AuditSubject(Record):
     notes: list[str]
 
 
-class Audit(Shown):
+class Result(Shown):
+    """What a function of pcer finds, as a file that begins with ``format`` and ``version``."""
+
+    def to_tree(self) -> dict[str, Any]:
+        """Plain objects, numbers rounded as they are written."""
+        tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
+        return tree
+
+    def to_json(self) -> str:
+        """Canonical text: the same question gives the same bytes."""
+        return canonical_json(self.to_tree())
+
+    @classmethod
+    def file_schema(cls) -> dict[str, Any]:
+        """JSON Schema of such a file."""
+        name, version = (cls.model_fields[field].default for field in ("format", "version"))
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **cls.model_json_schema(),
+            "title": f"{name.replace('-', ' ')}, version {version}",
+            "required": list(cls.model_fields),
+        }
+
+
+class Audit(Result):
     """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
 
     Attributes:
@@ -415,12 +439,7 @@ class Audit(Shown):
 
     def to_tree(self) -> dict[str, Any]:
         """The audit as plain objects, numbers rounded as they are written; the plan's as given."""
-        tree: dict[str, Any] = rounded(self.model_dump())
-        return {**tree, "plan": self.plan.model_dump()}
-
-    def to_json(self) -> str:
-        """The audit as canonical text: same release, same plan, same bytes."""
-        return canonical_json(self.to_tree())
+        return {**super().to_tree(), "plan": self.plan.model_dump()}
 
     def outcomes(self) -> set[str]:
         """Everything that a guard can meet: verdicts of all settings and one flag."""
@@ -506,9 +525,4 @@ def write_audit(audit: Audit, path: str | os.PathLike[str]) -> None:
 
 def audit_schema() -> dict[str, Any]:
     """JSON Schema of the audit format."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Audit.model_json_schema(),
-        "title": "pcer audit, version 2",
-        "required": list(Audit.model_fields),
-    }
+    return Audit.file_schema()

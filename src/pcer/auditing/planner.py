@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 
 from pcer.auditing.checks import is_random, variance_inflation
-from pcer.auditing.file import BudgetResult, rounded
+from pcer.auditing.file import BudgetResult, Result
 from pcer.auditing.measure import (
     PEOPLE_PARTS,
     Measured,
@@ -42,7 +42,7 @@ from pcer.auditing.variances import (
 from pcer.auditing.verdict import Verdict
 from pcer.auditing.words import in_100, setting_name
 from pcer.errors import InputError, PlanError
-from pcer.files import Record, canonical_json
+from pcer.files import Record
 from pcer.metrics import FloatArray
 from pcer.release.format import Release, Shown
 from pcer.release.panel import Panel, panels
@@ -122,7 +122,7 @@ class OutlookPoint(Record):
     difference: list[Amount]
 
 
-class Outlook(Shown):
+class Outlook(Result):
     """The result of ``pcer.detectable``: what could be shown, and what a target would take.
 
     Attributes:
@@ -171,15 +171,6 @@ class Outlook(Shown):
         """The attack behind ``cost``."""
         return proxy_named(self.cost)
 
-    def to_tree(self) -> dict[str, Any]:
-        """Plain objects, numbers rounded as they are written."""
-        tree: dict[str, Any] = rounded(self.model_dump())
-        return tree
-
-    def to_json(self) -> str:
-        """Canonical text: same question, same bytes."""
-        return canonical_json(self.to_tree())
-
     def plot(self) -> Any:
         """The curve over splits as an Altair chart."""
         return Shown.drawings().to_chart(self, "outlook")
@@ -187,12 +178,7 @@ class Outlook(Shown):
 
 def outlook_schema() -> dict[str, Any]:
     """JSON Schema of what ``pcer plan`` writes."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Outlook.model_json_schema(),
-        "title": "pcer outlook, version 1",
-        "required": list(Outlook.model_fields),
-    }
+    return Outlook.file_schema()
 
 
 def detectable(
