@@ -259,10 +259,6 @@ class Splits(NamedTuple):
     repeats_p: float
     measured: list[tuple[str, Strata, list[SplitName]]]
 
-    def chance(self, p: float) -> str:
-        """A chance over all splits, as sentences print it."""
-        return _chance(p) + ("" if len(self.names) == 1 else f" over {len(self.names)} splits")
-
 
 def _distinct_splits(facts: Facts) -> Splits | None:
     """What chance is asked about; None where it cannot be."""
@@ -337,15 +333,19 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
             n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
-        if n_cuts > 1:
-            declared, more = "no split and count as one", ""
-            remedy = "name the split of every run (runs[].split), so that each counts"
-            if name is not None:
-                declared, more = f"split {name!r}", ", and one split has one"
-                remedy = "give every split a name of its own"
-            ways = f"they cut the groups in {n_cuts} different ways{more}"
+        ways = f"they cut the groups in {n_cuts} different ways"
+        if n_cuts > 1 and name is None:
             yield Finding(
-                f"{len(runs)} runs name {declared}", ways, remedy, caps_verdict=name is not None
+                f"{len(runs)} runs name no split and count as one",
+                ways,
+                "name the split of every run (runs[].split), so that each counts",
+                caps_verdict=False,
+            )
+        elif n_cuts > 1:
+            yield Finding(
+                f"{len(runs)} runs name split {name!r}",
+                f"{ways}, and one split has one",
+                "give every split a name of its own",
             )
 
 
@@ -712,16 +712,12 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     if not cuts.has_labels or splits.stratified_by == "both":
         return
     chances = label_chances(cuts, splits.stratified_by, splits.inflation)
-    for g, p in unlikely_groups(cuts, chances, level):
-        s = int(chances[g].argmin()) * cuts.n_splits // len(chances[g])
-        train, test = cuts.train[s, g], cuts.test[s, g]
-        yield Finding(
-            "the split is said to be random",
-            f"{_percent(train[-1], train.sum())} of the training records of group "
-            f"{splits.facts.groups[g]!r} have a positive label in {_split_words(splits.names[s])} "
-            f"and {_percent(test[-1], test.sum())} of its test records, which has chance "
-            f"{splits.chance(p)}",
-            OTHER_SPLIT,
+    for s, g, p in unlikely_groups(cuts, chances, level):
+        train, test = (_percent(part[s, g, -1], part[s, g].sum()) for part in cuts)
+        yield _drift(
+            splits,
+            f"{train} of the training records of group {splits.facts.groups[g]!r} have a positive "
+            f"label in {_split_words(splits.names[s])} and {test} of its test records",
             p,
         )
 
@@ -735,18 +731,25 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     if strata not in ("nothing", "label") or (strata == "label" and cuts.has_labels):
         return
     chances = group_chances(cuts, float(splits.inflation.max()))
-    for g, p in unlikely_groups(cuts, chances, level):
-        s = int(chances[g].argmin())
-        train, test = cuts.train[s].sum(axis=1), cuts.test[s].sum(axis=1)
-        yield Finding(
-            "the split is said to be random",
-            f"group {splits.facts.groups[g]!r} is {_percent(train[g], train.sum())} of the "
-            f"training records in {_split_words(splits.names[s])} and "
-            f"{_percent(test[g], test.sum())} of the test records, which has chance "
-            f"{splits.chance(p)}",
-            OTHER_SPLIT,
+    for s, g, p in unlikely_groups(cuts, chances, level):
+        train, test = (_percent(part[s, g].sum(), part[s].sum()) for part in cuts)
+        yield _drift(
+            splits,
+            f"group {splits.facts.groups[g]!r} is {train} of the training records in "
+            f"{_split_words(splits.names[s])} and {test} of the test records",
             p,
         )
+
+
+def _drift(splits: Splits, counted: str, p: float) -> Finding:
+    n = len(splits.names)
+    return Finding(
+        "the split is said to be random",
+        f"{counted}, which has chance {_chance(p)}{f' over {n} splits' if n > 1 else ''}",
+        'declare training.split_kind "other" if the parts differ by time or place, or '
+        "training.unit_of_split if records of one person were kept together",
+        p,
+    )
 
 
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
@@ -832,10 +835,6 @@ CHECKS: Final = (
 the drift of a group's labels, of which it gives the least evidence. Drift is plain from two splits
 on; two names for one split of small groups are not. What an invented number gives away is plainer
 still, so those checks need little."""
-OTHER_SPLIT: Final = (
-    'declare training.split_kind "other" if the parts differ by time or place, or '
-    "training.unit_of_split if records of one person were kept together"
-)
 
 
 def _chance(p: float) -> str:

@@ -189,12 +189,13 @@ def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
 
 def unlikely_groups(
     counts: SplitCounts, chances: Sequence[FloatArray], level: float
-) -> Iterator[tuple[int, float]]:
-    """Groups whose splits are less likely than the level, with Holm-adjusted p-values."""
+) -> Iterator[tuple[int, int, float]]:
+    """Groups less likely than the level: their worst split, the group, its p-value after Holm."""
     independent = n_fold_sets(counts) == 0
     p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
     for g in np.flatnonzero(p_values <= level):
-        yield int(g), float(p_values[g])
+        worst = int(chances[g].argmin()) * counts.n_splits // len(chances[g])
+        yield worst, int(g), float(p_values[g])
 
 
 def combine(chances: FloatArray, *, independent: bool) -> float:

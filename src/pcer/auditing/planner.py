@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from pcer.auditing.checks import is_random, variance_inflation
+from pcer.auditing.checks import is_random, stated_epsilon, variance_inflation
 from pcer.auditing.file import BudgetResult, Result
 from pcer.auditing.measure import (
     PEOPLE_PARTS,
@@ -564,29 +564,47 @@ Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
 def _of_sizes(
     groups: Any, accuracy: Any, test_size: float, cost: str | None, n_settings: int
 ) -> Planned:
-    people = _sizes(groups)
+    if not isinstance(groups, Mapping) or len(groups) < 2:
+        raise InputError(
+            "groups must name at least two groups with their people, such as "
+            "{'women': 1200, 'men': 3400}; or give a release."
+        )
+    for name, n in groups.items():
+        is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        if not is_whole or not FEWEST_PEOPLE <= n <= MOST_PEOPLE:
+            raise InputError(
+                f"group {str(name)!r} must have a whole number of people, at least "
+                f"{FEWEST_PEOPLE}, not {n!r}."
+            )
     if cost not in (None, SHARPEST, GAP.name, GAP.short):
         known = ", a sharper one" if cost in PROXIES else ", which is no cost of pcer's own"
         raise InputError(
             f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can{known}; "
             "give a release of a few splits that carries it."
         )
-    sizes = np.array([*people.values()], dtype=np.float64)
-    reference = 0 if len(sizes) == 2 else int(np.argmax(sizes))
-    bases = {(reference, g): 0.0 for g in range(len(sizes)) if g != reference}
+    names, people = [*map(str, groups)], np.array([*groups.values()], dtype=np.float64)
+    given = accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
+    if set(map(str, given)) != set(names):
+        raise InputError(
+            f"accuracy must be one number, or one for each of {', '.join(names)}; it names "
+            f"{', '.join(map(str, given)) or 'none'}."
+        )
+    _require_share(**{f"accuracy of {name}": value for name, value in given.items()})
+    reference = 0 if len(people) == 2 else int(np.argmax(people))
+    bases = {(reference, g): 0.0 for g in range(len(people)) if g != reference}
     design = Design(
-        group_names=tuple(people),
-        people=sizes,
+        group_names=tuple(names),
+        people=people,
         n_splits=N_SPLITS,
-        n_cost_tests=n_settings * len(sizes),
+        n_cost_tests=n_settings * len(people),
         n_pair_tests=n_settings * len(bases),
         error=CountsError(
-            accuracy=_accuracies(people, accuracy)[:, None],
+            accuracy=np.array([[float(given[name])] for name in names]),
             label_share=np.ones((len(people), 1)),
             train_share=1 - test_size,
         ),
     )
-    about = {"release_sha256": None, "subject": None, "setting": None}
+    about = dict.fromkeys(("release_sha256", "subject", "setting"))
     return design, bases, about | {"cost": GAP.name, "n_settings": n_settings}
 
 
@@ -598,26 +616,23 @@ def _of_release(
     require_available(by_setting, plan)
     if not is_random(release):
         raise InputError("the release does not say that its splits are random, so none can plan.")
-    names = [
-        setting_name(panel.model, None if math.isinf(panel.epsilon) else panel.epsilon)
-        for panel in by_setting
-    ]
+    names = [setting_name(panel.model, stated_epsilon(panel)) for panel in by_setting]
     if setting is not None and setting not in names:
         raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
     chosen = 0 if setting is None else names.index(setting)
     pairs, inflation = pairs_of(by_setting, plan), variance_inflation(release)
     attacks = deciding_attacks(by_setting, plan)
-    measured = {
-        attack: [measure_panel(one, plan, attack, inflation=inflation) for one in by_setting]
+    measured = [
+        [measure_panel(panel, plan, attack, inflation=inflation) for panel in by_setting]
         for attack in attacks
-    }
+    ]
     if n_settings is not None:
         n_tests = n_settings * len(release.subject.groups), n_settings * len(pairs)
     else:  # the family of the audit's tests
-        tests = [attack_tests(one, pairs, random=True) for one in measured.values()]
+        tests = [attack_tests(each, pairs, random=True) for each in measured]
         evidence = decide(tests, pairs, outcome=release.subject.outcome)
         n_tests = evidence.n_cost_tests, evidence.n_pair_tests
-    first = measured[attacks[0]][chosen]
+    first = measured[0][chosen]
     design = design_of_measured(first, n_tests, n_attacks=len(attacks))
     if design is None or first.exposed is None:
         reason = first.reason or "nobody, or everybody, is right in some group"
@@ -630,8 +645,7 @@ def _of_release(
         "cost": attacks[0],
         "n_settings": n_settings or len(names),
     }
-    bases = {(i, j): float(min(value[i], value[j])) for i, j in pairs}
-    return design, bases, about
+    return design, {(i, j): float(min(value[i], value[j])) for i, j in pairs}, about
 
 
 def design_of_measured(
@@ -674,8 +688,7 @@ def _counts_error(panel: Panel) -> CountsError:
     """By label where every label has test records."""
     accuracy = panel.test_accuracy.mean(axis=0)[:, None]
     label_share = np.ones_like(accuracy)
-    if panel.test is not None:
-        test = panel.test
+    if (test := panel.test) is not None:
         right = np.stack([test.tp, test.tn], axis=2).mean(axis=0)
         n = right + np.stack([test.fn, test.fp], axis=2).mean(axis=0)
         if (n > 0).all():
@@ -684,51 +697,39 @@ def _counts_error(panel: Panel) -> CountsError:
     return CountsError(accuracy=accuracy, label_share=label_share, train_share=share)
 
 
+def _require_share(**given: Any) -> None:
+    for name, value in given.items():
+        lowest = 0.0 if name == "exposure" else math.ulp(0.0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and lowest <= value < 1):
+            raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")
+
+
 # The outlook of a design
 
 
 def _outlook(
     design: Design, bases: Mapping[Pair, float], target: float | None, about: Mapping[str, Any]
 ) -> Outlook:
-    names, endless = design.group_names, replace(design, n_splits=math.inf)
+    names, people = design.group_names, design.people.tolist()
     exposures = [Question(groups=(g,)) for g in range(len(names))]
     differences = [
         _hardest(design, [Question(groups=groups, base=base) for groups in (pair, pair[::-1])])
         for pair, base in bases.items()
     ]
-    answers, people = list[dict[str, Any]](), []
-    for question in (*exposures, *differences):
-        answers.append(
-            {
-                "smallest": _amount(design, question),
-                "limit": _amount(endless, question),
-                "splits_for_target": target and splits_for(design, question, target),
-            }
-        )
-        needed = None if target is None else people_for(design, question, target)
-        people.append(None if needed is None else needed.tolist())
     counts = design.error if isinstance(design.error, CountsError) else None
-    groups = [
-        GroupOutlook(
-            group=names[g],
-            n_people=float(design.people[g]),
-            accuracy=None if counts is None else float(1 - counts.largest[g]),
-            people_for_target=needed and needed[g],
-            **answers[g],
-        )
-        for g, needed in enumerate(people[: len(names)])
-    ]
-    pairs = [
-        PairOutlook(
-            groups=(names[i], names[j]),
-            base=base,
-            people_for_target=needed and (needed[i], needed[j]),
-            **answer,
-        )
-        for ((i, j), base), needed, answer in zip(
-            bases.items(), people[len(names) :], answers[len(names) :], strict=True
-        )
-    ]
+    right = [None] * len(names) if counts is None else (1 - counts.largest).tolist()
+    groups = []
+    for g, question in enumerate(exposures):
+        answer, needed = _answer(design, question, target)
+        fields = {"group": names[g], "n_people": people[g], "accuracy": right[g]}
+        groups.append(GroupOutlook(people_for_target=needed and needed[g], **fields, **answer))
+    pairs = []
+    for ((i, j), base), question in zip(bases.items(), differences, strict=True):
+        answer, needed = _answer(design, question, target)
+        fields = {"groups": (names[i], names[j]), "base": base}
+        both = needed and (needed[i], needed[j])
+        pairs.append(PairOutlook(people_for_target=both, **fields, **answer))
     curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
     return Outlook(
         n_splits=int(design.n_splits),
@@ -752,6 +753,18 @@ def _outlook(
     )
 
 
+def _answer(
+    design: Design, question: Question, target: float | None
+) -> tuple[dict[str, Any], list[float] | None]:
+    """Fields that groups and pairs share, and the people of all groups that the target takes."""
+    needed = None if target is None else people_for(design, question, target)
+    return {
+        "smallest": _amount(design, question),
+        "limit": _amount(replace(design, n_splits=math.inf), question),
+        "splits_for_target": target and splits_for(design, question, target),
+    }, None if needed is None else needed.tolist()
+
+
 def _hardest(design: Design, questions: Sequence[Question]) -> Question:
     return max(questions, key=lambda one: np.nan_to_num(smallest(design, one), nan=np.inf))
 
@@ -760,42 +773,3 @@ def _amount(design: Design, question: Question) -> float | None:
     """The smallest that would be shown; 0 where any would, None where none would."""
     amount = smallest(design, question)
     return None if math.isnan(amount) else amount if amount > NEGLIGIBLE else 0.0
-
-
-# What a user may give
-
-
-def _sizes(groups: Any) -> dict[str, int]:
-    if not isinstance(groups, Mapping) or len(groups) < 2:
-        raise InputError(
-            "groups must name at least two groups with their people, such as "
-            "{'women': 1200, 'men': 3400}; or give a release."
-        )
-    for name, n in groups.items():
-        is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-        if not is_whole or not FEWEST_PEOPLE <= n <= MOST_PEOPLE:
-            raise InputError(
-                f"group {str(name)!r} must have a whole number of people, at least "
-                f"{FEWEST_PEOPLE}, not {n!r}."
-            )
-    return {str(name): int(n) for name, n in groups.items()}
-
-
-def _accuracies(people: Mapping[str, int], accuracy: Any) -> FloatArray:
-    """(group,) each strictly between 0 and 1."""
-    given = accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(people, accuracy)
-    if set(map(str, given)) != set(people):
-        raise InputError(
-            f"accuracy must be one number, or one for each of {', '.join(people)}; it names "
-            f"{', '.join(map(str, given)) or 'none'}."
-        )
-    _require_share(**{f"accuracy of {name}": value for name, value in given.items()})
-    return np.array([float(given[name]) for name in people])
-
-
-def _require_share(**given: Any) -> None:
-    for name, value in given.items():
-        lowest = 0.0 if name == "exposure" else math.ulp(0.0)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and lowest <= value < 1):
-            raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")
