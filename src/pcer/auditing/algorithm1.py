@@ -8,7 +8,7 @@ no independent votes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,13 +47,9 @@ def algorithm1(
     costs: Sequence[FloatArray],
     resolved: BoolArray,
 ) -> Algorithm1:
-    """Part II of the paper's Algorithm 1, and the same over the informative floors.
+    """Part II of the paper's Algorithm 1 for one model, and the same over the informative floors.
 
-    Args:
-        budgets: one model's, the gap being the cost.
-        plan: the floors.
-        costs: per budget the cost estimates of its groups.
-        resolved: (budget, group) whether they are.
+    ``costs`` has each budget's groups, and ``resolved`` (budget, group) whether they are.
     """
     chosen = []
     for k, floor in enumerate(plan.floors):
@@ -126,18 +122,16 @@ class EqualGapClaim(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """PCER beside demographic parity and equalized odds, over the budgets of one model.
-
-    ``opposite`` are budgets and pairs whose disparity and rate difference have opposite signs;
-    ``correlations`` by pair are Pearson's over budgets, between disparity and rate difference.
-    """
+    """PCER beside demographic parity and equalized odds, over the budgets of one model."""
 
     model: str | None
     rankings: list[Ranking]
     ranking_disagreement: dict[str, bool | None]
     opposite: list[tuple[float | None, tuple[str, str]]]
+    """Budgets and pairs whose disparity and rate difference have opposite signs."""
     equal_gap_claims: list[EqualGapClaim]
     correlations: dict[tuple[str, str], float | None]
+    """By pair, Pearson's r over budgets of disparity and rate difference."""
 
 
 def comparisons(audit: Audit) -> list[Comparison]:
@@ -149,14 +143,18 @@ def comparisons(audit: Audit) -> list[Comparison]:
 
 
 def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Comparison:
+    disparities = [spread([pair.pcer_disparity.mean for pair in b.pairs]) for b in budgets]
     rankings = [
-        _ranking("pcer_disparity", budgets, disparity_size),
-        _ranking("demographic_parity_gap", budgets, lambda b: b.demographic_parity_gap.mean),
-        _ranking("equalized_odds_gap", budgets, lambda b: b.equalized_odds_gap.mean),
+        _ranking("pcer_disparity", budgets, disparities),
+        *(
+            _ranking(gap, budgets, [getattr(budget, gap).mean for budget in budgets])
+            for gap in ("demographic_parity_gap", "equalized_odds_gap")
+        ),
     ]
     ours = set(rankings[0].best)
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
+    claims = []
     for budget in budgets:
         for pair in budget.pairs:
             disparity, rate = pair.pcer_disparity.mean, rate_difference(budget, pair)
@@ -164,6 +162,11 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
             if disparity is not None and rate is not None:
                 known.append((disparity, rate))
                 opposite += [(budget.epsilon, pair.groups)] if disparity * rate < 0 else []
+            cost, answer = pair.exposure, pair.exposure_answer
+            if cost.p_value is not None and cost.value is not None:
+                # What placebo groups speak against is refuted all the same: it is about these.
+                refuted = pair.more_exposed is not None or answer.downgraded is not None
+                claims.append(EqualGapClaim(budget.epsilon, pair.groups, cost.value, refuted))
     return Comparison(
         model=model,
         rankings=rankings,
@@ -172,38 +175,16 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
             for other in rankings[1:]
         },
         opposite=opposite,
-        equal_gap_claims=[claim for budget in budgets for claim in _equal_gap_claims(budget)],
+        equal_gap_claims=claims,
         correlations={groups: pearson(known) for groups, known in points.items()},
     )
 
 
-def _ranking(
-    name: str, budgets: Sequence[BudgetResult], measure: Callable[[BudgetResult], float | None]
-) -> Ranking:
-    values = [measure(budget) for budget in budgets]
+def _ranking(name: str, budgets: Sequence[BudgetResult], values: Sequence[float | None]) -> Ranking:
     known = [(v, budget) for v, budget in zip(values, budgets, strict=True) if v is not None]
     ordered = sorted(known, key=lambda item: (item[0], item[1].budget))
     best = smallest([budget.epsilon for budget in budgets], values)
     return Ranking(name, [budget.epsilon for _, budget in ordered], best)
-
-
-def _equal_gap_claims(budget: BudgetResult) -> list[EqualGapClaim]:
-    """What placebo groups speak against is refuted all the same: it is about these groups."""
-    return [
-        EqualGapClaim(
-            epsilon=budget.epsilon,
-            groups=pair.groups,
-            cost_difference=pair.exposure.value,
-            refuted=pair.more_exposed is not None or pair.exposure_answer.downgraded is not None,
-        )
-        for pair in budget.pairs
-        if pair.exposure.p_value is not None and pair.exposure.value is not None
-    ]
-
-
-def disparity_size(budget: BudgetResult) -> float | None:
-    """How far apart the groups' mean PCERs are at the plan's floor; of two groups |disparity|."""
-    return spread([pair.pcer_disparity.mean for pair in budget.pairs])
 
 
 def rate_difference(budget: BudgetResult, pair: PairResult) -> float | None:
@@ -228,12 +209,7 @@ def pearson(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 class ProxyAgreement(NamedTuple):
-    """One attack beside the overfitting gap: correlations of costs and disparities, and counts.
-
-    ``exceeding`` is Proposition 1 as a measurement, is the advantage at most the gap? Cells in
-    which it is larger, those of them beyond the errors of both (one-sided, Holm over cells), and
-    all cells; None for a cost that is no advantage.
-    """
+    """One attack beside the overfitting gap: correlations of costs and disparities, and counts."""
 
     proxy: str
     correlation: float | None
@@ -242,6 +218,8 @@ class ProxyAgreement(NamedTuple):
     n_larger_disparity: int
     disparity_correlation: float | None
     exceeding: tuple[int, int, int] | None
+    """Proposition 1 as a measurement: cells in which the advantage is above the gap, those of them
+    beyond the errors of both (one-sided, Holm), and all; None for a cost that is no advantage."""
 
 
 def agreement(audit: Audit) -> list[ProxyAgreement]:
@@ -265,14 +243,14 @@ def _costs_and_disparities(
     The gap is clipped as published, all else signed; NaN where there is none.
     """
     costs, errors, disparities = [], [], []
+    first, second = np.array(pairs).T
     for one in measured:
         clipped = np.maximum(one.cost, 0.0) if one.proxy == GAP else one.cost
         costs.append(clipped.mean(axis=0))
-        exposed, n_groups = one.exposed, one.cost.shape[1]
-        errors.append(np.full(n_groups, np.nan) if exposed is None else np.sqrt(exposed.variance))
+        unknown = np.full(one.cost.shape[1], np.nan)
+        errors.append(unknown if one.exposed is None else np.sqrt(one.exposed.variance))
         ratio = metrics.pcer(one.benefit, one.cost, floor=one.floor).mean(axis=0)
-        of_pairs = np.array([ratio[i] - ratio[j] for i, j in pairs])
-        disparities.append(np.full(len(pairs), np.nan) if one.is_pooled else of_pairs)
+        disparities.append(np.where(one.is_pooled, np.nan, ratio[first] - ratio[second]))
     return np.stack(costs), np.stack(errors), np.stack(disparities)
 
 

@@ -135,10 +135,7 @@ def stated_epsilon(panel: Panel) -> float | None:
 
 
 def variance_inflation(release: Release) -> FloatArray | None:
-    """By how much clumps multiply the variance of each group's split: N / effective units.
-
-    None where units are not records and their effective number is not given.
-    """
+    """N / effective units of each group, which multiplies its variance; None where not known."""
     return release.kept(_read).inflation
 
 
@@ -177,27 +174,23 @@ class Setting(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a release declares, and its counts as arrays over the runs of all settings.
-
-    ``sizes`` are without labels and None where some are not released; ``labelled`` is NaN where a
-    table has no labels.
-    """
+    """What a release declares, and its counts as arrays over the runs of all settings."""
 
     release: Release
     groups: tuple[str, ...]
     settings: list[Setting]
     split_names: list[SplitName]
-    sizes: SplitCounts | None
-    labelled: SplitCounts | None
+    sizes: SplitCounts | None  # without labels; None where some are not released
+    labelled: SplitCounts | None  # NaN where a table has no labels
     effective_units: FloatArray | None
     inflation: FloatArray | None
 
 
 def _read(release: Release) -> Facts:
-    runs: dict[tuple[str | None, float], list[Run]] = {}
+    runs, by_setting = dict[tuple[str | None, float], list[Run]](), panels(release)
     for run in sorted(release.runs, key=lambda run: run.seed):
         runs.setdefault((run.model, run.budget), []).append(run)
-    by_setting, groups = panels(release), tuple(release.subject.groups)
+    groups, units = tuple(release.subject.groups), release.training.effective_units
     settings = [
         Setting(
             setting_name(panel.model, stated_epsilon(panel)),
@@ -208,11 +201,10 @@ def _read(release: Release) -> Facts:
     ]
     sizes = labelled = effective = inflation = None
     if all(panel.has_sizes for panel in by_setting):
-        train, test = ([getattr(one, part) for one in by_setting] for part in ("n_train", "n_test"))
-        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in (train, test)))
+        parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
+        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
     if tables := _tables_by_label(by_setting):
         labelled = SplitCounts(*(np.concatenate(part) for part in zip(*tables, strict=True)))
-    units = release.training.effective_units
     if units is not None and all(name in units for name in groups):
         effective = np.array([units[name] for name in groups], dtype=np.float64)
     if release.training.unit_of_split in (None, RECORD):
@@ -225,11 +217,10 @@ def _read(release: Release) -> Facts:
 
 def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
     """For every setting, records (run, group, label) of both parts; empty without counts."""
-    tables = [(one.train, one.test) for one in by_setting]
     return [
-        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in both if part]
-        for both in tables
-        if None not in both
+        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in (one.train, one.test)]
+        for one in by_setting
+        if one.train is not None and one.test is not None
     ]
 
 
@@ -242,12 +233,7 @@ def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
 
 
 class Splits(NamedTuple):
-    """The distinct splits of a release: where names are one split beyond chance, every cut once.
-
-    ``alike`` are two names of one split, None where names are as different as chance has it.
-    ``measured`` are settings with the correct records of one run for each of their splits, and the
-    names of these splits.
-    """
+    """The distinct splits of a release: where names are one split beyond chance, every cut once."""
 
     facts: Facts
     stratified_by: StratifiedBy
@@ -255,9 +241,10 @@ class Splits(NamedTuple):
     cuts: SplitCounts
     inflation: FloatArray
     n_names: int
-    alike: tuple[SplitName, SplitName] | None
+    alike: tuple[SplitName, SplitName] | None  # two names of one split beyond chance
     repeats_p: float
     measured: list[tuple[str, Strata, list[SplitName]]]
+    """Settings with the correct records of one run for each of their splits, and their names."""
 
 
 def _distinct_splits(facts: Facts) -> Splits | None:
@@ -296,30 +283,25 @@ def named_cuts(facts: Facts) -> SplitCounts | None:
 
     By group and label if some run of each split gives its labels, else by group alone.
     """
-    by_name = list(runs_by_name(facts.split_names).values())
-    if facts.labelled is not None:
-        train, test = (
-            np.stack([_first_known(part[runs]) for runs in by_name]) for part in facts.labelled
-        )
-        if np.isfinite(train + test).all():
-            return SplitCounts(train, test)
+    by_name, cuts = list(runs_by_name(facts.split_names).values()), []
+    for part in facts.labelled or ():
+        tables = [part[runs] for runs in by_name]
+        first = [np.isfinite(table).all(axis=2).argmax(axis=0) for table in tables]  # by group
+        rows = zip(tables, first, strict=True)
+        cuts.append(np.stack([table[row, np.arange(len(row))] for table, row in rows]))
+    if cuts and np.isfinite(cuts).all():
+        return SplitCounts(*cuts)
     return None if facts.sizes is None else facts.sizes.only([runs[0] for runs in by_name])
-
-
-def _first_known(runs: FloatArray) -> FloatArray:
-    """(group, label) of a split's runs: per group from the first that gives labels."""
-    first = np.isfinite(runs).all(axis=2).argmax(axis=0)
-    return np.asarray(runs[first, np.arange(runs.shape[1])])
 
 
 def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
     panel, strata = setting.panel, strata_of(setting.panel)
     n = panel.n_train if panel.train is None or panel.test is None else panel.train.n + panel.test.n
-    is_known = np.asarray(np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2)))
+    is_known = np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2))
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
-    chosen = Strata(*(part[:, runs] for part in strata))
-    return setting.name, chosen, [setting.runs[run].split for run in runs]
+    names = [setting.runs[run].split for run in runs]
+    return setting.name, Strata(*(part[:, runs] for part in strata)), names
 
 
 # Logic: names, rates, copies, runs, promises, placebos, totals, units
@@ -433,10 +415,9 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
     most = max(len(runs) for _, _, runs in facts.settings)
     fewer = [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]
     if fewer:
-        more = f" (and {len(fewer) - MOST_NAMED} more)" if len(fewer) > MOST_NAMED else ""
         yield Finding(
             f"the release holds up to {most} runs for a setting",
-            f"{listed(fewer[:MOST_NAMED])}{more}",
+            some_of(fewer, MOST_NAMED),
             "release as many for each, or say why runs are left out (subject.notes)",
         )
 
@@ -456,9 +437,15 @@ def missing_numbers(numbers: Iterable[int]) -> list[int]:
 def split_numbers(runs: Sequence[Run]) -> list[int]:
     """Numbers of splits that are named by numbers behind one word ("split 1"); else none."""
     matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in runs]
-    words = {match[1] for match in matches if match}
-    is_series = all(matches) and len(words) == 1
-    return [int(match[2]) for match in matches if match] if is_series else []
+    numbered = [match for match in matches if match]
+    is_series = len(numbered) == len(runs) and len({match[1] for match in numbered}) == 1
+    return [int(match[2]) for match in numbered] if is_series else []
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Names in a sentence: so many, and how many more there are."""
+    more = len(names) - most
+    return listed(names[:most]) + (f" (and {more} more)" if more > 0 else "")
 
 
 def _which(what: str, gone: Sequence[int]) -> str:
@@ -496,7 +483,7 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
             )
         n_train = float(setting.panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
-        delta = max((run.dp_delta or 0.0 for run in setting.runs), default=0.0)
+        delta = max(run.dp_delta or 0.0 for run in setting.runs)
         if people and delta > (1 + ROUNDED) / people:
             yield Finding(
                 f"{promise} at delta {delta:g}",
@@ -629,9 +616,8 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         inflation = np.tile(splits.inflation, len(strata.total))
         p_values.append(chance_of_repeats(tables, "group", inflation))
         firsts.append(first_alike(tables))
-    for (name, _, names), p, first in zip(
-        splits.measured, holm(np.array(p_values)), firsts, strict=True
-    ):
+    p_values = holm(np.array(p_values)).tolist()
+    for (name, _, names), p, first in zip(splits.measured, p_values, firsts, strict=True):
         if p <= level:
             alike = next((names[k], names[split]) for split, k in enumerate(first) if k != split)
             yield Finding(
@@ -650,12 +636,12 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     of labels where records without a group, or without labels, may balance the others.
     """
     facts, cuts, strata = splits.facts, splits.cuts, splits.stratified_by
+    subject, sizes = facts.release.subject, facts.sizes
     if facts.release.training.unit_of_split not in (None, RECORD):
         return
     if strata == "nothing":
         yield from _undeclared_balance(splits, level)
         return
-    subject, sizes = facts.release.subject, facts.sizes
     n_missing = subject.n_missing_group
     if n_missing is None and subject.n_records is not None and sizes is not None:
         n_missing = subject.n_records - int(sizes.total[0].sum())
@@ -689,7 +675,7 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
             "the split is said to be balanced on nothing"
             if is_denied
             else "the release does not say what its random splits were balanced on",
-            f"all {cuts.n_splits} are balanced by {' and '.join(balanced)} to the last record, "
+            f"all {len(cuts.train)} are balanced by {' and '.join(balanced)} to the last record, "
             f"which has chance {_chance(p)}",
             f'declare training.stratified_by "{balanced[0] if len(balanced) == 1 else "both"}"',
             p,
@@ -758,7 +744,7 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     Models that memorise unequally spread too: where the mean is plain, that explains it. Folds of
     one set repel each other: K of them spread K / (K - 1) times as much.
     """
-    n, sets = splits.cuts.n_splits, n_fold_sets(splits.cuts)
+    n, sets = len(splits.cuts.train), n_fold_sets(splits.cuts)
     inflation = splits.inflation * (n / (n - sets))
     several = [(name, strata) for name, strata, names in splits.measured if len(names) > 1]
     spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
@@ -858,10 +844,8 @@ def disclosed(release: Release) -> Iterator[str]:
     tables = _tables_by_label(by_setting)
     if not tables or (stated is not None and stated.public_data):
         return
-    fewest = np.nan_to_num(np.concatenate([p for two in tables for p in two]), nan=np.inf)
-    few = (fewest < LEAST_PEOPLE).any(axis=(0, 2))
-    small = [name for name, is_small in zip(release.subject.groups, few, strict=True) if is_small]
-    if small:
+    few = (np.concatenate([part for parts in tables for part in parts]) < LEAST_PEOPLE).any((0, 2))
+    if small := [release.subject.groups[g] for g in np.flatnonzero(few)]:
         more = f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
         yield (
             f"This file rests on few people: fewer than {LEAST_PEOPLE} of one label in training or "
@@ -870,18 +854,15 @@ def disclosed(release: Release) -> Iterator[str]:
         )
     # What the file itself says of certain memberships is not believed.
     given = [given_away(_five_way(one)) for one in by_setting]
-    memberships = sum(one.memberships for one in given)
-    if memberships:
+    if memberships := sum(one.memberships for one in given):
         yield (
             f"To someone who knows their label and prediction it tells with certainty whether "
             f"people were in training: up to {max(one.most_in_one_model for one in given):,} "
             f"people in one model, {memberships:,} times over all models."
         )
     if stated is not None and stated.memberships is not None and stated.memberships < memberships:
-        yield (
-            f"The file says that it tells {stated.memberships:,} such memberships, which is too "
-            "few."
-        )
+        said = f"{stated.memberships:,} such memberships"
+        yield f"The file says that it tells {said}, which is too few."
 
 
 def _five_way(panel: Panel) -> IntArray:

@@ -104,19 +104,12 @@ def compare(
         common = _common_splits(match, (old, new)) if same_people else None
         compared.append(_changed_rows(measured, common, n_settings=len(matches)))
     changes = _setting_changes(matches, compared)
-    sides = {
-        name: ComparedRelease(
-            title=release.title,
-            release_sha256=release.sha256,
-            data_digest=release.provenance.data_digest,
-        )
-        for name, release in (("old", old), ("new", new))
-    }
     train_shares = [
         panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in matches[0]
     ]
     return Changes(
-        **sides,
+        old=_side(old),
+        new=_side(new),
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
@@ -126,6 +119,11 @@ def compare(
         settings=changes,
         left_out=left_out,
     )
+
+
+def _side(release: Release) -> ComparedRelease:
+    digest = release.provenance.data_digest
+    return ComparedRelease(title=release.title, release_sha256=release.sha256, data_digest=digest)
 
 
 # Who is compared with whom, and by which attack
@@ -243,18 +241,16 @@ def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
 
 def _common_splits(match: Match, releases: tuple[Release, Release]) -> tuple[IntArray, IntArray]:
     """Positions, in the old setting and in the new, of the splits of the same name and sizes."""
-    sides: list[dict[tuple[str | int | float, ...], int]] = []
+    sides = []
     for panel, release in zip(match, releases, strict=True):
-        setting = panel.model, panel.epsilon
+        setting, splits = (panel.model, panel.epsilon), {}
         names = {run.seed: run.split for run in release.runs if (run.model, run.budget) == setting}
         order = [panel.group_names.index(name) for name in match[0].group_names]
-        sides.append(
-            {
-                (name, *panel.n_train[row, order].tolist()): int(panel.split[row])
-                for row, seed in enumerate(panel.seeds)
-                if (name := names[seed]) is not None
-            }
-        )
+        for row, seed in enumerate(panel.seeds):
+            if names[seed] is not None:
+                sizes = panel.n_train[row, order].tolist()
+                splits[names[seed], *sizes] = int(panel.split[row])
+        sides.append(splits)
     old, new = sides
     common = [split for split in old if split in new]
     return np.array([old[k] for k in common]), np.array([new[k] for k in common])
@@ -285,8 +281,8 @@ class BothExposed:
         """New plus ``way`` times old, (split, group), and the variance that splits do not show.
 
         ``way`` is -1 for the change and 1 for the sum; ``least``, old and new, are the least costs
-        at which people's part is taken. Where two are alike, the one that came out low must not
-        have the smaller error: not beside the other group, and not beside the other release.
+        at which people's part is taken: of two alike, the one that came out low must not have the
+        smaller error, neither beside the other group nor beside the other release.
 
         The same people add most to a change if others of them are remembered, and to a sum if the
         same are. With shares s and t remembered, the correlation of who it is, is at least
@@ -449,10 +445,8 @@ def _changed_rows(
     of_pairs = pair_rows(both.only(first), both.only(second), tail=fails / len(pairs))
     told = before.told & after.told[order]
     is_told = np.concatenate([told, told[first] & told[second]])
-    rows = {
-        name: np.where(is_told, np.concatenate([of_groups[name], of_pairs[name]]), np.nan)
-        for name in of_groups
-    }
+    columns = {name: np.concatenate([of_groups[name], of_pairs[name]]) for name in of_groups}
+    rows = {name: np.where(is_told, column, np.nan) for name, column in columns.items()}
     return rows, old.n_splits if is_paired else None
 
 

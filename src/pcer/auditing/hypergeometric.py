@@ -47,11 +47,6 @@ class SplitCounts(NamedTuple):
         return self.train + self.test
 
     @property
-    def n_splits(self) -> int:
-        """Number of splits."""
-        return len(self.train)
-
-    @property
     def has_labels(self) -> bool:
         """Whether records are counted by label."""
         return int(self.train.shape[2]) > 1
@@ -77,7 +72,7 @@ def n_fold_sets(counts: SplitCounts) -> int:
     Tiling to the last record in every cell does not happen by chance to splits drawn one by one.
     """
     total, tested = counts.total, counts.test.sum(axis=0)
-    if counts.n_splits < 2 or (total != total[0]).any():
+    if len(counts.train) < 2 or (total != total[0]).any():
         return 0
     sets = tested.sum() / total[0].sum()
     return int(sets) if sets == int(sets) and (tested == sets * total[0]).all() else 0
@@ -113,15 +108,9 @@ def distribution(total: float, good: float, sampled: float) -> tuple[FloatArray,
 def chance_beyond(
     observed: float, *, total: float, good: float, sampled: float, inflation: float = 1.0
 ) -> float:
-    """Chance that a random split misses the expected number by at least as much.
+    """Chance that a random split misses the expected number of good ones by at least as much.
 
-    Args:
-        observed: good ones that were sampled.
-        total: records.
-        good: those of them that are good.
-        sampled: those that were drawn.
-        inflation: by how much clumps of records that fall together multiply the variance;
-            above 1 the normal stands in for the exact distribution.
+    With records that fall together (``inflation`` of the variance) the normal stands in.
 
     >>> round(chance_beyond(2, total=4, good=2, sampled=2), 12)
     0.333333333333
@@ -194,7 +183,7 @@ def unlikely_groups(
     independent = n_fold_sets(counts) == 0
     p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
     for g in np.flatnonzero(p_values <= level):
-        worst = int(chances[g].argmin()) * counts.n_splits // len(chances[g])
+        worst = int(chances[g].argmin()) * len(counts.train) // len(chances[g])
         yield worst, int(g), float(p_values[g])
 
 
@@ -225,8 +214,7 @@ def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, Float
     Both (split, stratum). A stratum counts as balanced within ROUNDING, or CLEARLY_FREE of the
     deviation that a random split would give it.
     """
-    drawn = by_stratum(counts.train, strata).sum(axis=2)
-    size = by_stratum(counts.total, strata).sum(axis=2)
+    drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     share = size / n
     spread = np.sqrt(trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1))
@@ -243,8 +231,7 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
 
     A split's least likely stratum bounds it. Of a set of folds the last one follows.
     """
-    drawn = by_stratum(counts.train, strata).sum(axis=2)
-    size = by_stratum(counts.total, strata).sum(axis=2)
+    drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
     per_split = [
         min(chance_within(ROUNDING, total=n.sum(), good=part, sampled=t.sum()) for part in n)
         for n, t in zip(size, drawn, strict=True)
@@ -269,7 +256,7 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     chain in which every split meets the likeliest table of each before it. Clumps that fall
     together leave fewer ways to cut a group: its numbers are divided by their inflation.
     """
-    n = counts.n_splits
+    n = len(counts.train)
     repeats = n - len(set(first_alike(counts)))
     if not repeats:
         return 1.0
@@ -284,7 +271,9 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     likeliest = max(likeliest_table(alike, strata) for alike in classes)
     sets = n_fold_sets(counts)
     if not sets:
-        pairs = sum(math.comb(alike.n_splits, 2) * pair_chance(alike, strata) for alike in classes)
+        pairs = sum(
+            math.comb(len(alike.train), 2) * pair_chance(alike, strata) for alike in classes
+        )
         return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
     if repeats == n - 1:  # folds that are all alike have the exact share of every cell: one table
         return likeliest
@@ -373,7 +362,7 @@ def _alike(size: FloatArray, drawn: float) -> float:
 
 
 def _binomial(n: float, k: FloatArray, share: float) -> FloatArray:
-    logs = _log_choose(np.full(len(k), n), k) + k * math.log(share) + (n - k) * math.log1p(-share)
+    logs = _log_choose(np.float64(n), k) + k * math.log(share) + (n - k) * math.log1p(-share)
     return np.asarray(np.exp(logs))
 
 

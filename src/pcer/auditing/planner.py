@@ -238,7 +238,8 @@ def detectable(
 
 def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    exposed, difference = tested.measured[tested.cost][k].exposed, np.abs(evidence.exposure[k])
+    measured, difference = tested.measured[tested.cost][k], np.abs(evidence.exposure[k])
+    exposed, n_tests = measured.exposed, (evidence.n_cost_tests, evidence.n_pair_tests)
     if exposed is None or budget.reason is not None:
         return None
     if budget.verdict is Verdict.NOT_RESOLVED:
@@ -249,9 +250,7 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
         question = Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
     else:
         return None
-    n_tests = evidence.n_cost_tests, evidence.n_pair_tests
-    measured, n_attacks = tested.measured[tested.cost][k], len(tested.attacks)
-    design = design_of_measured(measured, n_tests, n_attacks=n_attacks)
+    design = design_of_measured(measured, n_tests, n_attacks=len(tested.attacks))
     return None if design is None else advice(design, question)
 
 
@@ -310,13 +309,12 @@ class CountsError:
 class MeasuredError:
     """Errors of an attack (paired, LiRA) in the audit of an earlier release.
 
-    With as many splits they are taken as they are, whatever amount is asked for. No error says
-    which part of it more splits would lower. So the people's part is taken as large as it can be
-    where splits are added, and as 0 where some are taken away. Variances (group, group) are those
-    by which the audit compares two groups; on the diagonal that by which it detects an exposure.
+    No error says which part of it more splits would lower: the people's part is taken as large as
+    it can be where splits are added, and as 0 where some are taken away.
     """
 
     variance: FloatArray
+    """(group, group) of a difference; on the diagonal that by which an exposure is detected."""
     people: Callable[[FloatArray, FloatArray], FloatArray]
     largest: FloatArray
     n_people: FloatArray
@@ -333,14 +331,11 @@ class MeasuredError:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The study that is planned; with infinitely many splits, as many as one likes.
-
-    The families of both questions are attacks times settings times groups, or pairs.
-    """
+    """The study that is planned; its families are attacks times settings times groups, or pairs."""
 
     group_names: tuple[str, ...]
     people: FloatArray
-    n_splits: float
+    n_splits: float  # infinity: as many as one likes
     n_cost_tests: int
     n_pair_tests: int
     error: CountsError | MeasuredError
@@ -489,10 +484,9 @@ def people_for(design: Design, question: Question, target: float) -> FloatArray 
     most = math.log(MOST_GROWTH)
     if power(most) < POWER:
         return None
-    people = design.people * math.exp(
-        _reached(power, -most, most, is_slow=question.is_slow(design))
-    )
-    return np.ceil(people * (1 - 1e-9))  # 1,600 is not 1,601 because the root is off by a hair
+    growth = _reached(power, -most, most, is_slow=question.is_slow(design))
+    # 1,600 is not 1,601 because the root is off by a hair.
+    return np.ceil(design.people * math.exp(growth) * (1 - 1e-9))
 
 
 def _reached(power: Callable[[float], float], low: float, high: float, *, is_slow: bool) -> float:

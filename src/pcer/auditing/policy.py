@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pcer.auditing.checks import some_of
 from pcer.auditing.file import BrokenRule, BudgetResult, DeclarationFinding
 from pcer.auditing.plan import Policy
 from pcer.auditing.words import listed, setting_name
@@ -51,26 +52,20 @@ def broken_rules(
         return []
     rules = [*_strict(release, findings)] if policy.strict else []
     least = policy.min_splits or (STRICT_SPLITS if policy.strict else 1)
-    few = [
-        f"{_name(budget)} has {budget.n_splits}" for budget in budgets if budget.n_splits < least
-    ]
+    few = [f"{_name(one)} has {one.n_splits}" for one in budgets if one.n_splits < least]
     if few:
-        rules.append(("min_splits", f"it asks for {least} splits, and {_some(few)}"))
+        rules.append(("min_splits", f"it asks for {least} splits, and {some_of(few, MOST_NAMED)}"))
     carried = {GAP.name, *carried_costs(panels(release))}
-    rules += [
-        (
-            "required_costs",
-            f"it asks for {proxy_named(cost).phrase}, which the release does not carry",
-        )
-        for cost in policy.required_costs
-        if cost not in carried
-    ]
+    for cost in (cost for cost in policy.required_costs if cost not in carried):
+        phrase = proxy_named(cost).phrase
+        rules.append(("required_costs", f"it asks for {phrase}, which the release does not carry"))
     rules += _limits(policy, budgets)
     for verdict in (verdict for verdict in policy.fail_on if verdict in outcomes):
         named = [_name(budget) for budget in budgets if budget.verdict.value == verdict]
         words = verdict.replace("_", " ")
-        given = f'the verdict "{words}" is given to {_some(named)}' if named else None
-        met = given or f'Algorithm 1 over the floor grid is "{words}"'
+        met = f'Algorithm 1 over the floor grid is "{words}"'
+        if named:
+            met = f'the verdict "{words}" is given to {some_of(named, MOST_NAMED)}'
         rules.append(("fail_on", f"{met}, on which it fails"))
     return [
         BrokenRule(rule=rule, sentence=f"{sentence[0].upper()}{sentence[1:]}.")
@@ -84,20 +79,12 @@ def _strict(release: Release, findings: Sequence[DeclarationFinding]) -> Iterato
     if kind != "random":
         said = "does not say how its records were split" if kind is None else 'says "other"'
         yield "split_kind", f"it asks for random splits, and the release {said}"
-    unnamed = sum(run.split is None for run in runs)
-    if unnamed:
-        yield (
-            "split_ids",
-            f"it asks for the name of every run's split, and {unnamed:,} of {len(runs):,} runs "
-            "name none",
-        )
+    if unnamed := sum(run.split is None for run in runs):
+        none = f"{unnamed:,} of {len(runs):,} runs name none"
+        yield "split_ids", f"it asks for the name of every run's split, and {none}"
     by_group = [tables for run in runs for tables in run.groups.values()]
-    without = sum((tables.train.n is None) + (tables.test.n is None) for tables in by_group)
-    if without:
-        yield (
-            "sizes",
-            f"it asks for the number of records of every rate, and {without:,} have none",
-        )
+    if n := sum((tables.train.n is None) + (tables.test.n is None) for tables in by_group):
+        yield "sizes", f"it asks for the number of records of every rate, and {n:,} have none"
     for finding in findings:
         if finding.caps_verdict:
             sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
@@ -128,16 +115,9 @@ def _limits(policy: Policy, budgets: Sequence[BudgetResult]) -> Iterator[tuple[s
         above = [(where, value) for where, value in values if value is not None and value > most]
         above.sort(key=lambda cell: -cell[1])
         broken = [f"{where} it {verb} {value:.3g}" for where, value in above]
-        broken = broken or [
-            f"{where} it cannot be told" for where, value in values if value is None
-        ]
-        if broken:
-            yield rule, f"it tolerates {what} of {most:g}, and {_some(broken)}"
-
-
-def _some(parts: Sequence[str]) -> str:
-    more = len(parts) - MOST_NAMED
-    return listed(parts[:MOST_NAMED]) + (f" (and {more} more)" if more > 0 else "")
+        unknown = [f"{where} it cannot be told" for where, value in values if value is None]
+        if named := broken or unknown:
+            yield rule, f"it tolerates {what} of {most:g}, and {some_of(named, MOST_NAMED)}"
 
 
 def _name(budget: BudgetResult) -> str:
