@@ -128,11 +128,11 @@ def test_both_disadvantages_must_be_the_same_groups():
 
 def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
     found = evidence(measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2]))
-    exposure, ratio = found.exposure_p_alone.item(), found.cross_p_alone.item()
+    exposure, ratio = found.exposure.p_alone.item(), found.cross.p_alone.item()
     assert ratio / 0.2 < exposure / 0.8  # the exposure's turn comes last, with all the level
-    assert found.cross_p.item() == pytest.approx(ratio / 0.2)
-    assert found.exposure_p.item() == pytest.approx(exposure)
-    assert found.double_p == np.maximum(found.exposure_p, found.benefit_p)
+    assert found.cross.p_value.item() == pytest.approx(ratio / 0.2)
+    assert found.exposure.p_value.item() == pytest.approx(exposure)
+    assert found.double_p == np.maximum(found.exposure.p_value, found.benefit.p_value)
 
 
 def two_attacks(first, second, *, variance=1e-5):
@@ -148,11 +148,11 @@ def test_two_attacks_decide_by_holm_over_both():
     """The second attack alone sees that the second group is the more exposed."""
     found = two_attacks([0.02, 0.02], [0.02, 0.04])
     z = 0.02 / np.sqrt(2e-5)
-    assert found.exposure_p.item() == pytest.approx(2 * stats.norm.sf(z) * 2 / 0.8)
-    assert found.exposure_p_alone.item() == pytest.approx(2 * stats.norm.sf(z) * 2)
+    assert found.exposure.p_value.item() == pytest.approx(2 * stats.norm.sf(z) * 2 / 0.8)
+    assert found.exposure.p_alone.item() == pytest.approx(2 * stats.norm.sf(z) * 2)
     assert (found.decided_by.item(), found.more_exposed.item()) == (1, 1)
     assert found.exposures_differ.item()
-    assert found.exposure.item() == 0.0  # the number people see is the first attack's
+    assert found.exposure.value.item() == 0.0  # the number people see is the first attack's
     assert not found.contradicted.item()
 
 
@@ -212,7 +212,7 @@ def test_alarms_are_those_of_the_audit():
         assert found.shown[0, k] == alone.shown[0, 0]
         who = alone.double[0, 0]
         assert found.double[0, k] == (who if who < 0 else pairs[k][who])
-        more_exposed = alone.resolved[0, int(alone.exposure[0, 0] > 0)]
+        more_exposed = alone.resolved[0, int(alone.exposure.value[0, 0] > 0)]
         assert found.differ[0, k] == (alone.exposures_differ[0, 0] and more_exposed)
     assert found.shown.any()
     assert (found.double >= 0).any()

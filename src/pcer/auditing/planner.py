@@ -238,7 +238,7 @@ def detectable(
 
 def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    measured, difference = tested.measured[tested.cost][k], np.abs(evidence.exposure[k])
+    measured, difference = tested.measured[tested.cost][k], np.abs(evidence.exposure.value[k])
     exposed, n_tests = measured.exposed, (evidence.n_cost_tests, evidence.n_pair_tests)
     if exposed is None or budget.reason is not None:
         return None

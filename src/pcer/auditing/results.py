@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from pcer.auditing.variances import (
 )
 from pcer.auditing.verdict import BudgetVerdict, Verdict
 from pcer.metrics import FloatArray
-from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
 from pcer.statistics import (
     EXPOSURE_SHARE,
@@ -55,29 +54,33 @@ NO_BENEFIT = "what the groups receive is not given, so that no ratio can be form
 OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
 """What a stream of random numbers is for."""
 
+Columns = dict[tuple[object, ...], FloatArray]
+"""(seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and floor."""
 Summaries = dict[tuple[object, ...], file.Summary]
-"""By what is summarised over seeds: a quantity's name, its cost, and the group, pair or floor."""
-Null = tuple[FloatArray, FloatArray]
-"""Mean gaps (draw, group) and mean disparities (draw, pair) if nothing was memorised."""
+Null = tuple[list[file.NullPicture], list[file.NullPicture]]
+"""Mean gaps of groups and mean disparities of pairs if nothing was memorised."""
 
 
 def setting_result(
     tested: Tested, evidence: Evidence, k: int
 ) -> tuple[file.BudgetResult, file.PublishedBudget]:
-    """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost.
-
-    Args:
-        tested: the release.
-        evidence: what is left of the deciding attacks' alarms, over all settings.
-        k: which setting.
-    """
+    """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost."""
     main, gap = tested.measured[tested.cost][k], tested.measured[GAP.name][k]
-    panel, cost, names = main.panel, tested.cost, main.panel.group_names
+    panel, names, n_pairs = main.panel, main.panel.group_names, range(len(tested.pairs))
     epsilon = None if math.isinf(panel.epsilon) else panel.epsilon
-    summaries = _summarise(main, gap, tested.pairs, tested.plan)
+    columns = _columns(main, gap, tested.pairs, tested.plan)
+    summaries = _summarise(columns, main, gap, tested.plan)
     null: Null | None = tested.chance(k)
     verdict, reason = judge(tested, evidence, k)
-    pairs = _pairs(tested, evidence, k, summaries, null)
+    published = [
+        [_published(one, tested, pair, columns, summaries, null) for pair in n_pairs]
+        for one in (main, gap)
+    ]
+    pooled = _pooled_disparities(tested, evidence, k)
+    pairs = [
+        file.PairResult(**_pair(tested, evidence, k, pair), **paper, pooled=disparity)
+        for pair, paper, disparity in zip(n_pairs, published[0], pooled, strict=True)
+    ]
     doubled = evidence.double[k]
     outcome = tested.release.subject.outcome
     twice = [names[group] for group in np.unique(doubled[doubled >= 0]).tolist()]
@@ -94,22 +97,18 @@ def setting_result(
         equalized_odds_gap=summaries["odds",],
         groups=_groups(tested, evidence, k, summaries, null),
         pairs=pairs,
-        pcer_spread=summaries["spread", cost],
+        pcer_spread=summaries["spread", tested.cost],
         verdict=verdict,
         worse_off=twice if verdict is Verdict.DOUBLE_DISADVANTAGE else list(dict.fromkeys(lower)),
         reason=reason,
         advice=verdict.advice(outcome),
         double_disadvantage=twice,
     )
-    published = file.PublishedBudget(
+    return result, file.PublishedBudget(
         epsilon=epsilon,
         pcer={name: summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
-        pairs=[
-            file.PublishedPair(**_published(gap, tested, pair, summaries, null))
-            for pair in range(len(tested.pairs))
-        ],
+        pairs=[file.PublishedPair(**paper) for paper in published[1]],
     )
-    return result, published
 
 
 def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, str | None]:
@@ -146,8 +145,9 @@ def adjusted_equivalence(evidence: Evidence, plan: Plan) -> FloatArray | None:
     """(setting, pair) adjusted p-values of "equal within the margin"; None without a margin."""
     if plan.margin is None:
         return None
-    p = equivalence_p(evidence.exposure, evidence.exposure_error, margin=plan.margin)
-    return holm(np.where(np.isfinite(evidence.exposure_p_alone), p, np.nan))
+    value, error, _, p_alone = evidence.exposure
+    p = equivalence_p(value, error, margin=plan.margin)
+    return holm(np.where(np.isfinite(p_alone), p, np.nan))
 
 
 # Groups
@@ -161,13 +161,11 @@ def _groups(
     n_tests = len(attacks) * evidence.n_cost_tests
     costs, groups = _cost_values(one, plan, n_limits=evidence.cost_p_alone.size), {}
     for g, name in enumerate(panel.group_names):
-        noise, smallest, picture = None, None, None
+        noise, smallest = None, None
         if exposed is not None and one.told[g] and exposed.null_variance[g] > 0:
             variance = exposed.null_variance[g]
             noise = number(noise_level(variance * exposed.n_splits))
             smallest = number(detectable(np.sqrt(variance), n_tests=n_tests))
-        if null is not None and exposed is not None and exposed.is_counted:
-            picture = _picture(null[0][:, g], plan)
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
         groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
@@ -184,7 +182,7 @@ def _groups(
             detected_by=attacks[evidence.detected_by[k, g]] if is_tested else None,
             resolved=bool(evidence.resolved[k, g]),
             too_few=not bool(one.told[g]),
-            null_gap=picture,
+            null_gap=null[0][g] if null is not None and one.proxy.is_from_counts else None,
             pcer=summaries["pcer", tested.cost, g],
             allowed=bounds.get(name),
         )
@@ -252,71 +250,58 @@ def _bounds(tested: Tested, k: int) -> dict[str, file.GroupBound]:
 # Pairs
 
 
-def _pairs(
-    tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
-) -> list[file.PairResult]:
-    one, plan = tested.measured[tested.cost][k], tested.plan
+def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, Any]:
+    """What the tests say about two groups: fields of their record."""
+    one, (i, j), margin = tested.measured[tested.cost][k], tested.pairs[pair], tested.plan.margin
     names, sign = one.panel.group_names, 1 if tested.release.subject.outcome == "benefit" else -1
-    pooled, equal = _pooled_disparities(one, tested.pairs, plan), None
-    if plan.margin is not None:
-        equal = adjusted_equivalence(evidence, plan)
-    found = []
-    for pair, (i, j) in enumerate(tested.pairs):
-        answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
-        doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
-        better = names[j if sign * evidence.benefit[k, pair] > 0 else i]
-        driver: file.Driver = "benefits" if benefits_differ else "together"
-        if answer.group is not None:
-            driver = "both" if benefits_differ else "exposures"
-        reasons = (evidence.reasons.get((k, pair, w)) for w in ("exposure", "double", "ratio"))
-        is_equal = None
-        if plan.margin is not None and equal is not None:
-            p = equal[k, pair]
-            is_equal = file.Equivalence(
-                margin=plan.margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE)
-            )
-        found.append(
-            file.PairResult(
-                **_published(one, tested, pair, summaries, null),
-                pooled=file.PooledDisparity(
-                    disparity=pooled[pair][0],
-                    ci=pooled[pair][1],
-                    costs_resolved=bool(evidence.resolved[k, [i, j]].all()),
-                ),
-                exposure=_difference(tested, evidence, k, pair, "exposure"),
-                benefit=_difference(tested, evidence, k, pair, "benefit"),
-                cross_product=file.CrossProduct(
-                    value=number(evidence.cross[k, pair]),
-                    standard_error=number(evidence.cross_error[k, pair]),
-                    p_value=number(evidence.cross_p[k, pair]),
-                    p_value_alone=number(evidence.cross_p_alone[k, pair]),
-                ),
-                disparity_shown=shown,
-                lower_ratio=names[j if evidence.cross[k, pair] > 0 else i] if shown else None,
-                more_exposed=answer.group,
-                exposure_answer=answer,
-                better_off=better if benefits_differ else None,
-                driven_by=driver if shown else None,
-                double_disadvantage=names[doubled] if doubled >= 0 else None,
-                double_disadvantage_p=number(evidence.double_p[k, pair]),
-                double_disadvantage_p_alone=number(evidence.double_p_alone[k, pair]),
-                equivalence=is_equal,
-                coin_flips=_coin_flips(tested, k, tested.cost, pair),
-                capped=next((reason for reason in reasons if reason is not None), None),
-                sign_holds_below_floor=_sign_limit(one, evidence, k, pair, (i, j)),
-            )
-        )
-    return found
+    answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
+    doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
+    value, error, p_value, p_alone = (number(part[k, pair]) for part in evidence.cross)
+    driver: file.Driver = "benefits" if benefits_differ else "together"
+    if answer.group is not None:
+        driver = "both" if benefits_differ else "exposures"
+    reasons = (evidence.reasons.get((k, pair, what)) for what in ("exposure", "double", "ratio"))
+    equal, equal_p = None, adjusted_equivalence(evidence, tested.plan)
+    if margin is not None and equal_p is not None:
+        p = equal_p[k, pair]
+        shown_equal = bool(p <= SIGNIFICANCE)
+        equal = file.Equivalence(margin=margin, p_value=number(p), shown=shown_equal)
+    # the sign turns above some floor where the worse-off group has the higher rate
+    higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
+    rate, turns_at = one.received.mean(axis=0), None
+    if one.exposed is not None and evidence.resolved[k, lower] and rate[lower] > rate[higher]:
+        turns_at = float(one.exposed.value[lower] * rate[higher] / rate[lower])
+    return {
+        "exposure": _difference(tested, evidence, k, pair, "exposure"),
+        "benefit": _difference(tested, evidence, k, pair, "benefit"),
+        "cross_product": file.CrossProduct(
+            value=value, standard_error=error, p_value=p_value, p_value_alone=p_alone
+        ),
+        "disparity_shown": shown,
+        "lower_ratio": names[lower] if shown else None,
+        "more_exposed": answer.group,
+        "exposure_answer": answer,
+        "better_off": names[j if sign * evidence.benefit.value[k, pair] > 0 else i]
+        if benefits_differ
+        else None,
+        "driven_by": driver if shown else None,
+        "double_disadvantage": names[doubled] if doubled >= 0 else None,
+        "double_disadvantage_p": number(evidence.double_p[k, pair]),
+        "double_disadvantage_p_alone": number(evidence.double_p_alone[k, pair]),
+        "equivalence": equal,
+        "coin_flips": _coin_flips(tested, k, tested.cost, pair),
+        "capped": next((reason for reason in reasons if reason is not None), None),
+        "sign_holds_below_floor": turns_at,
+    }
 
 
 def _difference(
-    tested: Tested, evidence: Evidence, k: int, pair: int, what: str
+    tested: Tested, evidence: Evidence, k: int, pair: int, what: Literal["exposure", "benefit"]
 ) -> file.GroupDifference:
     """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
     level, n = tested.plan.confidence_level, max(1, evidence.n_pair_tests)
-    value, error, p_value, p_alone = (
-        getattr(evidence, f"{what}{part}")[k, pair] for part in ("", "_error", "_p", "_p_alone")
-    )
+    kind = evidence.exposure if what == "exposure" else evidence.benefit
+    value, error, p_value, p_alone = (part[k, pair] for part in kind)
     value, n_tests, level_of_tests, largest = -value + 0.0, n, SIGNIFICANCE, 1.0
     if what == "exposure":
         n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * EXPOSURE_SHARE
@@ -343,15 +328,15 @@ def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> f
     answer: file.Answer = "cannot_tell"
     if evidence.exposures_differ[k, pair]:
         group, answer = tested.panels[k].group_names[evidence.more_exposed[k, pair]], "differs"
-    elif np.isfinite(evidence.exposure_p[k, pair]):
+    elif np.isfinite(evidence.exposure.p_value[k, pair]):
         is_detected = evidence.resolved[k, list(tested.pairs[pair])].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
     return file.ExposureAnswer(
         answer=answer,
         group=group,
         attack=attack,
-        p_value=number(evidence.exposure_p[k, pair]),
-        p_value_alone=number(evidence.exposure_p_alone[k, pair]),
+        p_value=number(evidence.exposure.p_value[k, pair]),
+        p_value_alone=number(evidence.exposure.p_alone[k, pair]),
         contradicted=bool(evidence.contradicted[k, pair]),
         downgraded=evidence.reasons.get((k, pair, "exposure")),
         placebo=_coin_flips(tested, k, attack, pair),
@@ -374,99 +359,108 @@ def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> file.CoinFlip
     )
 
 
-def _sign_limit(one: Measured, evidence: Evidence, k: int, pair: int, groups: Pair) -> float | None:
-    """Floor above which the sign turns, where the worse-off group has the higher rate."""
-    better, worse = groups if evidence.cross[k, pair] > 0 else groups[::-1]
-    rate = one.received.mean(axis=0)
-    if one.exposed is None or not evidence.resolved[k, worse] or not rate[worse] > rate[better]:
-        return None
-    return float(one.exposed.value[worse] * rate[better] / rate[worse])
-
-
 def _published(
-    one: Measured, tested: Tested, pair: int, summaries: Summaries, null: Null | None
+    one: Measured,
+    tested: Tested,
+    pair: int,
+    columns: Columns,
+    summaries: Summaries,
+    null: Null | None,
 ) -> dict[str, Any]:
     """What the paper computes for a pair of groups, by one cost: fields of its record."""
-    plan, groups, cost = tested.plan, tested.pairs[pair], one.proxy.name
-    names = one.panel.group_names
-    picture = None
-    if null is not None and one.proxy.is_from_counts:
-        picture = _picture(null[1][:, pair], plan)
-    values = _disparity(one, groups, one.floor)
-    n_positive, n_negative = int((values > 0).sum()), int((values < 0).sum())
-    by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
+    plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", one.proxy.name, pair)
+    costs, n_positive = one.cost[:, groups], dict[float, int | None]()
+    for floor in (*plan.floors, one.floor):  # the main one last
+        values = columns[*key, floor]
+        by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
+        n_positive[floor] = int((values > 0).sum()) if by_seed else None
+    positive = n_positive[one.floor]
+    picture = null[1][pair] if null is not None and one.proxy.is_from_counts else None
     floors = []
     for floor in plan.floors:
-        at_floor, costs = _disparity(one, groups, floor), one.cost[:, groups]
         dominated = float(metrics.floor_dominated(costs, floor=floor).mean())
-        is_counted = bool(np.isfinite(at_floor).all()) and not one.is_pooled
         floors.append(
             file.FloorRow(
-                **dict(summaries["disparity", cost, pair, floor]),
+                **dict(summaries[*key, floor]),
                 floor=floor,
-                n_positive_seeds=int((at_floor > 0).sum()) if is_counted else None,
+                n_positive_seeds=n_positive[floor],
                 floor_dominated_share=dominated if np.isfinite(costs).all() else None,
             )
         )
+    # least-squares slope of log |mean disparity| against log floor; -1 is all floor
+    slope, means = None, [abs(row.mean) for row in floors if row.mean]
+    if len(means) == len(floors) > 1:
+        x, y = np.log(plan.floors), np.log(means)
+        x = x - x.mean()
+        slope = float((x * (y - y.mean())).sum() / (x * x).sum())
     return {
-        "groups": (names[groups[0]], names[groups[1]]),
+        "groups": tuple(one.panel.group_names[group] for group in groups),
         "pcer_disparity": file.Disparity(
-            **dict(summaries["disparity", cost, pair]),
-            n_positive_seeds=n_positive if by_seed else None,
-            sign_test_p=sign_test(n_positive, n_negative) if by_seed else None,
+            **dict(summaries[*key, one.floor]),
+            n_positive_seeds=positive,
+            sign_test_p=None if positive is None else sign_test(positive, int((values < 0).sum())),
             null_mean=None if picture is None else picture.mean,
             null_interval=None if picture is None else picture.interval,
         ),
-        "normalised_disparity": summaries["normalised", cost, pair],
+        "normalised_disparity": summaries["normalised", one.proxy.name, pair],
         "floors": floors,
-        "floor_slope": _slope(floors),
+        "floor_slope": slope,
     }
-
-
-def _slope(floors: list[file.FloorRow]) -> float | None:
-    """Least-squares slope of log |mean disparity| against log floor; -1 is all floor."""
-    known = [abs(row.mean) for row in floors if row.mean]
-    if len(known) < len(floors) or len(floors) < 2:
-        return None
-    x, y = np.log([row.floor for row in floors]), np.log(known)
-    x = x - x.mean()
-    return float((x * (y - y.mean())).sum() / (x * x).sum())
-
-
-def _disparity(one: Measured, pair: Pair, floor: float) -> FloatArray:
-    """Disparity of one pair in every run, first minus second."""
-    ratio = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
-    return metrics.pcer_disparity(ratio)[:, 0]
 
 
 # Over seeds and splits: means, bootstrap intervals, and the picture of no memory
 
 
-def _summarise(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Summaries:
-    """Mean, standard deviation and bootstrap interval over seeds of every published quantity.
+def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Columns:
+    """Every published quantity by seed; first what no cost enters into."""
+    panel, odds = main.panel, np.full(len(main.panel.seeds), np.nan)
+    if panel.test is not None:
+        odds = metrics.equalized_odds_gap(
+            metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test)
+        )
+    accuracies = panel.train_accuracy, panel.test_accuracy
+    columns: Columns = {
+        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
+        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
+        ("odds",): odds,
+    }
+    of_groups = {
+        ("rate",): panel.positive_rate,
+        ("benefit",): main.benefit,
+        ("gap",): metrics.overfitting_gap(*accuracies),
+        ("difference",): metrics.accuracy_difference(*accuracies),
+    }
+    for one in (main, gap):
+        cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=one.floor)
+        of_groups["pcer", cost] = ratio
+        columns["spread", cost] = metrics.pcer_spread(ratio)
+        for k, pair in enumerate(pairs):
+            columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
+            for floor in (one.floor, *plan.floors):
+                at_floor = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
+                columns["disparity", cost, k, floor] = metrics.pcer_disparity(at_floor)[:, 0]
+    for key, values in of_groups.items():
+        columns |= {(*key, g): values[:, g] for g in range(len(panel.group_names))}
+    return columns
+
+
+def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> Summaries:
+    """Mean, standard deviation and bootstrap interval over seeds of every column.
 
     One resampling serves all columns. A column with a NaN has no summary; one seed no interval,
     and neither does what a cost enters into that is one number for all seeds.
     """
-    panel = main.panel
-    columns = _shared_columns(main)
     pooled = {each.proxy.name for each in (main, gap) if each.is_pooled}
-    for one in (main, gap):
-        cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=one.floor)
-        columns["spread", cost] = metrics.pcer_spread(ratio)
-        for g in range(ratio.shape[1]):
-            columns["pcer", cost, g] = ratio[:, g]
-        for k, pair in enumerate(pairs):
-            columns["disparity", cost, k] = _disparity(one, pair, one.floor)
-            columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
-            for floor in plan.floors:
-                columns["disparity", cost, k, floor] = _disparity(one, pair, floor)
     values = np.stack(list(columns.values()), axis=1)
     n_seeds, summaries = len(values), {}
     mean, std, ends = values.mean(axis=0), np.full(len(columns), np.nan), None
     if n_seeds > 1:
-        std = values.std(axis=0, ddof=1)
-        rng = _stream(plan, OVER_SEEDS, panel)
+        std, rng = (
+            values.std(axis=0, ddof=1),
+            generator(
+                plan.rng, purpose=OVER_SEEDS, epsilon=main.panel.epsilon, model=main.panel.model
+            ),
+        )
         draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ends = percentile_interval(draws, confidence_level=plan.confidence_level)
     for k, key in enumerate(columns):
@@ -479,61 +473,30 @@ def _summarise(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Pla
     return summaries
 
 
-def _shared_columns(one: Measured) -> dict[tuple[object, ...], FloatArray]:
-    """What no cost enters into, (seed,) each."""
-    panel, odds = one.panel, np.full(len(one.panel.seeds), np.nan)
-    if panel.test is not None:
-        odds = metrics.equalized_odds_gap(
-            metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test)
-        )
-    columns: dict[tuple[object, ...], FloatArray] = {
-        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
-        ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
-        ("odds",): odds,
-    }
-    gap = metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-    difference = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    for g in range(len(panel.group_names)):
-        columns["rate", g] = panel.positive_rate[:, g]
-        columns["benefit", g] = one.benefit[:, g]
-        columns["gap", g] = gap[:, g]
-        columns["difference", g] = difference[:, g]
-    return columns
-
-
-def _pooled_disparities(
-    one: Measured, pairs: tuple[Pair, ...], plan: Plan
-) -> list[tuple[float | None, tuple[float, float] | None]]:
-    """Disparity of pooled rate over pooled cost of every pair, with a bootstrap over splits.
-
-    One bootstrap serves all pairs; None where no ratio can be formed.
-    """
+def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file.PooledDisparity]:
+    """Disparity of pooled rate over pooled cost of every pair, with one bootstrap over splits."""
+    one, plan = tested.measured[tested.cost][k], tested.plan
+    resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
     if one.exposed is None or np.isnan(one.received).any():
-        return [(None, None)] * len(pairs)
+        return [file.PooledDisparity(disparity=None, ci=None, costs_resolved=r) for r in resolved]
     weight = benefit_of(one.panel, plan)[1]
     share = by_split(np.stack([one.benefit * weight, weight]).swapaxes(0, 1), one.panel.split)
     cost, n_splits = one.exposed.per_split, one.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
-    sums, drawn = parts.sum(axis=0), None
+    sums = parts.sum(axis=0, keepdims=True)
     if n_splits > 1:
-        rng = _stream(plan, OVER_SPLITS, one.panel)
-        drawn = bootstrap_sums(parts, resamples=plan.resamples, rng=rng)
-
-    def disparity(sums: FloatArray, pair: Pair) -> FloatArray:
-        sums = sums[..., list(pair)]
-        rate = sums[..., 0, :] / sums[..., 1, :]
-        ratio = metrics.pcer(rate, sums[..., 2, :] / n_splits, floor=one.floor)
-        return np.asarray(ratio[..., 0] - ratio[..., 1])
-
-    found = []
-    for pair in pairs:
-        ends = None
-        if drawn is not None:
-            draws, level = disparity(drawn, pair), plan.confidence_level
-            ends = _interval(percentile_interval(draws, confidence_level=level))
-        found.append((number(disparity(sums, pair)), ends))
+        rng = generator(
+            plan.rng, purpose=OVER_SPLITS, epsilon=one.panel.epsilon, model=one.panel.model
+        )
+        sums = np.concatenate([sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)])
+    ratio = metrics.pcer(sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=one.floor)
+    found, level = [], plan.confidence_level
+    for (i, j), both in zip(tested.pairs, resolved, strict=True):
+        value, draws = np.split(ratio[:, i] - ratio[:, j], [1])
+        ends = _interval(percentile_interval(draws, confidence_level=level)) if len(draws) else None
+        found.append(file.PooledDisparity(disparity=number(value[0]), ci=ends, costs_resolved=both))
     return found
 
 
@@ -548,7 +511,10 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     if not (measured.proxy.is_from_counts and panel.has_sizes and known):
         return None
     strata = strata_of(panel)
-    luck, rng = split_luck(strata), _stream(plan, NULL_DRAWS, panel)
+    luck, rng = (
+        split_luck(strata),
+        generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model),
+    )
     n_groups = len(panel.group_names)
     luck_of_split: dict[int, FloatArray] = {}
     n_runs = Counter(panel.split.tolist())
@@ -568,16 +534,19 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
         ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
         gap += drawn
         disparity += ratio[:, first] - ratio[:, second]
-    return gap / len(panel.seeds), disparity / len(panel.seeds)
-
-
-def _stream(plan: Plan, purpose: int, panel: Panel) -> np.random.Generator:
-    return generator(plan.rng, purpose=purpose, epsilon=panel.epsilon, model=panel.model)
-
-
-def _picture(draws: FloatArray, plan: Plan) -> file.NullPicture:
-    low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
-    return file.NullPicture(mean=float(draws.mean()), interval=(float(low), float(high)))
+    pictures = []
+    for draws in (gap, disparity):
+        column = (draws / len(panel.seeds)).T
+        ends = (
+            percentile_interval(each, confidence_level=plan.confidence_level) for each in column
+        )
+        pictures.append(
+            [
+                file.NullPicture(mean=float(each.mean()), interval=(float(low), float(high)))
+                for each, (low, high) in zip(column, ends, strict=True)
+            ]
+        )
+    return pictures[0], pictures[1]
 
 
 def _interval(ends: FloatArray) -> tuple[float, float] | None:
@@ -588,22 +557,17 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 
 
 def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
-    """Every carried attack alone: those that decide first, then by name.
-
-    Args:
-        tested: the release.
-        alone: by cost, what is left of its alarms.
-    """
+    """Every carried attack alone, by what is left of its alarms: deciding ones first, then by name."""
     names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
     p_values = np.array([alone[name].smallest_p for name in names])
-    is_tested = [np.isfinite(alone[name].exposure_p).any() for name in names]
+    is_tested = [np.isfinite(alone[name].exposure.p_value).any() for name in names]
     together = holm(np.where(is_tested, p_values, np.nan))
     groups = tested.panels[0].group_names
     first, second = np.array(tested.pairs, dtype=np.int64).T
     stories = []
     for k, name in enumerate(names):
         evidence = alone[name]
-        lower = np.where(evidence.cross > 0, second, first)
+        lower = np.where(evidence.cross.value > 0, second, first)
         more_exposed, lower_ratio, doubled = (
             [groups[group] for group in np.unique(chosen).tolist()]
             for chosen in (

@@ -46,15 +46,16 @@ Statement = Literal["exposure", "double", "ratio"]
 
 
 class PairDifference(NamedTuple):
-    """Second minus first of every pair, the error for people like these, and its p-value."""
+    """Second minus first of every pair, the error for people like these, and its p-values."""
 
     value: FloatArray
     error: FloatArray
-    p_value: FloatArray
+    p_value: FloatArray  # adjusted for the whole audit, once that is known
+    p_alone: FloatArray  # adjusted over the attacks alone
 
 
 class PairTests(NamedTuple):
-    """Unadjusted tests of pairs: one setting's, or those of all with the setting as first axis."""
+    """Tests of pairs: one setting's, or those of all with the setting as first axis."""
 
     exposure: PairDifference
     benefit: PairDifference
@@ -79,11 +80,11 @@ class Evidence:
     p-value            adjusted over
     =================  ==========================================================================
     ``cost_p``         attacks, settings and groups
-    ``exposure_p``     attacks, settings and pairs, with four fifths of the level
-    ``cross_p``        settings and pairs, with one fifth; what one does not need, the other gets
-    ``benefit_p``      settings and pairs
-    ``double_p``       the larger of ``exposure_p`` and ``benefit_p``
-    ``..._p_alone``    the attacks alone
+    ``exposure``       attacks, settings and pairs, with four fifths of the level
+    ``cross``          settings and pairs, with one fifth; what one does not need, the other gets
+    ``benefit``        settings and pairs
+    ``double_p``       the larger of those of ``exposure`` and ``benefit``
+    ``..._alone``      the attacks alone
     =================  ==========================================================================
     """
 
@@ -91,21 +92,12 @@ class Evidence:
     cost_p_alone: FloatArray
     resolved: BoolArray
     detected_by: IntArray  # (setting, group) which attack has the smallest p-value
-    exposure: FloatArray
-    exposure_error: FloatArray
-    exposure_p: FloatArray
-    exposure_p_alone: FloatArray
+    exposure: PairDifference
+    benefit: PairDifference
+    cross: PairDifference
     decided_by: IntArray  # (setting, pair) which attack has the smallest p-value
     more_exposed: IntArray  # (setting, pair) the group that this attack finds more exposed
     contradicted: BoolArray  # another attack finds the other group more exposed, beyond chance
-    benefit: FloatArray
-    benefit_error: FloatArray
-    benefit_p: FloatArray
-    benefit_p_alone: FloatArray
-    cross: FloatArray
-    cross_error: FloatArray
-    cross_p: FloatArray
-    cross_p_alone: FloatArray
     double_p: FloatArray
     double_p_alone: FloatArray
     shown: BoolArray  # ratios differ beyond chance
@@ -123,12 +115,13 @@ class Evidence:
     @property
     def n_pair_tests(self) -> int:
         """Settings and pairs that are compared."""
-        return int(np.isfinite(self.exposure_p_alone).sum())
+        return int(np.isfinite(self.exposure.p_alone).sum())
 
     @property
     def smallest_p(self) -> float:
         """The smallest adjusted p-value of exposures and ratios; 1 if there is none."""
-        return float(np.nanmin([*self.exposure_p.ravel(), *self.cross_p.ravel(), 1.0]))
+        p_values = self.exposure.p_value, self.cross.p_value
+        return float(np.nanmin([*np.ravel(p_values), 1.0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +210,8 @@ def attack_tests(
     memorised = np.stack([each.memorised_p() for each in measured])
     if random:
         return memorised, tests
-    unknown = (kind._replace(p_value=np.full_like(kind.p_value, np.nan)) for kind in tests)
+    nothing = np.full_like(tests.cross.value, np.nan)
+    unknown = (kind._replace(p_value=nothing, p_alone=nothing) for kind in tests)
     return np.full_like(memorised, np.nan), PairTests(*unknown)
 
 
@@ -232,12 +226,12 @@ def decide(
         outcome: whether a positive prediction is a benefit or a harm.
     """
     memorised = np.stack([p for p, _ in attacks])
-    exposures = np.stack([tests.exposure.p_value for _, tests in attacks])
+    exposures = np.stack([tests.exposure.p_alone for _, tests in attacks])
     exposure, benefit, cross = attacks[0][1]
     cost_p, cost_p_alone, detected_by = _smallest(holm(memorised), memorised)
-    all_exposure_p, cross_p = share_level(exposures, cross.p_value)
+    all_exposure_p, cross_p = share_level(exposures, cross.p_alone)
     exposure_p, exposure_p_alone, decided_by = _smallest(all_exposure_p, exposures)
-    benefit_p, resolved = holm(benefit.p_value), cost_p <= SIGNIFICANCE
+    benefit_p, resolved = holm(benefit.p_alone), cost_p <= SIGNIFICANCE
     # positive: the second group is the more exposed one, by the attack that decided
     found = np.stack([tests.exposure.value for _, tests in attacks])
     sign = np.take_along_axis(found, decided_by[None], axis=0)[0]
@@ -250,7 +244,7 @@ def decide(
         np.where(sign * worse > 0, both, np.where(np.isnan(both), np.nan, 1.0))
         for both in (
             np.maximum(exposure_p, benefit_p),
-            np.maximum(exposure_p_alone, benefit.p_value),
+            np.maximum(exposure_p_alone, benefit.p_alone),
         )
     )
     return Evidence(
@@ -258,21 +252,12 @@ def decide(
         cost_p_alone=cost_p_alone,
         resolved=resolved,
         detected_by=detected_by,
-        exposure=exposure.value,
-        exposure_error=exposure.error,
-        exposure_p=exposure_p,
-        exposure_p_alone=exposure_p_alone,
+        exposure=exposure._replace(p_value=exposure_p, p_alone=exposure_p_alone),
+        benefit=benefit._replace(p_value=benefit_p),
+        cross=cross._replace(p_value=cross_p),
         decided_by=decided_by,
         more_exposed=more_exposed,
         contradicted=opposite.any(axis=0) & (exposure_p <= SIGNIFICANCE),
-        benefit=benefit.value,
-        benefit_error=benefit.error,
-        benefit_p=benefit_p,
-        benefit_p_alone=benefit.p_value,
-        cross=cross.value,
-        cross_error=cross.error,
-        cross_p=cross_p,
-        cross_p_alone=cross.p_value,
         double_p=double_p,
         double_p_alone=double_p_alone,
         shown=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
@@ -391,7 +376,7 @@ def alarms(
     # memorisation, which take long, are not needed.
     hopeful = np.zeros(n_families, dtype=np.bool_)
     for kind in (tests.exposure, tests.cross):
-        by_family = kind.p_value.reshape(len(panels), n_families, n_pairs)
+        by_family = kind.p_alone.reshape(len(panels), n_families, n_pairs)
         n = np.maximum(np.isfinite(by_family).sum(axis=(0, 2)), 1)
         hopeful |= (by_family <= (SIGNIFICANCE / n)[:, None]).any(axis=(0, 2))
     for start in np.flatnonzero(hopeful) * n_pairs:
@@ -416,7 +401,7 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     benefit, of_benefit = one.received.mean(axis=0)[sides], one.received_variance[sides]
     benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
     if one.exposed is None:
-        nothing = PairDifference(*np.full((3, len(pairs)), np.nan))
+        nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
         return PairTests(nothing, benefits, nothing)
     exposed = one.exposed.only(sides)
     cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
@@ -446,7 +431,8 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
 def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
     """Estimate over error; p is 1 where the error is 0."""
     error = np.sqrt(variance)
-    return PairDifference(value, error, two_sided_p(value, error))
+    p = two_sided_p(value, error)
+    return PairDifference(value, error, p, p)
 
 
 def _stacked(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
