@@ -455,12 +455,8 @@ def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> S
     n_seeds, summaries = len(values), {}
     mean, std, ends = values.mean(axis=0), np.full(len(columns), np.nan), None
     if n_seeds > 1:
-        std, rng = (
-            values.std(axis=0, ddof=1),
-            generator(
-                plan.rng, purpose=OVER_SEEDS, epsilon=main.panel.epsilon, model=main.panel.model
-            ),
-        )
+        std, panel = values.std(axis=0, ddof=1), main.panel
+        rng = generator(plan.rng, purpose=OVER_SEEDS, epsilon=panel.epsilon, model=panel.model)
         draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ends = percentile_interval(draws, confidence_level=plan.confidence_level)
     for k, key in enumerate(columns):
@@ -479,17 +475,15 @@ def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file
     resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
     if one.exposed is None or np.isnan(one.received).any():
         return [file.PooledDisparity(disparity=None, ci=None, costs_resolved=r) for r in resolved]
-    weight = benefit_of(one.panel, plan)[1]
-    share = by_split(np.stack([one.benefit * weight, weight]).swapaxes(0, 1), one.panel.split)
+    panel, weight = one.panel, benefit_of(one.panel, plan)[1]
+    share = by_split(np.stack([one.benefit * weight, weight]).swapaxes(0, 1), panel.split)
     cost, n_splits = one.exposed.per_split, one.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
     sums = parts.sum(axis=0, keepdims=True)
     if n_splits > 1:
-        rng = generator(
-            plan.rng, purpose=OVER_SPLITS, epsilon=one.panel.epsilon, model=one.panel.model
-        )
+        rng = generator(plan.rng, purpose=OVER_SPLITS, epsilon=panel.epsilon, model=panel.model)
         sums = np.concatenate([sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)])
     ratio = metrics.pcer(sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=one.floor)
     found, level = [], plan.confidence_level
@@ -511,10 +505,8 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     if not (measured.proxy.is_from_counts and panel.has_sizes and known):
         return None
     strata = strata_of(panel)
-    luck, rng = (
-        split_luck(strata),
-        generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model),
-    )
+    luck = split_luck(strata)
+    rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
     n_groups = len(panel.group_names)
     luck_of_split: dict[int, FloatArray] = {}
     n_runs = Counter(panel.split.tolist())
@@ -535,18 +527,11 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
         gap += drawn
         disparity += ratio[:, first] - ratio[:, second]
     pictures = []
-    for draws in (gap, disparity):
-        column = (draws / len(panel.seeds)).T
-        ends = (
-            percentile_interval(each, confidence_level=plan.confidence_level) for each in column
-        )
-        pictures.append(
-            [
-                file.NullPicture(mean=float(each.mean()), interval=(float(low), float(high)))
-                for each, (low, high) in zip(column, ends, strict=True)
-            ]
-        )
-    return pictures[0], pictures[1]
+    for draws in (*gap.T / len(panel.seeds), *disparity.T / len(panel.seeds)):
+        low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
+        mean, interval = float(draws.mean()), (float(low), float(high))
+        pictures.append(file.NullPicture(mean=mean, interval=interval))
+    return pictures[:n_groups], pictures[n_groups:]
 
 
 def _interval(ends: FloatArray) -> tuple[float, float] | None:
@@ -557,7 +542,7 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 
 
 def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
-    """Every carried attack alone, by what is left of its alarms: deciding ones first, then by name."""
+    """Every carried attack alone, by its alarms that are left: deciding ones first, then by name."""
     names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
     p_values = np.array([alone[name].smallest_p for name in names])
     is_tested = [np.isfinite(alone[name].exposure.p_value).any() for name in names]
