@@ -11,13 +11,7 @@ import numpy as np
 
 from pcer.auditing.algorithm1 import algorithm1
 from pcer.auditing.checks import check_release, disclosed, is_random, variance_inflation
-from pcer.auditing.file import (
-    AsPublished,
-    Audit,
-    AuditSubject,
-    PublishedBudget,
-    outcomes_of,
-)
+from pcer.auditing.file import AsPublished, Audit, AuditSubject, PublishedBudget, outcomes_of
 from pcer.auditing.measure import deciding_attacks, measure_costs, pairs_of, require_available
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import more_would_show
@@ -99,8 +93,8 @@ def _require_releases(given: Any) -> list[Release]:
             continue
         remedy = (
             "pcer.release_from_predictions(...) makes one of a model's predictions in arrays or "
-            "columns, pcer.release_from_estimator(...) of an estimator and its data."
         )
+        remedy += "columns, pcer.release_from_estimator(...) of an estimator and its data."
         if isinstance(each, str | os.PathLike):
             remedy = "read the file first: pcer.audit(pcer.read_release(path))."
         elif hasattr(each, "predict") or hasattr(each, "fit"):
@@ -132,12 +126,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
 
 
 def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Iterator[Audit]:
-    """Audits of tested releases, one by one; those of the same records are judged together.
-
-    Args:
-        tested: what is audited.
-        family: what was named to be judged together with all of them.
-    """
+    """Audits of tested releases, one by one, each with those of the same records and the family."""
     by_digest = {each.release.sha256: each for each in (*tested, *family)}
     named = {each.release.sha256 for each in family}
     for each in tested:
@@ -150,13 +139,8 @@ def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Ite
 
 
 def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
-    """The audit of one release.
-
-    Args:
-        tested: the release.
-        family: by digest, all releases that are judged together, this one included.
-    """
-    release, plan = tested.release, tested.plan
+    """The audit of one release; the family, by digest, is judged together and includes it."""
+    release, plan, training = tested.release, tested.plan, tested.release.training
     family_p = _family_p(tested, family)
     evidence = downgrade(tested, tested.attacks, family_p=family_p)
     alone = {
@@ -176,7 +160,11 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         plan_sha256=plan.sha256,
         family=list(family),
         family_p=family_p,
-        subject=_subject(release),
+        subject=AuditSubject(
+            **release.subject.model_dump(include=set(AuditSubject.model_fields)),
+            mechanism=training.mechanism,
+            split_kind=training.split_kind,
+        ),
         plan=plan,
         cost=tested.cost,
         choice=choice_words(release, tested.panels, plan, tested.attacks),
@@ -231,9 +219,3 @@ def _published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPub
         paper = algorithm1(own, tested.plan, costs=costs, resolved=resolved[settings])
         found.append(AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=paper))
     return found
-
-
-def _subject(release: Release) -> AuditSubject:
-    fields = release.subject.model_dump(include=set(AuditSubject.model_fields))
-    training = release.training
-    return AuditSubject(**fields, mechanism=training.mechanism, split_kind=training.split_kind)

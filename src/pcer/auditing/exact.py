@@ -69,10 +69,8 @@ class Strata(NamedTuple):
 class Memorised(NamedTuple):
     """The test of each group; arrays over the group."""
 
-    p_value: FloatArray
-    """P(U >= u); NaN where U cannot vary, so that nothing can be resolved."""
-    excess: FloatArray
-    """Correct training records beyond what the split alone would give, over all splits."""
+    p_value: FloatArray  # P(U >= u); NaN where U cannot vary, so that nothing can be resolved
+    excess: FloatArray  # correct training records beyond what the splits alone would give
     variance: FloatArray
 
 
@@ -117,15 +115,6 @@ def strata_of_counts(train: Counts, test: Counts) -> Strata:
         correct=hits + spared,
         hits=hits,
     )
-
-
-def strata_of_rates(
-    train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
-) -> Strata:
-    """One stratum from accuracies without labels, (split, group), as the nearest whole counts."""
-    hits, spared = np.rint(train_accuracy * n_train), np.rint(test_accuracy * n_test)
-    parts = (n_train + n_test, n_train, hits + spared, hits)
-    return Strata(*(np.asarray(part, dtype=np.float64)[None] for part in parts))
 
 
 def memorised(strata: Strata) -> Memorised:
@@ -204,10 +193,7 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     Its mean is at most the number of splits less 1. Its own variance follows from the v and from
     the fourth cumulants, which few errors make large (each at most the variance of the hits); a
     stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
-
-    Args:
-        strata: counts of several splits.
-        inflation: by how much records that are kept together multiply the variance, (group,).
+    Records that are kept together multiply the variance by ``inflation``, (group,).
     """
     from scipy.special import gammaincc, stdtr
 
@@ -259,7 +245,18 @@ def _exact_tails(strata: Strata) -> FloatArray:
     above = (hits - mode).sum(axis=0)
     reach = int(_reach(variance.max()))
     n_points = 2 * reach + 2
-    transform = _transforms(strata, mode, n_points, float(variance.min())).prod(axis=0)
+    # Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)).
+    n_frequencies, smallest = n_points // 2 + 1, float(variance.min())
+    if smallest > TAIL_EXPONENT / 2:
+        angle = np.arccos(1 - TAIL_EXPONENT / smallest)
+        n_frequencies = min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
+    parts = _mass_functions(strata, mode)
+    width = parts.shape[-1] // 2
+    turns = np.outer(np.arange(-width, width + 1), np.arange(n_frequencies)) % n_points
+    angles = 2 * np.pi / n_points * np.arange(n_points)
+    waves = np.concatenate([np.cos(angles)[turns], -np.sin(angles)[turns]], axis=1)
+    parts = (parts @ waves).reshape(*mode.shape, 2, n_frequencies)
+    transform = (parts[..., 0, :] + 1j * parts[..., 1, :]).prod(axis=0)
     mass = np.fft.irfft(transform, n_points)
     start = np.floor(above - strata.excess.sum(axis=0)) - reach
     counts = start[:, None] + np.arange(n_points)
@@ -267,27 +264,6 @@ def _exact_tails(strata: Strata) -> FloatArray:
     lost = np.exp(-TAIL_EXPONENT) * (2 * len(mode) + 2 + n_points)
     tail = np.where(counts >= above[:, None], mass, 0.0).sum(axis=1)
     return np.asarray(np.round(tail + lost, P_DECIMALS))
-
-
-def _transforms(
-    strata: Strata, mode: FloatArray, n_points: int, variance: float
-) -> npt.NDArray[np.complex128]:
-    """Fourier transform of each stratum's hits less its mode, (stratum, group, frequency).
-
-    Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)), where
-    ``variance`` is the smallest of all U.
-    """
-    mass = _mass_functions(strata, mode)
-    n_frequencies = n_points // 2 + 1
-    if variance > TAIL_EXPONENT / 2:
-        angle = np.arccos(1 - TAIL_EXPONENT / variance)
-        n_frequencies = min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
-    reach = mass.shape[-1] // 2
-    turns = np.outer(np.arange(-reach, reach + 1), np.arange(n_frequencies)) % n_points
-    angles = 2 * np.pi / n_points * np.arange(n_points)
-    waves = np.concatenate([np.cos(angles)[turns], -np.sin(angles)[turns]], axis=1)
-    parts = (mass @ waves).reshape(*mode.shape, 2, n_frequencies)
-    return np.asarray(parts[..., 0, :] + 1j * parts[..., 1, :])
 
 
 def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:

@@ -130,14 +130,9 @@ class CrossProduct(Record):
     p_value_alone: float | None
 
 
-class GroupDifference(Record):
-    """First group minus second, for people like these."""
+class GroupDifference(CostValue):
+    """First group minus second, for people like these; limits hold either way."""
 
-    value: float | None
-    standard_error: float | None
-    interval: tuple[float, float] | None  # at the plan's confidence level
-    upper_limit: float | None  # either way, one-sided, of this difference alone
-    upper_limit_together: float | None  # of all such differences of the audit at once
     detectable: float | None  # smallest that would be told in 80 % of such releases
     p_value: float | None  # adjusted over settings and pairs
     p_value_alone: float | None  # over the deciding attacks only
@@ -369,18 +364,12 @@ class Audit(Result):
     Attributes:
         family: digests of the releases that were judged together, sorted.
         family_p: of this release's strongest alarm, adjusted over the family; None for one release.
-        cost: the cost that everything but ``published`` and ``costs`` is about.
-        choice: why that cost.
+        cost: the cost that everything but ``published`` and ``costs`` is about; ``choice``: why.
         broken_rules: of the plan's policy; empty where it holds, or where there is none.
         declarations: what the numbers say against the release's own words.
-        costs: every carried cost.
-        verdict: the strongest over settings; every output says this one.
+        verdict: the strongest over settings, which names the groups ``worse_off``.
         telling: the setting that ``headline`` and ``account`` are about.
-        worse_off: the groups that the verdict names.
-        headline: the finding in one sentence.
-        account: the finding for the people affected.
-        trust: how far it can be trusted.
-        next_steps: what can be done.
+        account: the finding for the people affected; ``trust``: how far it can be trusted.
     """
 
     format: Literal["pcer-audit"] = FORMAT

@@ -17,7 +17,6 @@ from pcer.auditing.exact import (
     lowest_seeds,
     memorised,
     strata_of_counts,
-    strata_of_rates,
 )
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.variances import (
@@ -137,16 +136,9 @@ class Exposed:
 
     def only(self, groups: IntArray) -> Exposed:
         """Some groups, or (side, pair) both sides of every pair."""
-        return replace(
-            self,
-            per_split=self.per_split[:, groups],
-            null_variance=self.null_variance[groups],
-            one_split=self.one_split[groups],
-            n=self.n[groups],
-            n_test=self.n_test[groups],
-            covariance=self.covariance[groups],
-            of_records=self.of_records[groups],
-        )
+        names = ("null_variance", "one_split", "n", "n_test", "covariance", "of_records")
+        chosen = {name: getattr(self, name)[groups] for name in names}
+        return replace(self, per_split=self.per_split[:, groups], **chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,13 +205,9 @@ class Measured:
 def measure_panel(
     panel: Panel, plan: Plan, cost: str, *, inflation: FloatArray | None = None
 ) -> Measured:
-    """Compute what the plan asks of one setting.
+    """Compute one cost of one setting, and the plan's benefit.
 
-    Args:
-        panel: the setting.
-        plan: which benefit.
-        cost: which cost.
-        inflation: (group,) by how much clumps of records multiply variances; 1 by default.
+    Clumps of records multiply the variances of a group by ``inflation`` (group,); 1 by default.
     """
     proxy, told = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
     if cost in panel.pooled:
@@ -228,7 +216,13 @@ def measure_panel(
     clumps = np.ones(len(told)) if inflation is None else inflation
     benefit, received, variance, lasting = _received(panel, plan, clumps)
     exposed, reason = _exposed(panel, plan, proxy, clumps, told)
-    values, is_pooled = _signed_cost(panel, proxy)
+    values, is_pooled = np.full(panel.train_accuracy.shape, np.nan), False
+    if proxy.is_from_counts:
+        values = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+    elif cost in panel.exposure:
+        values = panel.exposure[cost].value
+    if not proxy.is_from_counts and cost in panel.pooled and not np.isfinite(values).all():
+        values, is_pooled = np.broadcast_to(panel.pooled[cost].value, values.shape), True
     strata = None
     if proxy.is_from_counts and panel.has_sizes:
         first = lowest_seeds(panel.split)
@@ -339,7 +333,10 @@ def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatA
 
 def strata_of(panel: Panel) -> Strata:
     """(label, run, group); a table without counts is one stratum, and one that is empty."""
-    rates = strata_of_rates(panel.train_accuracy, panel.test_accuracy, panel.n_train, panel.n_test)
+    hits = np.rint(panel.train_accuracy * panel.n_train)  # the nearest whole counts
+    spared = np.rint(panel.test_accuracy * panel.n_test)
+    sizes = panel.n_train + panel.n_test, panel.n_train
+    rates = Strata(*(np.asarray(part)[None] for part in (*sizes, hits + spared, hits)))
     if panel.train is None or panel.test is None:
         return rates
     counts = strata_of_counts(panel.train, panel.test)
@@ -370,17 +367,6 @@ def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[FloatArray,
     value = per_split.mean(axis=0)
     variance = benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
     return benefit, per_split, variance, rate_variance(value, people)
-
-
-def _signed_cost(panel: Panel, proxy: Proxy) -> tuple[FloatArray, bool]:
-    """A cost by seed, and whether it has one number over all models and none of each."""
-    shape, cost = panel.train_accuracy.shape, proxy.name
-    if proxy.is_from_counts:
-        return metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy), False
-    of_runs = panel.exposure[cost].value if cost in panel.exposure else np.full(shape, np.nan)
-    if cost in panel.pooled and not np.isfinite(of_runs).all():
-        return np.broadcast_to(panel.pooled[cost].value, shape), True
-    return of_runs, False
 
 
 def _exposed(

@@ -542,7 +542,7 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 
 
 def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
-    """Every carried attack alone, by its alarms that are left: deciding ones first, then by name."""
+    """Every carried attack by what is left of its own alarms: deciding ones first, then by name."""
     names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
     p_values = np.array([alone[name].smallest_p for name in names])
     is_tested = [np.isfinite(alone[name].exposure.p_value).any() for name in names]

@@ -182,11 +182,7 @@ class Tested:
         return self.placebos.get((panel.model, epsilon, attack, names))
 
     def by(self, plan: Plan) -> Tested:
-        """These tests, judged by the attack that a plan names, where it is carried.
-
-        Args:
-            plan: one that differs from ours in nothing but its cost.
-        """
+        """These tests by the attack that a plan names, which differs from ours in nothing else."""
         attacks = (plan.cost,) if plan.cost in self.tests else self.attacks
         return replace(self, plan=plan, attacks=attacks)
 
@@ -218,13 +214,7 @@ def attack_tests(
 def decide(
     attacks: Sequence[AttackTests], pairs: tuple[Pair, ...], *, outcome: Outcome
 ) -> Evidence:
-    """Adjust every p-value for the whole audit, and draw the conclusions.
-
-    Args:
-        attacks: those that decide, the one whose numbers people see first.
-        pairs: of groups.
-        outcome: whether a positive prediction is a benefit or a harm.
-    """
+    """Adjust every p-value of the deciding attacks for the whole audit, and draw conclusions."""
     memorised = np.stack([p for p, _ in attacks])
     exposures = np.stack([tests.exposure.p_alone for _, tests in attacks])
     exposure, benefit, cross = attacks[0][1]
@@ -294,11 +284,7 @@ def downgrade(
 ) -> Evidence:
     """The evidence of some attacks without alarms that placebos, the family or the floor refute.
 
-    Args:
-        tested: the release.
-        attacks: those that decide.
-        family_p: p-value of the release's strongest comparison, among all releases of the same
-            records.
+    ``family_p`` is of the release's strongest comparison among all releases of the same records.
     """
     evidence, reasons = tested.evidence[attacks], dict[tuple[int, int, Statement], str]()
     shown, double = evidence.shown.copy(), evidence.double.copy()
@@ -357,14 +343,8 @@ def alarms(
 ) -> Alarms:
     """What an audit of each family of pairs would say by one attack: fast for many families.
 
-    Args:
-        panels: one per setting.
-        pairs: of all families, in equal blocks.
-        plan: which benefit.
-        cost: which attack.
-        outcome: whether a positive prediction is a benefit or a harm.
-        n_families: divisions of the records that are audited each for itself.
-        inflation: (group,) by how much clumps of records multiply variances.
+    Families are divisions of the records that are audited each for itself; pairs hold those of
+    all, in equal blocks.
     """
     measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
     tests = _stacked(measured, pairs)

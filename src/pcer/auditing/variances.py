@@ -39,17 +39,14 @@ def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
 def people_part(cost: FloatArray, n: FloatArray) -> FloatArray:
     """P = c (1 - c) / N: at most so much do the people add to the variance of a gap.
 
-    A bound. It holds where no record's expected memorisation is negative, and is reached where
-    each person is memorised wholly or not at all. A cost below 0 counts as 0.
+    It holds where no record's expected memorisation is negative, and is reached where each person
+    is memorised wholly or not at all. A cost below 0 counts as 0.
     """
     return rate_variance(cost, n)
 
 
 def auc_people_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
-    """P = 2a (1 - 2a) / N for a = AUC - 1/2 of an attack on each run.
-
-    A record counts twice in an AUC, once among members and once among the others.
-    """
+    """P = 2a (1 - 2a) / N for a = AUC - 1/2: a record counts as a member and among the others."""
     return rate_variance(2 * np.asarray(advantage), n)
 
 
@@ -89,14 +86,9 @@ def cost_variance(
 ) -> FloatArray:
     """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean cost over S splits.
 
-    The first is what independent records give: one split holds the people's part already. The
-    second holds what the records of one model share. One split: w alone.
-
-    Args:
-        per_split: (split, ...) cost of each split; s^2 is its sample variance.
-        one_split: w, variance of one split's cost: max(v, u) of counts, the squared error of a
-            per-run attack.
-        people: P, the part of the people.
+    The first is what independent records give: one split, of variance w (``one_split``: max(v, u)
+    of counts, the squared error of a per-run attack), holds the people's part P already. The second
+    holds what the records of one model share; s^2 is the spread over splits. One split: w alone.
     """
     n_splits = len(per_split)
     closed = one_split / n_splits + (1 - 1 / n_splits) * people
@@ -106,13 +98,10 @@ def cost_variance(
 def benefit_variance(
     benefit: FloatArray, *, n: FloatArray, n_test: FloatArray, n_splits: int
 ) -> FloatArray:
-    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate over S test parts.
+    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate R over S test parts.
 
-    Args:
-        benefit: R.
-        n: N, people in its denominator: the group, its qualified, or its accepted.
-        n_test: those of them in one test part.
-        n_splits: S.
+    N people are in its denominator (the group, its qualified, or its accepted), n_test of them in
+    one test part.
     """
     return rate_variance(benefit, 1 / (1 / n + (1 / n_test - 1 / n) / n_splits))
 
@@ -135,13 +124,9 @@ def rate_covariance(test: Counts) -> FloatArray:
 
 
 def subset_covariance(benefit: FloatArray, n_test: FloatArray) -> FloatArray:
-    """Cov(R, c) = -R (1 - R)/n_test where R is the accuracy among some of the test part.
+    """Cov(R, c) = -R (1 - R)/n_test where R is the accuracy among some of all n_test records.
 
     The true positive rate is (among the qualified), and precision (among the accepted).
-
-    Args:
-        benefit: R.
-        n_test: records of the group in the test part, all of them.
     """
     return np.asarray(-benefit * (1 - benefit) / n_test)
 
@@ -219,7 +204,7 @@ GRID_SLACK = 1e-6
 
 
 class SplitLuck(NamedTuple):
-    """Mean and variance of the accuracy difference when only the split is random."""
+    """Moments of the accuracy difference when only the split is random."""
 
     mean: FloatArray
     variance: FloatArray
@@ -249,9 +234,7 @@ def noise_level(variance: FloatArray) -> FloatArray:
 def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
     """Accuracy differences (draw, group) that random splits of the same records would have shown.
 
-    Args:
-        strata: counts of one run, arrays (label, group).
-        uniforms: (2, draw, group) numbers in [0, 1), one per label, draw and group.
+    Strata are of one run, (label, group); uniforms in [0, 1), one per label, draw and group.
     """
     right = np.zeros_like(uniforms[0])
     for label in range(len(strata.total)):

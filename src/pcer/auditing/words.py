@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pcer.auditing.file import Audit, BudgetResult, CostStory, PairResult, Summary
+from pcer.auditing.file import Audit, BudgetResult, PairResult, Summary
 from pcer.auditing.measure import ADVANTAGES, PAIRED
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.tests import share_level
@@ -222,13 +222,7 @@ def choice_words(
 
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
-    """The audit with its words.
-
-    Args:
-        audit: every number and verdict.
-        disclosed: what the release gives away about single people, in sentences.
-        more: how many more splits or people would show how much.
-    """
+    """The audit with its words, among them what is disclosed and what more data would show."""
     return audit.model_copy(
         update={
             "headline": _headline(audit),
@@ -249,10 +243,8 @@ def _headline(audit: Audit) -> str:
     opening = _opening(told)
     match told.verdict:
         case Verdict.DOUBLE_DISADVANTAGE:
-            names, groups = (
-                told.worse_off,
-                _groups_of([pair for pair in told.pairs if pair.double_disadvantage is not None]),
-            )
+            names = told.worse_off
+            groups = _groups_of([pair for pair in told.pairs if pair.double_disadvantage])
             harm = "" if audit.subject.outcome == "benefit" else ", which is a harm here"
             return (
                 f"{opening}, {_so_many(names, 'is', 'are').lower()} doubly disadvantaged"
@@ -401,9 +393,7 @@ def _account(audit: Audit) -> Iterator[str]:
         Verdict.NO_DISPARITY_SHOWN,
     ):
         yield _balance(audit)
-        for pair in audit.told.pairs:
-            yield from _within_labels(pair)
-        yield from _contradictions(audit)
+        yield from _of_pairs(audit)
     yield from _allowed(audit)
     missing = subject.n_missing_group
     people = f"the {missing:,} people whose group is not recorded, " if missing else ""
@@ -417,10 +407,8 @@ def _account(audit: Audit) -> Iterator[str]:
 def _privacy(audit: Audit) -> str:
     told, scale = audit.told, audit.proxy.scale
     if not any(group.resolved for group in told.groups.values()):
-        reason = f": {told.reason}" if told.reason else ""
-        return (
-            f"Whether the model remembers anyone's record cannot be told{reason}{_at_most(audit)}."
-        )
+        text = "Whether the model remembers anyone's record cannot be told"
+        return f"{text}{f': {told.reason}' if told.reason else ''}{_at_most(audit)}."
     amounts = [
         f"{scale.hundredths(group.cost.value)} ({name})"
         for name, group in told.groups.items()
@@ -463,30 +451,25 @@ DRIVEN = {
 }
 
 
-def _within_labels(pair: PairResult) -> Iterator[str]:
-    """Whether what differs also differs among people with the same label."""
-    placebo, flips = pair.exposure_answer.placebo, pair.coin_flips
-    for differs, what, p in (
-        (pair.more_exposed, "exposures", getattr(placebo, "exposure_p_within_labels", None)),
-        (pair.lower_ratio, "ratios", getattr(flips, "permutation_p_within_labels", None)),
-    ):
-        if differs is None or p is None:
-            continue
-        between = f"{what} of {listed(pair.groups)}"
-        if p > SIGNIFICANCE:
-            yield (
-                f"Among people with the same label, no difference between the {between} is shown "
-                f"(p = {p:.2g}); the mix of labels may be the reason."
-            )
-        else:
-            yield f"The {between} also differ among people with the same label (p = {p:.2g})."
-
-
-def _contradictions(audit: Audit) -> Iterator[str]:
-    """Deciding attacks that name different groups; of two, which come first among the costs."""
+def _of_pairs(audit: Audit) -> Iterator[str]:
+    """Whether what differs also differs within labels, and attacks that name different groups."""
+    for pair in audit.told.pairs:
+        placebo, flips = pair.exposure_answer.placebo, pair.coin_flips
+        for differs, what, p in (
+            (pair.more_exposed, "exposures", getattr(placebo, "exposure_p_within_labels", None)),
+            (pair.lower_ratio, "ratios", getattr(flips, "permutation_p_within_labels", None)),
+        ):
+            if differs is None or p is None:
+                continue
+            between = f"{what} of {listed(pair.groups)}"
+            text = f"The {between} also differ among people with the same label (p = {p:.2g})."
+            if p > SIGNIFICANCE:
+                text = f"Among people with the same label, no difference between the {between} is "
+                text += f"shown (p = {p:.2g}); the mix of labels may be the reason."
+            yield text
     for pair in audit.told.pairs:
         answer = pair.exposure_answer
-        if answer.contradicted:
+        if answer.contradicted:  # of two deciding attacks, which come first among the costs
             others = [cost.cost for cost in audit.costs[:2] if cost.cost != answer.attack]
             yield (
                 f"The attacks contradict each other about {listed(pair.groups)}: "
@@ -530,7 +513,20 @@ def _trust(audit: Audit) -> Iterator[str]:
     if not any(finding.caps_verdict for finding in audit.declarations):
         yield from _diluted(audit)
     if len(audit.costs) > 1:
-        yield _other_costs(audit.costs)
+        measured = [cost for cost in audit.costs if cost.cost != proxies.SPENT.name]
+        n_resolved = sum(cost.n_resolved > 0 for cost in measured)
+        alarms = [
+            proxy_named(cost.cost).short
+            for cost in audit.costs
+            if cost.p_value_over_costs is not None
+            and cost.p_value_over_costs <= SIGNIFICANCE
+            and (cost.lower_ratio or cost.double_disadvantage)
+        ]
+        yield (
+            f"{n_resolved} of {len(measured)} costs {'shows' if n_resolved == 1 else 'show'} "
+            "memory of someone's record; judged together, these show unequal ratios or a double "
+            f"disadvantage: {listed(alarms or ['none'])}."
+        )
     if audit.family_p is not None:
         yield (
             "Judged together with the other attributes of the same records, its strongest "
@@ -559,13 +555,10 @@ def _coin_flips(audit: Audit) -> str:
     n, n_draws = max(counts)
     times = "once" if n == 1 else f"{n} times"
     sound = f"(a sound test: up to about {math.ceil(SIGNIFICANCE * n_draws)})"
-    if verdict.is_alarm:
-        return f"The same audit on {n_draws} made-up groups raised this alarm {times} {sound}."
-    if is_exposure:
-        return (
-            f"The same audit on {n_draws} made-up groups found exposures to differ {times} {sound}."
-        )
-    return f"{n_draws} made-up groups: {n} raised an alarm."
+    if not verdict.is_alarm and not is_exposure:
+        return f"{n_draws} made-up groups: {n} raised an alarm."
+    did = "found exposures to differ" if is_exposure else "raised this alarm"
+    return f"The same audit on {n_draws} made-up groups {did} {times} {sound}."
 
 
 def _diluted(audit: Audit) -> Iterator[str]:
@@ -581,43 +574,28 @@ def _diluted(audit: Audit) -> Iterator[str]:
         ]
         return [np.array(kind, dtype=np.float64) for kind in rows]
 
-    memory, exposure, cross = p_values("p_value")
-    memory_alone, exposure_alone, cross_alone = p_values("p_value_alone")
-    by_setting = zip(exposure_alone, cross_alone, strict=True)
-    alone = np.stack([np.concatenate(share_level(*rows)) for rows in by_setting])
-    together = np.concatenate([exposure, cross], axis=1)
-    memory_alone = np.stack([holm(row) for row in memory_alone])
-    yield from _lost(audit, memory, memory_alone, "memory of someone's record would be shown")
-    yield from _lost(audit, together, alone, "a comparison of its groups would be beyond chance")
-
-
-def _lost(audit: Audit, together: FloatArray, alone: FloatArray, shown: str) -> Iterator[str]:
-    if len(alone) < 2 or (together <= SIGNIFICANCE).any() or not (alone <= SIGNIFICANCE).any():
+    if len(budgets) < 2:
         return
-    k = int(np.nanargmin(alone)) // alone.shape[1]
-    budget = audit.budgets[k]
-    yield (
-        f"If {setting_name(budget.model, budget.epsilon)} were the only setting, {shown} (p = "
-        f"{np.nanmin(alone[k]):.2g}); among the {len(alone)} settings of this release it is not "
-        f"(p = {np.nanmin(together[k]):.2g})."
-    )
-
-
-def _other_costs(costs: Sequence[CostStory]) -> str:
-    measured = [cost for cost in costs if cost.cost != proxies.SPENT.name]
-    n_resolved = sum(cost.n_resolved > 0 for cost in measured)
-    alarms = [
-        proxy_named(cost.cost).short
-        for cost in costs
-        if cost.p_value_over_costs is not None
-        and cost.p_value_over_costs <= SIGNIFICANCE
-        and (cost.lower_ratio or cost.double_disadvantage)
-    ]
-    return (
-        f"{n_resolved} of {len(measured)} costs {'shows' if n_resolved == 1 else 'show'} memory of "
-        "someone's record; judged together, these show unequal ratios or a double disadvantage: "
-        f"{listed(alarms) if alarms else 'none'}."
-    )
+    memory, *pairs = p_values("p_value")
+    memory_alone, *pairs_alone = p_values("p_value_alone")
+    by_setting = [np.concatenate(share_level(*rows)) for rows in zip(*pairs_alone, strict=True)]
+    memory_alone = np.stack([holm(row) for row in memory_alone])
+    for shown, together, alone in (
+        ("memory of someone's record would be shown", memory, memory_alone),
+        (
+            "a comparison of its groups would be beyond chance",
+            np.hstack(pairs),
+            np.stack(by_setting),
+        ),
+    ):
+        if (together <= SIGNIFICANCE).any() or not (alone <= SIGNIFICANCE).any():
+            continue
+        k = int(np.nanargmin(alone)) // alone.shape[1]
+        yield (
+            f"If {setting_name(budgets[k].model, budgets[k].epsilon)} were the only setting, "
+            f"{shown} (p = {np.nanmin(alone[k]):.2g}); among the {len(alone)} settings of this "
+            f"release it is not (p = {np.nanmin(together[k]):.2g})."
+        )
 
 
 def _less_exposed(audit: Audit) -> str | None:
