@@ -414,6 +414,12 @@ def test_every_limit_is_named_and_can_be_lifted(limit, shape):
     assert parse_release(tree, file="x", limits=None) == parse_release(tree, file="x")
 
 
+@pytest.mark.parametrize("field", ["runs", "pooled_exposure", "placebo", "bounds"])
+def test_too_many_rows_are_refused_before_any_of_them_is_looked_at(field):
+    error = refused({**release_of(), field: [{}] * 100_001})
+    assert error.field == ("n_runs" if field == "runs" else "n_exposures")
+
+
 def test_the_limits_are_those_of_the_documentation():
     text = (ROOT / "docs" / "format.md").read_text()
     for limit in astuple(replace(LIMITS, n_bytes=64)):

@@ -400,7 +400,7 @@ class Limits:
 
     Values are numbers, texts, lists and objects; settings are distinct pairs of model and epsilon,
     tables runs times groups, rows settings times groups, exposures values of a cost of one group
-    in one run, and costs their names besides the gap.
+    (of a run, or pooled; placebos and bounds count too), and costs their names besides the gap.
     """
 
     n_bytes: int = MAX_BYTES
@@ -437,26 +437,33 @@ def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
     """Check plain objects against the format; ``file`` is the name that errors mention."""
     require_format(data, file=file, name=FORMAT, version=VERSION)
-    release = parse_record(Release, data, file=file, hints=HINTS)
     if limits:
-        _require_within(limits, release, file)
-    return release
+        _require_within(limits, data, file)
+    return parse_record(Release, data, file=file, hints=HINTS)
 
 
-def _require_within(limits: Limits, release: Release, file: str) -> None:
-    """Raise InputError where a file holds more than anybody would audit."""
-    runs, n_groups = release.runs, len(release.subject.groups)
-    n_settings = len({(run.model, run.epsilon) for run in runs})
-    n_exposures = sum(len(group.exposure) for run in runs for group in run.groups.values())
+def _require_within(limits: Limits, data: Any, file: str) -> None:
+    """Raise InputError where a file holds more than anybody would audit, be it right or wrong.
+
+    Counted on plain objects: a record of each, or a mistake in each, takes far more memory.
+    """
+    subject, runs = _part(data, "subject", dict), _part(data, "runs", list)
+    tables = [table for run in runs for table in _part(run, "groups", dict).values()]
+    exposures = [_part(table, "exposure", dict) for table in tables]
+    lists = ("pooled_exposure", "placebo", "bounds")
+    rows = [row for name in lists for row in _part(data, name, list)]
+    costs = {_part(row, "proxy", str) for row in rows}.union(*exposures) - {""}
+    settings = {(_part(run, "model", str), _part(run, "epsilon", int, float)) for run in runs}
+    n_groups = len(_part(subject, "groups", list))
     sizes = {
         "n_runs": (len(runs), "runs"),
-        "n_settings": (n_settings, "settings"),
+        "n_settings": (len(settings), "settings"),
         "n_groups": (n_groups, "groups"),
-        "n_tables": (len(runs) * n_groups, "tables (runs times groups)"),
-        "n_rows": (n_settings * n_groups, "rows (settings times groups)"),
-        "n_exposures": (n_exposures, "exposures (of runs and groups)"),
-        "n_costs": (len(release.costs), "costs"),
-        "n_notes": (len(release.subject.notes), "notes"),
+        "n_tables": (len(tables), "tables (runs times groups)"),
+        "n_rows": (len(settings) * n_groups, "rows (settings times groups)"),
+        "n_exposures": (sum(map(len, exposures), len(rows)), "exposures (of groups)"),
+        "n_costs": (len(costs), "costs"),
+        "n_notes": (len(_part(subject, "notes", list)), "notes"),
     }
     for name, (size, what) in sizes.items():
         limit = getattr(limits, name)
@@ -466,6 +473,12 @@ def _require_within(limits: Limits, release: Release, file: str) -> None:
                 f"{ALLOW}, or divide it.",
                 field=name,
             )
+
+
+def _part(tree: Any, name: str, *kinds: type) -> Any:
+    """A part of plain objects if it is of such a kind; else an empty one."""
+    part = tree.get(name) if isinstance(tree, dict) else None
+    return part if isinstance(part, kinds) else kinds[0]()
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
