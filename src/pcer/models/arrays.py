@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.labels import is_named, positive_of, require_one_length
+from pcer.models.labels import is_named, require_one_length
 from pcer.models.options import OF_ESTIMATORS, Options
 from pcer.release import proxies
 from pcer.release.build import (
@@ -39,11 +39,12 @@ from pcer.release.columns import (
     Coded,
     attribute_views,
     column_of,
+    columns_of,
     cross,
     named_columns,
     numbers_of,
+    positive_name,
     recode,
-    require_splits,
     required_column,
     seeds_of,
     spread,
@@ -146,28 +147,16 @@ def releases_from_predictions(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Predictions, checked: arrays of one length.
+    """Predictions, checked: arrays of one length."""
 
-    Attributes:
-        keys: the models; a split's name as it was given, None where it was not.
-        entries: model, part, label and answer of each row, in no group yet.
-        attributes: the protected attributes by name.
-        logits: log odds of the positive label; None where only answers are known.
-        record: names the records in all models; None where nothing does.
-        digests: by model who is in its training part; empty without records.
-        reference: log odds of the true label beyond those of reference models, if there are some.
-        membership: somebody's own attack, higher for members; NaN where it says nothing.
-        notes: what a reader of the release must know.
-    """
-
-    keys: list[RunKey]
-    entries: Entries
+    keys: list[RunKey]  # the models; a split's name as it was given, None where it was not
+    entries: Entries  # model, part, label and answer of each row, in no group yet
     attributes: Mapping[str, Coded]
-    logits: FloatArray | None = None
-    record: Coded | None = None
-    digests: Sequence[str] = ()
-    reference: FloatArray | None = None
-    membership: FloatArray | None = None
+    logits: FloatArray | None = None  # of the positive label; None where only answers are known
+    record: Coded | None = None  # names the records in all models; None where nothing does
+    digests: Sequence[str] = ()  # by model who is in its training part; empty without records
+    reference: FloatArray | None = None  # log odds of the true label beyond reference models'
+    membership: FloatArray | None = None  # somebody's own attack; NaN where it says nothing
     notes: Sequence[str] = ()
 
 
@@ -243,34 +232,24 @@ def releases_of(
 ) -> dict[str, Release]:
     """Count, attack and build: a release for each attribute, or several of them crossed.
 
-    Args:
-        rows: the predictions.
-        views: by the name that a release has, the attributes that make up its groups.
-        facts: what the rows cannot say about themselves.
-        file: what errors call the source.
-        on_step: called with what is done next, after the attacks.
+    Views are, by the name that a release has, the attributes that make up its groups; errors call
+    the source ``file``; and ``on_step`` is called with what is done next, after the attacks.
     """
     facts = replace(facts, notes=[*facts.notes, *rows.notes])
-    entries, counted = [], []
-    for name, columns in views.items():
-        own, counts = in_groups(rows, columns, facts, attribute=name)
-        entries.append(own)
-        counted.append(counts)
+    views_of = [in_groups(rows, own, facts, attribute=name) for name, own in views.items()]
+    counted = [counts for _, counts in views_of]
     if rows.record is not None and all(len(counts.groups) > 1 for counts in counted):
         from pcer.attacks import with_costs
 
+        settings, no_coin = _settings(rows, rows.record, views_of)
+        without = [] if rows.membership is None else [OWN_ATTACK]
         counted = with_costs(
-            counted,
-            _settings(rows, rows.record, entries, counted),
-            facts,
-            no_coin=_no_coin(rows, rows.record),
-            without=[] if rows.membership is None else [OWN_ATTACK],
-            on_step=on_step,
+            counted, settings, facts, no_coin=no_coin, without=without, on_step=on_step
         )
     if rows.membership is not None:
         counted = [
-            with_own_attack(counts, _own_attack(rows.membership, own, counts))
-            for own, counts in zip(entries, counted, strict=True)
+            with_own_attack(counts, _own_attack(rows.membership, entries, counts))
+            for (entries, _), counts in zip(views_of, counted, strict=True)
         ]
     return {own.attribute: build_release(facts, own, file=file) for own in counted}
 
@@ -345,39 +324,43 @@ def own_exposure(counted: Counted, model: int, group: str, auc: Any) -> Exposure
 
 
 def _settings(
-    rows: Rows, record: Coded, entries: Sequence[Entries], counted: Sequence[Counted]
-) -> list[list[BudgetScores]]:
-    """The models of every budget beside each other, for every attribute."""
+    rows: Rows, record: Coded, views: Sequence[tuple[Entries, Counted]]
+) -> tuple[list[list[BudgetScores]], str]:
+    """The models of every budget beside each other, by attribute; and why coins cannot be flipped.
+
+    They can be flipped for records only where all budgets are about the same.
+    """
     from pcer.attacks import BudgetScores
 
-    whole, settings = rows.entries, []
+    whole, settings, scored, no_coin = rows.entries, [], None, ""
     own = rows_by_model(whole.run, len(rows.keys))
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
         models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
         _require_same(whole.positive, at, "y_true")
-        for view in entries:
-            _require_same(view.group, at, "sensitive_features")
-        predicted, scored = whole.predicted[at], rows.logits is not None
-        scores = BudgetScores(
-            logits=np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
-            labels=whole.positive[at[0]].astype(np.int64),
-            member=whole.split[at] == 0,
-            group=entries[0].group[at[0]],
-            group_names=counted[0].groups,
-            predicted=predicted,
-            reference=None if rows.reference is None else rows.reference[at],
-            from_probabilities=scored,
-            has_probabilities=scored,
-            epsilon=math.inf if epsilon is None else epsilon,
-        )
+        for entries, _ in views:
+            _require_same(entries.group, at, "sensitive_features")
+        ids, predicted = record.codes[at[0]], whole.predicted[at]
+        scored = ids if scored is None else scored
+        if not np.array_equal(ids, scored):
+            no_coin = "the budgets were scored on different records"
+        scores = {
+            "logits": np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
+            "labels": whole.positive[at[0]].astype(np.int64),
+            "member": whole.split[at] == 0,
+            "predicted": predicted,
+            "reference": None if rows.reference is None else rows.reference[at],
+            "from_probabilities": rows.logits is not None,
+            "has_probabilities": rows.logits is not None,
+            "epsilon": math.inf if epsilon is None else epsilon,
+        }
         settings.append(
             [
-                replace(scores, group=view.group[at[0]], group_names=counts.groups)
-                for view, counts in zip(entries, counted, strict=True)
+                BudgetScores(group=entries.group[at[0]], group_names=counts.groups, **scores)
+                for entries, counts in views
             ]
         )
-    return settings
+    return settings, no_coin
 
 
 def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None) -> IntArray:
@@ -403,16 +386,6 @@ def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
             "say the same of a record everywhere.",
             field=name,
         )
-
-
-def _no_coin(rows: Rows, record: Coded) -> str:
-    """Why no coin can be flipped for the records; empty where all budgets are about the same."""
-    own = rows_by_model(rows.entries.run, len(rows.keys))
-    first = {key.epsilon: own[k] for k, key in reversed([*enumerate(rows.keys)])}
-    scored = [np.sort(record.codes[at]) for at in first.values()]
-    if all(np.array_equal(codes, scored[0]) for codes in scored):
-        return ""
-    return "the budgets were scored on different records"
 
 
 def _with_split_names(
@@ -478,11 +451,11 @@ def _answers(
     if y_score is None:
         answers = required_column(y_pred, name="y_pred")
         values = sorted({*truth.names, *answers.names})
-        name = positive_of(values, options.positive_label, where="y_true and y_pred")
+        name = positive_name(values, options.positive_label, where="y_true and y_pred")
         return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
 
-    name = positive_of(truth.names, options.positive_label, where="y_true")
+    name = positive_name(truth.names, options.positive_label, where="y_true")
     positive = is_named(truth, name)
     threshold = THRESHOLD if options.threshold is None else options.threshold
     columns = _score_columns(y_score, "y_score")
@@ -519,20 +492,12 @@ def _answers(
 def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
     """Probabilities by column: named as in a dict or data frame, numbered as in an array, or None.
 
-    Args:
-        scores: several columns of any kind, or one.
-        argument: what errors call them.
+    Errors call them by the argument.
     """
-    import narwhals as nw
-
-    columns: dict[Any, Any] = {None: scores}
-    if isinstance(scores, Mapping):
-        columns = {str(name): values for name, values in scores.items()}
-    elif nw.dependencies.is_into_dataframe(scores):
-        frame = nw.from_native(scores, eager_only=True)
-        columns = {text_of(n): frame[:, k].to_native() for k, n in enumerate(frame.columns)}
-    elif getattr(scores, "ndim", 1) == 2:
-        columns = dict(enumerate(np.asarray(scores).T))
+    columns: dict[Any, Any] | None = columns_of(scores)
+    if columns is None:
+        several = getattr(scores, "ndim", 1) == 2
+        columns = dict(enumerate(np.asarray(scores).T)) if several else {None: scores}
     found = {}
     for key, values in columns.items():
         name = argument if key is None else f"{argument}[{key!r}]"
@@ -553,11 +518,17 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
 def _parts(split: Any) -> IntArray:
     """(row,) 0 for those trained on, 1 for others; from names, or a mask of the former."""
     column = required_column(split, name="split")
-    named = {"True": SPLITS[0], "False": SPLITS[1]}
-    if set(column.names) <= set(named):
-        column = Coded([named[name] for name in column.names], column.codes)
-    require_splits(column.names, where="split")
-    return np.array([SPLITS.index(name) for name in column.names])[column.codes]
+    names, of_mask = column.names, {"True": SPLITS[0], "False": SPLITS[1]}
+    if set(names) <= set(of_mask):
+        names = [of_mask[name] for name in names]
+    if unknown := [name for name in names if name not in SPLITS]:
+        reason = f"must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
+    elif len(names) < 2:
+        reason = f"holds only {names[0]!r}, and the privacy cost needs both; predict the training "
+        reason += "records and the test records with the same model."
+    else:
+        return np.array([SPLITS.index(name) for name in names])[column.codes]
+    raise InputError(f"split {reason}", field="split")
 
 
 def _beyond_references(

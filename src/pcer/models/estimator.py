@@ -32,7 +32,7 @@ from pcer.models.fits import (
     described,
     versions,
 )
-from pcer.models.labels import positive_of, require_one_index, require_one_length
+from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
 from pcer.models.splits import Splits, given_splits, random_splits
 from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
@@ -42,6 +42,7 @@ from pcer.release.columns import (
     column_of,
     cross,
     named_columns,
+    positive_name,
     recode,
     required_column,
     values_of,
@@ -162,7 +163,7 @@ def _records(X: Any, y: Any, features: Any, positive: object, options: Options) 
         X=X,
         y=labels,
         classes=classes,
-        positive=positive_of(classes.names, positive, where="y"),
+        positive=positive_name(classes.names, positive, where="y"),
         threshold=options.threshold,
         persons=persons,
         group=group,

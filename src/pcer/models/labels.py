@@ -1,10 +1,10 @@
-"""What users name: the positive label, rows of a data frame, and ``package.module:Name``."""
+"""What users name: a label, rows of a data frame, and ``package.module:Name``."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,30 +13,7 @@ import numpy as np
 
 from pcer.errors import InputError, clipped
 from pcer.metrics import BoolArray
-from pcer.release.columns import Coded, positive_name, text_of
-
-
-def positive_of(names: Sequence[str], positive: object, *, where: str) -> str:
-    """Which label is the positive one, as text; of more than two it has to be named.
-
-    >>> positive_of(["bad", "fair", "good"], "good", where="y")
-    'good'
-    """
-    if len(names) <= 2:
-        return positive_name(names, positive, where=where)
-    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-    if positive is None:
-        raise InputError(
-            f"{where} must have two values between them, or the positive one must be named, but "
-            f"have {len(names)} ({shown}); say positive_label={names[0]!r}, for example.",
-            field="positive_label",
-        )
-    if text_of(positive) not in names:
-        raise InputError(
-            f"{where} hold {shown}, and {text_of(positive)!r} is not among them.",
-            field="positive_label",
-        )
-    return text_of(positive)
+from pcer.release.columns import Coded
 
 
 def is_named(column: Coded, name: str) -> BoolArray:
@@ -46,17 +23,13 @@ def is_named(column: Coded, name: str) -> BoolArray:
 
 def require_one_length(**columns: Any) -> None:
     """Raise InputError unless all columns are of equally many records; None is no column."""
-    lengths = {name: rows_in(column) for name, column in columns.items() if column is not None}
+    given = {name: column for name, column in columns.items() if column is not None}
+    lengths = {n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         usual = next(iter(lengths.values()))
         other = next(name for name, length in lengths.items() if length != usual)
         raise InputError(f"All columns must have one length, but they have: {listed}.", field=other)
-
-
-def rows_in(column: Any) -> int:
-    """How many records a column, or features of any kind, are of."""
-    return int(column.shape[0]) if hasattr(column, "shape") else len(column)
 
 
 def require_one_index(**columns: Any) -> None:
@@ -91,12 +64,7 @@ def folder_first(folder: Path) -> Iterator[None]:
 
 
 def object_named(name: str, *, folder: Path, example: str) -> Any:
-    """The callable that a name stands for: an estimator, or what makes a torch module.
-
-    Args:
-        name: ``package.module:Name``, installed or in the folder.
-        folder: looked into first.
-        example: a name as it should be, for who wrote another.
+    """The callable that ``package.module:Name`` stands for, installed or in the folder.
 
     Raises:
         InputError: there is no such module, it cannot be imported, or has nothing to call.

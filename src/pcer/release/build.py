@@ -50,8 +50,6 @@ from pcer.release.format import (
 
 CELLS = ("tn", "fp", "fn", "tp")
 """The cells of a confusion table: a record stands in cell 2 x label + prediction."""
-
-
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -65,11 +63,7 @@ class SourceState(NamedTuple):
 def source_state(package: Path = PACKAGE) -> SourceState:
     """What git says of pcer's own checkout, if the package lies in one.
 
-    Nothing is known of an installed package, nor of a copy inside another repository, whose
-    commit would say nothing about pcer.
-
-    Args:
-        package: the folder of the package.
+    Nothing is known of an installed package, nor of a copy inside another repository.
     """
 
     def git(*arguments: str) -> str:
@@ -230,13 +224,7 @@ def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
 def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Release:
     """A checked release of one protected attribute, with no more in it than the rule allows.
 
-    Args:
-        facts: what the counts cannot say about themselves.
-        counted: the counts, and what attacks found.
-        file: what errors call the source of the counts.
-
-    Raises:
-        InputError: one sentence with the path to the field and the remedy.
+    ``file`` is what errors call the source of the counts; they name the field and the remedy.
     """
     if len(counted.groups) < 2:
         has = f"{counted.attribute!r} has {'one group only' if counted.groups else 'no group'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -28,15 +28,22 @@ class Coded:
     codes: IntArray
 
 
-def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
-    """Protected attributes by name, from a dataframe, a dict or one column."""
+def columns_of(table: Any) -> dict[str, Any] | None:
+    """The columns of a dataframe or a dict by name; None where it is neither."""
     import narwhals as nw
 
-    if isinstance(features, Mapping):
-        return {str(name): values for name, values in features.items()}
-    if nw.dependencies.is_into_dataframe(features):
-        frame = nw.from_native(features, eager_only=True)
-        return {name: frame[name].to_native() for name in frame.columns}
+    if isinstance(table, Mapping):
+        return {str(name): values for name, values in table.items()}
+    if not nw.dependencies.is_into_dataframe(table):
+        return None
+    frame = nw.from_native(table, eager_only=True)
+    return {text_of(name): frame[:, k].to_native() for k, name in enumerate(frame.columns)}
+
+
+def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
+    """Protected attributes by name, from a dataframe, a dict or one column."""
+    if (columns := columns_of(features)) is not None:
+        return columns
     name = attribute or getattr(features, "name", None)
     if not name:
         raise InputError(
@@ -174,10 +181,10 @@ def seeds_of(value: Any, n: int) -> IntArray:
             f"seed is missing in {int(missing.sum()):,} records; number the models.", field="seed"
         )
     values, inverse = _distinct(array)
-    return np.array([seed_of(seed, where="seed") for seed in values], dtype=np.int64)[inverse]
+    return np.array([seed_of(seed) for seed in values], dtype=np.int64)[inverse]
 
 
-def seed_of(value: object, *, where: str) -> int:
+def seed_of(value: object) -> int:
     """A seed as the whole number it is: exact, or refused with one sentence.
 
     | given | taken as |
@@ -186,7 +193,7 @@ def seed_of(value: object, *, where: str) -> int:
     | a float that is whole | itself while floats are exact (64 bits: below 2^53); then refused |
     | anything else | refused |
 
-    >>> seed_of(2**60 + 1, where="seed") - 2**60
+    >>> seed_of(2**60 + 1) - 2**60
     1
     """
     given = value.item() if isinstance(value, np.generic) else value
@@ -205,7 +212,7 @@ def seed_of(value: object, *, where: str) -> int:
         reason += "from 0."
     else:
         return int(number)
-    raise InputError(f"{where} {reason}", field="seed")
+    raise InputError(f"seed {reason}", field="seed")
 
 
 def spread(value: Any, n: int) -> Any:
@@ -223,35 +230,25 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def require_splits(names: Collection[str], *, where: str) -> None:
-    """Raise InputError unless a column of splits holds "train" and "test", and nothing else."""
-    unknown = sorted(set(names) - set(SPLITS))
-    if unknown:
-        reason = f"must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
-    elif len(set(names)) < 2:
-        reason = f"holds only {next(iter(names))!r}, and the privacy cost needs both; predict the "
-        reason += "training records and the test records with the same model."
-    else:
-        return
-    raise InputError(f"{where} {reason}", field="split")
-
-
 def positive_name(values: Sequence[str], positive: object, *, where: str) -> str:
-    """Which of at most two sorted labels is the positive one; 1 or True if ``positive`` is None."""
+    """Which of the sorted labels is the positive one; unless it is named, 1 or True.
+
+    >>> positive_name(["bad", "fair", "good"], "good", where="y")
+    'good'
+    """
     listed = ", ".join(values)
     if len(values) > 2:
-        some = ", ".join(repr(value) for value in values[:5])
-        reason = (
-            f"must have two values between them, but have {len(values)} "
-            f"({some}{', ...' if len(values) > 5 else ''}); keep two, or join some"
-        )
-    elif positive is not None:
+        listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+    if positive is not None:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
             name = name.capitalize()  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
         reason = f"hold {listed}, and {name!r} is not among them"
+    elif len(values) > 2:
+        reason = "must have two values between them, or the positive one must be named, but have "
+        reason += f"{len(values)} ({listed}); say positive_label={values[0]!r}, for example"
     else:
         for pair in (("0", "1"), ("False", "True")):
             if set(values) <= set(pair):

@@ -38,21 +38,12 @@ class SmallGroups(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class DisclosureRule:
-    """What a writer of releases lets out.
+    """What a writer of releases lets out."""
 
-    Args:
-        public: whether anybody may have the records: then exact cells of any size are released,
-            and digests and split names need no key.
-        least_people: of one group, label and part; a group with fewer is joined or withheld.
-        small_groups: which of the two.
-        certain_cells: whether cells that tell a membership with certainty are released. Without
-            them those tables are coarser, which costs power.
-    """
-
-    public: bool = False
-    least_people: int = LEAST_PEOPLE
-    small_groups: SmallGroups = SmallGroups.JOIN
-    certain_cells: bool = True
+    public: bool = False  # anybody may have the records: cells of any size, names without a key
+    least_people: int = LEAST_PEOPLE  # of one group, label and part
+    small_groups: SmallGroups = SmallGroups.JOIN  # what becomes of those with fewer
+    certain_cells: bool = True  # release those that tell a membership; else coarser tables
 
     def __post_init__(self) -> None:
         require_at_least(1, least_people=self.least_people)
@@ -66,11 +57,6 @@ class Regrouping:
     place: IntArray  # (group,) position in names, or NOBODY
     note: str = ""  # a sentence for the release; empty where nothing was changed
 
-    @property
-    def changes(self) -> bool:
-        """Whether any group is not released as it is."""
-        return bool(self.note)
-
     def apply(self, codes: IntArray) -> IntArray:
         """Codes of records, recoded; NOBODY stays NOBODY."""
         return np.append(self.place, NOBODY)[codes]
@@ -83,16 +69,8 @@ def allowed_groups(
 
     Small groups are taken together; while they are too few even so, or one group stands alone and
     could be had by subtraction, the next smallest group is taken too. Groups of public records
-    stay as they are.
-
-    Args:
-        rule: what may be let out.
-        people: (split, part, group, label), how many people; parts are training and test.
-        names: of the groups.
-        attribute: what divides the people, for errors.
-
-    Raises:
-        InputError: fewer than two groups would be left.
+    stay as they are. ``people`` are counted by (split, part, group, label); fewer than two groups
+    left are an InputError.
     """
     least, joins = rule.least_people, rule.small_groups is SmallGroups.JOIN
     fewest = people.min(axis=(0, 1, 3))
@@ -104,34 +82,27 @@ def allowed_groups(
     while others and (people[:, :, taken].sum(axis=2).min() < least or (joins and len(taken) == 1)):
         taken.append(others.pop(0))
     if not others or len(others) + joins < 2:
-        raise _too_few(people, names, attribute, least)
+        part, group, label = np.argwhere(people.min(axis=0) == fewest.min())[0]
+        raise InputError(
+            f"attribute {attribute!r}: group {names[group]!r} has fewer than {least} people with a "
+            f"{('negative', 'positive')[label]} label in the {('training', 'test')[part]} part, "
+            "and without it fewer than two groups are left; add people, join groups, or say that "
+            "the data are public.",
+            field="least_people",
+        )
     taken, kept = sorted(taken), sorted(others)
     place = np.full(len(names), NOBODY, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     left, small = tuple(names[g] for g in kept), [names[g] for g in taken]
-    fewer = f"because fewer than {least} people of one label are in training or in test."
+    became = "withheld and in no group's table"
+    if joins:
+        became, joined = "joined into one group", " + ".join(small)
+        if len(joined) > LONGEST_NAME or joined in names:
+            joined = f"{len(small)} small groups"
+        place[taken], left = len(kept), (*left, joined)
     listed = " and ".join([", ".join(small[:-1]), small[-1]] if len(small) > 1 else small)
-    if not joins:
-        note = f"{listed}: withheld and in no group's table, {fewer}"
-        return Regrouping(names=left, place=place, note=note)
-    place[taken] = len(kept)
-    joined = " + ".join(small)
-    if len(joined) > LONGEST_NAME or joined in names:
-        joined = f"{len(small)} small groups"
-    note = f"{listed}: joined into one group, {fewer}"
-    return Regrouping(names=(*left, joined), place=place, note=note)
-
-
-def _too_few(people: IntArray, names: tuple[str, ...], attribute: str, least: int) -> InputError:
-    fewest = people.min(axis=0)
-    part, group, label = np.unravel_index(int(fewest.argmin()), fewest.shape)
-    return InputError(
-        f"attribute {attribute!r}: group {names[group]!r} has fewer than {least} people with a "
-        f"{('negative', 'positive')[label]} label in the {('training', 'test')[part]} part, and "
-        "without it fewer than two groups are left; add people, join groups, or say that the data "
-        "are public.",
-        field="least_people",
-    )
+    note = f"{listed}: {became}, because fewer than {least} people of one label are in training "
+    return Regrouping(names=left, place=place, note=f"{note}or in test.")
 
 
 class Detail(IntEnum):
@@ -155,11 +126,8 @@ def given_away(tables: IntArray, detail: IntArray | None = None) -> GivenAway:
 
     The attacker knows that a person is among the records, their group, label and prediction, and
     reads the release. Membership is certain where the release leaves no room for such a person in
-    one of the two parts.
-
-    Args:
-        tables: (model, part, group, label, predicted) counts.
-        detail: (model, group) how much of each table is released; all counts if None.
+    one of the two parts. Tables are (model, part, group, label, predicted) counts; the detail is
+    (model, group) how much of each is released, all counts if None.
 
     >>> tables = np.array([[[[0, 3], [4, 5]]], [[[2, 2], [1, 6]]]])[None]
     >>> given_away(tables).memberships

@@ -566,13 +566,9 @@ def _check_splits(release: Release) -> None:
             for size in sizes:
                 other, before = first.setdefault((run.split, name, len(size)), (index, size))
                 if before != size:
-                    sentence = (
-                        f"runs[{other}] and runs[{index}] both name split {run.split!r}, but "
-                    )
-                    sentence += (
-                        f"group {name!r} has other sizes or labels in them; name splits apart"
-                    )
-                    _refuse(f"runs[{index}].split", sentence)
+                    both = f"runs[{other}] and runs[{index}] both name split {run.split!r}"
+                    but = f"group {name!r} has other sizes or labels in them; name splits apart"
+                    _refuse(f"runs[{index}].split", f"{both}, but {but}")
 
 
 def _check_rows(release: Release) -> None:
