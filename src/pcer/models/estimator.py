@@ -23,7 +23,6 @@ from pcer.attacks import BudgetScores, with_costs
 from pcer.errors import InputError, not_installed, require_at_least
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, FloatArray, IntArray
 from pcer.models.fits import (
-    Candidate,
     Fits,
     FloatRow,
     OnProgress,
@@ -34,7 +33,7 @@ from pcer.models.fits import (
 )
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
-from pcer.models.splits import Splits, given_splits, random_splits
+from pcer.models.splits import given_splits, random_splits
 from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
 from pcer.release.columns import (
     CROSSING,
@@ -123,7 +122,19 @@ def release_from_estimator(
             )
     require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
     records = _records(X, y, sensitive_features, positive_label, options)
-    splits = _splits(records, options, random_state)
+    if options.cv is None:
+        splits = random_splits(len(records.y), records.persons, options.test_size, random_state)
+    else:
+        splits = given_splits(options.cv, records.classes.codes, records.persons, random_state)
+    threshold = "the estimator's own" if options.threshold is None else options.threshold
+    config = {
+        **splits.config,
+        "threshold": threshold,
+        "models": described(candidates),
+        "versions": versions(candidates),
+        # the one of private records would tell who was in which split
+        **({"random_state": random_state} if options.public_data else {}),
+    }
     facts = options.facts(
         outcome,
         splits.kind,
@@ -131,7 +142,7 @@ def release_from_estimator(
         unit_of_split=splits.unit,
         positive_label=positive_label,
         mechanism="none" if all(math.isinf(c.epsilon) for c in candidates) else "unknown",
-        config=_config(candidates, splits, options, random_state),
+        config=config,
         data_digest=_digest(records, options),
     )
     with _shown(progress) as on_progress:
@@ -169,33 +180,6 @@ def _records(X: Any, y: Any, features: Any, positive: object, options: Options) 
         group=group,
         attribute=CROSSING.join(attributes) if options.attribute is None else options.attribute,
     )
-
-
-def _splits(records: Records, options: Options, random_state: int) -> Splits:
-    n, persons, test_size = len(records.y), records.persons, options.test_size
-    if options.cv is None:
-        return random_splits(n, persons, test_size=test_size, random_state=random_state)
-    if options.until_detectable is not None:
-        raise InputError(
-            "until_detectable adds random splits, and cv gives a fixed number of them; leave one "
-            "of the two out.",
-            field="until_detectable",
-        )
-    return given_splits(options.cv, records.classes.codes, persons, random_state=random_state)
-
-
-def _config(
-    candidates: Sequence[Candidate], splits: Splits, options: Options, random_state: int
-) -> dict[str, Any]:
-    """What was fitted; the random state of private records would tell who was in which split."""
-    threshold = "the estimator's own" if options.threshold is None else options.threshold
-    return {
-        **splits.config,
-        "threshold": threshold,
-        "models": described(candidates),
-        "versions": versions(candidates),
-        **({"random_state": random_state} if options.public_data else {}),
-    }
 
 
 def _digest(records: Records, options: Options) -> str | None:
@@ -261,29 +245,17 @@ def _fitted(fits: Fits, facts: ReleaseFacts, options: Options, n_splits: int) ->
 
 
 class _Groups(NamedTuple):
-    """The groups that may be released.
-
-    Attributes:
-        names: theirs.
-        codes: (record,) position in ``names``; -1 for records in none.
-        sizes: (group,) how many records.
-        units: (group,) how many independent people these are worth: (sum m)^2 / sum m^2, by Kish.
-        note: what became of small groups; empty where nothing did.
-    """
+    """The groups that may be released."""
 
     names: tuple[str, ...]
-    codes: IntArray
-    sizes: IntArray
-    units: FloatArray
-    note: str
+    codes: IntArray  # (record,) position in names; -1 for records in none
+    sizes: IntArray  # (group,) how many records
+    units: FloatArray  # (group,) independent people these are worth: (sum m)^2 / sum m^2, by Kish
+    note: str  # what became of small groups; empty where nothing did
 
 
 def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) -> _Groups:
-    """The groups that may be released, and no split that nothing can be learnt from.
-
-    Raises:
-        InputError: a sentence that names the split.
-    """
+    """The groups that may be released; refuses a split that nothing can be learnt from."""
     positive, names = records.is_positive, facts.group_names(records.group.names)
     for number, inside in enumerate(member, start=1):
         n_positive = int(positive[inside].sum())
@@ -361,14 +333,10 @@ def _release(
             counts.append(
                 count_entries(entries, [key], attribute=records.attribute, groups=groups.names)
             )
-    counted = replace(
-        counts[0],
-        runs=tuple(run for own in counts for run in own.runs),
-        notes=[*counts[0].notes, *([groups.note] if groups.note else [])],
-    )
-    no_coin = ""
-    if records.persons is not None:
-        no_coin = "people may have several records, and coins are flipped for single ones"
+    notes = [*counts[0].notes, *filter(None, [groups.note])]
+    counted = replace(counts[0], runs=tuple(run for own in counts for run in own.runs), notes=notes)
+    no_coin = "people may have several records, and coins are flipped for single ones"
+    no_coin = "" if records.persons is None else no_coin
     (counted,) = with_costs([counted], settings, facts, no_coin=no_coin)
     return build_release(facts, counted, file=facts.dataset)
 
@@ -386,11 +354,8 @@ def smallest_gap(
     the gap takes just that as given, and asks how the right answers fall on the two parts; so
     splits may be added for as long as it takes without favouring any verdict.
 
-    Args:
-        right: for each setting (split, record), whether the answer is right.
-        member: (split, record) who is trained on.
-        cells: (record,) 2 x group + label, negative for records of no group.
-        inflation: (group,) by how much people with several records multiply the variance.
+    Answers and members are (split, record), cells 2 x group + label, negative for records of no
+    group, and ``inflation`` is by how much people with several records multiply the variance.
     """
     n_splits, n_groups = len(member), len(inflation)
     grouped = cells >= 0

@@ -78,9 +78,7 @@ def candidates_of(
 
     named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
     if not named:
-        raise InputError(
-            "estimator is an empty dict; name at least one estimator.", field="estimator"
-        )
+        raise _unfit("estimator", "is an empty dict; name at least one estimator")
     for name, own in named.items():
         _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
     if budgets is None:
@@ -165,57 +163,40 @@ def _require_estimator(estimator: Any, where: str) -> None:
 
     kind = getattr(estimator, "__name__", type(estimator).__name__)
     if isinstance(estimator, type):
-        raise InputError(
-            f"{where} is the class {kind}; give an object: {kind}().", field="estimator"
-        )
+        raise _unfit(where, f"is the class {kind}; give an object: {kind}()")
     for method in ("fit", "predict", "get_params", "set_params"):
         if not hasattr(estimator, method):
-            raise InputError(
-                f"{where} ({kind}) has no {method}, and it has to be fitted anew on every split; "
-                "give an estimator with scikit-learn's protocol, or score the records yourself and "
-                "use release_from_predictions.",
-                field="estimator",
-            )
+            reason = f"({kind}) has no {method}, and it has to be fitted anew on every split; give "
+            reason += "an estimator with scikit-learn's protocol, or score the records yourself "
+            raise _unfit(where, f"{reason}and use release_from_predictions")
     if kind == "FrozenEstimator":
-        raise InputError(
-            f"{where} is frozen and cannot be fitted anew; give the estimator inside it.",
-            field="estimator",
-        )
+        reason = "is frozen and cannot be fitted anew; give the estimator inside it"
+        raise _unfit(where, reason)
     try:
         clone(estimator)
     except (TypeError, RuntimeError):
-        raise InputError(
-            f"{where} ({kind}) cannot be cloned; let its __init__ keep every argument unchanged "
-            "under its own name, as scikit-learn asks.",
-            field="estimator",
-        ) from None
+        reason = f"({kind}) cannot be cloned; let its __init__ keep every argument unchanged under "
+        raise _unfit(where, f"{reason}its own name, as scikit-learn asks") from None
     if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        raise InputError(f"{where} ({kind}) is a regressor; give a classifier.", field="estimator")
+        raise _unfit(where, f"({kind}) is a regressor; give a classifier")
+
+
+def _unfit(where: str, reason: str) -> InputError:
+    return InputError(f"{where} {reason}.", field="estimator")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """What estimators are fitted to, what is asked of them, and who the records are of.
+    """What estimators are fitted to, what is asked of them, and who the records are of."""
 
-    Attributes:
-        X: features as given: an array, a frame, a sparse matrix, a list.
-        y: (record,) labels as given.
-        classes: the labels by name.
-        positive: the name of the positive one.
-        threshold: positive from this probability on; None where the estimator decides.
-        persons: (record,) who has the record, numbered from 0; None where nobody has several.
-        group: the groups by name.
-        attribute: what divides the records into groups.
-    """
-
-    X: Any
-    y: npt.NDArray[Any]
-    classes: Coded
-    positive: str
-    threshold: float | None
-    persons: IntArray | None
+    X: Any  # features as given: an array, a frame, a sparse matrix, a list
+    y: npt.NDArray[Any]  # (record,) labels as given
+    classes: Coded  # the labels by name
+    positive: str  # the name of the positive one
+    threshold: float | None  # positive from this probability on; None: the estimator decides
+    persons: IntArray | None  # (record,) who has it, from 0; None where nobody has several
     group: Coded
-    attribute: str
+    attribute: str  # what divides the records into groups
 
     @property
     def is_positive(self) -> BoolArray:
@@ -232,37 +213,37 @@ class _Failure(NamedTuple):
 
 @dataclass(kw_only=True, eq=False)
 class Fits:
-    """The models of some settings on splits of the same records; fits what is missing.
-
-    Args:
-        records: the records.
-        splits: who is trained on.
-        candidates: the settings.
-        random_state: of what estimators leave to chance.
-        n_jobs: as for joblib.
-        store: folder that keeps finished splits; None for none.
-        on_progress: called with (models done, models in all).
-    """
+    """The models of some settings on splits of the same records; fits what is missing."""
 
     records: Records
     splits: Splits
     candidates: Sequence[Candidate]
-    random_state: int
-    n_jobs: int | None
-    store: Path | None
-    on_progress: OnProgress
-    _identity: Settings = field(default_factory=dict)
+    random_state: int  # of what estimators leave to chance
+    n_jobs: int | None  # as for joblib
+    store: Path | None  # folder that keeps finished splits; None for none
+    on_progress: OnProgress  # called with (models done, models in all)
+    _identity: Settings = field(default_factory=dict)  # what all rows of a store depend on
     _names: Sequence[str] = ()
     _rows: dict[tuple[int, int], FloatRow] = field(default_factory=dict)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Own the store meanwhile; warns where what was found there does not count."""
+        import joblib
+
+        records = self.records
         with ExitStack() as held:
             if self.store is not None:
                 self._names = [_fingerprint(candidate) for candidate in self.candidates]
-                self._identity = self._settings()
-                width = len(_packed(np.zeros(len(self.records.y)), self.records.is_positive))
+                self._identity = {
+                    "kind": "estimator",
+                    "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
+                    **self.splits.identity,
+                    "random_state": self.random_state,
+                    "positive_label": records.positive,
+                    "threshold": records.threshold,
+                }
+                width = len(_packed(np.zeros(len(records.y)), records.is_positive))
                 held.enter_context(owned(self.store))
                 for note in resume_folder(self.store, self._identity, added={}, n_columns=width):
                     warnings.warn(note, stacklevel=4)
@@ -273,29 +254,11 @@ class Fits:
                             self._rows[self._names.index(name), split] = np.array(row)
             yield
 
-    def _settings(self) -> Settings:
-        """What the rows of a store depend on, besides the estimator and the split."""
-        import joblib
-
-        records = self.records
-        content = (records.X, records.y, records.persons)
-        return {
-            "kind": "estimator",
-            "records": joblib.hash(content, hash_name="sha1"),
-            **self.splits.identity,
-            "random_state": self.random_state,
-            "positive_label": records.positive,
-            "threshold": records.threshold,
-        }
-
     def up_to(self, n_splits: int) -> list[tuple[FloatRow, BoolArray]]:
         """What each setting's models say on the first so many splits: arrays (split, record).
 
         Log odds of the true class, with a minus where that is a negative one (without
         probabilities +1 and -1 as the model answers); and whether the answer is the positive label.
-
-        Raises:
-            InputError: a split's model cannot be had; the sentence names it.
         """
         wanted = [(at, s) for s in range(n_splits) for at in range(len(self.candidates))]
         missing = [key for key in wanted if key not in self._rows]
@@ -306,7 +269,15 @@ class Fits:
             for (at, split), found in finished:
                 if isinstance(found, _Failure):
                     raise self._error(at, split, found)
-                self._keep(at, split, found)
+                self._rows[at, split] = found
+                if self.store is not None:
+                    save_block(
+                        self.store,
+                        [(self._names[at], split)],
+                        found[None],
+                        made_with=versions(self.candidates),
+                        settings=settings_digest(self._identity, added={}),
+                    )
                 done += 1
                 self.on_progress(done, total)
         finally:
@@ -338,17 +309,6 @@ class Fits:
         for first in range(0, len(wanted), step):
             pool = Parallel(n_jobs=self.n_jobs, batch_size=1, **options)
             yield from pool(call(*key) for key in wanted[first : first + step])
-
-    def _keep(self, at: int, split: int, row: FloatRow) -> None:
-        self._rows[at, split] = row
-        if self.store is not None:
-            save_block(
-                self.store,
-                [(self._names[at], split)],
-                row[None],
-                made_with=versions(self.candidates),
-                settings=settings_digest(self._identity, added={}),
-            )
 
     def _answers(self, at: int, n_splits: int) -> tuple[FloatRow, BoolArray]:
         n, sign = len(self.records.y), np.where(self.records.is_positive, 1, -1).astype(np.float32)

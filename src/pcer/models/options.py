@@ -44,11 +44,9 @@ class Options:
 
         positive_label: predictions: which label is positive; needed unless labels are 0 and 1.
         split_id: predictions: one name or a column: which runs used the same split.
-        reference: predictions of one model that cannot be retrained: the same records' scores by
-            models that never saw any of them, in training or otherwise, such as ones trained by
-            you on other people. As ``y_score``, a column for each reference model (array, data
-            frame, dict). Each record is then held against them, which gives
-            ``reference_advantage``. Whether they really never saw the records nobody can check.
+        reference: predictions of one model that cannot be retrained: scores, a column for each
+            model, by models that never saw any of these records, such as ones trained by you on
+            other people; nobody can check that. Gives ``reference_advantage``.
         membership_score: predictions: a column of your own attack's scores, higher where a record
             seems a member; its AUC is released as ``auc_advantage`` instead of ours.
         training: predictions: what else is known of the training; its ``split_kind`` is replaced.
@@ -116,6 +114,12 @@ class Options:
         if self.until_detectable is not None:
             require_positive(until_detectable=self.until_detectable)
         require_at_least(1, max_splits=self.max_splits)
+        if self.until_detectable is not None and self.cv is not None:
+            raise InputError(
+                "until_detectable adds random splits, and cv gives a fixed number of them; leave "
+                "one of the two out.",
+                field="until_detectable",
+            )
         if self.budgets is not None and (self.epsilon is not None or len(self.budgets) != 1):
             raise InputError(
                 'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.',

@@ -28,27 +28,16 @@ TRAINING_STREAM, SPLIT_STREAM = range(2)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Splits:
-    """Splits by number, from 0, and what a release may say of how they were drawn.
+    """Splits by number, from 0, and what a release may say of how they were drawn."""
 
-    Attributes:
-        train: rows of a split's training part.
-        most: how many there are; infinite where there are as many as one likes.
-        identity: what makes them these and no others, as plain JSON.
-        config: for ``training.config``.
-        kind: whether they were drawn by chance.
-        stratified_by: what was balanced; None where that is not known.
-        unit: what was divided, where that is not the record.
-        notes: sentences for the reader.
-    """
-
-    train: Callable[[int], IntArray]
-    most: float
-    identity: dict[str, Any]
-    config: dict[str, Any]
-    kind: SplitKind
-    stratified_by: StratifiedBy | None = None
-    unit: str | None = None
-    notes: tuple[str, ...] = ()
+    train: Callable[[int], IntArray]  # rows of a split's training part
+    most: float  # how many there are; infinite where there are as many as one likes
+    identity: dict[str, Any]  # what makes them these and no others, as plain JSON
+    config: dict[str, Any]  # for training.config
+    kind: SplitKind  # whether they were drawn by chance
+    stratified_by: StratifiedBy | None = None  # what was balanced; None where that is not known
+    unit: str | None = None  # what was divided, where that is not the record
+    notes: tuple[str, ...] = ()  # sentences for the reader
 
     def members(self, n_splits: int, n_records: int) -> BoolArray:
         """(split, record) who is trained on."""
@@ -65,15 +54,11 @@ def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
 
 
 def random_splits(
-    n_records: int, persons: IntArray | None, *, test_size: float, random_state: int
+    n_records: int, persons: IntArray | None, test_size: float, random_state: int
 ) -> Splits:
     """Independent random splits of records, or of people: further ones change none before.
 
-    Args:
-        n_records: how many.
-        persons: (record,) who has the record, numbered from 0; None where nobody has several.
-        test_size: share in the test part, rounded up.
-        random_state: of the draws.
+    Persons are (record,) numbers from 0; None where nobody has several records.
     """
     units = np.arange(n_records) if persons is None else persons
     n_units = int(units.max()) + 1
@@ -122,17 +107,8 @@ KNOWN = {
 """By class name. StratifiedGroupKFold is not among them: it moves people to balance labels."""
 
 
-def given_splits(
-    cv: Any, classes: IntArray, persons: IntArray | None, *, random_state: int
-) -> Splits:
-    """All splits of a splitter, or of an iterable of (train, test) rows, checked.
-
-    Args:
-        cv: the splitter; without a ``random_state`` of its own it is given one.
-        classes: (record,) labels as numbers.
-        persons: (record,) who has the record, numbered from 0; None where nobody has several.
-        random_state: of what the splitter leaves to chance.
-    """
+def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:
+    """All splits of a splitter, or of an iterable of (train, test) rows, checked."""
     from sklearn import model_selection
 
     kind, known = type(cv).__name__, None
@@ -141,7 +117,15 @@ def given_splits(
         known = KNOWN.get(kind)
     name = kind if hasattr(cv, "split") else "an iterable of rows"
     _require_fitting(cv, name, known, persons)
-    pairs = _pairs(cv, known, classes, persons, random_state)
+    rows = cv
+    with warnings.catch_warnings():  # most splitters remark that they pass over people
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        if hasattr(cv, "split"):
+            drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
+            if known is not None and getattr(drawn, "random_state", None) is None:
+                drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
+            rows = drawn.split(np.zeros((len(classes), 1)), classes, persons)
+        pairs = [(_rows(train), _rows(test)) for train, test in rows]
     if not pairs:
         raise InputError(f"cv={name} gives no split; let it give two or more.", field="cv")
     n, notes, digest = len(classes), [], hashlib.sha256()
@@ -154,9 +138,9 @@ def given_splits(
         ]
     if known is not None and known.in_folds:
         n_sets = int(getattr(cv, "n_repeats", 1))
-        drawn = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
+        folds = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
         notes.append(
-            f"Cross-validation: {drawn}. The test parts of one set of folds do not overlap, so its "
+            f"Cross-validation: {folds}. The test parts of one set of folds do not overlap, so its "
             "splits depend on each other: where nothing is memorised their mean varies less than "
             "that of independent splits, and errors that take them as independent are upper bounds."
         )
@@ -195,20 +179,6 @@ def _require_fitting(cv: Any, name: str, known: _Known | None, persons: IntArray
             "together; use GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out.",
             field="person_id",
         )
-
-
-def _pairs(
-    cv: Any, known: _Known | None, classes: IntArray, persons: IntArray | None, random_state: int
-) -> list[tuple[IntArray, IntArray]]:
-    """(train, test) rows of every split."""
-    with warnings.catch_warnings():  # most splitters remark that they pass over people
-        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        if hasattr(cv, "split"):
-            drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
-            if known is not None and getattr(drawn, "random_state", None) is None:
-                drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
-            cv = drawn.split(np.zeros((len(classes), 1)), classes, persons)
-        return [(_rows(train), _rows(test)) for train, test in cv]
 
 
 def _rows(rows: Any) -> IntArray:
