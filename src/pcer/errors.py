@@ -22,11 +22,7 @@ def shown(text: str, *, keep: str = "") -> str:
 
     Control characters, marks that turn the direction of text, line separators, halves of
     characters and characters that do not exist become ``\u`` and their number. Spaces of every
-    width, and what joins letters, stay.
-
-    Args:
-        text: what a person may have written.
-        keep: characters that stay, too: our own layout's.
+    width, what joins letters, and characters to ``keep`` (our own layout's) stay.
 
     >>> shown("a\x1b[31m \u202e b")
     'a\\u001b[31m \\u202e b'

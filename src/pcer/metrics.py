@@ -193,10 +193,7 @@ def equalized_odds_gap(
 
 
 def group_counts(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: npt.ArrayLike,
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sensitive_features: npt.ArrayLike
 ) -> GroupCounts:
     """Tabulate one model's predictions per group, in fairlearn's argument order.
 
@@ -222,10 +219,7 @@ def group_counts(
 
 
 def demographic_parity_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: npt.ArrayLike,
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sensitive_features: npt.ArrayLike
 ) -> float:
     """Demographic parity gap of one model's predictions, named and called as fairlearn's.
 
@@ -237,10 +231,7 @@ def demographic_parity_difference(
 
 
 def equalized_odds_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: npt.ArrayLike,
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sensitive_features: npt.ArrayLike
 ) -> float:
     """Equalized odds gap of one model's predictions, named and called as fairlearn's."""
     counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features).counts

@@ -180,10 +180,9 @@ def rows_of(
         )
     columns = {name: column_of(values, name) for name, values in attributes.items()}
     record = None if record_id is None else required_column(record_id, name="record_id")
-    named = None
-    if options.split_id is not None:
-        named = column_of(spread(options.split_id, n), "split_id")
-    membership = options.membership_score
+    named, membership = options.split_id, options.membership_score
+    if named is not None:
+        named = column_of(spread(named, n), "split_id")
     if membership is not None:
         membership = numbers_of(membership, n, name="membership_score")
     part, (run, keys) = _parts(split), models_of(options.epsilon, seed, n)
@@ -301,13 +300,8 @@ def _own_attack(
         groups = Ranker([entries.group[rows]], [len(counted.groups)])
         (ranks,) = groups.rank(membership[rows], entries.split[rows] == 0)
         aucs = zip(counted.groups, map(auc_advantage, ranks), strict=True)
-        found.append(
-            {
-                name: own_exposure(counted, k, name, auc)
-                for name, auc in aucs
-                if math.isfinite(auc.value)
-            }
-        )
+        told = [(name, auc) for name, auc in aucs if math.isfinite(auc.value)]
+        found.append({name: own_exposure(counted, k, name, auc) for name, auc in told})
     return found
 
 
@@ -502,11 +496,9 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
     for key, values in columns.items():
         name = argument if key is None else f"{argument}[{key!r}]"
         column, missing = values_of(values, name=name)
-        try:
-            found[key] = np.asarray(column.astype(np.float64))
-        except (TypeError, ValueError):
-            raise InputError(f"{name} must hold numbers in [0, 1].", field=argument) from None
-        if missing.any() or not ((found[key] >= 0) & (found[key] <= 1)).all():
+        with suppress(TypeError, ValueError):
+            found[key] = np.where(missing, np.nan, column).astype(np.float64)
+        if key not in found or not ((found[key] >= 0) & (found[key] <= 1)).all():
             raise InputError(
                 f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to "
                 "logits, or give predicted labels as y_pred.",

@@ -22,15 +22,7 @@ import numpy as np
 from pcer.attacks import BudgetScores, with_costs
 from pcer.errors import InputError, not_installed, require_at_least
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, FloatArray, IntArray
-from pcer.models.fits import (
-    Fits,
-    FloatRow,
-    OnProgress,
-    Records,
-    candidates_of,
-    described,
-    versions,
-)
+from pcer.models.fits import Fits, FloatRow, OnProgress, Records, candidates_of, described, versions
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
 from pcer.models.splits import given_splits, random_splits
@@ -342,11 +334,7 @@ def _release(
 
 
 def smallest_gap(
-    right: Sequence[BoolArray],
-    member: BoolArray,
-    cells: IntArray,
-    *,
-    inflation: FloatArray,
+    right: Sequence[BoolArray], member: BoolArray, cells: IntArray, *, inflation: FloatArray
 ) -> float:
     """The smallest gap that would be resolved 4 times in 5, in every group of every setting.
 

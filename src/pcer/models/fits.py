@@ -82,14 +82,13 @@ def candidates_of(
     for name, own in named.items():
         _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
     if budgets is None:
-        if isinstance(epsilon, Mapping):
-            for name in named:
-                if name not in epsilon:
-                    raise InputError(
-                        f"epsilon names no budget for {name!r}; add it, None without privacy.",
-                        field="epsilon",
-                    )
         amounts = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
+        for name in named:
+            if name not in amounts:
+                raise InputError(
+                    f"epsilon names no budget for {name!r}; add it, None without privacy.",
+                    field="epsilon",
+                )
         return [Candidate(name, _budget(amounts[name]), own) for name, own in named.items()]
     ((parameter, values),) = budgets.items()
     wanted = [_budget(value) for value in values]
@@ -124,10 +123,8 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
             for name, value in sorted(candidate.estimator.get_params(deep=True).items())
             if isinstance(value, bool | int | float) and math.isfinite(value)
         }
-        found[candidate.name] = {
-            "class": f"{kind.__module__}.{kind.__qualname__}{within}",
-            **numbers,
-        }
+        name = f"{kind.__module__}.{kind.__qualname__}{within}"
+        found[candidate.name] = {"class": name, **numbers}
     return found
 
 
@@ -325,10 +322,8 @@ class Fits:
             n_kept = len(self._rows)
             models = f"{n_kept} finished model{'' if n_kept == 1 else 's'}"
             where = f"the {models} are kept in {self.store}"
-        name = self.candidates[at].name
-        error = InputError(
-            f"split {split + 1}, {name}: {failure.fault}; {where}.", field="estimator"
-        )
+        model = f"split {split + 1}, {self.candidates[at].name}:"
+        error = _unfit(model, f"{failure.fault}; {where}")
         error.__cause__ = RuntimeError(failure.trace) if failure.trace else None
         return error
 

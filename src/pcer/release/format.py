@@ -534,19 +534,23 @@ def _check_runs(release: Release) -> None:
     seen: dict[tuple[str | None, float, int], int] = {}
     groups = dict.fromkeys(release.subject.groups)
     for index, run in enumerate(release.runs):
+        path = f"runs[{index}].groups"
         for name in {**groups, **run.groups}:
             if name not in run.groups:
-                path = f"runs[{index}].groups"
                 _refuse(path, f"{path}: group {name!r} is missing")
             if name not in groups:
-                path = f"runs[{index}].groups.{name}"
+                path += f".{name}"
                 _refuse(path, f"{path}: group {name!r} is not one of subject.groups")
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
-            sentence = f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} "
-            sentence += f"and seed {run.seed}; give every model of a budget its own seed"
-            _refuse(f"runs[{index}].seed", sentence)
+            both = (
+                f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} and seed"
+            )
+            _refuse(
+                f"runs[{index}].seed",
+                f"{both} {run.seed}; give every model of a budget its own seed",
+            )
     remedy = "leave the group out of the release or choose a split that holds some of its records"
     for path, table in _tables(release):
         if table.n == 0:

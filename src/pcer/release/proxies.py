@@ -170,11 +170,7 @@ SPENT = Proxy(
 )
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 REFERENCE = Proxy(
-    "reference_advantage",
-    "reference attack",
-    AUC,
-    Basis.REFERENCE,
-    called="the reference attack",
+    "reference_advantage", "reference attack", AUC, Basis.REFERENCE, called="the reference attack"
 )
 
 PROXIES: dict[str, Proxy] = {
