@@ -7,6 +7,7 @@
     python -m benchmarks.alarms comparisons [draws] [seed] [only worlds whose name has this]
     python -m benchmarks.alarms references [draws] [seed]
     python -m benchmarks.alarms stopping [worlds]
+    python -m benchmarks.alarms apart|coins|planted [--help]
 
 ``README.md`` says which claim each of them backs.
 """
@@ -38,7 +39,6 @@ from tests.worlds.nulls import (
     NullWorld,
     attributes,
     draw_null,
-    remembering,
     unequal_rates,
 )
 from tests.worlds.references import OneModel, draw_model, scores_of
@@ -55,11 +55,14 @@ from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
+from benchmarks.worlds import apart, coins
+from benchmarks.worlds import planted as planted_worlds
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
 from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
 from pcer.auditing.tests import Alarms, Evidence, alarms, attack_tests, decide
+from pcer.metrics import Counts
 from pcer.release.format import Release, parse_release
 from pcer.release.proxies import GAP
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
@@ -332,6 +335,30 @@ HONEST: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "folds by label": lambda g: folds(g, "label", declared=True),
     "by person": lambda g: splits_by_person(g, declared=True, n_splits=5),
 }
+
+
+def remembering(splits: Drawn, rng: np.random.Generator) -> NullRelease:
+    """A release of these splits by models that remember plainly: 80 and 95 % right.
+
+    So that whatever it cannot conclude is for its words, not for want of evidence.
+    """
+    train, test = (
+        _labelled(np.moveaxis(part, 2, 0).astype(int)[:, None], right, rng)
+        for part, right in ((splits.train, 0.95), (splits.test, 0.8))
+    )
+    return NullRelease(
+        train=train,
+        test=test,
+        stratified_by=splits.stratified_by,
+        effective_units=splits.effective_units,
+    )
+
+
+def _labelled(n: np.ndarray, right: float, rng: np.random.Generator) -> Counts:
+    """Confusion tables of (label, setting, split, group) records."""
+    hits = rng.binomial(n, right)
+    cells = (hits[1], (n - hits)[0], hits[0], (n - hits)[1])
+    return Counts(*(cell.astype(float) for cell in cells))
 
 
 def drawn_release(name: str, rng: np.random.Generator) -> Release:
@@ -676,5 +703,8 @@ if __name__ == "__main__":
             "comparisons": lambda words: comparisons(*map(int, words[:2]), *words[2:]),
             "references": with_numbers(references),
             "stopping": with_numbers(stopping),
+            "apart": apart.main,
+            "coins": coins.main,
+            "planted": planted_worlds.main,
         }
     )

@@ -32,11 +32,12 @@ from tests.worlds.people import (
     Tables,
     certain,
     certain_positives,
+    compared,
     draw_coin_flips,
     draw_people,
     draw_tables,
+    measured,
     soft,
-    weigh,
 )
 from tests.worlds.sweeps import splits
 
@@ -56,11 +57,10 @@ from pcer import Plan, audit
 from pcer.attacks import BudgetScores, attack_models, log_odds
 from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
-from pcer.auditing.measure import MUTUAL, Measured, measure_panel
+from pcer.auditing.measure import MUTUAL
 from pcer.auditing.tests import compare_pairs
 from pcer.auditing.variances import limit_quantile
 from pcer.metrics import Counts
-from pcer.release.proxies import GAP
 from pcer.statistics import holm, interval_quantile
 
 SPLITS = (1, 2, 5, 20)
@@ -141,15 +141,6 @@ def joined(first: Tables, second: Tables) -> Tables:
             for a, b in zip(first, second, strict=True)
         )
     )
-
-
-def measured(tables: Tables) -> Measured:
-    """All groups of all releases as one setting of an audit: group g of release r is r G + g."""
-    train, test = (
-        Counts(*(np.moveaxis(part, 1, 0).reshape(1, part.shape[1], -1) for part in one))
-        for one in tables
-    )
-    return measure_panel(NullRelease(train=train, test=test).panels()[0], Plan(), GAP.name)
 
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
@@ -272,9 +263,9 @@ def coin_flips(n: int, rng: np.random.Generator) -> Results:
         for n_splits in many:
             flips = [draw_coin_flips(population, sizes, 20, rng) for _ in range(n // 20)]
             tables = draw_tables(population, np.concatenate(flips), n_splits=n_splits, rng=rng)
-            found = weigh(tables)
-            both = np.maximum(found.cost_p, found.benefit_p)
-            alarms.append([float((p <= 0.05).mean()) for p in (found.cost_p, found.cross_p, both)])
+            exposure, benefit, cross = (one.p_value for one in compared(tables))
+            both = np.maximum(exposure, benefit)
+            alarms.append([float((p <= 0.05).mean()) for p in (exposure, cross, both)])
             rows.append({"kind": name, "groups": sizes, "splits": n_splits, "alarms": alarms[-1]})
         text = "".join(f"{' / '.join(f'{a:.1%}' for a in one):>20}" for one in alarms)
         print(f"{name:<38}{sizes!s}\n{'':<38}{text}")
@@ -294,14 +285,9 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
         tables = usable(draw_tables(nothing, drawn, n_splits=n_splits, rng=rng, train_share=0.9))
         p = np.stack([memorised(releases_as_groups(tables, g)).p_value for g in range(6)], axis=1)
         resolved = np.stack([holm(row) <= 0.05 for row in p])
-        pairs = [
-            weigh(Tables(*(Counts(*(x[..., [0, g]] for x in one)) for one in tables)))
-            for g in range(1, 6)
-        ]
-        crossed = np.stack([holm(row) for row in np.stack([w.cross_p for w in pairs], axis=1)])
-        sign = np.stack(
-            [w.benefit[:, 0] * w.cost[:, 1] - w.benefit[:, 1] * w.cost[:, 0] for w in pairs], axis=1
-        )
+        crosses = [compared(tables, g).cross for g in range(1, 6)]
+        crossed = np.stack([holm(row) for row in np.stack([c.p_value for c in crosses], axis=1)])
+        sign = np.stack([c.value for c in crosses], axis=1)
         worse = np.where(sign > 0, resolved[:, 1:], resolved[:, [0]])
         shown = ((crossed <= 0.05) & worse).any(axis=1)
         name = f"accuracy {accuracy}, {n_splits} splits"

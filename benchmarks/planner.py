@@ -13,15 +13,47 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
-from tests.worlds.pilots import ATTACKS, DRAWN, FITTED, drawn_study, fitted_study
+from sklearn.base import ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from tests.worlds.pilots import ATTACKS, DRAWN, drawn_study
 from tests.worlds.pilots import answers as pilot_answers
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
+from pcer import Options, release_from_estimator
 from pcer.auditing.planner import CountsError, Design, Question
-from pcer.release.panel import Panel
+from pcer.release.panel import Panel, panels
 
 N_WORLDS = 20
+
+
+FITTED: dict[str, ClassifierMixin] = {
+    "logistic": LogisticRegression(C=10.0),
+    "forest": RandomForestClassifier(20, min_samples_leaf=10, random_state=0),
+}
+NOISE = (0.1, 0.3)
+"""Share of labels that are wrong, in each group of a fitted world."""
+
+
+def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: int = 20) -> Panel:
+    """A study of a fitted model; the second group's labels are noisier."""
+    rng = np.random.default_rng([24, draw])
+    x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
+    y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
+    release = release_from_estimator(
+        model,
+        x,
+        y.astype(int),
+        sensitive_features=np.array(["first", "second"])[group],
+        outcome="benefit",
+        positive_label=1,
+        n_splits=n_splits,
+        random_state=draw,
+        progress=False,
+        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
+    )
+    return panels(release)[0]
 
 
 def draw(rng: np.random.Generator, *, by_label: bool) -> Design:

@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.worlds.coins import count_alarms
+from benchmarks.worlds.copies import count_named
+from benchmarks.worlds.fleets import Fleet, fleet, people, scores_of
 from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from pcer.attacks import BudgetScores, log_odds
+from pcer.attacks import log_odds
 from tests import reference_attacks as slow
 from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable
-from tests.worlds.coins import count_alarms
-from tests.worlds.copies import count_named
-from tests.worlds.fleets import Fleet, fleet, people, scores_of
 
 LIRA = "lira_advantage"
 
@@ -85,36 +85,6 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
     assert as_logits[LIRA, "a"].value == pytest.approx(value, abs=1e-6)
 
 
-def test_whose_group_it_is_changes_no_score():
-    """Group a beside everybody else in one group, or in two."""
-    made = small_fleet("15 nearest")
-    group = np.where(made.group == 1, 1 + np.arange(len(made.group)) % 2, 0)
-    three = BudgetScores(
-        **{**vars(scores_of(made)), "group": group, "group_names": ("a", "b", "c")}
-    )
-    found, apart = rows_of(scores_of(made)), rows_of(three)
-    assert found[LIRA, "a"] == apart[LIRA, "a"]
-    both = made.group == 1
-    merged = scores_of(made)
-    merged = BudgetScores(**{**vars(merged), "group": np.where(both, 0, -1)})
-    assert rows_of(merged)[LIRA, "a"].value == found[LIRA, "b"].value
-
-
-def test_people_whom_one_nearest_neighbour_gives_away_are_counted():
-    """Flipped labels: in training the model knows them, out of it it never does."""
-    rng = np.random.default_rng(1)
-    made = fleet(MODELS["1 nearest"], people(rng, 600, flipped=(0.02, 0.15)), 20, rng)
-    right = (made.probability >= 0.5) == (made.labels == 1)
-    known = made.member.any(axis=0) & ~made.member.all(axis=0)
-    sure = known & ~(right & ~made.member).any(axis=0)
-    assert sure.sum() > 30
-    made = made._replace(group=sure.astype(np.int64))
-    found = rows_of(scores_of(made))
-    assert found[LIRA, "b"].value == 0.5
-    assert found[LIRA, "b"].n_records == sure.sum()
-    assert found[LIRA, "a"].n_excluded == n_unknown(made.member[:, ~sure])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["forest", "15 nearest", "1 nearest"])
 def test_lira_is_not_below_the_loss_attack(name):
@@ -131,7 +101,7 @@ def test_lira_is_not_below_the_loss_attack(name):
 
 @pytest.mark.slow
 def test_groups_by_coin_are_seldom_called_unequal():
-    """Short for ``python -m tests.worlds.coins``: 15 nearest neighbours, attacked exactly."""
+    """Short for ``python -m benchmarks.alarms coins``: 15 nearest neighbours, attacked exactly."""
     counted = count_alarms("15nn", 2_000, 40, seed=0)
     for kind, n in counted.items():
         assert binomtest(n, 40, 0.05, alternative="greater").pvalue > 0.01, kind

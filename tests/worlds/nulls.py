@@ -20,7 +20,7 @@ from pcer.release import Release, parse_release
 from pcer.release.format import Outcome, StratifiedBy
 from pcer.release.panel import Panel
 from tests.worlds.releases import panel_of
-from tests.worlds.splits import Drawn, kish
+from tests.worlds.splits import kish
 
 BUDGETS = (math.inf, 10.0, 5.0, 1.0, 0.5, 0.1)
 N_SPLITS = (1, 2, 3, 5, 10, 20, 50)
@@ -212,30 +212,6 @@ def _table(n: np.ndarray, right: np.ndarray, positive: np.ndarray) -> Counts:
     wrong = n - right
     cells = (right[..., positive], wrong[..., ~positive], right[..., ~positive])
     return Counts(*(one.sum(axis=-1).astype(float) for one in (*cells, wrong[..., positive])))
-
-
-def remembering(splits: Drawn, rng: np.random.Generator) -> NullRelease:
-    """A release of these splits by models that remember plainly: 80 and 95 % right.
-
-    So that whatever it cannot conclude is for its words, not for want of evidence.
-    """
-    train, test = (
-        _labelled(np.moveaxis(part, 2, 0).astype(int)[:, None], right, rng)
-        for part, right in ((splits.train, 0.95), (splits.test, 0.8))
-    )
-    return NullRelease(
-        train=train,
-        test=test,
-        stratified_by=splits.stratified_by,
-        effective_units=splits.effective_units,
-    )
-
-
-def _labelled(n: np.ndarray, right: float, rng: np.random.Generator) -> Counts:
-    """Confusion tables of (label, setting, split, group) records."""
-    hits = rng.binomial(n, right)
-    cells = (hits[1], (n - hits)[0], hits[0], (n - hits)[1])
-    return Counts(*(cell.astype(float) for cell in cells))
 
 
 def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> list[tuple[float, ...]]:

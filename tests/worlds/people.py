@@ -14,22 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.exact import strata_of_counts
-from pcer.auditing.variances import (
-    at_least_spread,
-    benefit_variance,
-    cost_in_tests,
-    cost_variance,
-    cross_variance,
-    people_covariance,
-    people_part,
-    pooled_cost,
-    rate_covariance,
-    rate_variance,
-    record_variance,
-)
-from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.statistics import two_sided_p
+from pcer.auditing.measure import Measured, measure_panel
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import PairTests, compare_pairs
+from pcer.metrics import Counts
+from pcer.release.proxies import GAP
+from tests.worlds.releases import panel_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,58 +149,17 @@ def _tabulate(n: np.ndarray, right: np.ndarray, label: Sequence[int]) -> Counts:
 # From counts to the tests of an audit, for many releases at once.
 
 
-class Weighed(NamedTuple):
-    """Arrays (release, group); p-values (release,) of the first two groups, NaN for one group."""
-
-    cost: np.ndarray
-    cost_variance: np.ndarray
-    split_variance: np.ndarray
-    """What splits alone would cause: too small for people like these."""
-    benefit: np.ndarray
-    benefit_variance: np.ndarray
-    cost_p: np.ndarray
-    benefit_p: np.ndarray
-    cross_p: np.ndarray
-
-
-def weigh(tables: Tables) -> Weighed:
-    """Every estimate, error and p-value, the positive rate being the benefit."""
-    train, test = (Counts(*(np.moveaxis(part, 1, 0) for part in one)) for one in tables)
-    strata, scale = strata_of_counts(train, test), 1 / train.n + 1 / test.n
-    per_split = strata.excess.sum(axis=0) * scale
-    luck = (strata.variance.sum(axis=0) * scale**2).mean(axis=0)
-    records = record_variance(accuracy(train), accuracy(test), train.n, test.n).mean(axis=0)
-    one_split, n = np.maximum(luck, records), (train.n + test.n)[0]
-    n_test, n_splits = test.n.mean(axis=0), len(per_split)
-    cost, rates = per_split.mean(axis=0), positive_rate(test)
-    benefit = rates.mean(axis=0)
-    of_benefit = benefit_variance(benefit, n=n, n_test=n_test, n_splits=n_splits)
-    nothing = np.full(len(cost), np.nan)
-    found = Weighed(
-        cost=cost,
-        cost_variance=cost_variance(per_split, one_split=one_split, people=people_part(cost, n)),
-        split_variance=luck / n_splits,
-        benefit=benefit,
-        benefit_variance=of_benefit,
-        cost_p=nothing,
-        benefit_p=nothing,
-        cross_p=nothing,
+def measured(tables: Tables) -> Measured:
+    """All groups of all releases as one setting of an audit: group g of release r is r G + g."""
+    train, test = (
+        Counts(*(np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in one))
+        for one in tables
     )
-    if cost.shape[1] < 2:
-        return found
-    tested = cost_in_tests(cost, pooled_cost(*cost.T, *n.T)[:, None])
-    people = people_part(tested, n)
-    of_cost = cost_variance(per_split, one_split=one_split, people=people)
-    shared = people_covariance(benefit, cost, n)
-    one_covariance = rate_covariance(test).mean(axis=0)
-    covariance = one_covariance / n_splits + (1 - 1 / n_splits) * shared
-    whole = (benefit.T, cost.T, of_benefit.T, of_cost.T, covariance.T)
-    lasting = (benefit.T, cost.T, rate_variance(benefit, n).T, people.T, shared.T)
-    products = rates[..., 0] * per_split[..., 1] - rates[..., 1] * per_split[..., 0]
-    variance = at_least_spread(cross_variance(*whole), products, cross_variance(*lasting))
-    product = benefit[:, 0] * cost[:, 1] - benefit[:, 1] * cost[:, 0]
-    return found._replace(
-        cost_p=two_sided_p(cost[:, 1] - cost[:, 0], np.sqrt(of_cost.sum(axis=1))),
-        benefit_p=two_sided_p(benefit[:, 1] - benefit[:, 0], np.sqrt(of_benefit.sum(axis=1))),
-        cross_p=two_sided_p(product, np.sqrt(variance)),
-    )
+    return measure_panel(panel_of(train, test, epsilon=np.inf), Plan(), GAP.name)
+
+
+def compared(tables: Tables, second: int = 1) -> PairTests:
+    """The audit's tests of the first group against another, in every release."""
+    n_releases, _, n_groups = tables.train.n.shape
+    pairs = tuple((n_groups * r, n_groups * r + second) for r in range(n_releases))
+    return compare_pairs(measured(tables), pairs)

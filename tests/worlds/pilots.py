@@ -2,8 +2,7 @@
 
 Drawn worlds have no models: the log odds of a record's true label are the record's own, what a
 model remembers of it if it was trained on it, and luck. How much there is to remember varies within
-each group, and is more on average in the second. In fitted worlds the second group's labels are
-noisier, and models of scikit-learn remember what they remember.
+each group, and is more on average in the second.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 
-from pcer import Options, release_from_estimator
 from pcer.attacks import BudgetScores, attack_models
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import Question, design_of_measured
 from pcer.auditing.tests import compare_pairs
-from pcer.release.panel import Panel, PooledExposures, panels
+from pcer.release.panel import Panel, PooledExposures
 from pcer.statistics import SIGNIFICANCE
 
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage")
@@ -45,12 +40,6 @@ DRAWN = (
     DrawnWorld((2_000, 1_500), 8, (0.06, 0.17)),
     DrawnWorld((800, 800), 50, (0.03, 0.08)),
 )
-FITTED: dict[str, ClassifierMixin] = {
-    "logistic": LogisticRegression(C=10.0),
-    "forest": RandomForestClassifier(20, min_samples_leaf=10, random_state=0),
-}
-NOISE = (0.1, 0.3)
-"""Share of labels that are wrong, in each group of a fitted world."""
 
 
 class Answer(NamedTuple):
@@ -97,26 +86,6 @@ def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
             for name, own in by_attack.items()
         },
     )
-
-
-def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: int = 20) -> Panel:
-    """The same of a model that is fitted."""
-    rng = np.random.default_rng([24, draw])
-    x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
-    y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
-    release = release_from_estimator(
-        model,
-        x,
-        y.astype(int),
-        sensitive_features=np.array(["first", "second"])[group],
-        outcome="benefit",
-        positive_label=1,
-        n_splits=n_splits,
-        random_state=draw,
-        progress=False,
-        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
-    )
-    return panels(release)[0]
 
 
 def answers(studies: Sequence[Panel], attack: str, *, n_attacks: int = 1) -> tuple[Answer, Answer]:

@@ -7,22 +7,15 @@ who is trained on. What is then found is up to the audit's own tests.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from pcer.auditing.exact import Strata, memorised
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import CountsError, Design
-from pcer.auditing.tests import alarms, compare_pairs
-from pcer.auditing.variances import (
-    cost_in_tests,
-    cost_variance,
-    people_part,
-    pooled_cost,
-    record_variance,
-)
+from pcer.auditing.tests import PairDifference, alarms, compare_pairs
 from pcer.metrics import Counts
 from pcer.release.panel import Panel
+from pcer.release.proxies import GAP
 from pcer.statistics import holm
 from tests.worlds.releases import panel_of
 
@@ -53,24 +46,9 @@ def shown_share(
     rng: np.random.Generator,
 ) -> float:
     """How often two exposures are told apart, people drawn anew in each of n studies."""
-    drawn = [
-        _strata(design, _people(design, g, cost, n, rng), rng)
-        for g, cost in zip(pair, costs, strict=True)
-    ]
-    differences = [_differences(strata) for strata in drawn]
-    size = [np.full(n, design.people[g]) for g in pair]
-    seen = [difference.mean(axis=0) for difference in differences]
-    pooled = pooled_cost(*seen, *size)
-    variances = [
-        cost_variance(
-            difference,
-            one_split=_one_split(strata),
-            people=people_part(cost_in_tests(own, pooled), people),
-        )
-        for strata, difference, own, people in zip(drawn, differences, seen, size, strict=True)
-    ]
-    z = (seen[1] - seen[0]) / np.sqrt(sum(variances))
-    return float(((z > 0) & (2 * ndtr(-z) * design.n_pair_tests <= LEVEL)).mean())
+    panel = _panel(design, dict(zip(pair, costs, strict=True)), 0, n, rng)
+    test = _compared(panel, n)
+    return float(((test.value > 0) & (test.p_value * design.n_pair_tests <= LEVEL)).mean())
 
 
 def audited_shares(
@@ -89,24 +67,31 @@ def audited_shares(
     """
     n_settings = design.n_cost_tests // 2
     seen = [costs] + [(0.0, 0.0)] * (n_settings - 1)
-    panels = [_panel(design, one, k, n, rng) for k, one in enumerate(seen)]
-    pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
-    found = alarms(panels, pairs, Plan(), cost="overfitting_gap", outcome="benefit", n_families=n)
-    measured = [measure_panel(panel, Plan(), "overfitting_gap") for panel in panels]
-    tests = [compare_pairs(one, pairs).exposure for one in measured]
+    panels = [_panel(design, dict(enumerate(one)), k, n, rng) for k, one in enumerate(seen)]
+    found = alarms(panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n)
+    tests = [_compared(panel, n) for panel in panels]
     p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
     second = tests[0].value > 0
     return float(((p[:, 0] <= LEVEL) & second).mean()), float((found.shown[0] & second).mean())
 
 
+def _pairs(n: int) -> tuple[tuple[int, int], ...]:
+    return tuple((2 * k, 2 * k + 1) for k in range(n))
+
+
+def _compared(panel: Panel, n: int) -> PairDifference:
+    return compare_pairs(measure_panel(panel, Plan(), GAP.name), _pairs(n)).exposure
+
+
 def _panel(
-    design: Design, costs: tuple[float, float], setting: int, n: int, rng: np.random.Generator
+    design: Design, costs: dict[int, float], setting: int, n: int, rng: np.random.Generator
 ) -> Panel:
     """Studies of two groups each, n of them, as one setting of 2n groups."""
-    drawn = [_strata(design, _people(design, g, cost, n, rng), rng) for g, cost in enumerate(costs)]
-    total, trained, correct, hits = (
-        np.stack([getattr(one, name) for one in drawn], axis=-1).reshape(2, -1, 2 * n)
-        for name in ("total", "trained", "correct", "hits")
+    people = (_people(design, g, cost, n, rng) for g, cost in costs.items())
+    drawn = zip(*(_strata(design, kinds, rng) for kinds in people), strict=True)
+    cells = (np.stack(both, axis=-1) for both in drawn)
+    total, trained, correct, hits = (  # without labels everybody has the first
+        np.concatenate([one, 0 * one])[:2].reshape(2, -1, 2 * n) for one in cells
     )
     parts = ((trained, hits), (total - trained, correct - hits))
     train, test = (
@@ -153,20 +138,3 @@ def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Stra
     known_in = rng.hypergeometric(known, total - right - known, trained - right_in, size=shape)
     parts = (np.broadcast_to(total, shape), trained, right + known_in, right_in + known_in)
     return Strata(*(np.asarray(part, dtype=float) for part in parts))
-
-
-def _differences(strata: Strata) -> np.ndarray:
-    """(split, group) accuracy difference; strata are balanced, so labels explain none of it."""
-    n_train, n_test = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
-    spared = (strata.correct - strata.hits).sum(axis=0)
-    return np.asarray(strata.hits.sum(axis=0) / n_train - spared / n_test)
-
-
-def _one_split(strata: Strata) -> np.ndarray:
-    """(group,) max(v, u), each a mean over splits."""
-    n_train, n_test = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
-    train = strata.hits.sum(axis=0) / n_train
-    test = (strata.correct - strata.hits).sum(axis=0) / n_test
-    v = strata.variance.sum(axis=0) * (1 / n_train + 1 / n_test) ** 2
-    u = record_variance(train, test, n_train, n_test)
-    return np.asarray(np.maximum(v.mean(axis=0), u.mean(axis=0)))

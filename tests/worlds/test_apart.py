@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from tests.worlds.apart import WORLDS, draw, draw_panel, summary
+from benchmarks.worlds.apart import WORLDS, draw, draw_panel, summary
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
-from tests.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
+from benchmarks.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
 
 SURE = [
     "flipped labels, 1nn",

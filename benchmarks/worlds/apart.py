@@ -1,7 +1,7 @@
 """Groups that live apart, and groups that do not: do errors of exposures and differences hold?
 
-    python -m tests.worlds.apart --draws 400 --jobs 16                  all worlds
-    python -m tests.worlds.apart --draws 40 --world "knn 600" --world svm
+    python -m benchmarks.alarms apart --draws 400 --jobs 16                  all worlds
+    python -m benchmarks.alarms apart --draws 40 --world "knn 600" --world svm
 
 Every draw takes new people, trains 20 models on random 70 % of them and attacks both groups. In
 mirror worlds the groups have one distribution and are far apart in a feature that means nothing,
@@ -17,7 +17,7 @@ the same with errors that take all groups for mixed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -30,14 +30,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+from tests.worlds.sweeps import splits
 
+from benchmarks.worlds.fleets import exact_panel
 from pcer import Plan
 from pcer.attacks import BudgetScores, log_odds
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
 from pcer.release.panel import Panel
-from tests.worlds.fleets import exact_panel
-from tests.worlds.sweeps import splits
 
 N_MODELS = 20
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")
@@ -205,14 +205,14 @@ def summary(draws: list[Draw], *, is_alike: bool) -> dict[str, dict[str, Any]]:
     return found
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--world", action="append", choices=WORLDS, help="default: all")
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for name in options.world or WORLDS:
             found = list(pool.map(partial(draw, name), range(options.draws), chunksize=2))
@@ -224,7 +224,3 @@ def main() -> None:
                 pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
                 cells = [f"{key} {x:.4g} ({y:.4g})" for key, x, y in pairs]
                 print(f"  {attack:<18}" + "  ".join(cells), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Worlds in which one group is more exposed, or none is: whom do audits name?
 
-    python -m tests.worlds.planted --audits 200 --jobs 16
-    python -m tests.worlds.planted --world "flipped labels, 1nn" --audits 20
+    python -m benchmarks.alarms planted --audits 200 --jobs 16
+    python -m benchmarks.alarms planted --world "flipped labels, 1nn" --audits 20
 
 Each audit has people of its own and 20 models of random splits, attacked and decided as a release
 would be, before any downgrade. ``default`` is what an audit says, by two attacks; every other row
@@ -14,18 +14,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 import pcer
+from benchmarks.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.panel import Panel
-from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 
 N_SPLITS, N_PEOPLE = 20, 1_000
 DEFAULT = "default"
@@ -178,14 +178,14 @@ def _audited(task: tuple[str, int]) -> Counter:
     return audit_once(WORLDS[name], (24, list(WORLDS).index(name), k))
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--audits", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--world", action="append", choices=WORLDS)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
     with ProcessPoolExecutor(given.jobs) as pool:
         for name in given.world or WORLDS:
@@ -198,7 +198,3 @@ def main() -> None:
             for attack in dict.fromkeys(key[0] for key in counted):
                 row = "".join(f"{counted[attack, kind]:>13}" for kind in kinds)
                 print(f"  {attack:<26}{row}")
-
-
-if __name__ == "__main__":
-    main()

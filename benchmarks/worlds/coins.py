@@ -1,7 +1,7 @@
 """Groups by coin, each attacked exactly: how often does an audit by one attack raise an alarm?
 
-    python -m tests.worlds.coins --audits 400
-    python -m tests.worlds.coins --model 5nn --people 1000 --minority 80 --attack paired_confidence
+    python -m benchmarks.alarms coins --audits 400
+    python -m benchmarks.alarms coins --people 1000 --minority 80 --attack rmia_advantage
 
 Alarms are counted before anything downgrades them. A sound test alarms in at most 5 %: of 400
 audits, more than 31 have chance .01 of it.
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
-from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 
 FLIPS = 10
 """Attributes drawn for each fleet; models take most of the time."""
@@ -62,7 +63,7 @@ def count_alarms(
     return counted
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,7 +74,7 @@ def main() -> None:
     parser.add_argument("--attack", default="lira_advantage")
     parser.add_argument("--minority", type=int, help="people in the second group; default: half")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     counted = count_alarms(
         given.model,
         given.people,
@@ -84,7 +85,3 @@ def main() -> None:
     )
     kinds = ", ".join(f"{kind} {counted[kind]}" for kind in ("disparity", "double", "more exposed"))
     print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")
-
-
-if __name__ == "__main__":
-    main()
