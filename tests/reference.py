@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -108,16 +107,6 @@ def holm(p_values: list[float]) -> list[float]:
         steps = [(len(p_values) - rank) * q for rank, q in enumerate(smaller_or_equal)]
         adjusted.append(min(1.0, max(steps)))
     return adjusted
-
-
-def exact_law(correct: int, total: int, trained: int) -> dict[int, float]:
-    """Distribution of the correct ones among the trained, by listing every split."""
-    counts: dict[int, int] = {}
-    splits = list(combinations(range(total), trained))
-    for split in splits:
-        hits = sum(record < correct for record in split)
-        counts[hits] = counts.get(hits, 0) + 1
-    return {hits: count / len(splits) for hits, count in counts.items()}
 
 
 Stratum = tuple[int, int, int, int]

@@ -148,20 +148,6 @@ def test_a_link_to_a_file_is_put_back_as_a_link(tmp_path, monkeypatch):
     assert contents(tmp_path) == {"a": b"old", "real": b"old"}
 
 
-def test_a_folder_that_comes_in_the_way_at_the_last_moment(tmp_path, three, monkeypatch):
-    whole = os.replace
-
-    def late(source, target):
-        if Path(target).name == "b" and not Path(target).exists():
-            Path(target).mkdir()
-        whole(source, target)
-
-    monkeypatch.setattr(os, "replace", late)
-    with pytest.raises(OutputError, match="b cannot be written"):
-        write_files(three)
-    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
-
-
 def test_a_folder_that_is_in_the_way_missing_or_may_not_be_written_to(tmp_path, three):
     (tmp_path / "d").mkdir()
     locked = tmp_path / "locked"

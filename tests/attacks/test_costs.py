@@ -156,27 +156,6 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
                 assert got == pytest.approx(vars(wanted), rel=1e-11), (cost, name)
 
 
-def test_rows_in_order_and_their_means_over_the_models():
-    scores = remembered(epsilon=1.0)
-    (found,) = attack_models([scores])
-    assert [row.proxy for row in found.rows] == PER_RUN * 2 + (PAIRED + CALIBRATED) * 2
-    assert {row.epsilon for row in found.rows} == {1.0}
-    for row in found.rows:
-        size = (scores.group == scores.group_names.index(row.group)).sum()
-        if row.proxy in PER_RUN:
-            values = [run[row.group][row.proxy].value for run in found.runs]
-            assert row.value == pytest.approx(np.mean(values), abs=1e-12)
-            assert row.n_records == size
-        if row.proxy in PAIRED:
-            assert row.n_records + row.n_excluded == size
-    (alone,) = attack_models([sweep(np.random.default_rng(0), n_models=1)])
-    assert [row.proxy for row in alone.rows] == PER_RUN * 2
-    for row in alone.rows:
-        one = alone.runs[0][row.group][row.proxy]
-        assert row.value == pytest.approx(one.value, abs=1e-15)
-        assert row.standard_error >= 0.95 * one.standard_error
-
-
 def test_views_of_different_models_are_refused(views):
     other = replace(views[1], logits=views[0].logits.copy())
     with pytest.raises(ValueError, match="must share"):
@@ -248,22 +227,6 @@ def test_no_coin_and_costs_from_elsewhere():
     steps = []
     assert release_of(scores, on_step=steps.append).placebo
     assert steps == ["checking with coin flips"]
-
-
-@pytest.fixture(scope="module")
-def two_budgets() -> Release:
-    """Nothing is remembered at epsilon 1."""
-    quiet = remembered(shift=0.0, epsilon=1.0)
-    return release_of(quiet, remembered(), no_coin="slow")
-
-
-@pytest.mark.parametrize("cost", PER_RUN + PAIRED + CALIBRATED)
-def test_the_audit_takes_every_proxy_as_the_cost(two_budgets, cost):
-    quiet, loud = pcer.audit(two_budgets, pcer.Plan(cost=cost, resamples=50, null_draws=20)).budgets
-    assert not any(group.resolved for group in quiet.groups.values())
-    assert loud.groups["b"].resolved
-    assert not loud.groups["a"].resolved
-    assert loud.groups["b"].cost.value > loud.groups["a"].cost.value
 
 
 @pytest.mark.parametrize(

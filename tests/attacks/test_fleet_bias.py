@@ -14,7 +14,6 @@ from benchmarks.lira import lira_scores
 from scipy.stats import norm
 
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
-from tests import reference_attacks as slow
 from tests.attacks.one_group import pooled_auc
 from tests.worlds.sweeps import scaled_logits, splits
 
@@ -26,23 +25,6 @@ def made_up(shift, n_models, seed, n_records=400):
     rng = np.random.default_rng(seed)
     member = splits(np.zeros(n_records, dtype=int), n_models, rng)
     return scaled_logits(member, rng, shift=shift, wander=0.0), member
-
-
-def test_a_persons_auc_against_pairs():
-    values, member = made_up(0.7, 9, seed=1, n_records=12)
-    values = values.round(1)  # ties
-    member[:, 0], member[:, 1] = True, False
-    found = fleet_bias.personal_auc(values, member)
-    assert np.isnan(found[:2]).all()
-    expected = [slow.auc(values[:, i], member[:, i]) for i in range(2, 12)]
-    np.testing.assert_allclose(found[2:], expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_models", [8, 40])
-def test_a_persons_auc_is_right_on_average_with_any_number_of_models(n_models):
-    own = [np.nanmean(fleet_bias.personal_auc(*made_up(0.7, n_models, seed))) for seed in range(12)]
-    error = np.std(own, ddof=1) / math.sqrt(len(own))
-    assert abs(np.mean(own) - norm.cdf(0.7 / math.sqrt(2))) < 4 * error
 
 
 def scores_with_the_target(values, member):
@@ -114,13 +96,6 @@ def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
 
 
 @pytest.mark.slow
-def test_paired_costs_are_the_same_for_everybody(world):
-    for group in ("a", "b"):
-        ratio, error = world[1]["same over other"]["paired"][group]
-        assert abs(ratio - 1) < 4 * error + 0.03
-
-
-@pytest.mark.slow
 def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
     few = world[1]["people"]["10"]
     many = world[1]["people"]["60"]
@@ -128,20 +103,6 @@ def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
     gaps = [one["largest"][0] - one["largest, in truth"][0] for one in (few, many)]
     assert gaps[1] < gaps[0]
     assert few["spread"][0] > 1.5 * world[1]["people"]["same people"]["spread beyond noise"][0]
-
-
-@pytest.mark.slow
-def test_a_replaced_person_differs_little_from_a_missing_one(world):
-    """What one more stranger teaches is a small share of what the person does."""
-    costs = world[1]["costs"]
-    for group in ("a", "b"):
-        assert abs(costs["one more"][group][0]) < 0.05 * costs["paired, other people"][group][0]
-
-
-def test_a_lead_shrinks_by_less_than_deviations_grow():
-    """The bound in ``docs/attacks.md``: Phi - 1/2 is concave above 0."""
-    distance, share = np.linspace(0, 8, 400), np.linspace(0.05, 1, 20)[:, None]
-    assert (norm.cdf(share * distance) - 0.5 >= share * (norm.cdf(distance) - 0.5) - 1e-15).all()
 
 
 def test_one_threshold_is_not_the_mean_over_people_unless_they_are_alike():

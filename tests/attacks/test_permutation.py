@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pcer.attacks import attack_models, permutation, permutation_tests
-from pcer.attacks.permutation import step_down
 from tests import reference_attacks as slow
 from tests.attacks.one_group import sweep
 from tests.worlds.sweeps import scaled_logits, splits
@@ -85,22 +83,6 @@ def test_p_values_of_a_coin_flip_are_uniform(shuffled, monkeypatch):
     assert ((np.array(family) <= 0.05).mean(axis=0) <= 0.05 + 0.038).all()
 
 
-@pytest.mark.slow
-def test_coin_flips_among_the_records_of_a_sweep():
-    """Numbers of records come from their real group: with 40 in it the size still holds."""
-    rng = np.random.default_rng(4)
-    p: dict[str, list] = {}
-    for seed in range(100):
-        scores = replace(sweep(rng, n_records=240), group=(rng.permutation(240) < 40) * 1)
-        (found,) = attack_models([scores])
-        for cost, x in found.exposure.items():
-            given = x[None, None], found.benefit[None], scores.group, (0, 1)
-            tests = permutation_tests(*given, seed=seed, n_draws=199)
-            p.setdefault(cost, []).append(np.ravel(tests))
-    for cost, own in p.items():
-        assert ((np.array(own) <= 0.05).mean(axis=0) <= 0.05 + 0.075).all(), cost
-
-
 def test_groups_that_differ_in_all_but_the_mean():
     """Studentised: a small group that varies much is not taken for one that is remembered more."""
     rng = np.random.default_rng(5)
@@ -110,17 +92,6 @@ def test_groups_that_differ_in_all_but_the_mean():
         found = permutation_tests(exposure, np.ones((1, 400)), group, (0, 1), seed=seed, n_draws=99)
         p.append(found.exposure.item())
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 0.045
-
-
-def test_what_is_planted_is_found():
-    rng = np.random.default_rng(6)
-    group = (np.arange(600) % 3 > 0).astype(np.int64)
-    exposure = 0.5 + np.array([0.0, 0.0, 0.5])[:, None, None] * group
-    exposure = exposure + rng.normal(size=(3, 2, 600))
-    benefit = (rng.random((3, 600)) < 0.5).astype(float)
-    for test in permutation_tests(exposure, benefit, group, (0, 1), n_draws=999):
-        assert (test[2] <= 0.01).all()
-        assert (test[:2] > 0.05).all()
 
 
 def mixed(rng, *, planted=0.0):
@@ -159,13 +130,6 @@ def test_what_cannot_be_told():
     constant = np.full((1, 1, 20), 1 / 3), np.full((1, 20), 0.1), np.arange(20) % 2
     for test in permutation_tests(*constant, (0, 1), n_draws=99):
         assert test == 1.0
-
-
-def test_step_down_by_hand():
-    """The furthest is held against the largest of both, the other against itself."""
-    drawn = np.array([[3.0, 1.0], [1.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
-    assert step_down(drawn, np.array([True, True])).tolist() == [0.5, 0.75]
-    assert np.isnan(step_down(drawn, np.array([False, True]))[0])
 
 
 def test_numbers_come_from_the_real_group_because_that_is_what_is_audited():

@@ -23,7 +23,6 @@ from pcer.attacks.placebo import pairs_of_groups
 from pcer.auditing import Plan
 from pcer.auditing.tests import alarms
 from pcer.release.panel import PooledExposures
-from pcer.store.processes import run_tasks
 from tests.attacks.one_group import sweep
 
 EXACT = ("overfitting_gap", "paired_gap", "paired_confidence")
@@ -124,16 +123,6 @@ def test_p_values_are_those_of_permutation_tests():
             assert row.n_permutations == 199
 
 
-def test_equal_ratios_do_not_hide_unequal_exposures():
-    """One group has the higher rate and, as much higher, the higher exposure."""
-    scores = sweep(np.random.default_rng(12), n_records=800, n_models=12, shift=(0.7, 1.1))
-    scores.logits[:] += np.where(scores.group == 1, 0.45, -0.45)
-    found = checked([scores], n_permutations=499)
-    (row,) = [row for row in found if row.proxy == "lira_advantage"]
-    assert row.exposure_p_value < 0.01
-    assert row.p_value > 0.05
-
-
 def test_first_order_is_held_against_the_exact_attack():
     """Against attacks on each of the first coin flips; of costs that are exact nothing is said."""
     scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
@@ -166,14 +155,6 @@ def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(
     for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (3_999, 1, 0)):
         monkeypatch.setattr(placebo, "EXACT_ENTRIES", entries)
         assert draw_coins([one] * n_settings)[0].n_exact == n_exact
-
-
-def test_processes_change_no_row():
-    settings = two_settings(np.random.default_rng(4), n_records=120, n_models=3)
-    alone = checked(settings, n_permutations=49)
-    run = {"run": lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)}
-    assert alone == checked(settings, n_permutations=49, **run)
-    assert {row.n_draws for row in alone} == {200}
 
 
 def test_one_model_has_what_one_model_can_tell():
@@ -320,22 +301,3 @@ def test_what_cannot_be_told():
     assert list(attack_models([scores], [coins])[0].coins.pooled) == list(RANKED[:2])
     everyone_in = replace(scores, member=np.ones((1, 80), dtype=bool))
     assert attack_models([everyone_in], [coins])[0].coins.pooled == {}
-
-
-def test_attributes_share_a_pass_and_change_nothing():
-    rng = np.random.default_rng(7)
-    first = sweep(rng, n_records=200, missing=0.1)
-    second = replace(first, group=rng.integers(0, 3, 200), group_names=("x", "y", "z"))
-    coins = [drawn(one, 3, n_exact=1) for one in (first, second)]
-    both = attack_models([first, second], coins)
-    for scores, own, together in zip((first, second), coins, both, strict=True):
-        (alone,), (plain,) = attack_models([scores], [own]), attack_models([scores])
-        assert together.rows == alone.rows == plain.rows
-        assert together.runs == alone.runs == plain.runs
-        assert (plain.coins, plain.exact) == (None, {})
-        for one, other in (
-            *((found, together.coins.pooled[cost]) for cost, found in alone.coins.pooled.items()),
-            *((found[0], together.exact[cost][0]) for cost, found in alone.exact.items()),
-        ):
-            assert (one.value == other.value).all()
-            assert (one.standard_error == other.standard_error).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.pooled import (
-    UNMEASURED,
     Groups,
     RankedPool,
     SharedLuck,
@@ -25,7 +23,6 @@ from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
 from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.statistics import student_weight
 from tests import reference_attacks as slow
 from tests.attacks.one_group import first_of, paired_cost, pooled_auc, ranked, sweep
 from tests.worlds.sweeps import scaled_logits, splits
@@ -118,49 +115,6 @@ def test_paired_costs_against_a_loop(n_models, seed):
     assert found.standard_error == pytest.approx(max(error, least))
     assert found.null_error == pytest.approx(max(null, least))
     assert (found.n_excluded, found.n_records) == (excluded, 20 - excluded)
-
-
-def test_two_models_whose_records_nobody_shares():
-    """Both sides of each record are there, but nothing tells a model's memory from its mood."""
-    rng = np.random.default_rng(3)
-    member = np.array([[True, False] * 10, [False, True] * 10])
-    values = rng.normal(size=member.shape)
-    found = paired_cost(values, member)
-    assert found.standard_error == pytest.approx(slow.paired(values, member)[1])
-    mood = paired_cost(values + np.array([[3.0], [0.0]]), member)
-    assert mood.standard_error > 3 * found.null_error
-
-
-def test_a_mood_that_both_share_the_records_of_adds_no_luck():
-    """One of two models is surer of everybody, whoever trained on whom: it remembers no more."""
-    rng = np.random.default_rng(4)
-    member = splits(np.zeros(4_000, dtype=int), 2, rng)
-    mood = np.array([[1.0], [0.0]]) + 0.01 * rng.normal(size=member.shape)
-    memory = np.array([[1.0], [0.0]]) * member + 0.01 * rng.normal(size=member.shape)
-    assert paired_cost(mood, member).standard_error < 0.05
-    by_theory = math.sqrt(student_weight(1)) / 2  # half of what one remembers more, at t
-    assert paired_cost(memory, member).standard_error == pytest.approx(by_theory, rel=0.01)
-
-
-def test_an_error_of_paired_costs_knows_that_a_model_may_remember_more():
-    """Every model adds the same to all its records, each model another amount."""
-    rng = np.random.default_rng(6)
-    member = splits(np.zeros(2_000, dtype=int), 10, rng)
-    luck = np.linspace(0.5, 1.5, 10)[:, None]
-    found = paired_cost(luck * member + 0.01 * rng.normal(size=member.shape), member)
-    by_theory = np.std(luck, ddof=1) / math.sqrt(10) * math.sqrt(slow.few_models(10))
-    assert found.standard_error == pytest.approx(by_theory, rel=0.15)
-    mood = paired_cost(luck + 0.01 * rng.normal(size=member.shape), member)
-    spread = np.sqrt(luck.var() / (0.21 * 10 * 2_000))  # a mood moves whoever is in, and out, alike
-    assert mood.standard_error == pytest.approx(spread, rel=0.5)
-
-
-def test_every_split_of_a_record_averages_to_exactly_nothing():
-    """All ways to train on 3 of 5 models: the mean difference is 0 whatever the values."""
-    values = np.array([0.2, 0.9, 0.4, 0.7, 0.1])[:, None]
-    members = [np.isin(np.arange(5), one)[:, None] for one in itertools.combinations(range(5), 3)]
-    found = [paired_cost(values, member).value for member in members]
-    assert math.fsum(found) == pytest.approx(0, abs=1e-12)
 
 
 def test_records_never_in_or_never_out_are_counted_and_not_guessed():
@@ -310,15 +264,6 @@ def test_separation_says_who_shares_the_luck_of_a_model(shared, least, most):
     found = separation(moods * sign + rng.normal(size=member.shape) + 2 * member, member, group)
     assert found[0] == found[1]
     assert least <= found[0] <= most
-
-
-def test_separation_of_which_models_say_nothing_has_a_value_of_its_own():
-    rng, group = np.random.default_rng(2), np.arange(400) % 2
-    found = [
-        separation(rng.normal(size=(20, 400)), rng.random((20, 400)) < 0.7, group)[0]
-        for _ in range(60)
-    ]
-    assert np.mean(found) == pytest.approx(UNMEASURED, abs=4 * np.std(found) / math.sqrt(60))
 
 
 @pytest.mark.parametrize("n_models", [4, 20])

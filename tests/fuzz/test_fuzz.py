@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz import targets
-from tests.fuzz.targets import Findings, audit_one, fuzz, read_one, trees
+from tests.fuzz.targets import fuzz
 
 
 def test_nothing_ends_but_in_an_answer_or_one_sentence():
@@ -21,34 +20,3 @@ def test_nothing_ends_but_in_an_answer_or_one_sentence():
 def test_a_longer_run():
     wanted = {"releases": 30_000, "audits": 300, "commands": 60, "pages": 100, "tables": 150}
     assert fuzz(wanted, seed=2).failures == []
-
-
-def test_a_traceback_would_be_found(monkeypatch):
-    def fail(*_: object, **__: object) -> None:
-        raise KeyError("evil")
-
-    monkeypatch.setattr(targets, "parse_json", fail)
-    findings = Findings()
-    assert read_one(7, trees(), findings) is None
-    assert findings.failures[0].startswith("read 7: KeyError: 'evil' (fail:")
-
-
-def test_a_stall_would_be_found(monkeypatch):
-    def stall(*_: object, **__: object) -> None:
-        while True:
-            pass
-
-    monkeypatch.setattr(targets, "SECONDS", 0.2)
-    monkeypatch.setattr(targets, "parse_json", stall)
-    findings = Findings()
-    read_one(7, trees(), findings)
-    assert "TimeoutError: longer than 0.2 seconds" in findings.failures[0]
-
-
-def test_a_hidden_character_would_be_found(monkeypatch):
-    release = targets.parse_release(trees()[0], file="x")
-    monkeypatch.setattr(targets, "plan_for", lambda *_: targets.parse_plan({}, file="x"))
-    monkeypatch.setattr(targets, "to_latex_tables", lambda _: "\u202e")
-    findings = Findings()
-    audit_one(1, release, findings)
-    assert "in an output" in findings.failures[0]

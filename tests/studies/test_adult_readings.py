@@ -81,22 +81,6 @@ def test_the_bundled_columns_are_those_of_the_whole_table(folder):
         np.testing.assert_array_equal(whole[name], values)
 
 
-@pytest.mark.parametrize(
-    ("name", "inside"),
-    [
-        ("adult-all-numbers", {"capital_gain": True, "sex": False, "race": False}),
-        ("adult-all-numbers-no-capital", {"capital_gain": False, "capital_loss": False}),
-        (
-            "adult-all-numbers-no-capital-protected",
-            {"capital_gain": False, "sex": True, "race": True, "relationship": True},
-        ),
-    ],
-)
-def test_columns_are_in_or_out_as_the_reading_says(name, inside):
-    names = {rule.column for rule in READINGS[name].features}
-    assert {column: column in names for column in inside} == inside
-
-
 def test_positions_are_places_in_alphabetical_order():
     names, values = Positions("x").encode({"x": np.array(["b", "?", "c", "b"], dtype=object)})
     assert names == ("x",)

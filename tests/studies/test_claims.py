@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcer_studies import BUDGETS, CONFIGURATIONS, Study
-from pcer_studies.claims.evidence import costs_differ, costs_resolved, disparity_shown
+from pcer_studies import CONFIGURATIONS, Study
+from pcer_studies.claims.evidence import costs_differ
 from pcer_studies.claims.judgement import (
     Claim,
     ClaimPart,
@@ -180,19 +180,6 @@ def test_what_is_not_there_cannot_be_tested(printed, remembered):
     assert judged.paper.why == "it is not printed"
 
 
-def test_a_side_can_have_its_own_question_or_none(printed, remembered):
-    one = Claim(
-        key="X1",
-        place="here",
-        words="So.",
-        paper="no such figure",
-        run=lambda run: Reply("7", (part(3, 1),)),
-    )
-    judged = judge(one, printed, OurRun(remembered))
-    assert (judged.paper.judgement, judged.paper.why) == (UNTESTABLE, "no such figure")
-    assert (judged.run.judgement, judged.run.figure) == (HOLDS, "7")
-
-
 # Numbers and their errors.
 
 
@@ -346,16 +333,6 @@ def test_double_disadvantage_planted_on_compas(tmp_path):
     assert "gap: African-American at no-DP, 0.1, 0.5, 1, 5, 10" in judged.notes[0]
 
 
-def test_evidence_sees_what_was_planted(remembered, forgotten):
-    run = OurRun(remembered)
-    assert disparity_shown(BIOS, BUDGETS)(run).enough
-    assert costs_differ(BIOS, BUDGETS)(run).enough
-    assert costs_resolved(BIOS, BUDGETS)(run).enough
-    nothing = OurRun(forgotten)
-    assert not any(nothing.stands_out(COMPAS, e, g) for e in BUDGETS for g in (0, 1))
-    assert not any(nothing.costs_differ(COMPAS, e) for e in BUDGETS)
-
-
 def test_a_study_of_one_seed_is_judged_too(tmp_path):
     side = by_run("C1", all_planted(tmp_path, Truth(n_seeds=1), [COMPAS]))
     assert side.judgement is UNTESTABLE
@@ -405,24 +382,6 @@ def test_nothing_is_refuted_within_its_error(shipped):
                 off = abs(found.estimate) if found.is_zero else -found.estimate
                 assert off > 0, one.claim.key
                 assert off >= reach * (1 - 1e-9), one.claim.key
-
-
-@pytest.mark.slow
-def test_every_judgement_carries_estimate_error_and_size(shipped):
-    for one in shipped:
-        for side in one.sides:
-            assert side.why if side.judgement is UNTESTABLE else side.figure, one.claim.key
-            assert side.decisive is not None or side.judgement is UNTESTABLE, one.claim.key
-            if side.decisive is not None:
-                assert math.isfinite(side.decisive.estimate)
-                assert math.isfinite(side.decisive.seen_from(side.n_parts))
-
-
-@pytest.mark.slow
-def test_no_run_on_other_records_refutes(shipped):
-    for one in shipped:
-        if one.other_data and len(one.other_data) == len({c.title for c in one.claim.about}):
-            assert one.run.judgement in (HOLDS, UNTESTABLE), one.claim.key
 
 
 # The page.

@@ -22,9 +22,8 @@ from pcer_studies.numbers import (
     study_figure,
     study_means,
 )
-from pcer_studies.protocol import configuration
 from pcer_studies.published import figures_at, key_at
-from pcer_studies.tables.cells import EXPECTED, NO_ERROR, Compared, compare, find_limits
+from pcer_studies.tables.cells import EXPECTED, Compared, compare, find_limits
 from tests.worlds.studies import simulated, write_study
 
 COMPAS = CONFIGURATIONS[2]
@@ -124,25 +123,6 @@ def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
     assert found.standard_error == 12.5 * error_of_count(below, N_SEEDS)
 
 
-def test_where_the_published_error_comes_from(comparisons):
-    common = {"budgets": (5.0,), "dataset": "compas"}
-    disparity = find(comparisons, "tab:compas-race", quantity="pcer_disparity", **common)
-    assert (disparity.error, disparity.error_from) == (124 / 3.92, "interval")
-    accuracy = find(comparisons, "tab:compas-race", quantity="accuracy", **common)
-    assert accuracy.error == pytest.approx(0.008 / math.sqrt(50))
-    assert accuracy.error_from == "standard deviation"
-    again = find(comparisons, "tab:mia-full", quantity="pcer_disparity", **common)
-    assert (again.error, again.error_from) == (124 / 3.92, "interval in Table 1")
-    gap = find(comparisons, "tab:mia-full", quantity="overfitting_gap", group="Other", **common)
-    assert gap.error_from == "standard deviation in Table 1"
-    auc = find(comparisons, "tab:mia-full", quantity="attack_auc", group="Other", **common)
-    assert (auc.error, auc.error_from) == (None, NO_ERROR)
-    seeds = find(
-        comparisons, "tab:floor-sensitivity", quantity="n_positive_seeds", floor=0.1, **common
-    )
-    assert (seeds.error, seeds.error_from) == (error_of_count(0, 50), "binomial")
-
-
 def test_the_rule_at_its_edge(comparisons):
     one = find(comparisons, "tab:compas-race", quantity="accuracy", budgets=(5.0,))
     allowed = 1.96 * math.hypot(0.008 / math.sqrt(50), 0.001) + 0.0005
@@ -163,30 +143,6 @@ def test_expected_shares_against_simulation():
     alone = (difference <= 1.96 * errors[1]).mean()
     assert both == pytest.approx(EXPECTED[True], abs=0.015)
     assert alone == pytest.approx(EXPECTED[False], abs=0.02)
-
-
-def test_ends_of_a_range_are_those_of_single_budgets(study, comparisons):
-    values = {
-        epsilon: our_number(
-            study, key_at(configuration("acs", "race"), epsilon, "pcer_disparity", floor=0.01)
-        )
-        for epsilon in BUDGETS
-    }
-    low = find(comparisons, "acs_race_floor_0.01_low").ours
-    high = find(comparisons, "acs_race_floor_0.01_high").ours
-    assert low.value == min(one.value for one in values.values())
-    assert high.value == max(one.value for one in values.values())
-    assert high in values.values()
-    about = find(comparisons, "compas_disparity_about")
-    assert about.ours.standard_error > 0
-
-
-def test_words_are_the_same_or_not(comparisons):
-    one = find(comparisons, "adult_race_best_parity")
-    assert replace(one, ours=OurNumber(words="5, 10")).within is True
-    assert replace(one, ours=OurNumber(words="5")).within is False
-    assert find(comparisons, "compas_race_best_pcer").within is None
-    assert find(comparisons, "compas_race_floor_robust").within is None
 
 
 def published_means() -> Means:

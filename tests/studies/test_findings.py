@@ -10,7 +10,6 @@ import pytest
 from pcer.auditing.verdict import Verdict
 from pcer_studies import Study
 from pcer_studies.__main__ import main, study_pages
-from pcer_studies.claims.charts import allowed_points, gap_points, verdict_cells
 from pcer_studies.claims.facts import (
     COSTS,
     cost_rows,
@@ -40,19 +39,6 @@ def facts_of(study: Study) -> Facts:
 
 def words(parts: list[str]) -> str:
     return " ".join("\n".join(parts).split())
-
-
-def test_rows_are_the_audits(remembered):
-    for row in cost_rows(remembered)[::7]:
-        one = row.configuration
-        budget = remembered.budget(one.dataset, one.attribute, row.epsilon, row.cost)
-        assert row.verdict is budget.verdict
-        assert row.resolved == tuple(budget.groups[name].resolved for name in one.groups)
-    for row in gap_rows(remembered)[::5]:
-        one = row.configuration
-        group = remembered.budget(one.dataset, one.attribute, row.epsilon).groups[row.group]
-        assert (row.gap, row.noise_level) == (group.overfitting_gap.mean, group.null_gap.mean)
-        assert row.resolved == group.resolved
 
 
 def test_a_planted_truth_is_found_by_every_cost(remembered):
@@ -158,35 +144,7 @@ def test_a_study_without_sharper_costs_is_told_by_the_gap(tmp_path):
     assert sorted(figures) == ["findings-gaps.svg", "findings-verdicts.svg"]
 
 
-def test_settings_are_those_of_the_audits_as_they_come(remembered):
-    """Attributes of the same records are one family, and the sharpest cost is taken."""
-    rows = setting_rows(remembered)
-    assert len(rows) == 36
-    assert {row.cost for row in rows} == {"lira_advantage"}
-    for row in rows[::5]:
-        audit = remembered.verdicts[row.configuration.dataset, row.configuration.attribute]
-        (budget,) = [one for one in audit.budgets if one.budget == row.epsilon]
-        assert row.verdict is budget.verdict
-        assert row.worse_off == tuple(budget.worse_off)
-        assert row.groups[1].found == budget.groups[row.groups[1].name].cost.value
-        assert row.difference == budget.pairs[0].exposure.upper_limit_together
-
-
 # Figures.
-
-
-def test_figures_hold_every_number(facts):
-    gaps, settings = facts.gaps, facts.settings
-    points = gap_points(gaps)
-    assert len(points) == 2 * len(gaps) == 24
-    first = gaps[0].published
-    assert points[0]["ratio"] == pytest.approx(first.value / first.noise_level)
-    assert points[1]["ratio"] == pytest.approx(gaps[0].gap / gaps[0].noise_level)
-    beside = allowed_points(settings)
-    assert len(beside) == 2 * 10
-    assert {point["value"] for point in beside} == {0.01, 0.05, 0.2}
-    assert beside[0]["high"] - beside[0]["low"] == pytest.approx(2 * 1.96 * 0.001)
-    assert {cell["told"] for cell in verdict_cells(settings)} == {"AA"}
 
 
 # Pages.

@@ -36,10 +36,6 @@ def test_the_tail_of_a_mean_gap_is_that_of_simulated_ones(n, mean):
     assert exact == pytest.approx(found, abs=4 * math.sqrt(found / 400_000) + 1e-6)
 
 
-def test_a_mean_beyond_all_luck_has_no_tail():
-    assert tail_of_mean(10.0, spread=1.0, n=50) == 0.0
-
-
 @pytest.mark.slow
 def test_the_spread_is_that_of_splits_without_memorisation():
     """The slow twin: many random splits of the same records, stratified by label alone."""

@@ -42,25 +42,29 @@ def test_what_a_study_lacks_is_named(tmp_path):
         study.panel("compas", "race", 3.0)
 
 
-def test_folders_that_hold_no_study(tmp_path):
+def test_a_folder_that_is_none_is_refused(tmp_path):
     with pytest.raises(pcer.InputError, match="is not a folder"):
         Study.read(tmp_path / "nowhere")
-    with pytest.raises(pcer.InputError, match="holds no release of the study"):
-        Study.read(tmp_path)
 
 
-def test_a_release_under_another_name_is_refused(tmp_path):
-    text = simulated(COMPAS, n_seeds=1).to_json()
-    (tmp_path / "adult.race.release.json").write_text(text)
-    with pytest.raises(pcer.InputError, match=r"adult\.race\.release\.json: subject must be adult"):
-        Study.read(tmp_path)
+TREE = json.loads(simulated(COMPAS, n_seeds=1).to_json())
+TURNED = {**TREE, "subject": TREE["subject"] | {"groups": TREE["subject"]["groups"][::-1]}}
 
 
-def test_groups_in_another_order_are_refused(tmp_path):
-    tree = json.loads(simulated(COMPAS, n_seeds=1).to_json())
-    tree["subject"]["groups"].reverse()
-    (tmp_path / COMPAS.file_name).write_text(json.dumps(tree))
-    with pytest.raises(pcer.InputError, match="Other, African-American in this order"):
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({}, "holds no release of the study"),
+        ({"adult.race.release.json": TREE}, r"adult\.race\.release\.json: subject must be adult"),
+        ({COMPAS.file_name: TURNED}, "Other, African-American in this order"),
+        ({COMPAS.file_name: TREE, "study.json": []}, r"study\.json must hold one object"),
+        ({COMPAS.file_name: TREE, "study.json": {"datasets": []}}, "datasets must be an object"),
+    ],
+)
+def test_files_that_are_no_study_are_refused(tmp_path, files, sentence):
+    for name, tree in files.items():
+        (tmp_path / name).write_text(json.dumps(tree))
+    with pytest.raises(pcer.InputError, match=sentence):
         Study.read(tmp_path)
 
 
@@ -75,13 +79,6 @@ def test_a_study_whose_split_is_not_random_is_refused_in_one_sentence(tmp_path, 
     assert len(capsys.readouterr().err.splitlines()) == 1
     run = CliRunner().invoke(app, ["reproduce", "--tables-only", "-o", str(tmp_path)])
     assert isinstance(run.exception, pcer.InputError)
-
-
-def test_a_study_file_that_is_no_object_is_refused(tmp_path):
-    write_study(tmp_path, n_seeds=1, configurations=[COMPAS])
-    (tmp_path / "study.json").write_text("[]")
-    with pytest.raises(pcer.InputError, match=r"study\.json must hold one object"):
-        Study.read(tmp_path)
 
 
 def test_whose_data_differ_from_the_papers(study, tmp_path):

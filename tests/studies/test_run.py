@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 import pcer
 import pcer_studies.run as study_run
 from pcer.cli.app import app
-from pcer.cli.parts import display
 from pcer.data import load
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
@@ -24,7 +21,6 @@ from pcer.sweep import Sweep, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer.train.config import ADDED_SETTINGS
 from pcer_studies import BUDGETS, Study
-from pcer_studies import command as cli_study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
 from pcer_studies.sensitivity.analysis import read_sensitivity
@@ -211,15 +207,6 @@ def test_a_study_of_an_older_version_goes_on_although_a_setting_was_added(whole,
         require_ready(dataclasses.replace(PLAN, config=changed), whole[0])
 
 
-def test_releases_of_other_settings_are_left_alone(whole, tmp_path):
-    text = (whole[0] / "compas.race.release.json").read_bytes()
-    (tmp_path / "compas.race.release.json").write_bytes(text)
-    plan = StudyPlan(datasets=("compas",), n_seeds=2, config=TrainConfig(epochs=1, hidden=(4,)))
-    with pytest.raises(pcer.InputError, match="was made with"):
-        train_study(plan, tmp_path, flags=FLAGS)
-    assert (tmp_path / "compas.race.release.json").read_bytes() == text
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [
@@ -266,15 +253,6 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(pcer.OutputError, match="cannot be made"):
         train_study(PLAN, tmp_path / "file" / "study", flags=FLAGS)
-
-
-def test_the_display_is_told_what_the_study_does_and_to_which_dataset():
-    with display("models", console=Console(file=io.StringIO())) as shown:
-        tell = cli_study._teller(shown)
-        tell(Progress(what="attacking and counting acs", done=9, found=5, total=12, work=0.5))
-        tell(Progress(what="starting", done=9, found=5, total=12))
-    assert list(shown.seconds) == ["attacking and counting", "starting"]
-    assert (shown.done, shown.found, shown.total) == (9, 5, 12)
 
 
 def test_the_command_from_nothing_to_every_file(tmp_path):

@@ -86,13 +86,6 @@ def test_outside_means_standardised_over_all_records_and_not_again(trained):
     assert release.training.config["standardise"] is False
 
 
-def test_progress_counts_models_of_all_variants(trained):
-    told, ended = trained[3], trained[2]
-    assert {one.total for one in told} == {8}
-    assert [one.done for one in told] == sorted(one.done for one in told)
-    assert (ended.done, ended.found, ended.work) == (8, 0, 1.0)
-
-
 def test_a_second_run_trains_nothing_and_writes_the_same(trained):
     folder, found, _, _ = trained
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}

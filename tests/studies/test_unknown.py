@@ -150,12 +150,20 @@ def test_a_cost_without_an_error_is_not_drawn(tmp_path):
 # Correlations, records, distances.
 
 
-class Constant(OurRun):
+class Everywhere(OurRun):
     """A run in which nothing varies over budgets."""
+
+    level = 0.25
 
     def drawn(self, key):
         """The same for every budget."""
-        return np.full(1 + N_DRAWS, -0.25 if "disparity" in key.quantity else 0.25)
+        return np.full(1 + N_DRAWS, -self.level if "disparity" in key.quantity else self.level)
+
+
+class Nought(Everywhere):
+    """A run in which every mean is 0."""
+
+    level = 0.0
 
 
 def numbers(*values):
@@ -171,12 +179,24 @@ def test_a_correlation_of_what_does_not_vary_is_not_there():
             correlation(few, None)
 
 
-@pytest.mark.parametrize("key", ["C13", "G3", "A1", "A4"])
-def test_a_claim_about_an_undefined_correlation_cannot_be_tested(tmp_path, key):
-    study = Study.read(write_study(tmp_path, n_seeds=2))
-    side = by_run(key, Constant(study))
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory) -> Study:
+    return Study.read(write_study(tmp_path_factory.mktemp("two"), n_seeds=2))
+
+
+@pytest.mark.parametrize(
+    ("key", "made_up", "why"),
+    [
+        *((key, Everywhere, "correlation") for key in ("C13", "G3", "A1", "A4")),
+        ("F3", Nought, "a disparity of 0 has no slope over floors"),
+        ("T8", Nought, "it divides by a figure that is 0"),
+    ],
+)
+def test_a_claim_about_an_undefined_number_cannot_be_tested(two_seeds, key, made_up, why):
+    with np.errstate(invalid="ignore", divide="ignore"):
+        side = by_run(key, made_up(two_seeds))
     assert side.judgement is Judgement.UNTESTABLE
-    assert "correlation" in side.why
+    assert why in side.why
 
 
 def test_a_number_of_records_that_is_not_said_is_not_nought(tmp_path):
@@ -188,27 +208,6 @@ def test_a_number_of_records_that_is_not_said_is_not_nought(tmp_path):
     assert side.judgement is Judgement.UNTESTABLE
     assert "records" in side.why
     assert ours_of(study, "n_records_compas").within is None
-
-
-class Nought(OurRun):
-    """A run in which every mean is 0."""
-
-    def drawn(self, key):
-        """Nothing."""
-        return np.zeros(1 + N_DRAWS)
-
-
-def test_figures_of_nought_have_no_logarithm(tmp_path):
-    side = by_run("F3", Nought(Study.read(write_study(tmp_path, n_seeds=2))))
-    assert side.judgement is Judgement.UNTESTABLE
-    assert side.why == "a disparity of 0 has no slope over floors"
-
-
-def test_what_is_divided_by_nought_cannot_be_tested(tmp_path):
-    with np.errstate(invalid="ignore", divide="ignore"):
-        side = by_run("T8", Nought(Study.read(write_study(tmp_path, n_seeds=2))))
-    assert side.judgement is Judgement.UNTESTABLE
-    assert side.why == "it divides by a figure that is 0"
 
 
 def test_a_reading_whose_distance_is_unknown_is_not_the_nearest():

@@ -25,7 +25,6 @@ from pcer.sweep.receipts import (
     find_receipts,
     group_bounds,
     has_receipts,
-    placed,
     read_receipts,
     two_way_error,
     write_receipts,
@@ -237,12 +236,6 @@ def of_one_norm(kind: str, position: int) -> float:
     return float(getattr(TERMS[0], kind)(kept_of(TERMS[0], [position]))[0])
 
 
-def test_numbers_stand_where_their_people_stand():
-    whole = placed(np.array([[1, 2, 3, 4], [5, 6, 7, 8]], dtype=np.float32), MEMBER)
-    expected = [[1, 2, np.nan, 3, np.nan, 4], [np.nan, 5, 6, 7, 8, np.nan]]
-    assert whole == pytest.approx(np.array(expected), nan_ok=True)
-
-
 @pytest.mark.parametrize("kind", ["realised", "receipt"])
 def test_means_are_over_people_and_models_of_a_group_and_by_label(kind):
     rows = bounds(kind)
@@ -385,16 +378,6 @@ def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_p
     assert not is_finished(accounted(), tmp_path)
     run_sweep(accounted(), tmp_path, flags=FLAGS)
     assert contents(tmp_path) == contents(whole)
-
-
-def test_a_person_reads_what_their_record_spent(whole):
-    index, (row,) = person_receipts(whole, "10")
-    assert (index.mode, index.standardised) == ("held", True)
-    assert index.has_models_without_privacy
-    n_models = sum(0 in split(accounted().dataset, seed=seed).train for seed in range(4))
-    assert len(row.receipt) == n_models > 0
-    assert (row.realised <= row.receipt).all()
-    assert (row.receipt <= row.nominal).all()
 
 
 def test_exact_receipts_change_no_model(tmp_path):

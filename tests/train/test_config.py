@@ -10,20 +10,12 @@ from torch.utils.data import DataLoader, TensorDataset
 from pcer.errors import InputError
 from pcer.train.config import (
     ADDED_SETTINGS,
-    Accountant,
     EngineFlags,
     Sampling,
     TrainConfig,
     parse_budgets,
 )
 from pcer.train.rules import RULES
-
-
-def test_defaults_are_the_papers():
-    config = TrainConfig()
-    assert (config.hidden, config.epochs, config.expected_batch) == ((64, 32), 25, 256)
-    assert (config.learning_rate, config.momentum, config.clip_norm) == (0.05, 0.9, 1.0)
-    assert (config.dp_delta, config.accountant) == (1e-5, Accountant.PLD)
 
 
 def test_every_setting_survives_json():

@@ -1,18 +1,15 @@
 """What only a CUDA device can show: run by hand with ``pytest -m gpu``."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
 import torch
 
 from pcer.errors import InputError
-from pcer.train import EngineFlags, TrainConfig
+from pcer.train import TrainConfig
 from pcer.train import engine as fleets
-from pcer.train.config import NO_DP
 from pcer.train.devices import choose_device
-from pcer.train.fleet import Model, cut_blocks, gather_predictions, plan_models
 from pcer.train.receipts import Terms, fold
 from pcer.train.rules import RULES, DpSgd
 from pcer.train.step import FleetState
@@ -26,7 +23,6 @@ from tests.train_cases import (
     moved,
     plain_logits,
     plain_states,
-    sampled_positions,
     train_block,
 )
 
@@ -59,18 +55,6 @@ def on_the_cpu(data, models, config):
         return plain_logits(fleet, last).numpy()[np.argsort(order)]
 
 
-def test_schedules_on_the_device_are_those_of_the_cpu():
-    data, models, sampling = make_data(), make_models(), CONFIG.sampling(210)
-    schedule = assemble(data, models, CONFIG).schedule
-    for index, model in enumerate(models):
-        positions = sampled_positions(model.seed, model.epsilon, sampling)
-        for step in range(sampling.n_steps):
-            drawn = positions[positions // 210 == step] % 210
-            expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
-            assert schedule.sizes[step, index] == len(expected)
-            assert schedule.rows[step, index, : len(expected)].tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize("config", [CONFIG, TrainConfig(epochs=2, expected_batch=64)])
 def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     data, models = make_data(), make_models()
@@ -82,13 +66,6 @@ def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     assert np.array_equal(theirs, again)
 
 
-def test_a_block_without_private_models_trains_on_the_device():
-    data, models = make_data(), [Model(s, NO_DP, 0.0) for s in range(3)]
-    ours = on_the_cpu(data, models, CONFIG)
-    theirs = train_block(data, models, CONFIG, device=choose_device("cuda"))
-    np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
-
-
 def test_rounded_products_are_refused():
     from pcer.train.cuda import require_full_precision
 
@@ -98,23 +75,6 @@ def test_rounded_products_are_refused():
             require_full_precision()
     finally:
         torch.set_float32_matmul_precision("highest")
-
-
-def test_the_device_flag_reaches_the_device():
-    from pcer.train import Budget
-    from pcer.train.run import run_blocks
-
-    data = make_data()
-    budgets = [
-        Budget(epsilon=e, noise_multiplier=n, epsilon_by_accountant={})
-        for e, n in ((2.0, 1.1), (math.inf, 0.0))
-    ]
-    flags = EngineFlags(device="cuda")
-    models = plan_models(budgets, data.seeds)
-    blocks = cut_blocks(models, block_size=flags.models_per_block(8))
-    results = run_blocks(data, blocks, config=CONFIG, flags=flags)
-    found = gather_predictions(results, budgets=budgets, seeds=data.seeds, member=data.member)
-    assert np.isfinite(found.logits).all()
 
 
 @pytest.mark.parametrize("hidden", [(64, 32), (16, 128)])

@@ -28,7 +28,6 @@ from tests.train_cases import (
     moved,
     plain_logits,
     plain_states,
-    sampled_positions,
     train_block,
 )
 
@@ -60,21 +59,6 @@ def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeyp
     monkeypatch.setattr(Widths, "of", lambda sampling: Widths(32, 32))
     with pytest.raises(PcerError, match="records does not fit the 32 padded columns"):
         assemble(make_data(), make_models())
-
-
-def test_schedule_holds_each_models_own_draws():
-    data, models = make_data(), make_models()
-    fleet, sampling = assemble(data, models), CONFIG.sampling(210)
-    padding = 4 * data.n_records
-    for index, model in enumerate(models):
-        positions = sampled_positions(model.seed, model.epsilon, sampling)
-        for step in range(sampling.n_steps):
-            drawn = positions[positions // 210 == step] % 210
-            expected = data.train_rows[model.seed][drawn] + model.seed * data.n_records
-            assert fleet.schedule.sizes[step, index] == len(expected)
-            row = fleet.schedule.rows[step, index].tolist()
-            assert row[: len(expected)] == expected.tolist()
-            assert set(row[len(expected) :]) <= {padding}
 
 
 def batches_of(fleet, n_steps):
@@ -207,13 +191,6 @@ def test_weights_that_are_not_numbers_are_seen_even_if_the_predictions_are():
         train_block(make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken())
 
 
-def test_a_secret_changes_every_model():
-    public, secret = (
-        train_block(make_data(), make_models([0]), secret=key) for key in (b"", b"only we know")
-    )
-    assert (np.abs(public - secret).max(axis=1) > 1e-3).all()
-
-
 def test_blocks_hold_every_model_once_and_few_splits():
     budgets = [
         Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
@@ -260,12 +237,6 @@ def test_bad_data_is_refused_by_name(change):
     parts = {"features": data.features, "labels": data.labels, "train_rows": data.train_rows}
     with pytest.raises(InputError, match=next(iter(change))):
         TrainingData.of(**(parts | change))
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-def test_a_gpu_where_there_is_none_is_refused():
-    with pytest.raises(InputError, match="'cuda' was asked for, but no CUDA device can be used"):
-        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG, flags=EngineFlags(device="cuda"))
 
 
 def test_a_cpu_without_a_compiler_is_refused(monkeypatch):

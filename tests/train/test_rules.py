@@ -1,7 +1,6 @@
 """Rules of training, norms of all records, and the steps that each spent in each bin."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh
 from pcer.train.schedule import thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
-from pcer.train.watch import KEPT_REFRESHES, PersonFilter, StepBook, Watch, due_steps
+from pcer.train.watch import KEPT_REFRESHES, StepBook, Watch
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
@@ -227,25 +226,6 @@ def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
     assert (both.sum(dim=-1) == 5 * n_refreshes).all()
 
 
-def test_a_filter_admits_as_if_it_were_asked_before_every_step():
-    rng = np.random.default_rng(3)
-    costs = np.concatenate([[0.0], rng.random(N_BINS)])
-    budget = 30.0
-    person = PersonFilter([(costs, budget)], 400, torch.device("cpu"))
-    spent, is_out = np.zeros(400), np.zeros(400, dtype=bool)
-    for n_steps in (7, 1, 25, 60, 3):
-        bins = rng.integers(0, 201, 400)
-        joined = person.admit(torch.from_numpy(bins.astype(np.uint8))[None], n_steps)[0].numpy()
-        expected = np.zeros(400, dtype=int)
-        for _ in range(n_steps):
-            is_out |= spent + costs[bins] > budget
-            expected += ~is_out
-            spent += np.where(is_out, 0, costs[bins])
-        assert np.array_equal(joined, expected)
-    assert 50 < is_out.sum() < 400
-    assert person.spent.max() <= budget
-
-
 def test_bounds_never_exceed_the_largest(monkeypatch):
     @dataclasses.dataclass(frozen=True)
     class Greedy(DpSgd):
@@ -293,20 +273,6 @@ def noisy_and_calm():
     intervals = [config.refresh_steps(210, noise) for noise in (90.0, 0.8)]
     assert intervals == [3, 5]
     return config, models
-
-
-@pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize(("n_steps", "every"), [(1, 1), (18, 4), (425, 17), (425, 1), (10, 50)])
-def test_every_step_is_counted_once_and_by_norms_of_its_own_time(n_steps, every, before):
-    due, start = due_steps(n_steps, every, before=before), 0
-    for at, n in due.items():
-        assert n <= every
-        assert at == start + (0 if before else n // 2)
-        start += n
-    assert start == n_steps
-    if every == 1:
-        assert list(due) == list(range(n_steps))
-    assert len(due) <= -(-n_steps // every) + (0 if before else math.log2(every) + 1)
 
 
 @pytest.mark.parametrize("settings", [{"receipts": "held"}, {}])

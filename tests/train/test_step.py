@@ -164,18 +164,6 @@ def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes
         assert share.max() > 0.99  # the bound is reached, not only kept
 
 
-def test_layers_start_at_aligned_places_and_do_not_overlap():
-    layout = Layout((7, 5, 3, 1))
-    assert all(start % 16 == 0 for start in layout.starts)
-    assert layout.width % 64 == 0
-    n_parameters = 7 * 5 + 5 + 5 * 3 + 3 + 3 + 1
-    flat = torch.zeros(2, layout.width)
-    for layer in layout.layers(flat):
-        layer.matrix.add_(1)
-    assert flat.max() == 1
-    assert flat.sum() == 2 * n_parameters
-
-
 def test_noise_is_box_muller_number_by_number():
     edge = [-(2**31), -(2**31) + 1, -1, 0, 1, 12345, 2**30, 2**31 - 1]
     bits = torch.tensor([edge + edge[::-1]], dtype=torch.int32)

@@ -79,15 +79,6 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     assert len(asked) > 1
 
 
-def test_first_and_last_trial_are_drawn_like_the_others():
-    sampling = Sampling(n_train=10, steps_per_epoch=3, n_steps=4)
-    found = [sampled_positions(s, 1.0, sampling) for s in range(1000)]
-    assert all((np.diff(p) > 0).all() for p in found)
-    counts = np.bincount(np.concatenate(found), minlength=40)
-    assert len(counts) == 40
-    assert np.abs(counts - 1000 / 3).max() < 4.5 * math.sqrt(1000 * 2 / 9)
-
-
 def test_padding_is_wide_enough_for_any_training():
     sampling = TrainConfig().sampling(32_223)
     widths = Widths.of(sampling)
