@@ -186,27 +186,6 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
             ]
 
 
-def test_few_seeds_give_paired_costs_and_say_why():
-    found = release_of(sweep(np.random.default_rng(1), n_models=7, epsilon=1.0))
-    assert {row.proxy for row in found.pooled_exposure} == {*PER_RUN, *PAIRED}
-    assert any(
-        "at least 8 seeds per budget and there are 7" in note for note in found.subject.notes
-    )
-    assert set(found.not_computed) == set(CALIBRATED)
-    assert "at least 8 splits" in found.not_computed["lira_advantage"]
-
-
-def test_answers_alone_give_the_paired_gap():
-    scores = sweep(np.random.default_rng(1), n_models=9)
-    signs = np.where(scores.logits >= 0, 1.0, -1.0)
-    found = release_of(replace(scores, logits=signs, has_probabilities=False))
-    assert {row.proxy for row in found.pooled_exposure} == {"paired_gap"}
-    assert {row.proxy for row in found.placebo} == {"paired_gap", "overfitting_gap"}
-    assert "no probabilities" in found.not_computed["lira_advantage"]
-    gap, expected = rows_of(replace(scores, logits=signs)), found.pooled_exposure
-    assert [row.value for row in expected] == [gap["paired_gap", name].value for name in "ab"]
-
-
 def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
     """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
     mine = Proxy("my_advantage", "mine", AUC, Basis.MODEL)

@@ -105,20 +105,25 @@ def test_a_budgets_numbers_do_not_depend_on_other_budgets(strong):
     assert both.groups["g0"].null_gap == one.groups["g0"].null_gap
 
 
-def pooled(release: Release, costs: tuple[float, float]) -> Release:
-    """The same with a paired gap, which is one number for all seeds of a setting."""
-    tree = json.loads(release.to_json())
+def with_exposures(release: Release, costs: tuple[float, float]) -> Release:
+    """The same with an attack on every model, and a paired gap: one number for all seeds."""
+    tree, measured = json.loads(release.to_json()), {}
+    for name, cost in zip(tree["subject"]["groups"], costs, strict=True):
+        measured[name] = {"value": cost, "standard_error": 0.001}
+    for run in tree["runs"]:
+        for name, tables in run["groups"].items():
+            tables["exposure"] = {"attack_advantage": measured[name]}
     tree["pooled_exposure"] = [
-        {"epsilon": e, "group": g, "proxy": "paired_gap", "value": c, "standard_error": 0.001}
-        for e in (1.0, None)
-        for g, c in zip(("g0", "g1"), costs, strict=True)
+        {"epsilon": epsilon, "group": name, "proxy": "paired_gap", **found}
+        for epsilon in (1.0, None)
+        for name, found in measured.items()
     ]
-    return parse_release(tree, file="pooled")
+    return parse_release(tree, file="exposed")
 
 
 @pytest.mark.parametrize("costs", [(0.01, 0.04), (-0.01, -0.02)])
 def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(strong, costs):
-    audit = pcer.audit(pooled(strong, costs), QUICK, cost="paired_gap")
+    audit = pcer.audit(with_exposures(strong, costs), QUICK, cost="paired_gap")
     plain = pcer.audit(strong, QUICK)
     assert audit.published == plain.published
     for budget in audit.budgets:
@@ -327,31 +332,10 @@ def test_many_groups_are_compared_with_the_largest():
     assert spread >= max(abs(p.pcer_disparity.mean) for p in audit.budgets[0].pairs) - 1e-9
 
 
-def with_exposures(release: Release, value: float, error: float | None) -> Release:
-    tree = json.loads(release.to_json())
-    for run in tree["runs"]:
-        for k, tables in enumerate(run["groups"].values()):
-            tables["exposure"] = {
-                "attack_advantage": {"value": value * (k + 1), "standard_error": error}
-            }
-    tree["pooled_exposure"] = [
-        {
-            "epsilon": epsilon,
-            "group": name,
-            "proxy": "paired_gap",
-            "value": value * (k + 1),
-            "standard_error": error,
-        }
-        for epsilon in (1.0, None)
-        for k, name in enumerate(tree["subject"]["groups"])
-    ]
-    return parse_release(tree, file="exposed")
-
-
 @pytest.mark.parametrize("cost", ["attack_advantage", "paired_gap"])
 def test_other_costs_come_with_the_release(strong, cost):
     plan = QUICK.model_copy(update={"cost": cost})
-    audit = pcer.audit(with_exposures(strong, 0.02, 0.001), plan)
+    audit = pcer.audit(with_exposures(strong, (0.02, 0.04)), plan)
     group = audit.budgets[0].groups["g1"]
     assert group.cost.value == pytest.approx(0.04)
     people = reference.rate_variance(0.08, 10_000) / 4 if cost == "attack_advantage" else 0.0

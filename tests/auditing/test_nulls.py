@@ -23,7 +23,12 @@ from benchmarks.alarms import (
 )
 
 import pcer
+from pcer.auditing.measure import pairs_of
+from pcer.auditing.tests import alarms
+from pcer.release.panel import panels
+from pcer.release.proxies import GAP
 from tests.worlds.nulls import KINDS, attributes, draw_null, unequal_rates
+from tests.worlds.releases import null_world, simulate
 
 N = 200
 PLAN = pcer.Plan(resamples=1, null_draws=1)
@@ -47,6 +52,19 @@ def test_remembered_alike_at_unequal_rates_is_no_double_disadvantage():
 def test_ten_attributes_of_the_same_people_are_one_family():
     found = run(FAMILY, None, N, seed=14)
     assert chance(int(found.any(axis=1).sum()), N) >= BAR
+
+
+@pytest.mark.slow
+def test_seeds_of_one_split_alarm_no_more_often():
+    rng, n_alarms = np.random.default_rng(20), 0
+    for _ in range(N):
+        n_seeds = int(rng.choice([1, 2, 3, 5, 10, 20]))
+        release = simulate(null_world(rng, one_split=True, n_seeds=n_seeds), rng)
+        settings, outcome = panels(release), release.subject.outcome
+        pairs = pairs_of(settings, PLAN)
+        found = alarms(settings, pairs, PLAN, cost=GAP.name, outcome=outcome)
+        n_alarms += bool(found.shown.any() or (found.double >= 0).any())
+    assert chance(n_alarms, N) >= BAR
 
 
 def test_what_is_counted_is_what_whole_audits_say():

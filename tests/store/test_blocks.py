@@ -15,7 +15,6 @@ from pcer.store import blocks
 from pcer.store.blocks import (
     finished_blocks,
     load_block,
-    require_same_settings,
     resume_folder,
     save_array,
     save_block,
@@ -191,33 +190,6 @@ def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         save_array(tmp_path / "a.npy", VALUES)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_takes_only_the_settings_it_was_begun_with(tmp_path):
-    resume(tmp_path)
-    resume(tmp_path)
-    with pytest.raises(InputError, match="was made with epochs 3, but 4 is asked for; choose"):
-        resume(tmp_path, {**SETTINGS, "epochs": 4})
-    assert json.loads((tmp_path / "settings.json").read_text()) == SETTINGS
-
-
-def test_a_setting_that_is_younger_than_the_folder_stands_for_what_was_done_before(tmp_path):
-    save(tmp_path)
-    resume(tmp_path)
-    younger, added = {**SETTINGS, "dropout": 0.0}, {"dropout": 0.0}
-    with pytest.raises(InputError, match=r"was made with dropout 0\.0, but 0\.5 is asked for"):
-        resume(tmp_path, {**SETTINGS, "dropout": 0.5}, added)
-    with pytest.raises(InputError, match=r"does not say with which dropout it was made, and 0\.0"):
-        resume(tmp_path, younger)
-    assert resume(tmp_path, younger, added) == []
-    assert seeds(tmp_path) == [0, 7]
-    require_same_settings(SETTINGS, SETTINGS, added=added, where=tmp_path)
-
-
-def test_a_setting_that_is_gone_is_told(tmp_path):
-    for value in (5, None):
-        with pytest.raises(InputError, match=f"made with warmup {value}, a setting that this vers"):
-            require_same_settings({**SETTINGS, "warmup": value}, SETTINGS, added={}, where=tmp_path)
 
 
 @pytest.mark.parametrize("text", [None, "[]", "", "\0\0\0", '{"epochs": 3', '{"epochs": 7}'])

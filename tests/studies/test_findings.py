@@ -144,9 +144,6 @@ def test_a_study_without_sharper_costs_is_told_by_the_gap(tmp_path):
     assert sorted(figures) == ["findings-gaps.svg", "findings-verdicts.svg"]
 
 
-# Figures.
-
-
 # Pages.
 
 

@@ -256,9 +256,6 @@ def test_a_partial_conjunction_errs_in_one_of_twenty_studies():
     assert found.count(HOLDS) / 200 <= 0.05
 
 
-# Six of six numbers below 0.
-
-
 # Nothing is decided by whether two intervals overlap.
 
 

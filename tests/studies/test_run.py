@@ -110,18 +110,6 @@ def test_a_study_is_trained_into_releases_and_a_record(whole):
     assert compas["made_with"] == [environment(FLAGS)]
 
 
-def test_progress_counts_models_of_the_whole_study(whole):
-    told = whole[1]
-    assert {one.total for one in told} == {12}
-    assert [one.done for one in told] == sorted(one.done for one in told)
-    assert told[-1].done == 12
-    assert told[-1].work == 1
-    assert told[0].what == "reading compas"
-    done = {one.what for one in told}
-    assert {"training compas", "attacking and counting compas"} <= done
-    assert "checking with coin flips compas" in done
-
-
 def test_a_finished_study_is_not_trained_again(whole, monkeypatch):
     folder, _ = whole
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -92,28 +92,6 @@ def test_a_damaged_block_is_found_and_trained_again(folder, whole, damage, suffi
     assert f"{path.stem} (damaged)" in note
 
 
-@pytest.mark.parametrize("damage", [None, Path.unlink, lambda path: path.write_bytes(bytes(200))])
-def test_lost_settings_cost_no_block_that_is_sound(folder, whole, damage):
-    """Nor does a folder that nothing happened to."""
-    if damage is not None:
-        damage(folder / "tiny.scores" / "settings.json")
-    assert resume(folder, whole) == (8, [])
-
-
-def test_a_block_of_another_sweep_is_found(folder, whole, tmp_path):
-    """With its record, as a copy into the wrong folder brings it."""
-    other = tiny(secret=b"0123456789abcdef", attributes=("sex",))
-    run_sweep(other, tmp_path / "other", flags=FLAGS, keep_scores=True)
-    mine, foreign = files(folder, ".npy")[0], files(tmp_path / "other", ".npy")[0]
-    assert mine.name == foreign.name
-    assert mine.read_bytes() != foreign.read_bytes()
-    for suffix in (".npy", ".json"):
-        shutil.copy(foreign.with_suffix(suffix), mine.with_suffix(suffix))
-    n_trained, (note,) = resume(folder, whole)
-    assert n_trained < 8
-    assert f"{mine.stem} (made with other settings)" in note
-
-
 def test_lost_settings_let_25_epochs_not_pass_for_1(tmp_path, whole):
     longer = dataclasses.replace(CONFIG, epochs=25)
     run_sweep(tiny(config=longer), tmp_path, flags=FLAGS, keep_scores=True)

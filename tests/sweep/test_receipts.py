@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import pcer
 from pcer.cli.app import app
 from pcer.data import ProtectedAttribute, split
 from pcer.errors import InputError
@@ -31,7 +30,6 @@ from pcer.sweep.receipts import (
 )
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of
-from tests import commands
 from tests import reference_receipts as reference
 from tests.sweep.test_run import CONFIG, FLAGS, N, contents, kill, released, tiny
 
@@ -398,33 +396,6 @@ def test_without_private_models_there_is_nothing_to_account(tmp_path):
     index, rows = person_receipts(tmp_path, "10")
     assert index.has_models_without_privacy
     assert list(rows) == []
-
-
-@pytest.mark.slow
-def test_the_whole_way_on_the_command_line(tmp_path):
-    rng, table = np.random.default_rng(0), tmp_path / "loans.csv"
-    lines = [
-        f"{rng.normal():.3f},{'fm'[k % 2]},{'yes' if rng.random() < 0.5 else 'no'}"
-        for k in range(300)
-    ]
-    table.write_text("\n".join(["income,sex,paid", *lines]) + "\n")
-    train = f"train {table} --attribute sex --label paid --positive yes --outcome benefit"
-    train += f" --budgets 2 --seeds 2 --epochs 1 --batch 20 --receipts held -o {tmp_path}"
-    environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    done = CliRunner().invoke(
-        app,
-        [*train.split(), "--hidden", "4", *commands.config(engine={"jobs": 1})],
-        env=environment,
-    )
-    assert done.exit_code == 0, done.exception
-    assert f"pcer receipt {tmp_path} --record ID" in done.output
-    index, _ = read_receipts(tmp_path / "loans.receipts")
-    shown = CliRunner().invoke(
-        app, ["receipt", str(tmp_path), "--record", str(index.record_ids[0])]
-    )
-    assert shown.exit_code == 0, shown.exception
-    (release,) = tmp_path.glob("*.release.json")
-    assert pcer.read_release(release).bounds
 
 
 def test_the_filter_keeps_everybody_within_the_budget(tmp_path):

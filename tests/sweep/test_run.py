@@ -23,6 +23,7 @@ from pcer.errors import InputError, OutputError
 from pcer.store.blocks import file_digest, is_sealed, owned
 from pcer.sweep import Sweep, run_sweep
 from pcer.sweep import run as sweep_module
+from pcer.sweep.receipts import read_receipts
 from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds
 from pcer.train.accounting import calibrate, epsilon_spent, joint_epsilon
 from pcer.train.fleet import TrainingData
@@ -108,13 +109,6 @@ def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(finished, at
     assert all(row.p_value is not None for row in release.placebo)
     group = release.subject.groups[0]
     assert {"auc_advantage", "attack_advantage"} <= set(release.runs[0].groups[group].exposure)
-
-
-def test_too_many_records_for_coin_flips_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("pcer.attacks.placebo.MOST_ENTRIES", N - 1)
-    run_sweep(tiny(seeds=(0, 1), attributes=("sex",)), tmp_path, flags=FLAGS)
-    assert released(tmp_path).placebo == []
-    assert "up to 299 records times" in released(tmp_path).not_computed["placebo"]
 
 
 def test_counts_against_a_loop(finished):
@@ -406,6 +400,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     said = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
     quick = (
         *("--budgets", "none,2", "--seeds", 2, "--epochs", 1, "--batch", 64),
+        *("--receipts", "held"),
         *commands.config(train={"accountant": "rdp"}, engine={"jobs": 1}),
     )
     done = commands.start("train", own_table, "--attribute", "sex", *said, *quick, "-o", out)
@@ -428,22 +423,15 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s \(cal", log)
     assert re.search(r"; memory at most [\d,]+ MiB over all processes; local, cpu, \d+ proc", log)
     assert commands.run("audit", out).returncode == 0
+    assert release.bounds
+    assert f"pcer receipt {out} --record ID" in done.stdout
+    somebody = read_receipts(out / "loans.receipts")[0].record_ids[0]
+    assert commands.run("receipt", out, "--record", somebody).returncode == 0
 
 
 def invoke(*arguments: object) -> Result:
     """The same without a process of its own."""
     return CliRunner().invoke(app, [str(one) for one in arguments])
-
-
-def test_a_sweep_is_not_lost_for_its_log(tmp_path):
-    """The release is written and named, the exit code is that of the training."""
-    (tmp_path / "run.log").mkdir()
-    quick = ("--budgets", "none", "--seeds", 1, "--epochs", 1, "-o", tmp_path)
-    done = invoke("train", "compas", "--attribute", "race", *quick)
-    assert done.exit_code == 0, done.exception
-    assert "run.log cannot be written (Is a directory)" in done.stderr.splitlines()[-1]
-    assert f"wrote {tmp_path / 'compas.race.release.json'}" in done.stdout
-    assert len(pcer.read_release(tmp_path / "compas.race.release.json").runs) == 1
 
 
 def test_advice_about_an_own_table_can_be_followed_on_the_command_line(tmp_path):
