@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +39,6 @@ import torch
 from torch import nn
 
 from benchmarks import parser_of, run_verb, write_results
-from pcer.cli.process import peak_memory
 from pcer.data import load, split
 from pcer.sweep.receipts import terms_of
 from pcer.train import Budget, EngineFlags, ReceiptMode, TrainConfig, TrainingData, train_seeds
@@ -202,6 +203,40 @@ def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: s
         "all_train_s": seconds * total / n_models,
         "peak_mib": peak_memory(),
     }
+
+
+def peak_memory() -> float | None:
+    """MiB: the sum of the peaks of this process and of its children, alive or gone.
+
+    An upper bound, since peaks need not coincide. Where the system lists no children, those
+    that have ended count with the largest of them. None where the system does not tell (Windows).
+    """
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1024 if sys.platform != "darwin" else 1
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return float(own + max(_peak_below(os.getpid()), gone)) / 2**20
+
+
+def _peak_below(pid: int) -> int:
+    """Sum of the peaks of all processes below one, in bytes (Linux); one that is gone counts 0."""
+    total = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = [int(word) for word in path.read_text("ascii").split()]
+        except OSError:
+            continue
+        for child in children:
+            try:
+                lines = Path(f"/proc/{child}/status").read_text("utf-8").splitlines()
+            except OSError:
+                lines = []
+            peaks = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+            total += 1024 * sum(peaks) + _peak_below(child)
+    return total
 
 
 def print_ratios(rows: list[Row]) -> None:

@@ -114,12 +114,13 @@ def test_who_keeps_nothing_says_so_shortly(capsys):
 
 def test_a_display_knows_what_is_kept(tmp_path):
     with display("models", kept_in=tmp_path, console=Console(quiet=True)) as shown:
-        tell = shown.counter("tiny", total=8)
-        assert shown.kept(tmp_path) == f"finished models are kept in {tmp_path}"
-        tell(2, 8)
+        shown.tell("calibrating tiny", done=0, total=8)
+        assert shown.kept() == f"finished models are kept in {tmp_path}"
+        shown.counter("tiny")(2, 8)
         assert process._kept[-1]() == f"2 of 8 models are kept in {tmp_path}"
-        assert shown.kept(None) == ""
     assert process._kept == []
+    with display("releases", console=Console(quiet=True)) as shown:
+        assert shown.kept() == ""
 
 
 GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import pcer
-from pcer.cli.parts import display, log_run
-from pcer.train import EngineFlags
 from pcer_studies.protocol import CONFIGURATIONS
 from tests.worlds.studies import write_study
 
@@ -76,13 +72,3 @@ def test_the_study_writes_its_tables_there(tmp_path):
     done = run("reproduce", "--tables-only", "--no-report", "-o", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "| compas |" in (tmp_path / "cells.md").read_text(encoding="utf-8")
-
-
-def test_the_log_says_nothing_of_memory_that_cannot_be_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "resource", None)
-    with display("models", console=Console(file=io.StringIO())) as shown:
-        shown.tell("training", "x", done=6, total=6)
-    log_run(tmp_path, "train x", shown, EngineFlags(jobs=1))
-    line = (tmp_path / "run.log").read_text()
-    assert "local, cpu, 1 processes" in line
-    assert "memory" not in line

@@ -420,8 +420,7 @@ def test_training_an_own_table_from_the_command_line(tmp_path, own_table):
     assert release.training.config["noise_from_secret"] is True
     assert len(release.runs) == 4
     log = (out / "run.log").read_text()
-    assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s \(cal", log)
-    assert re.search(r"; memory at most [\d,]+ MiB over all processes; local, cpu, \d+ proc", log)
+    assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s; local", log)
     assert commands.run("audit", out).returncode == 0
     assert release.bounds
     assert f"pcer receipt {out} --record ID" in done.stdout

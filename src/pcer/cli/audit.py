@@ -163,15 +163,12 @@ def audit_all(
     audits: list[Audit] = []
     with parts.display("releases", lasting=False) as state:
         for path, release in zip(paths, releases, strict=True):
-            work = len(tested) / len(paths) / 2
-            state.tell("testing", path.name, done=0, total=total, work=work)
+            state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
             with parts.about(path):
                 tested.append(run_tests(release, plan))
-        for audited in judge_tested(tested[:total], tested[total:]):
-            name = files[len(audits)].name
+        for path, audited in zip(files, judge_tested(tested[:total], tested[total:]), strict=True):
             audits.append(audited)
-            n = len(audits)
-            state.tell("auditing", name, done=n, total=total, work=0.5 + n / total / 2)
+            state.tell(f"auditing {path.name}", done=len(audits), total=total)
     return Audited(audits, releases[:total], releases[total:])
 
 

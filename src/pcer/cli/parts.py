@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from rich.status import Status
 from rich.text import Text
 
 from pcer._version import __version__
-from pcer.cli.process import keeping, peak_memory, processor, require_stdout
+from pcer.cli.process import keeping, require_stdout
 from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
 from pcer.files import make_folder, write_files
 from pcer.release.disclosure import DisclosureRule, SmallGroups
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 STDOUT, FIGURES = "-", "figures"
+SPEED_SECONDS = 600.0
+"""Speed is that of the last so many seconds."""
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 
@@ -222,12 +223,7 @@ def working(what: str) -> Status:
 
 @contextmanager
 def display(
-    unit: str,
-    *,
-    kept_in: Path | None = None,
-    lasting: bool = True,
-    console: Console | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    unit: str, *, kept_in: Path | None = None, lasting: bool = True, console: Console | None = None
 ) -> Iterator[Display]:
     """A line on stderr while something is counted: how many, how fast, how long yet.
 
@@ -239,126 +235,84 @@ def display(
         bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
-        bars.TextColumn(unit + "{task.fields[rate]}"),
+        _SpeedColumn(unit),
         bars.TimeElapsedColumn(),
-        bars.TextColumn("{task.fields[left]} left"),
+        bars.TimeRemainingColumn(compact=True),
+        bars.TextColumn("left"),
         console=console,
+        speed_estimate_period=SPEED_SECONDS,
         transient=not lasting,
         redirect_stdout=False,
         disable=not lasting and not console.is_terminal,
     ) as progress:
-        state = Display(progress, clock)
-        with keeping(lambda: state.kept(kept_in)):
+        state = Display(progress, kept_in)
+        with keeping(state.kept):
             yield state
-        state.begin("", clock())
+
+
+class _SpeedColumn(bars.TextColumn):
+    """What is counted, and how many a second; what an earlier run made is not of this speed."""
+
+    def render(self, task: bars.Task) -> Text:
+        return Text(self.text_format + (f", {task.speed:.1f} a second" if task.speed else ""))
 
 
 class Display:
-    """Where a long command stands, and how many seconds each kind of its work took.
+    """Where a long command stands: of ``total`` so many are ``done``.
 
-    Of ``total`` so many are ``done``, of which ``found`` were there before; ``memory`` is the
-    largest seen in MiB, None where the system does not tell.
+    ``found`` of them were there before; None until that is known.
     """
 
-    def __init__(self, progress: bars.Progress, clock: Callable[[], float]) -> None:
-        self.began = time.time()
-        self.done = self.found = self.total = 0
-        self.seconds: dict[str, float] = {}
-        self.memory: float | None = None
-        self._progress, self._clock = progress, clock
-        self._task = progress.add_task("starting", total=None, rate="", left="?")
-        self._what, self._since = "", 0.0
-        self._first: float | None = None  # when this run's own work began
+    def __init__(self, progress: bars.Progress, kept_in: Path | None) -> None:
+        self.done = self.total = 0
+        self.found: int | None = None
+        self._progress, self._kept_in = progress, kept_in
+        self._task = progress.add_task("starting", total=None)
 
-    def tell(
-        self,
-        what: str,
-        of: str = "",
-        *,
-        done: int,
-        total: int,
-        found: int = 0,
-        work: float | None = None,
-    ) -> None:
-        """Say where it stands: what is done, of what, and the share ``work`` of this run's own."""
-        now = self._clock()
-        self.begin(what, now)
-        self.done, self.found, self.total = done, found, total
-        rate, left = "", "?"
-        if work is not None:
-            self._first = now if self._first is None else self._first
-            spent = now - self._first
-            if done > found and work and spent:
-                rate = f", {(done - found) / spent:.1f} a second"
-                minutes, seconds = divmod(int(spent * (1 / work - 1)), 60)
-                left = f"{minutes}:{seconds:02d}"
-        doing = shown(f"{what} {of}".strip())
-        self._progress.update(
-            self._task, description=doing, completed=done, total=total, rate=rate, left=left
-        )
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return self._progress.tasks[0].elapsed or 0.0
 
-    def counter(
-        self, name: str, *, doing: str = "training", total: int | None = None
-    ) -> Callable[[int, int], None]:
-        """What a sweep calls with (models done, models in all); its first call says what it found.
+    def tell(self, doing: str, *, done: int, total: int, found: int | None = None) -> None:
+        """Say where it stands."""
+        self.done, self.total, self.found = done, total, found
+        self._progress.update(self._task, description=shown(doing), completed=done, total=total)
 
-        With a ``total`` it begins with the calibration of noise.
-        """
-        if total is not None:
-            self.tell("calibrating", name, done=0, total=total)
-        found: int | None = None
+    def counter(self, name: str, *, doing: str = "training") -> Callable[[int, int], None]:
+        """What a sweep calls with (models done, models in all); first with what it found."""
 
         def count(done: int, total: int) -> None:
-            nonlocal found
-            found = done if found is None else found
-            work = (done - found) / (total - found) if total > found else 1.0
             what = doing if done < total else "attacking and counting"
-            self.tell(what, name, done=done, total=total, found=found, work=work)
+            found = done if self.found is None else self.found
+            self.tell(f"{what} {name}", done=done, total=total, found=found)
 
         return count
 
     def step(self, name: str) -> Callable[[str], None]:
         """What a sweep calls with what it does after its models are trained and attacked."""
         return lambda doing: self.tell(
-            doing, name, done=self.done, total=self.total, found=self.found, work=1.0
+            f"{doing} {name}", done=self.done, total=self.total, found=self.found
         )
 
-    def begin(self, what: str, now: float) -> None:
-        """Note that from now on this is done, and close what was done before."""
-        if self._what:
-            self.seconds[self._what] = self.seconds.get(self._what, 0.0) + now - self._since
-        self._what, self._since = what, now
-        if not self._progress.live.transient:  # only what lasts is logged
-            self.memory = max(filter(None, (self.memory, peak_memory())), default=None)
-
-    def kept(self, folder: Path | None) -> str:
+    def kept(self) -> str:
         """What a folder keeps of it; nothing where there is no folder."""
-        if folder is None:
-            return ""
-        is_counted = self._first is not None  # only then is it known what was there before
-        which = f"{self.done} of {self.total} models" if is_counted else "finished models"
-        return f"{which} are kept in {folder}"
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
-        return f"{sum(self.seconds.values()):.1f} s ({parts})"
+        which = "finished models" if self.found is None else f"{self.done} of {self.total} models"
+        return f"{which} are kept in {self._kept_in}" if self._kept_in else ""
 
 
 def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None:
-    """Add a line to ``run.log``: time, memory and machine go there, never into a result.
+    """Add a line to ``run.log``, the only file with a clock.
 
     Where it cannot be written a sentence says so; what was trained is there all the same.
     """
     import torch
 
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.began))
-    known = state.memory is not None
-    memory = f"; memory at most {state.memory:,.0f} MiB over all processes" if known else ""
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - state.seconds))
     line = (
-        f"{when} {what}: {state.total} models, {state.found} of them found trained, in {state}"
-        f"{memory}; {flags.engine}, {flags.device}, {flags.n_processes} processes, {processor()}, "
-        f"{os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}, "
-        f"torch {torch.__version__}, pcer {__version__}\n"
+        f"{when} {what}: {state.total} models, {state.found or 0} of them found trained, in "
+        f"{state.seconds:.1f} s; {flags.engine}, {flags.device}, {flags.n_processes} processes, "
+        f"python {platform.python_version()}, torch {torch.__version__}, pcer {__version__}\n"
     )
     path = folder / "run.log"
     try:

@@ -14,13 +14,11 @@ import codecs
 import errno
 import io
 import os
-import platform
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
@@ -166,47 +164,3 @@ def what_lacks(error: BaseException) -> str | None:
         return "memory"
     text = f"{type(error).__name__} {error} {error.__cause__}".lower()
     return next((what for what, words in LACKS.items() if any(w in text for w in words)), None)
-
-
-def processor() -> str:
-    """The kind of processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
-
-
-def peak_memory() -> float | None:
-    """MiB: the sum of the peaks of this process and of its children, alive or gone.
-
-    An upper bound, since peaks need not coincide. Where the system lists no children, those
-    that have ended count with the largest of them. None where the system does not tell (Windows).
-    """
-    try:
-        import resource
-    except ImportError:
-        return None
-    unit = 1024 if sys.platform != "darwin" else 1
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    gone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    return float(own + max(_peak_below(os.getpid()), gone)) / 2**20
-
-
-def _peak_below(pid: int) -> int:
-    """Sum of the peaks of all processes below one, in bytes (Linux); one that is gone counts 0."""
-    total = 0
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in path.read_text("ascii").split()]
-        except OSError:
-            continue
-        for child in children:
-            try:
-                lines = Path(f"/proc/{child}/status").read_text("utf-8").splitlines()
-            except OSError:
-                lines = []
-            peaks = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-            total += 1024 * sum(peaks) + _peak_below(child)
-    return total

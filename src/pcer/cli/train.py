@@ -145,12 +145,13 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     name, n_models = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
     _note_if_large(sweep.dataset, sweep.attributes, n_models, len(sweep.budgets))
     with parts.display("models", kept_in=out) as state:
+        state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
             sweep,
             out,
             flags=flags,
             keep_scores=bool(options["keep_scores"]),
-            on_progress=state.counter(name, total=n_models),
+            on_progress=state.counter(name),
             on_step=state.step(name),
             on_note=parts.note,
         )

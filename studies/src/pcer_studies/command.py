@@ -157,11 +157,4 @@ def _write_files(out: Path, *, report: bool) -> None:
 
 
 def _teller(shown: Display) -> Callable[[Progress], None]:
-    """What a study calls; the last word of what it does is the dataset."""
-
-    def tell(now: Progress) -> None:
-        doing, _, name = now.what.rpartition(" ")
-        what, of = (doing, name) if doing else (name, "")
-        shown.tell(what, of, done=now.done, total=now.total, found=now.found, work=now.work)
-
-    return tell
+    return lambda now: shown.tell(now.what, done=now.done, total=now.total, found=now.found)

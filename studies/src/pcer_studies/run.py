@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pcer._version import __version__
-from pcer.cli.process import processor
 from pcer.data import GroupedDataset, load
 from pcer.data.benchmarks import task_at_hand
 from pcer.errors import InputError, OutputError
@@ -41,8 +40,6 @@ FORMAT, VERSION = "pcer-study", 1
 PACKAGES = ("torch", "numpy", "scikit-learn", "dp-accounting", "opacus")
 CPU_PACKAGES = ("numba", "scipy")
 """What the products and loops of a CPU come from besides."""
-UNITS = 64
-"""Of the first hidden layer: a model's work grows with records x (features + units)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +77,8 @@ class Progress:
 
     what: str
     done: int
-    found: int
     total: int
-    work: float | None = None
+    found: int | None = None
 
 
 def train_study(
@@ -107,7 +103,7 @@ def train_study(
     total = len(plan.datasets) * len(BUDGETS) * plan.n_seeds
     sweeps = []
     for name in plan.datasets:
-        on_progress(Progress(what=f"reading {name}", done=0, found=0, total=total))
+        on_progress(Progress(what=f"reading {name}", done=0, total=total))
         sweeps.append(_sweep(plan, _dataset(name)))
     count = _Count(sweeps, [is_finished(sweep, folder) for sweep in sweeps], total, on_progress)
     for index, sweep in enumerate(sweeps):
@@ -164,9 +160,6 @@ class _Count:
         tell: Callable[[Progress], None],
     ) -> None:
         self.names = [sweep.dataset.name for sweep in sweeps]
-        self.cost = [
-            sweep.dataset.n_records * (len(sweep.dataset.feature_names) + UNITS) for sweep in sweeps
-        ]
         self.finished, self.total, self.tell = finished, total, tell
         self.each = total // len(sweeps)
         self.done = [self.each if one else 0 for one in finished]
@@ -197,18 +190,8 @@ class _Count:
 
     def now(self, what: str) -> Progress:
         """Where the whole run stands."""
-        found = [one or 0 for one in self.found]
-        own = [self.each - before for before in found]
-        new = [done - before for done, before in zip(self.done, found, strict=True)]
-        work = sum(c * n for c, n in zip(self.cost, own, strict=True))
-        made = sum(c * n for c, n in zip(self.cost, new, strict=True))
-        return Progress(
-            what=what,
-            done=sum(self.done),
-            found=sum(found),
-            total=self.total,
-            work=made / work if work else 1.0,
-        )
+        found = sum(one or 0 for one in self.found)
+        return Progress(what=what, done=sum(self.done), total=self.total, found=found)
 
 
 def environment(flags: EngineFlags) -> dict[str, Any]:
@@ -222,8 +205,18 @@ def environment(flags: EngineFlags) -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: _version(name) for name in packages},
         "device": _device(flags.device),
-        "processor": processor(),
+        "processor": _processor(),
     }
+
+
+def _processor() -> str:
+    """The kind of processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str | None:

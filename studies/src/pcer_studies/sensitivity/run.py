@@ -81,7 +81,7 @@ def run_sensitivity(
     total = sum(len(one.budgets) * _n_seeds(one, n_seeds) for one in there)
     parts = []
     for one in there:
-        on_progress(Progress(what=f"preparing {one.name}", done=0, found=0, total=total))
+        on_progress(Progress(what=f"preparing {one.name}", done=0, total=total))
         settings = _config(one, config or TrainConfig(**TRAINING))
         parts.append(_part(one, folder / FOLDER / one.name, n_seeds, settings))
     releases, ended = _train(parts, flags, on_progress)
@@ -122,8 +122,7 @@ def _train(
 
         def tell(models: int, _: int, what: str = what, before: int = before) -> None:
             nonlocal now
-            own = max(before + models - found, 0) / max(total - found, 1)
-            now = Progress(what=what, done=before + models, found=found, total=total, work=own)
+            now = Progress(what=what, done=before + models, found=found, total=total)
             on_progress(now)
 
         releases.append(run_sweep(part.sweep, part.folder, flags=flags, on_progress=tell))
