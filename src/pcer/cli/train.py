@@ -8,6 +8,7 @@ import inspect
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,6 +33,7 @@ from pcer.store.secret import new_secret, read_secret, secret_name, secret_path,
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable
+    from pcer.data.dataset import ProtectedAttribute
     from pcer.release.format import Release
     from pcer.sweep import Sweep
     from pcer.train import NamedModule
@@ -43,18 +45,18 @@ SEEDS_HELP = (
 MOST_MODELS = 100_000
 """Of one sweep: all of them are listed in memory."""
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
-OF_NETWORKS = (
-    *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
-    *("device", "dp_delta", "accountant", "adjacency", "sample_rate", "n_steps", "divisor"),
-    *("refresh_every", "budget_per_person", "block_size", "engine", "address"),
+OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
+    (
+        *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
+        *("device", "dp_delta", "accountant", "adjacency", "sample_rate", "n_steps", "divisor"),
+        *("refresh_every", "budget_per_person", "block_size", "engine", "address"),
+    )
 )
-"""Settings that an estimator has no use for."""
-NOT_FOR_MODULES = (
-    *("hidden", "receipts", "refresh_every", "budget_per_person"),
-    *("device", "block_size", "engine", "address"),
+"""Settings that an estimator has no use for, with the value that does no harm."""
+NOT_FOR_MODULES = {"device": "cpu", "engine": "local"} | dict.fromkeys(
+    ("hidden", "receipts", "refresh_every", "budget_per_person", "block_size", "address")
 )
-"""Settings that a module has no use for."""
-HARMLESS = {"device": "cpu", "engine": "local"}
+"""Settings that a module has no use for, with the value that does no harm."""
 
 _model, _training, _run, _table = (
     partial(option, rich_help_panel=panel)
@@ -268,15 +270,21 @@ def _module(options: Mapping[str, Any]) -> NamedModule | None:
         return None
     if options["estimator"] is not None:
         raise InputError("--estimator and --module both say what to train; give one of them.")
-    for name in NOT_FOR_MODULES:
-        if options[name] not in (None, HARMLESS.get(name)):
-            raise InputError(
-                f"{spelling(name, options)} is not for modules: Opacus trains what --module makes, "
-                "one after another on this machine's cores; leave it out."
-            )
+    _refuse(
+        NOT_FOR_MODULES,
+        options,
+        "not for modules: Opacus trains what --module makes, one after another on this machine's "
+        "cores; leave it out.",
+    )
     from pcer.train import NamedModule
 
     return NamedModule(name=options["module"], folder=Path.cwd(), settings=_model_settings(options))
+
+
+def _refuse(harmless: Mapping[str, Any], options: Mapping[str, Any], why: str) -> None:
+    for name, value in harmless.items():
+        if options[name] not in (None, value):
+            raise InputError(f"{spelling(name, options)} is {why}")
 
 
 def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,51 +295,48 @@ def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fitted(options: Mapping[str, Any]) -> list[Path]:
     """Fit an estimator where it is not fitted yet, and write one release per attribute."""
-    if options["budgets"] != BUDGETS:
-        raise InputError("--budgets is about pcer's own networks; leave it out.")
     parts.require_packages(FOR_ESTIMATORS)
-    for name in OF_NETWORKS:
-        if options[name] is not None:
-            raise InputError(
-                f"{spelling(name, options)} is about pcer's own networks; with --estimator give "
-                "its settings in [train.settings] of --config, and leave this out."
-            )
+    _refuse(
+        OF_NETWORKS,
+        options,
+        "about pcer's own networks; with --estimator give its settings in [train.settings] of "
+        "--config, and leave this out.",
+    )
     estimator = _estimator(options)
     dataset, out = _load(options["source"], options), options["out"]
-    for name in options["attributes"]:
-        dataset.attribute(name)
-    paths = {name: out / file_name(dataset.name, name) for name in options["attributes"]}
+    attributes = [dataset.attribute(name) for name in options["attributes"]]
+    paths = [out / file_name(dataset.name, attribute.name) for attribute in attributes]
     work = out / file_name(dataset.name, "scores").removesuffix(".release.json")
-    if not work.exists():
-        for path in filter(Path.exists, paths.values()):
+    for path in paths:
+        if path.exists() and not work.exists():
             raise InputError(f"{path} is there already; remove it, or choose another folder.")
     make_folder(out, parents=True)
-    made = _fitted_releases(options, dataset, estimator, work)
-    write_files({paths[name]: release.to_json() for name, release in made.items()})
+    made = _fitted_releases(options, dataset, attributes, estimator, work)
+    write_files({path: release.to_json() for path, release in zip(paths, made, strict=True)})
     if not options["keep_scores"]:
         shutil.rmtree(work)
-    return list(paths.values())
+    return paths
 
 
 def _estimator(options: Mapping[str, Any]) -> Any:
     """The estimator that ``--estimator package.module:Name`` makes of its settings."""
-    name = options["estimator"]
-    try:
-        make = object_named(
-            name, folder=Path.cwd(), example="sklearn.ensemble:RandomForestClassifier"
-        )
-    except InputError as error:
-        raise InputError(f"--estimator: {error}") from error
-    try:
-        return make(**_model_settings(options))
-    except (TypeError, ValueError) as error:
-        what = name.partition(":")[2]
-        raise InputError(f"--estimator: {what} does not take this: {error}.") from None
+    name, example = options["estimator"], "sklearn.ensemble:RandomForestClassifier"
+    with parts.about("--estimator"):
+        make = object_named(name, folder=Path.cwd(), example=example)
+        try:
+            return make(**_model_settings(options))
+        except (TypeError, ValueError) as error:
+            what = name.partition(":")[2]
+            raise InputError(f"{what} does not take this: {error}.") from None
 
 
 def _fitted_releases(
-    options: Mapping[str, Any], dataset: GroupedDataset, estimator: Any, work: Path
-) -> dict[str, Release]:
+    options: Mapping[str, Any],
+    dataset: GroupedDataset,
+    attributes: Iterable[ProtectedAttribute],
+    estimator: Any,
+    work: Path,
+) -> list[Release]:
     """Fits are made once, for the first attribute; the others find them."""
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -340,48 +345,38 @@ def _fitted_releases(
     from pcer.models import Options, release_from_estimator
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
+    keyed = hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8]
+    random_state = int.from_bytes(keyed, "little") if secret else 0
     n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits)
+    disclosure = ("least_people", "small_groups", "certain_cells")
     with file_named(options):
-        disclosure = parts.disclosure_rule(options)
+        told = from_options(
+            Options,
+            {name: options[name] for name in disclosure},
+            dataset=dataset.name,
+            notes=dataset.notes,
+            n_jobs=options["jobs"] or os.cpu_count(),
+            store=work,
+            public_data=dataset.public,
+            secret=secret,
+        )
     model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
     with parts.display("models", kept_in=options["out"]) as state:
-        return {
-            name: release_from_estimator(
+        return [
+            release_from_estimator(
                 model,
                 np.array(dataset.features),
                 np.array(dataset.labels),
-                sensitive_features={name: _group_names(dataset, name)},
+                sensitive_features={
+                    one.name: np.array([*one.group_names, None], dtype=object)[one.codes]
+                },
                 outcome=dataset.outcome,
                 positive_label=1,
                 n_splits=n_splits,
-                random_state=_random_state(secret),
+                random_state=random_state,
                 progress=state.counter(dataset.name, doing="fitting"),
-                options=Options(
-                    dataset=dataset.name,
-                    groups=dataset.attribute(name).group_names,
-                    notes=dataset.notes,
-                    n_jobs=options["jobs"] or os.cpu_count(),
-                    store=work,
-                    public_data=dataset.public,
-                    least_people=disclosure.least_people,
-                    small_groups=options["small_groups"] or "join",
-                    certain_cells=disclosure.certain_cells,
-                    secret=secret,
-                ),
+                options=replace(told, groups=one.group_names),
             )
-            for name in options["attributes"]
-        }
-
-
-def _group_names(dataset: GroupedDataset, name: str) -> Any:
-    """The name of each record's group; None where it is not known."""
-    attribute = dataset.attribute(name)
-    return np.array([*attribute.group_names, None], dtype=object)[attribute.codes]
-
-
-def _random_state(secret: bytes) -> int:
-    """0 without a secret; else a number that nobody can guess who does not have it."""
-    if not secret:
-        return 0
-    return int.from_bytes(hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8], "little")
+            for one in attributes
+        ]
