@@ -8,9 +8,10 @@ only, and none can take the place of a verb of ours.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
+from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
 from typing import Any, NoReturn
 
@@ -19,7 +20,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from pcer.cli import audit, compare, receipt, release, train
-from pcer.cli.parts import UNUSABLE, say
+from pcer.cli.parts import UNUSABLE, note
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
 
@@ -94,7 +95,8 @@ class Verb(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Look the defaults up, then write the help."""
-        kinds = SETTINGS.get(str(self.name), tuple)()
+        module, *names = SETTINGS.get(str(self.name), ("pcer",))
+        kinds = [getattr(import_module(module), name) for name in names]
         defaults = {field.name: field.default for kind in kinds for field in fields(kind)}
         for option in self.params:
             default = defaults.get(str(option.name), MISSING)
@@ -118,11 +120,11 @@ VERBS: dict[Callable[..., None], str] = {
     receipt.receipt: "receipt out --record 1234",
 }
 """Every verb in the order of the help page, with an example."""
-SETTINGS: dict[str, Callable[[], Iterable[type[Any]]]] = {
-    "release": release.settings,
-    "train": train.settings,
+SETTINGS = {
+    "release": ("pcer.tables", "PredictionColumns", "ReleaseFacts"),
+    "train": ("pcer.train", "TrainConfig", "EngineFlags"),
 }
-"""By verb, what imports the settings that its options fill."""
+"""By verb, the module and the settings that its options fill."""
 
 
 def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:
@@ -155,7 +157,7 @@ def main() -> None:
         listen()
         app(prog_name="pcer")
     except PcerError as error:
-        say(f"pcer: {error}", err=True)
+        note(f"pcer: {error}")
         sys.exit(UNUSABLE)
     except Stopped as stopped:
         stopped.tell()
@@ -163,9 +165,8 @@ def main() -> None:
     except Exception as error:
         if (lacking := what_lacks(error)) is None:
             raise
-        say(
+        note(
             f"pcer: this machine gives no more {lacking}; free some, raise the limit (ulimit), or "
-            "ask for less at once.",
-            err=True,
+            "ask for less at once."
         )
         sys.exit(UNUSABLE)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,8 +32,11 @@ PLAN = {name: field.default for name, field in Plan.model_fields.items()}
 """Defaults of the options; making a plan here would slow the start of every verb."""
 FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
 MORE = "Every table, the account and the paper's numbers: pcer audit --full."
-AUDIT_AGREES = "number agrees with a fresh computation from the release"
-PAGE_AGREES = "byte agrees with a fresh report from the release in it"
+AGREES = {
+    False: "every number agrees with a fresh computation from the release.",
+    True: "every byte agrees with a fresh report from the release in it.",
+}
+"""What verify says, by whether the file is a report."""
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
 SCHEMAS = {
     "release": release_schema,
@@ -90,12 +93,12 @@ def audit(
     outputs = Outputs(files, **places, html=html, figures=figures)
     wanted = [choice.value for choice in fail_on or []]
     with many_objects():
-        done = audit_all(files, plan, allow_large or [], family or [])
-        outputs.write(renderers(done, wanted))
+        audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
+        outputs.write(renderers(audits, read, beside, wanted))
     if not outputs.uses_stdout:
-        print_audits(done.audits, full=full)
+        print_audits(audits, full=full)
         outputs.print_places()
-    _exit_if_met(done.audits, wanted)
+    _exit_if_met(audits, wanted)
 
 
 def verify(
@@ -117,14 +120,16 @@ def verify(
     is_page = audit_file.suffix in (".html", ".htm")
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+    if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
+        what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
+        raise InputError(f"{what}, not {plan_sha256!r}.")
     named = read_releases(_release_files(releases or []), allow_large or [])
     beside = read_releases(_release_files(family or []), allow_large or [])
-    _require_digest(plan_sha256)
     _print_digests(audit_file, named + beside, is_page=is_page)
     if difference := _difference(audit_file, named, beside, plan_sha256, is_page=is_page):
         parts.say(f"{audit_file} differs {difference}.")
         raise typer.Exit(parts.MET)
-    parts.say(f"{audit_file}: every {PAGE_AGREES if is_page else AUDIT_AGREES}.")
+    parts.say(f"{audit_file}: {AGREES[is_page]}")
 
 
 def schema(
@@ -142,21 +147,13 @@ def version() -> None:
     typer.echo(f"pcer {__version__}")
 
 
-class Audited(NamedTuple):
-    """What was audited, and the results, in one order."""
-
-    audits: list[Audit]
-    releases: list[Release]
-    family: list[Release]
-
-
 def audit_all(
     files: list[Path],
     plan: Plan,
     allow_large: Sequence[Path] = (),
     family: Sequence[Path] = (),
-) -> Audited:
-    """Read everything first, so that a bad file costs no waiting; then audit."""
+) -> tuple[list[Audit], list[Release], list[Release]]:
+    """Audits, releases, family; all is read first, so that a bad file costs no waiting."""
     paths, total = [*files, *family], len(files)
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
@@ -169,7 +166,7 @@ def audit_all(
         for path, audited in zip(files, judge_tested(tested[:total], tested[total:]), strict=True):
             audits.append(audited)
             state.tell(f"auditing {path.name}", done=len(audits), total=total)
-    return Audited(audits, releases[:total], releases[total:])
+    return audits, releases[:total], releases[total:]
 
 
 def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
@@ -180,28 +177,23 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
     ]
 
 
-def renderers(done: Audited, wanted: Sequence[str] = ()) -> dict[str, Callable[[], Any]]:
+def renderers(
+    audits: list[Audit],
+    releases: list[Release],
+    family: list[Release],
+    wanted: Sequence[str] = (),
+) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
-    audits = done.audits
-
-    def to_json() -> str:
-        trees = [audit.to_tree() for audit in audits]
-        return canonical_json(trees[0] if len(trees) == 1 else trees)
-
     return {
-        "json": to_json,
+        "json": lambda: canonical_json(
+            audits[0].to_tree() if len(audits) == 1 else [audit.to_tree() for audit in audits]
+        ),
         "markdown": lambda: report.to_markdown_page(audits),
         "latex": lambda: report.to_latex_tables(audits),
         "junit": lambda: report.to_junit(audits, wanted),
-        "html": lambda: report.to_report(audits, done.releases, done.family),
-        "figures": lambda: _figures(done),
+        "html": lambda: report.to_report(audits, releases, family),
+        "figures": lambda: parts.drawing("draw_figures", audits, releases),
     }
-
-
-def _figures(done: Audited) -> dict[str, bytes]:
-    from pcer.report.figures import draw_figures
-
-    return draw_figures(done.audits, done.releases)
 
 
 def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
@@ -238,13 +230,6 @@ def _release_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _require_digest(digest: str | None) -> None:
-    if digest is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
-        raise InputError(
-            f"--plan-sha256 takes the 64 hexadecimal digits of a plan, not {digest!r}."
-        )
-
-
 def _difference(
     file: Path, named: list[Release], family: list[Release], digest: str | None, *, is_page: bool
 ) -> str | None:
@@ -271,16 +256,12 @@ def _print_digests(file: Path, releases: Sequence[Release], *, is_page: bool) ->
 
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
-    met = [
-        f"{subject_name(audited)}: {name}"
-        for audited in audits
-        for name in wanted
-        if name in audited.outcomes()
-    ]
+    named = [(subject_name(audited), audited) for audited in audits]
+    met = [f"{name}: {one}" for name, a in named for one in wanted if one in a.outcomes()]
+    broken = [f"{name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
     if met:
         parts.note("pcer: --fail-on is met: " + "; ".join(met) + ".")
-    broken = [(subject_name(audited), rule) for audited in audits for rule in audited.broken_rules]
-    for name, rule in broken:
-        parts.note(f"pcer: policy, {name}: {rule.sentence}")
+    for sentence in broken:
+        parts.note(f"pcer: policy, {sentence}")
     if met or broken:
         raise typer.Exit(parts.MET)

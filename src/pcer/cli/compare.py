@@ -84,16 +84,10 @@ def plan(
     given = locals()
     outputs = Outputs([] if release is None else [release], json=json_path, figures=figures)
     found = _outlook(given)
-    outputs.write({"json": found.to_json, "figures": lambda: _figures(found)})
+    outputs.write({"json": found.to_json, "figures": lambda: parts.drawing("draw_outlook", found)})
     if not outputs.uses_stdout:
         parts.show(outlook_parts(found, parts.columns()))
         outputs.print_places()
-
-
-def _figures(found: Outlook) -> dict[str, bytes]:
-    from pcer.report.figures import draw_outlook
-
-    return draw_outlook(found)
 
 
 def _outlook(options: Mapping[str, Any]) -> Outlook:

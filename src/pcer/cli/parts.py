@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import platform
 import time
@@ -23,8 +24,8 @@ from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
 from pcer.files import make_folder, write_files
 from pcer.release.disclosure import DisclosureRule, SmallGroups
 from pcer.release.format import LIMITS
-from pcer.report.table import Table, to_text
-from pcer.report.text import NARROWEST, WIDTH, Part
+from pcer.report.table import Table
+from pcer.report.text import NARROWEST, WIDTH, Part, table_part
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -61,13 +62,11 @@ AllowLarge = Annotated[
 ]
 
 
-def require_packages(
-    names: tuple[str, ...], *, extra: str = "train", needed_by: str = "this verb"
-) -> None:
+def require_packages(names: Iterable[str], extra: str = "train", by: str = "this verb") -> None:
     """Raise InputError, with the command to type, unless the packages of an extra are installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
-            raise not_installed(name, extra=extra, needed_by=needed_by)
+            raise not_installed(name, extra=extra, needed_by=by)
 
 
 def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
@@ -107,14 +106,14 @@ def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: st
         raise InputError(f"{option} must be {what}, not {text!r}.") from None
 
 
-def say(sentence: str, *, err: bool = False) -> None:
+def say(sentence: str) -> None:
     """Print one line, with what other people wrote as it can be shown."""
-    typer.echo(shown(sentence), err=err)
+    typer.echo(shown(sentence))
 
 
 def note(sentence: str) -> None:
-    """Print one line on stderr."""
-    say(sentence, err=True)
+    """The same on stderr."""
+    typer.echo(shown(sentence), err=True)
 
 
 def note_if_large(*, n_runs: int, n_settings: int, n_groups: int) -> None:
@@ -147,7 +146,7 @@ class Outputs:
         if self.uses_stdout:
             require_stdout()
         if FIGURES in self.paths:
-            require_packages(("altair", "vl_convert"), extra=FIGURES, needed_by="--figures")
+            require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
         targets = [p if p == STDOUT else str(Path(p).resolve()) for p in self.paths.values()]
         for name, target in zip(self.paths, targets, strict=True):
             if targets.count(target) > 1:
@@ -174,13 +173,17 @@ class Outputs:
                 say(f"{what}: {self.paths[name]}")
 
 
+def drawing(name: str, *of: Any) -> dict[str, bytes]:
+    """What a function of ``pcer.report.figures``, which is slow to import, draws."""
+    return dict(getattr(importlib.import_module("pcer.report.figures"), name)(*of))
+
+
 def give(contents: Mapping[str, str | bytes]) -> None:
     """Write all files or none, by path; what goes to stdout stands there alone, as UTF-8."""
     if STDOUT in contents:
         require_stdout()
     write_files({path: content for path, content in contents.items() if path != STDOUT})
-    if STDOUT in contents:
-        content = contents[STDOUT]
+    if content := contents.get(STDOUT):
         typer.echo(content.encode() if isinstance(content, str) else content, nl=False)
 
 
@@ -212,8 +215,7 @@ def show(parts: Iterable[Part], *, stderr: bool = False) -> None:
 
 def show_table(table: Table, *, stderr: bool = False) -> None:
     """Print a table as wide as there is room."""
-    title, _, body = to_text(table, columns()).partition("\n")
-    show([Part(title, body)], stderr=stderr)
+    show([table_part(table, columns())], stderr=stderr)
 
 
 def working(what: str) -> Status:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,7 +17,7 @@ from pcer.errors import InputError
 from pcer.metrics import NO_DP
 from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.report.table import Table, wrapped
-from pcer.report.text import Part
+from pcer.report.text import lines_part
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 if TYPE_CHECKING:
@@ -66,12 +66,7 @@ def release(
     notes: Annotated[
         list[str] | None, option("Sentence that travels with the release; repeatable.", "--note")
     ] = None,
-    public_data: Annotated[
-        bool,
-        option(
-            "Anybody may have the records: exact tables of groups of any size.", "--public-data"
-        ),
-    ] = False,
+    public_data: Annotated[bool, option(PUBLIC_HELP, "--public-data")] = False,
     least_people: Annotated[
         int, option("Of one group, label and part; smaller groups are not released.", min=1)
     ] = LEAST_PEOPLE,
@@ -102,13 +97,6 @@ def release(
             table, columns, facts, backend=backend, on_step=lambda s: status.update(s.capitalize())
         )
     _write(made, out)
-
-
-def settings() -> Iterable[type[Any]]:
-    """What has the defaults of ``pcer release``."""
-    from pcer.tables import PredictionColumns, ReleaseFacts
-
-    return PredictionColumns, ReleaseFacts
 
 
 def datasets(json_path: Annotated[Given, place("The list as JSON.", "--json")] = None) -> None:
@@ -203,7 +191,6 @@ def _print_datasets(rows: list[dict[str, Any]]) -> None:
     width = parts.columns()
     for row in rows:
         lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
-        body = "\n".join(wrapped(line, width, indent=2) for line in lines)
-        parts.show([Part(row["name"], body)])
+        parts.show([lines_part(row["name"], lines, width)])
     typer.echo(wrapped(CAUTION, width))
     typer.echo('In Python: pcer.data.load("compas").')

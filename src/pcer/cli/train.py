@@ -105,13 +105,6 @@ def train(
     parts.say(f"next: pcer audit {out}")
 
 
-def settings() -> Iterable[type[Any]]:
-    """What has the defaults of ``pcer train``."""
-    from pcer.train import EngineFlags, TrainConfig
-
-    return TrainConfig, EngineFlags
-
-
 def demo(
     out: Annotated[Path, option("Folder for the results.", "--out", "-o")] = Path("pcer-demo"),
     seeds: Annotated[int, option("Splits, and models per budget.", min=1)] = DEFAULT_SEEDS,
@@ -120,10 +113,10 @@ def demo(
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
     options = dict.fromkeys(inspect.signature(train).parameters) | read_config(None) | named
     paths = _trained(options | {"seeds": seeds}, verb="demo")
-    done = audit_all(paths, Plan())
+    audits, releases, family = audit_all(paths, Plan())
     outputs = parts.Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
-    outputs.write(renderers(done))
-    parts.show(brief_parts(as_shown(done.audits[0]), parts.columns()))
+    outputs.write(renderers(audits, releases, family))
+    parts.show(brief_parts(as_shown(audits[0]), parts.columns()))
     parts.say(f"Release: {paths[0]}")
     outputs.print_places()
 

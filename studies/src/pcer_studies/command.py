@@ -13,6 +13,7 @@ from pcer.cli.parts import (
     display,
     from_options,
     log_run,
+    note,
     require_packages,
     say,
     working,
@@ -106,7 +107,7 @@ def _train(out: Path, plan: StudyPlan, flags: EngineFlags) -> None:
 
     require_ready(plan, out)
     with display("models", kept_in=out) as shown:
-        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=_tell)
+        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=note)
     log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
 
@@ -127,13 +128,9 @@ def _sensitivity(
         found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
     log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:
-        say(f"not trained: {one.reason}", err=True)
+        note(f"not trained: {one.reason}")
     for name in ("sensitivity.json", "sensitivity.md"):
         say(f"wrote {out / name}")
-
-
-def _tell(sentence: str) -> None:
-    say(sentence, err=True)
 
 
 def _flags(device: str, jobs: int | None) -> EngineFlags:
