@@ -74,6 +74,8 @@ UNEQUAL = {
 Ends = tuple[float, float]
 Drawn = dict[str, Any]
 """What a template places: words, coordinates, looks."""
+Placing = Callable[[float | None], float | None]
+"""Where a value lies on an axis."""
 
 
 def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
@@ -84,14 +86,35 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
         setting: position in ``audit.budgets``; the one that the headline is about if None.
     """
     budget = audit.told if setting is None else audit.budgets[setting]
-    first = _received_panel(audit, budget)
-    second = _exposed_panel(audit, budget, first["bottom"] + 22)
-    notes = _lines(_finding_notes(audit, budget), second["axis_y"] + 18, NOTE_SIZE)
+    names, allowed = _drawn_groups(audit, budget), _allowed(audit, budget)
+    received, proxy = RECEIVED[audit.plan.benefit], audit.proxy
+    first = _panel(
+        0,
+        benefit_claim(audit, budget),
+        f"People of 100 {received} (a {audit.subject.outcome})",
+        [_received_row(audit, budget, name) for name in names],
+    )
+    groups = [budget.groups[name] for name in names]
+    ends = _ends([*allowed.values(), *(g.cost.upper_limit_together for g in groups)], groups)
+    place = _placing(ends, 0)
+    second = _panel(
+        first["bottom"] + 22,
+        exposure_claim(budget),
+        proxy.scale.counted.format(label=proxy.label),
+        [_exposed_row(audit, budget, name, place, allowed.get(name)) for name in names],
+        _ticks(proxy, ends, 0),
+    )
+    notes = [f"Line: {100 * audit.plan.confidence_level:g} % interval, for people like these."]
+    if not all(group.resolved for group in groups):
+        notes.append("Open point: not shown. Tick: the most it can be.")
+    if allowed:
+        notes.append("Bracket: what the training allows, an estimate.")
+    further = _further(len(audit.subject.groups) - len(names), "groups")
     name = setting_name(budget.model, budget.epsilon)
     other = f"{name}: {budget.verdict.words}. {exposure_claim(budget)}"
     return _drawn(
         "finding.svg",
-        notes,
+        _lines(" ".join(notes) + further, second["axis_y"] + 18, NOTE_SIZE),
         title=audit.headline if budget is audit.told else other,
         told=" ".join(row["told"] + "." for panel in (first, second) for row in panel["rows"]),
         panels=[first, second],
@@ -125,66 +148,64 @@ def exposure_claim(budget: BudgetResult) -> str:
     return f"{_few(higher)}: easier to recognise"
 
 
-def _received_panel(audit: Audit, budget: BudgetResult) -> Drawn:
-    claim = _lines(benefit_claim(audit, budget), CLAIM_SIZE, CLAIM_SIZE)
-    received = RECEIVED[audit.plan.benefit]
-    counted = f"People of 100 {received} (a {audit.subject.outcome})"
-    words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
+def _panel(
+    top: float, claim: str, counted: str, rows: list[Drawn], ticks: Sequence[Drawn] = ()
+) -> Drawn:
+    """A claim, what is counted, rows below each other, and an axis where there are ticks."""
+    claims = _lines(claim, top + CLAIM_SIZE, CLAIM_SIZE)
+    words = _lines(counted, claims[-1]["y"] + 18, TEXT_SIZE)
     top = words[-1]["y"] + 8
-    rows: list[Drawn] = []
-    for name in _drawn_groups(audit, budget):
-        mean = budget.groups[name].benefit.mean
-        value = "not known" if mean is None else f"{round(100 * mean)} of 100"
-        row = _group_row(audit, budget, name, top + ROW * len(rows))
-        row |= {"value": value, "told": f"{_short_name(name)}: {value} {received}"}
-        rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
+    for k, row in enumerate(rows):
+        text_y = top + ROW * k + 12
+        row |= {"text_y": text_y, "y": text_y + TEXT_TO_MARK}
     bottom = top + ROW * len(rows)
-    panel = {"claim": claim, "words": words, "ticks": [], "rows": rows}
-    return panel | {"bottom": bottom, "axis_y": bottom}
-
-
-def _exposed_panel(audit: Audit, budget: BudgetResult, top: float) -> Drawn:
-    proxy, names, allowed = audit.proxy, _drawn_groups(audit, budget), _allowed(audit, budget)
-    claim = _lines(exposure_claim(budget), top + CLAIM_SIZE, CLAIM_SIZE)
-    counted = proxy.scale.counted.format(label=proxy.label)
-    words = _lines(counted, claim[-1]["y"] + 18, TEXT_SIZE)
-    groups = [budget.groups[name] for name in names]
-    limits = [group.cost.upper_limit_together for group in groups]
-    ends = _ends([*allowed.values(), *limits], groups)
-    place = _placing(ends, 0)
-    top = words[-1]["y"] + 8
-    rows: list[Drawn] = []
-    for name, group in zip(names, groups, strict=True):
-        most = allowed.get(name)
-        is_shown = group.resolved and budget.verdict not in UNSURE
-        value = exposure_words(proxy, group, is_shown=is_shown)
-        more = "" if most is None else f"; the training allows about {_amount(proxy, most)}"
-        rows.append(
-            _group_row(audit, budget, name, top + ROW * len(rows))
-            | {"value": value, "told": f"{_short_name(name)}: {value}{more}", "is_shown": is_shown}
-            | {"point": place(group.cost.value), "span": _span(group, place)}
-            | {"limit": None if is_shown else place(group.cost.upper_limit_together)}
-            | {"allowed": place(most)}
-        )
-    bottom = top + ROW * len(rows)
-    panel = {"claim": claim, "words": words, "ticks": _ticks(proxy, ends, 0), "rows": rows}
+    panel = {"claim": claims, "words": words, "ticks": ticks, "rows": rows}
     return panel | {"bottom": bottom, "axis_y": bottom + 14}
 
 
-def _group_row(audit: Audit, budget: BudgetResult, name: str, top: float) -> Drawn:
-    """A group's name and place, without marks yet."""
+def _received_row(audit: Audit, budget: BudgetResult, name: str) -> Drawn:
+    mean = budget.groups[name].benefit.mean
+    value = "not known" if mean is None else f"{round(100 * mean)} of 100"
+    told = f"{_short_name(name)}: {value} {RECEIVED[audit.plan.benefit]}"
+    bar = None if mean is None else round(mean * WIDTH, 1)
+    empty = dict.fromkeys(("x", "span", "limit", "allowed"))
+    row = _group_name(audit, budget, name) | empty
+    return row | {"value": value, "told": told, "bar": bar}
+
+
+def _exposed_row(
+    audit: Audit, budget: BudgetResult, name: str, place: Placing, allowed: float | None
+) -> Drawn:
+    group = budget.groups[name]
+    is_shown = group.resolved and budget.verdict not in UNSURE
+    mark = _mark(audit, name, group, place, is_shown=is_shown)
+    if allowed is not None:
+        mark["told"] += f"; the training allows about {_amount(audit.proxy, allowed)}"
+    limit = None if is_shown else place(group.cost.upper_limit_together)
+    row = _group_name(audit, budget, name) | mark
+    return row | {"bar": None, "limit": limit, "allowed": place(allowed)}
+
+
+def _group_name(audit: Audit, budget: BudgetResult, name: str) -> Drawn:
     is_worse = name in budget.worse_off
     doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
     # A lower ratio of harms is no disadvantage by itself.
     worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
+    shown = _short_name(name) + (f" ({worse})" if is_worse else "")
+    return {"name": shown, "is_worse": is_worse, **_look(audit, name)}
+
+
+def _mark(audit: Audit, name: str, group: GroupResult, place: Placing, *, is_shown: bool) -> Drawn:
+    """A group's exposure: its point, its interval, and both in words."""
+    value = exposure_words(audit.proxy, group, is_shown=is_shown)
+    ends = group.cost.interval
     return {
-        "name": _short_name(name) + (f" ({worse})" if is_worse else ""),
-        "text_y": top + 12,
-        "y": top + 12 + TEXT_TO_MARK,
-        "colour": _colour(audit, name),
-        "is_worse": is_worse,
-        "is_shown": True,
-        **dict.fromkeys(("bar", "point", "span", "limit", "allowed")),
+        "x": place(group.cost.value),
+        "span": None if ends is None else [place(end) for end in ends],
+        "value": value,
+        "told": f"{_short_name(name)}: {value}",
+        "is_shown": is_shown,
+        **_look(audit, name),
     }
 
 
@@ -219,16 +240,6 @@ def _allowed(audit: Audit, budget: BudgetResult) -> dict[str, float]:
     }
 
 
-def _finding_notes(audit: Audit, budget: BudgetResult) -> str:
-    names = _drawn_groups(audit, budget)
-    parts = [f"Line: {100 * audit.plan.confidence_level:g} % interval, for people like these."]
-    if not all(budget.groups[name].resolved for name in names):
-        parts.append("Open point: not shown. Tick: the most it can be.")
-    if _allowed(audit, budget):
-        parts.append("Bracket: what the training allows, an estimate.")
-    return " ".join(parts) + _further(len(audit.subject.groups) - len(names), "groups")
-
-
 def exposures_svg(audit: Audit) -> str:
     """Draw every group's exposure in every setting; empty where there is one setting only."""
     if len(audit.budgets) < 2:
@@ -243,9 +254,12 @@ def exposures_svg(audit: Audit) -> str:
     top, places = keys[-1]["y"] + 12, []
     for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
-        marks = [
-            _mark(audit, budget, name, place) | {"y": y} for name, y in zip(names, ys, strict=True)
-        ]
+        setting = isolated(setting_name(budget.model, budget.epsilon))
+        marks = []
+        for name, y in zip(names, ys, strict=True):
+            group = budget.groups[name]
+            mark = _mark(audit, name, group, place, is_shown=group.resolved)
+            marks.append(mark | {"y": y, "told": f"{setting}, {mark['told']}"})
         places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
         top += MARK_ROW * len(names) + SETTING_GAP
     bottom = ys[-1] + 10
@@ -319,19 +333,6 @@ def _keys(audit: Audit, names: Sequence[str], y: float) -> list[Drawn]:
     return keys
 
 
-def _mark(audit: Audit, budget: BudgetResult, name: str, place: Callable[..., Any]) -> Drawn:
-    group = budget.groups[name]
-    words = exposure_words(audit.proxy, group, is_shown=group.resolved)
-    setting = isolated(setting_name(budget.model, budget.epsilon))
-    return {
-        "x": place(group.cost.value),
-        "span": _span(group, place),
-        "told": f"{setting}, {_short_name(name)}: {words}",
-        "is_shown": group.resolved,
-        **_look(audit, name),
-    }
-
-
 def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
     several = len(audit.budgets[0].pairs) > 1
@@ -391,7 +392,7 @@ def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[D
             {
                 "text": signed(row.mean),
                 "told": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
-                "colour": _colour(audit, ahead),
+                "colour": _look(audit, ahead)["colour"],
                 "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
                 "is_shown": pair.disparity_shown and not holds_zero,
                 "is_floored": share == 1,
@@ -428,15 +429,11 @@ def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> Ends:
     return (low, high) if high > low else (low, low + 0.01)
 
 
-def _placing(ends: Ends, left: float) -> Callable[[float | None], float | None]:
+def _placing(ends: Ends, left: float) -> Placing:
     """Where a value lies on an axis from a place to the right end."""
     (low, high), start = ends, left + MARK_MARGIN
     room = WIDTH - left - 2 * MARK_MARGIN
     return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
-
-
-def _span(group: GroupResult, place: Callable[[float | None], float | None]) -> Any:
-    return None if group.cost.interval is None else [place(end) for end in group.cost.interval]
 
 
 def _ticks(proxy: Proxy, ends: Ends, left: float) -> list[Drawn]:
@@ -468,14 +465,14 @@ def _amount(proxy: Proxy, cost: float) -> str:
     return proxy.scale.hundredths(cost).replace("-", "−")
 
 
-def _colour(audit: Audit, name: str) -> str:
-    colour = f"series-{audit.subject.groups.index(name) % N_SERIES}"
-    return f"var(--{colour}, {LIGHT[colour]})"
-
-
 def _look(audit: Audit, name: str) -> Drawn:
-    shape = SHAPES[audit.subject.groups.index(name) % len(SHAPES)]
-    return {"colour": _colour(audit, name), "shape": shape}
+    """A group's colour and shape."""
+    position = audit.subject.groups.index(name)
+    colour = f"series-{position % N_SERIES}"
+    return {
+        "colour": f"var(--{colour}, {LIGHT[colour]})",
+        "shape": SHAPES[position % len(SHAPES)],
+    }
 
 
 def _short_name(name: str) -> str:

@@ -55,7 +55,6 @@ MOST_PAIRS = 5
 """Pairs that charts show; more would not be told apart, and the tables have all."""
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
-PUBLISHED_FLOORS = f"Floor sensitivity as published, by {GAP.label}"
 DIFFERENCES = "By how much do the groups differ?"
 UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 """Where nothing is said about anyone's exposure."""
@@ -75,19 +74,18 @@ def subject_name(audit: Audit) -> str:
 
 def facts(audit: Audit) -> list[str]:
     """What a reader must know to read the numbers: outcome, split, sizes, notes."""
-    subject, first = audit.subject, audit.budgets[0]
+    subject = audit.subject
     weight = "helps" if subject.outcome == "benefit" else "harms"
-    split = f"split {subject.split_kind}" if subject.split_kind else "split not said to be random"
     seeds = sorted({budget.n_seeds for budget in audit.budgets})
     splits = sorted({budget.n_splits for budget in audit.budgets})
     sizes = []
-    for name, group in first.groups.items():
+    for name, group in audit.budgets[0].groups.items():
         is_known = group.n_train is not None and group.n_test is not None
         size = f"{group.n_train:,.0f} + {group.n_test:,.0f}" if is_known else "not said"
         sizes.append(f"{name} {size}")
     lines = [
         f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
-        f"{split[0].upper() + split[1:]}.",
+        f"Split {subject.split_kind or 'not said to be random'}.",
         f"Records per run, train + test: {', '.join(sizes)}.",
         f"Budgets: {len(audit.budgets)}; seeds per budget: {number_range(seeds)}; "
         f"distinct splits per budget: {number_range(splits)}.",
@@ -119,7 +117,7 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
         "The floor": [floors_table(audit)],
         "As published": [
             published_table(audit),
-            *([] if audit.cost == GAP.name else [_floors_table(audit, PUBLISHED_FLOORS, 1)]),
+            *([] if audit.cost == GAP.name else [floors_table(audit, as_published=True)]),
             *(_algorithm_table(audit, published) for published in audit.published),
             *(_rankings_table(audit, compared) for compared in comparisons(audit)),
         ],
@@ -244,16 +242,22 @@ def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is the cost signal, or chance? People of 100, costs in hundredths."""
     scale, level = audit.proxy.scale, 100 * audit.plan.confidence_level
     received = audit.plan.benefit.replace("_", "\n", 1).replace("_", " ")
+
+    def cost(_: BudgetResult, __: str, group: GroupResult) -> str:
+        found = group.cost
+        error = "" if found.value is None else f" ± {_amount(scale, found.standard_error)}"
+        return f"{_amount(scale, found.value)}{error}\n{_amounts(scale, found.interval)}"
+
     columns: list[Column] = [
         ("ε", lambda budget, *_: _short(budget)),
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
         ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
-        (f"cost ± error\n[{level:g} % interval]", lambda *at: _with_error(scale, at[2])),
+        (f"cost ± error\n[{level:g} % interval]", cost),
         ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
         ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
         (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
-        (P_BOTH, lambda *at: both_p(at[2].p_value, at[2].p_value_alone)),
+        (P_BOTH, lambda *at: _both_p(at[2])),
         ("resolved", lambda *at: yes_no(at[2].resolved)),
     ]
     groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
@@ -271,15 +275,15 @@ def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str)
 
     Cells are made of the setting, the pair, and the paper's numbers of the pair.
     """
-    several, labels = len(audit.subject.groups) > 2, list[Column]()
-    labels.append(("ε", lambda budget, *_: _short(budget)))
+    several = len(audit.subject.groups) > 2
+    labels: list[Column] = [("ε", lambda budget, *_: _short(budget))]
     if several:
         labels.append(("groups", lambda _, pair, __: pair_name(pair.groups)))
     if title != DIFFERENCES:
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
-    every = [*labels, *columns]
-    return _made(title, every, setting_pairs(audit), n_labels=len(labels), note=note)
+    pairs = setting_pairs(audit)
+    return _made(title, [*labels, *columns], pairs, n_labels=len(labels), note=note)
 
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
@@ -353,21 +357,17 @@ def differences_table(audit: Audit) -> Table:
     return _pairs_table(audit, DIFFERENCES, columns, note)
 
 
-def floors_table(audit: Audit) -> Table:
-    """The disparity at every floor of the grid and at the plan's: part of every output."""
-    pooled = any(
+def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
+    """The disparity at every floor of the grid and at the plan's, or the paper's, by the gap."""
+    label = f" as published, by {GAP.label}" if as_published else f", by {audit.proxy.label}"
+    pooled = not as_published and any(
         row.mean is not None and row.n_positive_seeds is None
         for row in audit.budgets[0].pairs[0].floors
     )
     more = " This attack is one number for all seeds: it has no spread over them." * pooled
-    return _floors_table(audit, f"Floor sensitivity, by {audit.proxy.label}", 0, more)
-
-
-def _floors_table(audit: Audit, title: str, which: int, more: str = "") -> Table:
-    """Floors of the audit's pairs (0), or of the paper's (1)."""
 
     def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
-        _, row = floor_rows(audit, pairs[which])[k]
+        _, row = floor_rows(audit, pairs[as_published])[k]
         above = share = None
         if isinstance(row, FloorRow):
             above, share = row.n_positive_seeds, row.floor_dominated_share
@@ -377,13 +377,13 @@ def _floors_table(audit: Audit, title: str, which: int, more: str = "") -> Table
 
     floors = enumerate(audit_floors(audit))
     columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
-    columns.append(("slope", lambda _, *pairs: decimals(pairs[which].floor_slope, 2)))
+    columns.append(("slope", lambda _, *pairs: decimals(pairs[as_published].floor_slope, 2)))
     note = (
         "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
         "every cost is below the floor, so that the disparity is only the rate difference "
         f"divided by the floor. A slope of −1 is all floor.{more}"
     )
-    return _pairs_table(audit, title, columns, note)
+    return _pairs_table(audit, f"Floor sensitivity{label}", columns, note)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -400,22 +400,27 @@ def floor_rows(audit: Audit, pair: PairResult | PublishedPair) -> list[tuple[flo
 
 def published_table(audit: Audit) -> Table:
     """The paper's columns for every setting and pair, the gap being the cost."""
-    names = audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else []
+
+    def rate(found: Summary, digits: int) -> str:
+        return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
     def gap(name: str, budget: BudgetResult, *_: Any) -> str:
-        return _rate(budget.groups[name].overfitting_gap, 4)
+        return rate(budget.groups[name].overfitting_gap, 4)
 
     def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
         found = published.pcer_disparity
         return f"{plus_minus(found)}\n{bounds(found.ci)}"
 
     columns: list[Column] = [
-        ("accuracy", lambda budget, *_: _rate(budget.accuracy, 3)),
-        ("DP gap", lambda budget, *_: _rate(budget.demographic_parity_gap, 3)),
-        ("EO gap", lambda budget, *_: _rate(budget.equalized_odds_gap, 3)),
-        *((f"gap\n{_broken(name)}", partial(gap, name)) for name in names),
-        ("PCER\ndisparity", disparity),
+        ("accuracy", lambda budget, *_: rate(budget.accuracy, 3)),
+        ("DP gap", lambda budget, *_: rate(budget.demographic_parity_gap, 3)),
+        ("EO gap", lambda budget, *_: rate(budget.equalized_odds_gap, 3)),
     ]
+    for name in audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else ():
+        # A long name may break after its hyphens, where a terminal would cut anywhere.
+        head = name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
+        columns.append((f"gap\n{head}", partial(gap, name)))
+    columns.append(("PCER\ndisparity", disparity))
     note = (
         f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
         f"interval of the mean; floor {audit.plan.floor:g}; the cost is the {GAP.label}. DP gap: "
@@ -443,12 +448,13 @@ def costs_table(audit: Audit) -> Table:
     return _made("What every cost says", columns, zip(audit.costs, strict=True), note=note)
 
 
-Estimate = tuple[str, Proxy, str, float | None, tuple[float, float] | None]
-"""Setting, attack, group, and what the attack finds in it, with a normal interval."""
+Ends = tuple[float, float]
 
 
-def cost_estimates(audit: Audit, release: Release) -> Iterator[Estimate]:
-    """Estimates of every cost that the release carries, of the groups that charts show."""
+def cost_estimates(
+    audit: Audit, release: Release
+) -> Iterator[tuple[str, Proxy, str, float | None, Ends | None]]:
+    """By setting, attack and group that charts show: the estimate, with a normal interval."""
     measured = measure_costs(panels(release), audit.plan)
     reach = interval_quantile(audit.plan.confidence_level)
     for k, label in enumerate(setting_labels(audit)):
@@ -517,11 +523,9 @@ def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
         if row.repeats_demographic_parity:
             word = "no: above every cost, so it repeats demographic parity"
         rows.append((f"{row.floor:g}", budget_list(row.budgets), word))
-    informative = (
-        f"over the informative floors: {found.informative_verdict.words}"
-        if found.informative_verdict
-        else "no floor is informative, since no cost is resolved"
-    )
+    informative = "no floor is informative, since no cost is resolved"
+    if found.informative_verdict:
+        informative = f"over the informative floors: {found.informative_verdict.words}"
     return Table(
         f"Algorithm 1: budget of smallest disparity{_of_model(audit, published.model)}",
         ("floor", "budget", "informative?"),
@@ -543,11 +547,8 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     ]
     turned = [short_budget(epsilon) for epsilon, _ in compared.opposite]
     refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
-    correlations = ", ".join(
-        f"{r:+z.2f} ({pair_name(groups)})"
-        for groups, r in compared.correlations.items()
-        if r is not None
-    )
+    known = {pair: r for pair, r in compared.correlations.items() if r is not None}
+    correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in known.items())
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
     return Table(
         f"Comparison with outcome-only measures{_of_model(audit, compared.model)}",
@@ -572,10 +573,8 @@ def summary_table(audits: Sequence[Audit]) -> Table:
             if budget.verdict is not audit.verdict:
                 others.setdefault(budget.verdict.words, []).append(_short(budget))
         told = "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
-        worse = ", ".join(audit.worse_off)
-        subject = audit.subject
-        row = (subject.dataset, subject.attribute, audit.verdict.words, worse, told)
-        rows.append(tuple(cell or NOTHING for cell in row))
+        found = (audit.verdict.words, ", ".join(audit.worse_off) or NOTHING, told or NOTHING)
+        rows.append((audit.subject.dataset, audit.subject.attribute, *found))
     heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
     return Table("All releases", heads, tuple(rows), n_labels=len(heads))
 
@@ -607,17 +606,8 @@ def _short(budget: BudgetResult) -> str:
     return short_setting(budget.model, budget.epsilon)
 
 
-def _broken(name: str) -> str:
-    """A long name may break after its hyphens, where a terminal would cut anywhere."""
-    return name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
-
-
 def _both_p(test: Any) -> str:
     return both_p(test.p_value, test.p_value_alone)
-
-
-def _rate(found: Summary, digits: int) -> str:
-    return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
 
 
 def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
@@ -627,14 +617,8 @@ def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
     return decimals(HUNDREDTHS * cost, digits)
 
 
-def _amounts(scale: proxies.Scale, ci: tuple[float, float] | None) -> str:
+def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
     return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
-
-
-def _with_error(scale: proxies.Scale, group: GroupResult) -> str:
-    cost = group.cost
-    error = "" if cost.value is None else f" ± {_amount(scale, cost.standard_error)}"
-    return f"{_amount(scale, cost.value)}{error}\n{_amounts(scale, cost.interval)}"
 
 
 def _unit(scale: proxies.Scale) -> str:
