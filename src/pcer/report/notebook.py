@@ -9,16 +9,16 @@ from __future__ import annotations
 import html
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from pcer.auditing.compare_words import Changes
-from pcer.auditing.file import Audit
+from pcer.auditing.file import Audit, CoinFlips, Equivalence, GroupBound, NullPicture
 from pcer.auditing.planner import Outlook
 from pcer.auditing.words import NOTHING, budget_name, number_range
-from pcer.errors import InputError
+from pcer.errors import InputError, clipped
 from pcer.files import write_files
 from pcer.release.format import Release
 from pcer.release.panel import carried_costs, panels
@@ -27,8 +27,8 @@ from pcer.report.changes import change_parts, change_table
 from pcer.report.outlooks import outlook_parts, outlook_tables
 from pcer.report.page import to_report
 from pcer.report.pictures import finding_svg
-from pcer.report.table import Table, isolate_names, isolated, to_html, to_text, wrapped
-from pcer.report.tables import MOST_ROWS, finding_table
+from pcer.report.table import Table, isolated, to_html, to_text, wrapped
+from pcer.report.tables import MOST_ROWS, finding_table, isolate_names
 from pcer.report.text import WIDTH, finding, to_terminal
 
 MOST_TEXT = 4_000
@@ -40,11 +40,9 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
     """Small HTML: for an audit headline, picture and table, for a release what is in it."""
     if isinstance(shown, Audit):
-        subject = shown.subject
-        names = [*subject.groups, subject.dataset, subject.attribute]
-        title, headline, sure = (isolate_names(text, names) for text in finding(shown))
+        title, headline, sure = (isolate_names(text, shown) for text in finding(shown))
         table = finding_table(shown, most_rows=MOST_ROWS)
-        return _box(title, [headline], [table], picture=finding_svg(shown), last=[sure])
+        return _box(title, [headline], [table], picture=finding_svg(shown), last=sure)
     if isinstance(shown, Outlook):
         return _box(shown.title, shown.sentences, outlook_tables(shown))
     if isinstance(shown, Changes):
@@ -133,22 +131,14 @@ def release_table(release: Release) -> Table:
 
 
 def _box(
-    title: str,
-    lines: Iterable[str],
-    tables: Iterable[Table],
-    *,
-    picture: str = "",
-    last: Iterable[str] = (),
+    title: str, lines: Iterable[str], tables: Iterable[Table], *, picture: str = "", last: str = ""
 ) -> str:
-    def paragraph(text: str) -> str:
-        short = text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
-        return html.escape(isolated(short))
+    def paragraph(text: str, mark: str = "{}") -> str:
+        text = html.escape(isolated(clipped(text, MOST_TEXT)))
+        return f'<p style="margin:.3em 0">{mark.format(text)}</p>' if text else ""
 
-    def paragraphs(texts: Iterable[str]) -> list[str]:
-        return [f'<p style="margin:.3em 0">{paragraph(text)}</p>' for text in texts]
-
-    head = f'<p style="margin:.3em 0"><strong>{paragraph(title)}</strong></p>'
-    parts = [head, *paragraphs(lines), picture, *map(to_html, tables), *paragraphs(last)]
+    head = paragraph(title, "<strong>{}</strong>")
+    parts = [head, *map(paragraph, lines), picture, *map(to_html, tables), paragraph(last)]
     inside = "\n".join(part for part in parts if part)
     return f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
 
@@ -189,22 +179,13 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
 
 LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
 """Fields of a pair that have their own columns, or whose columns the frame has already."""
-OPTIONAL: dict[str, Sequence[str]] = {
-    "null_gap": ("mean", "interval"),
-    "allowed": ("mode", "accountant", "nominal", "spent", "standard_error", "advantage"),
-    "equivalence": ("margin", "p_value", "shown"),
-    "coin_flips": (
-        "n_draws",
-        "n_shown",
-        "n_double",
-        "n_exposure",
-        "permutation_p",
-        "permutation_p_within_labels",
-        "exposure_p",
-        "exposure_p_within_labels",
-    ),
+OPTIONAL = {
+    "null_gap": NullPicture,
+    "allowed": GroupBound,
+    "equivalence": Equivalence,
+    "coin_flips": CoinFlips,
 }
-"""Fields of records that not every row has, so that all frames have the same columns."""
+"""Records that not every row has, so that all frames have the same columns."""
 
 
 def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
@@ -212,7 +193,10 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
     for key, value in fields.items():
         name = f"{prefix}{key}"
         if value is None and key in OPTIONAL:
-            value = dict.fromkeys(OPTIONAL[key])
+            fields_of = OPTIONAL[key].model_fields.items()
+            value = {
+                field: None for field, kind in fields_of if kind.annotation != dict[str, float]
+            }
         if isinstance(value, dict):
             yield from _flat(f"{name}_", value)
         elif key.endswith(("interval", "ci")):

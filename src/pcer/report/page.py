@@ -27,11 +27,12 @@ from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
 from pcer.release.panel import carried_costs, panels
 from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
-from pcer.report.table import Table, isolate_names, isolated, to_html
+from pcer.report.table import Table, isolated, to_html
 from pcer.report.tables import (
     advice,
     estimates_table,
     facts,
+    isolate_names,
     numbers_table,
     setting_labels,
     subject_name,
@@ -100,7 +101,7 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
     id, marked = f"release-{number}", set[str]()  # terms are explained where they first stand
 
     def plain(lines: Sequence[str]) -> list[str]:
-        return [_isolated(line, audit) for line in lines]
+        return [isolate_names(line, audit) for line in lines]
 
     def marking(lines: Sequence[str]) -> list[str]:
         return [_safe(explained(line, marked)) for line in plain(lines)]
@@ -110,7 +111,7 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
         tables["Every cost"].insert(1, estimates_table(audit, release))
     return {
         "id": id,
-        "title": _isolated(subject_name(audit), audit),
+        "title": isolate_names(subject_name(audit), audit),
         "verdict": audit.verdict,
         "policy": plain(audit.policy_lines),
         "headline": marking([audit.headline])[0],
@@ -123,7 +124,9 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
         "exposures": _safe(exposures_svg(audit)),
         "floors": _safe(floors_svg(audit)),
         "numbers": _table(numbers_table(audit), f"{id}-numbers"),
-        "card": [(name, _isolated(text, audit), code) for name, text, code in card(audit, release)],
+        "card": [
+            (name, isolate_names(text, audit), code) for name, text, code in card(audit, release)
+        ],
         "facts": plain(facts(audit)),
         "advice": plain(advice(audit)),
         "tables": {
@@ -146,7 +149,7 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
         "name": isolated(setting_name(budget.model, budget.epsilon)),
         "label": short_setting(budget.model, budget.epsilon),
         "verdict": budget.verdict,
-        "advice": _safe(explained(_isolated(words, audit), set())),
+        "advice": _safe(explained(isolate_names(words, audit), set())),
         "picture": _safe(finding_svg(audit, setting=k)),
         "is_first": k == audit.telling,
     }
@@ -245,11 +248,6 @@ def _plain(value: Any) -> str:
         told = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
         return "; ".join(told)
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _isolated(text: str, audit: Audit) -> str:
-    subject = audit.subject
-    return isolate_names(text, [*subject.groups, subject.dataset, subject.attribute])
 
 
 def _table(table: Table, id: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pcer.auditing.file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
 from pcer.auditing.verdict import Verdict
 from pcer.auditing.words import bounds, listed, setting_name, signed
+from pcer.errors import clipped
 from pcer.release.proxies import Proxy
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import MOST_PAIRS, UNSURE, audit_floors, floor_rows
@@ -88,13 +89,14 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     budget = audit.told if setting is None else audit.budgets[setting]
     names, allowed = _drawn_groups(audit, budget), _allowed(audit, budget)
     received, proxy = RECEIVED[audit.plan.benefit], audit.proxy
-    first = _panel(
-        0,
-        benefit_claim(audit, budget),
-        f"People of 100 {received} (a {audit.subject.outcome})",
-        [_received_row(audit, budget, name) for name in names],
-    )
-    groups = [budget.groups[name] for name in names]
+    groups, rows = [budget.groups[name] for name in names], []
+    for name, group in zip(names, groups, strict=True):
+        mean = group.benefit.mean
+        value = "not known" if mean is None else f"{round(100 * mean)} of 100"
+        row = _group_row(audit, budget, name, value, f"{value} {received}")
+        rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
+    counted = f"People of 100 {received} (a {audit.subject.outcome})"
+    first = _panel(0, benefit_claim(audit, budget), counted, rows)
     ends = _ends([*allowed.values(), *(g.cost.upper_limit_together for g in groups)], groups)
     place = _placing(ends, 0)
     second = _panel(
@@ -124,8 +126,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
 def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
     """Who receives less, or is harmed more, beyond chance."""
     helps = audit.subject.outcome == "benefit"
-    what = UNEQUAL[audit.plan.benefit]
-    less = f"fewer {what}" if helps else f"more {what}"
+    less = f"{'fewer' if helps else 'more'} {UNEQUAL[audit.plan.benefit]}"
     worse = [
         next(name for name in pair.groups if name != pair.better_off)
         for pair in budget.pairs
@@ -163,49 +164,39 @@ def _panel(
     return panel | {"bottom": bottom, "axis_y": bottom + 14}
 
 
-def _received_row(audit: Audit, budget: BudgetResult, name: str) -> Drawn:
-    mean = budget.groups[name].benefit.mean
-    value = "not known" if mean is None else f"{round(100 * mean)} of 100"
-    told = f"{_short_name(name)}: {value} {RECEIVED[audit.plan.benefit]}"
-    bar = None if mean is None else round(mean * WIDTH, 1)
-    empty = dict.fromkeys(("x", "span", "limit", "allowed"))
-    row = _group_name(audit, budget, name) | empty
-    return row | {"value": value, "told": told, "bar": bar}
-
-
 def _exposed_row(
     audit: Audit, budget: BudgetResult, name: str, place: Placing, allowed: float | None
 ) -> Drawn:
     group = budget.groups[name]
     is_shown = group.resolved and budget.verdict not in UNSURE
-    mark = _mark(audit, name, group, place, is_shown=is_shown)
-    if allowed is not None:
-        mark["told"] += f"; the training allows about {_amount(audit.proxy, allowed)}"
+    mark = _mark(audit, group, place, is_shown=is_shown)
     limit = None if is_shown else place(group.cost.upper_limit_together)
-    row = _group_name(audit, budget, name) | mark
-    return row | {"bar": None, "limit": limit, "allowed": place(allowed)}
+    told = mark["words"]
+    if allowed is not None:
+        told += f"; the training allows about {_amount(audit.proxy, allowed)}"
+    row = _group_row(audit, budget, name, mark["words"], told)
+    return row | mark | {"limit": limit, "allowed": place(allowed)}
 
 
-def _group_name(audit: Audit, budget: BudgetResult, name: str) -> Drawn:
+def _group_row(audit: Audit, budget: BudgetResult, name: str, value: str, told: str) -> Drawn:
+    """A group's name and value, without marks yet."""
     is_worse = name in budget.worse_off
     doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
     # A lower ratio of harms is no disadvantage by itself.
     worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
     shown = _short_name(name) + (f" ({worse})" if is_worse else "")
-    return {"name": shown, "is_worse": is_worse, **_look(audit, name)}
+    words = {"value": value, "told": f"{_short_name(name)}: {told}"}
+    return {"name": shown, "is_worse": is_worse, **words, **_look(audit, name)}
 
 
-def _mark(audit: Audit, name: str, group: GroupResult, place: Placing, *, is_shown: bool) -> Drawn:
+def _mark(audit: Audit, group: GroupResult, place: Placing, *, is_shown: bool) -> Drawn:
     """A group's exposure: its point, its interval, and both in words."""
-    value = exposure_words(audit.proxy, group, is_shown=is_shown)
     ends = group.cost.interval
     return {
         "x": place(group.cost.value),
         "span": None if ends is None else [place(end) for end in ends],
-        "value": value,
-        "told": f"{_short_name(name)}: {value}",
+        "words": exposure_words(audit.proxy, group, is_shown=is_shown),
         "is_shown": is_shown,
-        **_look(audit, name),
     }
 
 
@@ -232,12 +223,8 @@ def _allowed(audit: Audit, budget: BudgetResult) -> dict[str, float]:
     """
     if not audit.proxy.scale.unit.startswith("AUC"):
         return {}
-    known = {name: group.allowed for name, group in budget.groups.items()}
-    return {
-        name: bound.advantage
-        for name, bound in known.items()
-        if bound is not None and bound.advantage is not None
-    }
+    bounds = {name: group.allowed for name, group in budget.groups.items() if group.allowed}
+    return {name: b.advantage for name, b in bounds.items() if b.advantage is not None}
 
 
 def exposures_svg(audit: Audit) -> str:
@@ -258,8 +245,9 @@ def exposures_svg(audit: Audit) -> str:
         marks = []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
-            mark = _mark(audit, name, group, place, is_shown=group.resolved)
-            marks.append(mark | {"y": y, "told": f"{setting}, {mark['told']}"})
+            mark = _mark(audit, group, place, is_shown=group.resolved)
+            told = f"{setting}, {_short_name(name)}: {mark['words']}"
+            marks.append(mark | {"y": y, "told": told} | _look(audit, name))
         places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
         top += MARK_ROW * len(names) + SETTING_GAP
     bottom = ys[-1] + 10
@@ -293,18 +281,13 @@ def spread_claim(audit: Audit) -> str:
     settings = drawn_settings(audit)
     if not any(group.resolved for budget in settings for group in budget.groups.values()):
         return "No exposure is shown in any setting"
-    largest = []
-    for budget in settings:
-        costs = [
-            group.cost.value for group in budget.groups.values() if group.cost.value is not None
-        ]
-        if costs:
-            largest.append((max(costs), isolated(setting_name(budget.model, budget.epsilon))))
-    (low, least), (high, most) = (pick(largest, key=lambda x: x[0]) for pick in (min, max))
-    return (
-        f"Largest exposure: {_amount(audit.proxy, max(low, 0.0))} at {least}, "
-        f"{_amount(audit.proxy, high)} at {most}"
-    )
+    known = [budget for budget in settings if math.isfinite(budget.largest_cost)]
+    told = []
+    for pick in (min, max):
+        budget = pick(known, key=lambda budget: budget.largest_cost)
+        setting = isolated(setting_name(budget.model, budget.epsilon))
+        told.append(f"{_amount(audit.proxy, max(budget.largest_cost, 0.0))} at {setting}")
+    return f"Largest exposure: {', '.join(told)}"
 
 
 def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
@@ -477,7 +460,7 @@ def _look(audit: Audit, name: str) -> Drawn:
 
 def _short_name(name: str) -> str:
     """A name as a picture has room for it."""
-    return isolated(name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…")
+    return isolated(clipped(name, LONGEST_NAME))
 
 
 def _few(names: Iterable[str]) -> str:

@@ -67,14 +67,6 @@ def isolated(name: str) -> str:
     return f"{ISOLATES[0]}{name}{ISOLATES[1]}" if turns else name
 
 
-def isolate_names(text: str, names: Sequence[str]) -> str:
-    """A sentence that names which run from right to left do not turn around."""
-    for name in sorted(set(names), key=len):
-        if isolated(name) != name:
-            text = text.replace(name, isolated(name))
-    return text
-
-
 def pair_name(groups: Sequence[str]) -> str:
     """A pair as its signed numbers read: first minus second."""
     return " − ".join(isolated(name) for name in groups)

@@ -72,6 +72,14 @@ def subject_name(audit: Audit) -> str:
     return f"{audit.subject.dataset} ({audit.subject.attribute})"
 
 
+def isolate_names(text: str, audit: Audit) -> str:
+    """A sentence that names which run from right to left do not turn around."""
+    subject = audit.subject
+    for name in sorted({*subject.groups, subject.dataset, subject.attribute}, key=len):
+        text = text.replace(name, isolated(name))
+    return text
+
+
 def facts(audit: Audit) -> list[str]:
     """What a reader must know to read the numbers: outcome, split, sizes, notes."""
     subject = audit.subject
