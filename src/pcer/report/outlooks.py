@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from pcer.auditing.planner import Outlook, OutlookPoint
+from pcer.auditing.planner import GroupOutlook, Outlook, OutlookPoint
 from pcer.auditing.words import NOTHING
 from pcer.files import as_shown
 from pcer.report.table import Table, wrapped
@@ -44,43 +44,30 @@ def in_100(amount: float | None) -> str:
 
 
 def _amounts(outlook: Outlook) -> Table:
-    target = in_100(outlook.target)
-    asked = outlook.target is not None
-    more = (f"splits to\nshow {target}", f"people to\nshow {target}") if asked else ()
-    now = f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}"
-    rows = [row if asked else row[:-2] for row in _amount_rows(outlook)]
-    return Table(
-        "Smallest that would be shown 4 times in 5, in 100",
-        ("", "people", now, "with any\nnumber", *more),
-        tuple(rows),
-        note=_note(outlook),
-    )
+    """Groups, then pairs; where a target is named, two more columns say what it takes."""
 
+    def counts(numbers: Iterable[float | None]) -> str:
+        return "\n".join(NOTHING if n is None else f"{n:,.0f}" for n in numbers)
 
-def _amount_rows(outlook: Outlook) -> Iterator[tuple[str, ...]]:
-    """Groups, then pairs; the last two cells answer what the target takes."""
     sizes = {group.group: group.n_people for group in outlook.groups}
-    for group in outlook.groups:
-        wanted = group.people_for_target
-        people = NOTHING if wanted is None else _people([wanted])
-        row = (f"exposure in {group.group}", f"{group.n_people:,.0f}")
-        found = (in_100(group.smallest), in_100(group.limit))
-        yield *row, *found, _splits(group.splits_for_target), people
-    for pair in outlook.pairs:
-        both = pair.people_for_target
-        first, second = pair.groups
-        row = (f"difference of {first} and {second}", _people(sizes[name] for name in pair.groups))
-        found = (in_100(pair.smallest), in_100(pair.limit))
-        people = NOTHING if both is None else _people(both)
-        yield *row, *found, _splits(pair.splits_for_target), people
-
-
-def _people(counts: Iterable[float]) -> str:
-    return "\n".join(f"{n:,.0f}" for n in counts)
-
-
-def _splits(n_splits: int | None) -> str:
-    return NOTHING if n_splits is None else f"{n_splits:,}"
+    rows: list[tuple[str, ...]] = []
+    for found in (*outlook.groups, *outlook.pairs):
+        if isinstance(found, GroupOutlook):
+            label, people = f"exposure in {found.group}", counts([found.n_people])
+            wanted = counts([found.people_for_target])
+        else:
+            label = f"difference of {found.groups[0]} and {found.groups[1]}"
+            people = counts(sizes[name] for name in found.groups)
+            wanted = counts(found.people_for_target or [None])
+        now = (in_100(found.smallest), in_100(found.limit))
+        rows.append((label, people, *now, counts([found.splits_for_target]), wanted))
+    heads = ["", "people", f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}"]
+    heads.append("with any\nnumber")
+    if outlook.target is not None:
+        heads += [f"{what} to\nshow {in_100(outlook.target)}" for what in ("splits", "people")]
+    cells = tuple(row[: len(heads)] for row in rows)
+    title = "Smallest that would be shown 4 times in 5, in 100"
+    return Table(title, tuple(heads), cells, note=_note(outlook))
 
 
 def _note(outlook: Outlook) -> str:

@@ -42,8 +42,6 @@ from pcer.report.tables import (
 FORMAT: Final = "pcer-report"
 VERSION: Final = 3
 GENERATOR = f"pcer {__version__}"
-PAYLOAD = {"format", "version", "plan", "releases", "family"}
-"""What a page carries, by name."""
 MOST_GROUPS = 6
 """Of the card; the tables have all."""
 MECHANISMS = {
@@ -64,36 +62,39 @@ def to_report(
     """
     if len({audit.plan_sha256 for audit in audits}) != 1:
         raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
-    payload = _payload(audits[0].plan, releases, family)
+    plan = audits[0].plan
+    payload = {
+        "format": FORMAT,
+        "version": VERSION,
+        "plan": plan.model_dump(),
+        "releases": [pack(release.to_tree()) for release in releases],
+        "family": [pack(release.to_tree()) for release in family],
+    }
     audits, releases = as_shown([*audits]), as_shown([*releases])
     pairs = enumerate(zip(audits, releases, strict=True), start=1)
-    several = len(audits) > 1
+    title, several = audits[0].title, len(audits) > 1
     script = _resource("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = (
-        environment()
-        .get_template("report.html")
-        .render(
-            title=f"Privacy cost and benefit: {len(audits)} releases"
-            if several
-            else audits[0].title,
-            overall=_overall(audits) if several else "",
-            matrix=_matrix(audits) if several else {},
-            sections=[_section(audit, release, k) for k, (audit, release) in pairs],
-            level=2 if several else 1,
-            plan=_table(_plan_table(audits[0].plan), "plan"),
-            plan_digest=audits[0].plan_sha256,
-            provenance=_table(_provenance_table(audits, releases), "digests"),
-            glossary=glossary(),
-            generator=GENERATOR,
-            palette=PALETTE,
-            css=_safe(_resource("report.css")),
-            script=_safe(script),
-            script_hash=_safe(f"'sha256-{digest}'"),
-            payload=_safe(script_json(payload)),
-        )
+    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
+    plan_table = Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
+    page = environment().get_template("report.html")
+    filled = page.render(
+        title=f"Privacy cost and benefit: {len(audits)} releases" if several else title,
+        matrix=_matrix(audits) if several else {},
+        sections=[_section(audit, release, k) for k, (audit, release) in pairs],
+        level=2 if several else 1,
+        plan=_table(plan_table, "plan"),
+        plan_digest=audits[0].plan_sha256,
+        provenance=_table(_provenance_table(audits, releases), "digests"),
+        glossary=glossary(),
+        generator=GENERATOR,
+        palette=PALETTE,
+        css=_safe(_resource("report.css")),
+        script=_safe(script),
+        script_hash=_safe(f"'sha256-{digest}'"),
+        payload=_safe(script_json(payload)),
     )
-    return f"{page}\n"
+    return f"{filled}\n"
 
 
 def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
@@ -159,13 +160,10 @@ def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
     """What a reader needs to ask further and to check: name, text, and what must be copied."""
     subject, told = audit.subject, audit.told
     seeds = number_range(sorted({budget.n_seeds for budget in audit.budgets}))
-    n = len(audit.budgets)
-    mechanism = release.training.mechanism
-    model = [
-        ", ".join(name for name in audit.models if name is not None),
-        MECHANISMS.get(mechanism, f"trained with {mechanism}"),
-        f"{n} setting{'s' if n > 1 else ''} of {seeds} models",
-    ]
+    n, mechanism = len(audit.budgets), release.training.mechanism
+    models = ", ".join(name for name in audit.models if name is not None)
+    trained = MECHANISMS.get(mechanism, f"trained with {mechanism}")
+    settings = f"{n} setting{'s' if n > 1 else ''} of {seeds} models."
     people = f", {subject.n_records:,} records" if subject.n_records else ""
     missing = f", {subject.n_missing_group:,} without a group" if subject.n_missing_group else ""
     positive = release.subject.positive_label
@@ -177,29 +175,23 @@ def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
         groups.append(f"{name} ({f'{train + test:,.0f}' if known else 'size not said'})")  # type: ignore[operator]
     more = len(subject.groups) - len(groups)
     rest = f" and {more} more" if more else ""
-    not_said = "who trained the model, when the plan was declared, whom to ask."
     return [
-        ("Model", "; ".join(part for part in model if part) + ".", ""),
+        ("Model", "; ".join([*([models] if models else []), trained, settings]), ""),
         ("Data", f"{subject.dataset}{people}{missing}.{means}", ""),
         ("Compared", f"{subject.attribute}: {', '.join(groups)}{rest}.", ""),
         ("Cost", audit.choice, ""),
-        ("Not said", not_said, ""),
+        ("Not said", "who trained the model, when the plan was declared, whom to ask.", ""),
         ("Release", "SHA-256", audit.release_sha256),
         ("Plan", "SHA-256", audit.plan_sha256),
         ("Check it", "recomputes every number and compares every byte:", "pcer verify FILE"),
     ]
 
 
-def _overall(audits: Sequence[Audit]) -> str:
-    """How many releases have each verdict, strongest first."""
+def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
+    """Releases by settings, each with its verdict, and how many have each, strongest first."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
     told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
-    return f"Of {len(audits)} releases: {told}."
-
-
-def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
-    """Releases by settings, each with its verdict."""
     named: dict[tuple[str, float], str] = {}
     for audit in audits:
         for budget, label in zip(audit.budgets, setting_labels(audit), strict=True):
@@ -211,19 +203,12 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
         rows.append(
             {
                 "id": f"release-{number}",
-                "dataset": audit.subject.dataset,
-                "attribute": audit.subject.attribute,
-                "verdict": audit.verdict,
-                "worse_off": ", ".join(audit.worse_off),
+                "audit": audit,
                 "cells": [found.get(setting) for setting in sorted(named)],
             }
         )
-    return {"settings": [named[setting] for setting in sorted(named)], "rows": rows}
-
-
-def _plan_table(plan: Plan) -> Table:
-    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
-    return Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
+    settings = [named[setting] for setting in sorted(named)]
+    return {"told": f"Of {len(audits)} releases: {told}.", "settings": settings, "rows": rows}
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -281,20 +266,16 @@ def glossary() -> tuple[Term, ...]:
     return tuple(Term(**term) for term in tomllib.loads(_resource("glossary.toml"))["term"])
 
 
-@cache
-def term_pattern() -> re.Pattern[str]:
-    """Finds the words of any term; the name of the group that matched ends with its number."""
-    return re.compile("|".join(rf"(?P<t{k}>\b{t.words}\b)" for k, t in enumerate(glossary())))
-
-
 def explained(text: str, known: set[str]) -> str:
     """Text as escaped HTML, each term marked where it first stands and added to ``known``.
 
     >>> explained("no-DP & <b>", set())
     '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
     """
+    # The name of the group that matched ends with the number of its term.
+    words = "|".join(rf"(?P<t{k}>\b{term.words}\b)" for k, term in enumerate(glossary()))
     parts, end = [], 0
-    for match in term_pattern().finditer(text):
+    for match in re.finditer(words, text):
         term = glossary()[int(str(match.lastgroup)[1:])]
         if term.name in known:
             continue
@@ -317,16 +298,6 @@ class Payload(NamedTuple):
     family: list[Release]
 
 
-def _payload(plan: Plan, releases: Sequence[Release], family: Sequence[Release]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "plan": plan.model_dump(),
-        "releases": [pack(release.to_tree()) for release in releases],
-        "family": [pack(release.to_tree()) for release in family],
-    }
-
-
 def read_payload(text: str, *, file: str) -> Payload:
     """The plan and the releases that a page carries."""
     start, end = '<script type="application/json" id="pcer-report">', "</script>"
@@ -335,7 +306,7 @@ def read_payload(text: str, *, file: str) -> Payload:
     place = f"{file}: pcer-report"
     data = parse_json(text.partition(start)[2].partition(end)[0], file=place)
     require_format(data, file=place, name=FORMAT, version=VERSION)
-    if unknown := sorted(set(data) - PAYLOAD):
+    if unknown := sorted(set(data) - {"format", "version", *Payload._fields}):
         raise InputError(
             f"{place} holds {unknown[0]!r}, which {GENERATOR} does not write; verify the page with "
             "the version that wrote it, or write it again."

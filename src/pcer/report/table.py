@@ -147,8 +147,8 @@ def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = Non
     With an ``id`` it is a region of our own page that scrolls by keyboard, and ``marks`` are the
     classes of cells by their text. Without one every style is an attribute: for notebooks.
     """
-    head = _html_row(table.columns, table.n_labels, "col", inline=not id)
-    rows = [_html_row(row, table.n_labels, "row", marks or {}, inline=not id) for row in table.rows]
+    every = (table.columns, *table.rows)
+    head, *rows = (_html_row(table, row, marks or {}, inline=not id) for row in every)
     body = f"<thead>{head}</thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody></table>"
     caption, note = (_html_lines(text) for text in (table.title, table.note))
     if not id:
@@ -192,12 +192,12 @@ def _parts(table: Table, width: int) -> Iterator[Table | None]:
     """The table, or its columns in few parts that fit; None once where neither does."""
     parts, columns = [], list(range(table.n_labels))
     for k in range(table.n_labels, len(table.columns)):
-        if len(columns) > table.n_labels and not _fits(_picked(table, [*columns, k]), width):
+        if len(columns) > table.n_labels and not _widths(_picked(table, [*columns, k]), width):
             parts.append(columns)
             columns = list(range(table.n_labels))
         columns = [*columns, k]
     picked = [_picked(table, part) for part in [*parts, columns]]
-    fit = len(picked) <= MOST_PARTS and all(_fits(part, width) for part in picked)
+    fit = len(picked) <= MOST_PARTS and all(_widths(part, width) for part in picked)
     yield from picked if fit else [None]
 
 
@@ -206,37 +206,27 @@ def _picked(table: Table, columns: Sequence[int]) -> Table:
     return replace(table, columns=tuple(table.columns[k] for k in columns), rows=rows)
 
 
-def _fits(table: Table, width: int) -> bool:
-    return sum(_least(table)) + BETWEEN * (len(table.columns) - 1) <= width
-
-
-def _least(table: Table) -> list[int]:
-    """How narrow each column can get: names and words may break, numbers not."""
-    least = []
-    for k, name in enumerate(table.columns):
-        cells = [row[k] for row in table.rows]
-        is_words = k < table.n_labels or not any(map(str.isdigit, "".join(cells)))
-        measure = _longest_word if is_words else _longest_line
-        least.append(max([_longest_word(name), *map(measure, cells)]))
-    return least
-
-
 def _longest_word(text: str) -> int:
-    return min(max(map(cell_len, _lined(text).split()), default=1), LONGEST_WORD)
+    return min(max(map(cell_len, _plain(text, narrow=True).split()), default=1), LONGEST_WORD)
 
 
 def _longest_line(text: str) -> int:
-    return max(map(cell_len, _lined(text).split("\n")))
+    return max(map(cell_len, _plain(text, narrow=True).split("\n")))
 
 
 def _widths(table: Table, width: int) -> list[int]:
-    """As wide as each column wants, the widest columns of words narrowed until all fit."""
-    least = _least(table)
-    widths = [
-        max([n, *(_longest_line(row[k]) for row in table.rows), _longest_line(table.columns[k])])
-        for k, n in enumerate(least)
-    ]
-    while sum(widths) + BETWEEN * (len(widths) - 1) > width:
+    """As wide as each column wants, words narrowed until all fit; empty where they never do."""
+    least, widths = [], []
+    for k, name in enumerate(table.columns):
+        cells = [row[k] for row in table.rows]
+        is_words = k < table.n_labels or not any(map(str.isdigit, "".join(cells)))
+        measure = _longest_word if is_words else _longest_line  # a number never breaks
+        least.append(max([_longest_word(name), *map(measure, cells)]))
+        widths.append(max([least[-1], *map(_longest_line, (name, *cells))]))
+    room = width - BETWEEN * (len(widths) - 1)
+    if sum(least) > room:
+        return []
+    while sum(widths) > room:
         widest = max(range(len(widths)), key=lambda k: (widths[k] > least[k], widths[k]))
         widths[widest] -= 1
     return widths
@@ -248,12 +238,13 @@ def _grid(table: Table, width: int) -> str:
     )
     for index, (name, size) in enumerate(zip(table.columns, _widths(table, width), strict=True)):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
-        shown.add_column(Text(_lined(name)), justify=side, overflow="fold", width=size)
+        head = Text(_plain(name, narrow=True))
+        shown.add_column(head, justify=side, overflow="fold", width=size)
     above = None
     for first, *rest in table.rows:
         # A setting is named in the first of its rows only.
         named = "" if table.n_labels > 1 and first == above else first
-        shown.add_row(*(Text(_lined(cell)) for cell in (named, *rest)))
+        shown.add_row(*(Text(_plain(cell, narrow=True)) for cell in (named, *rest)))
         above = first
     text = io.StringIO()
     _console(width, text).print(shown)
@@ -265,9 +256,10 @@ def _stack(table: Table, width: int) -> str:
     n_heads = min(table.n_labels, 2) if table.n_labels < len(table.columns) else 1
     lines = []
     for row in table.rows:
-        lines.append(wrapped(_flat(", ".join(row[:n_heads])), width))
+        lines.append(wrapped(", ".join(row[:n_heads]).replace("\n", " "), width))
         for name, cell in zip(table.columns[n_heads:], row[n_heads:], strict=True):
-            lines.append(wrapped(_flat(f"{name.rstrip('?')}: {cell}"), width, indent=2, hanging=2))
+            line = f"{name.rstrip('?')}: {cell}".replace("\n", " ")
+            lines.append(wrapped(line, width, indent=2, hanging=2))
     return "\n".join(lines)
 
 
@@ -278,37 +270,22 @@ def _console(width: int, text: TextIO | None = None) -> Console:
     )
 
 
-def _lined(text: str) -> str:
-    return _plain(text, hyphen="-\n", may_break="\n")
-
-
-def _flat(text: str) -> str:
-    return _plain(text).replace("\n", " ")
-
-
-def _plain(text: str, *, hyphen: str = "", may_break: str = "") -> str:
-    """Without the marks of our layout; those that isolate names only a browser heeds."""
-    marks = dict.fromkeys(map(ord, ISOLATES), "")
-    marks |= {ord(SOFT_HYPHEN): hyphen, ord(MAY_BREAK): may_break}
+def _plain(text: str, *, narrow: bool = False) -> str:
+    """Without the marks of our layout; where it is narrow, broken wherever it may."""
+    marks = dict.fromkeys(map(ord, ISOLATES), "")  # only a browser heeds them
+    marks |= {ord(SOFT_HYPHEN): "-\n" * narrow, ord(MAY_BREAK): "\n" * narrow}
     return shown(text, keep=LAYOUT).translate(marks)
 
 
-def _html_row(
-    row: Sequence[str],
-    n_labels: int,
-    scope: str,
-    marks: Mapping[str, str] | None = None,
-    *,
-    inline: bool,
-) -> str:
+def _html_row(table: Table, row: Sequence[str], marks: Mapping[str, str], *, inline: bool) -> str:
     """Headers for every column, or one row whose first cell is its header."""
-    cells = []
+    cells, scope = [], "col" if row is table.columns else "row"
     for index, cell in enumerate(row):
-        side = "left" if index < n_labels else "right"
+        side = "left" if index < table.n_labels else "right"
         style = f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'
-        label = ' class="label"' if index < n_labels and (index or scope == "col") else ""
+        label = ' class="label"' if side == "left" and (index or scope == "col") else ""
         text = _html_lines(cell)
-        if marks and cell in marks:
+        if cell in marks:
             text = f'<span class="{marks[cell]}">{text}</span>'
         tag, scoped = ("th", f' scope="{scope}"') if scope == "col" or not index else ("td", "")
         cells.append(f"<{tag}{scoped}{style if inline else label}>{text}</{tag}>")

@@ -234,12 +234,7 @@ Column = tuple[str, Callable[..., str]]
 
 
 def _made(
-    title: str,
-    columns: Sequence[Column],
-    items: Iterable[tuple[Any, ...]],
-    *,
-    n_labels: int = 1,
-    note: str = "",
+    title: str, columns: Sequence[Column], items: Iterable[Sequence[Any]], note: str, n_labels: int
 ) -> Table:
     """A row for every item."""
     rows = tuple(tuple(cell(*item) for _, cell in columns) for item in items)
@@ -275,7 +270,7 @@ def resolution_table(audit: Audit) -> Table:
         "one-sided, Holm-adjusted, in brackets of this test alone, about these records; the "
         "interval and the most it can be are for people like these."
     )
-    return _made("Is it signal?", columns, groups, n_labels=2, note=note)
+    return _made("Is it signal?", columns, groups, note, 2)
 
 
 def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str) -> Table:
@@ -290,8 +285,7 @@ def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str)
     if title != DIFFERENCES:
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
-    pairs = setting_pairs(audit)
-    return _made(title, [*labels, *columns], pairs, n_labels=len(labels), note=note)
+    return _made(title, [*labels, *columns], setting_pairs(audit), note, len(labels))
 
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
@@ -453,7 +447,7 @@ def costs_table(audit: Audit) -> Table:
         ("p over\ncosts", lambda story: p_value(story.p_value_over_costs)),
     ]
     note = "Each cost put to the same tests. The first is the one that the verdict rests on."
-    return _made("What every cost says", columns, zip(audit.costs, strict=True), note=note)
+    return _made("What every cost says", columns, zip(audit.costs, strict=True), note, 1)
 
 
 Ends = tuple[float, float]
@@ -519,7 +513,7 @@ def agreement_table(attacks: Sequence[ProxyAgreement]) -> Table:
         "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
     )
     title = f"Do the attacks agree? Each beside {GAP.phrase}"
-    return _made(title, columns, zip(attacks, strict=True), note=note)
+    return _made(title, columns, zip(attacks, strict=True), note, 1)
 
 
 def _algorithm_table(audit: Audit, published: AsPublished) -> Table:

@@ -55,12 +55,12 @@ def verify_audits(
     audited = Counter(str(tree.get("release_sha256")) for tree in found)
     named = Counter(release.sha256 for release in releases)
     # Of one audit and one release, a digest that does not fit is the difference itself.
-    for release in releases if len(found) > 1 or len(releases) > 1 else ():
-        if audited[release.sha256] < named[release.sha256]:
-            name = f"{release.title}, release {release.sha256}"
-            return f"from what was named: it holds no audit of {name}"
-    for digest in audited if len(found) > 1 or len(releases) > 1 else ():
-        if audited[digest] > named[digest]:
+    if len(found) > 1 or len(releases) > 1:
+        for release in releases:
+            if audited[release.sha256] < named[release.sha256]:
+                name = f"{release.title}, release {release.sha256}"
+                return f"from what was named: it holds no audit of {name}"
+        for digest in audited - named:
             twice = "a second audit" if named[digest] else "an audit"
             return (
                 f"from what was named: it holds {twice} of release {digest}; name every release "
@@ -92,32 +92,25 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
         InputError: the plan cannot be read, or none of several releases has the digest.
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
-    digest = found.get("release_sha256")
-    fitting = [release for release in releases if release.sha256 == digest]
-    if not fitting and len(releases) > 1:
+    digest = str(found.get("release_sha256"))
+    known, family = {release.sha256: release for release in releases}, []
+    if digest not in known and len(releases) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
-    family = _family_of(found, releases) if fitting else []
-    recomputed = audit(fitting[0] if fitting else releases[0], plan, family=family)
+    named = found.get("family") if digest in known else None
+    for member in map(str, named) if isinstance(named, list) else ():
+        if member not in known:
+            raise InputError(
+                f"The audit was judged in a family of {len(named)} releases, and the one with "
+                f"the digest {member} is missing; name all of them."
+            )
+        family += [known[member]] if member != digest else []
+    recomputed = audit(known.get(digest, releases[0]), plan, family=family)
     # A plan's numbers are written as given, not rounded as results are.
     said, written = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
     if said != written:
         return first_difference(said, written, path="plan") or Difference("plan", said, written)
     rest = {key: value for key, value in found.items() if key != "plan"}
     return first_difference(rest, recomputed.model_dump(exclude={"plan"}), path="")
-
-
-def _family_of(found: dict[str, Any], releases: Sequence[Release]) -> list[Release]:
-    """The other releases that the audit was judged together with; all must be named."""
-    known = {release.sha256: release for release in releases}
-    named = found.get("family")
-    digests = named if isinstance(named, list) else []
-    for digest in digests:
-        if digest not in known:
-            raise InputError(
-                f"The audit was judged in a family of {len(digests)} releases, and the one with "
-                f"the digest {digest} is missing; name all of them."
-            )
-    return [known[digest] for digest in digests if digest != found.get("release_sha256")]
 
 
 def verify_report(
