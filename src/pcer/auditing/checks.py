@@ -187,17 +187,13 @@ class Facts(NamedTuple):
 
 
 def _read(release: Release) -> Facts:
-    runs, by_setting = dict[tuple[str | None, float], list[Run]](), panels(release)
+    by_setting, groups = panels(release), tuple(release.subject.groups)
+    units, runs = release.training.effective_units, dict[tuple[str | None, float], list[Run]]()
     for run in sorted(release.runs, key=lambda run: run.seed):
         runs.setdefault((run.model, run.budget), []).append(run)
-    groups, units = tuple(release.subject.groups), release.training.effective_units
     settings = [
-        Setting(
-            setting_name(panel.model, stated_epsilon(panel)),
-            panel,
-            runs[panel.model, panel.epsilon],
-        )
-        for panel in by_setting
+        Setting(setting_name(one.model, stated_epsilon(one)), one, runs[one.model, one.epsilon])
+        for one in by_setting
     ]
     sizes = labelled = effective = inflation = None
     if all(panel.has_sizes for panel in by_setting):
@@ -298,7 +294,7 @@ def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
     panel, strata = setting.panel, strata_of(setting.panel)
     n = panel.n_train if panel.train is None or panel.test is None else panel.train.n + panel.test.n
-    is_known = np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2))
+    is_known = np.asarray(np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2)))
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
     names = [setting.runs[run].split for run in runs]
     return setting.name, Strata(*(part[:, runs] for part in strata)), names

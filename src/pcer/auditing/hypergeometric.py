@@ -182,9 +182,9 @@ def unlikely_groups(
     """Groups less likely than the level: their worst split, the group, its p-value after Holm."""
     independent = n_fold_sets(counts) == 0
     p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
-    for g in np.flatnonzero(p_values <= level):
+    for g in np.flatnonzero(p_values <= level).tolist():
         worst = int(chances[g].argmin()) * len(counts.train) // len(chances[g])
-        yield worst, int(g), float(p_values[g])
+        yield worst, g, float(p_values[g])
 
 
 def combine(chances: FloatArray, *, independent: bool) -> float:

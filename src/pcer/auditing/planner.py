@@ -716,14 +716,14 @@ def _outlook(
     groups = []
     for g, question in enumerate(exposures):
         answer, needed = _answer(design, question, target)
-        fields = {"group": names[g], "n_people": people[g], "accuracy": right[g]}
-        groups.append(GroupOutlook(people_for_target=needed and needed[g], **fields, **answer))
+        answer |= {"n_people": people[g], "accuracy": right[g]}
+        answer["people_for_target"] = needed and needed[g]
+        groups.append(GroupOutlook(group=names[g], **answer))
     pairs = []
     for ((i, j), base), question in zip(bases.items(), differences, strict=True):
         answer, needed = _answer(design, question, target)
-        fields = {"groups": (names[i], names[j]), "base": base}
-        both = needed and (needed[i], needed[j])
-        pairs.append(PairOutlook(people_for_target=both, **fields, **answer))
+        answer["people_for_target"] = needed and (needed[i], needed[j])
+        pairs.append(PairOutlook(groups=(names[i], names[j]), base=base, **answer))
     curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
     return Outlook(
         n_splits=int(design.n_splits),
