@@ -110,11 +110,10 @@ class Exposed:
         """What people add to the variance if that is the cost."""
         return self.one_split if self.people is None else self.people(cost, self.n)
 
-    def variance_at(self, cost: FloatArray) -> FloatArray:
-        """Variance of the value, its people's part taken at some cost."""
-        return cost_variance(
-            self.per_split, one_split=self.one_split, people=self.people_part(cost)
-        )
+    def variance_at(self, cost: FloatArray, *, more: FloatArray | float = 0.0) -> FloatArray:
+        """Variance of the value, its people's part taken at some cost, and more in one split."""
+        one_split, people = self.one_split + more, self.people_part(cost)
+        return cost_variance(self.per_split, one_split=one_split, people=people)
 
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
@@ -122,15 +121,12 @@ class Exposed:
         The error at the value is too small for the costs above it, the more so the further out;
         above 1/2 it is the larger one.
         """
-        start, variance = np.maximum(self.value, 0.0), self.alone
+        start, variance, more = np.maximum(self.value, 0.0), self.alone, np.zeros_like(self.value)
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
-            one_split = self.one_split
             if self.is_counted:  # a larger cost: as many more people wrong out of training
                 more = people_part(limit, self.n_test) - people_part(self.value, self.n_test)
-                one_split = one_split + np.maximum(more, 0.0)
-            people = self.people_part(limit)
-            variance = cost_variance(self.per_split, one_split=one_split, people=people)
+            variance = self.variance_at(limit, more=np.maximum(more, 0.0))
             variance = np.maximum(np.fmax(variance, MUTUAL * self.of_records), self.alone)
         return np.asarray(start + z * np.sqrt(variance))
 
@@ -379,12 +375,9 @@ def _exposed(
         if not np.isfinite(panel.train_accuracy - panel.test_accuracy).all():
             return None, "some group's accuracy is withheld in some model"
         return _counted(panel, plan, clumps), None
-    if proxy.name in panel.pooled:
-        exposed = _over_models(panel, plan, proxy, clumps)
-    elif proxy.name in panel.exposure:
-        exposed = _of_runs(panel, proxy, clumps)
-    else:
+    if proxy.name not in panel.pooled and proxy.name not in panel.exposure:
         return None, f"{proxy.name} is not released for this setting"
+    exposed = _attacked(panel, plan, proxy, clumps)
     known = np.isfinite(exposed.value) & np.isfinite(exposed.one_split)
     if not (known | ~told).all():
         return None, f"{proxy.name} lacks a value or a standard error for some group"
@@ -420,42 +413,32 @@ def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> Exposed:
     )
 
 
-def _over_models(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
-    """A cost over all models of a setting, with an error that holds its people."""
-    pooled = panel.pooled[proxy.name]
-    variance, null = pooled.standard_error**2 * clumps, pooled.null_error**2 * clumps
-    variance = np.fmax(variance, (1 + (MUTUAL - 1) * pooled.separation) * null)
-    # the release gives the covariance with the positive rate alone
-    known = clumps if plan.benefit == "positive_rate" else np.nan
-    return Exposed(
-        per_split=pooled.value[None],
-        null_variance=np.where(np.isnan(null), variance, null),
-        one_split=variance,
-        n=panel.mean_n / clumps,
-        n_test=panel.mean_n_test / clumps,
-        people=None,
-        covariance=pooled.benefit_covariance * known,
-        is_counted=False,
-        of_records=null,
-    )
-
-
-def _of_runs(panel: Panel, proxy: Proxy, clumps: FloatArray) -> Exposed:
-    """A cost of every run, whose error is about the records of that run."""
-    exposure = panel.exposure[proxy.name]
-    per_split = by_split(exposure.value, panel.split)
-    one_split = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
-    null = one_split
-    if len(per_split) > 1:
-        null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
+def _attacked(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
+    """A cost over all models, whose error holds its people; or of every run, about its records."""
+    covariance = of_records = np.full(len(clumps), np.nan)
+    is_pooled = proxy.name in panel.pooled
+    if is_pooled:
+        pooled = panel.pooled[proxy.name]
+        per_split, of_records = pooled.value[None], pooled.null_error**2 * clumps
+        least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
+        one_split = np.fmax(pooled.standard_error**2 * clumps, least)
+        null = np.where(np.isnan(of_records), one_split, of_records)
+        if plan.benefit == "positive_rate":  # the release gives no other covariance
+            covariance = pooled.benefit_covariance * clumps
+    else:
+        exposure = panel.exposure[proxy.name]
+        per_split = by_split(exposure.value, panel.split)
+        null = one_split = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+        if len(per_split) > 1:
+            null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
     return Exposed(
         per_split=per_split,
         null_variance=null / len(per_split),
         one_split=one_split,
         n=panel.mean_n / clumps,
         n_test=panel.mean_n_test / clumps,
-        people=PEOPLE_PARTS.get(proxy.scale),
-        covariance=np.full(len(clumps), np.nan),
+        people=None if is_pooled else PEOPLE_PARTS.get(proxy.scale),
+        covariance=covariance,
         is_counted=False,
-        of_records=np.full(len(clumps), np.nan),
+        of_records=of_records,
     )

@@ -348,10 +348,7 @@ def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> file.CoinFlip
     if row is None:
         return None
     return file.CoinFlips(
-        n_draws=row.n_draws,
-        n_shown=row.n_shown,
-        n_double=row.n_double,
-        n_exposure=row.n_exposure,
+        **row.model_dump(include={"n_draws", "n_shown", "n_double", "n_exposure"}),
         permutation_p=row.p_value,
         permutation_p_within_labels=row.p_value_within_labels,
         exposure_p=row.exposure_p_value,

@@ -286,15 +286,10 @@ def _disparity(audit: Audit) -> str:
     groups = _groups_of([pair for pair in audit.told.pairs if pair.disparity_shown])
     facts = f"{_received(audit, groups)}, while {_exposures(audit, groups)}"
     if not names:
-        return (
-            "positive predictions (a harm here) and privacy costs are shared unequally: "
-            f"{facts}; this alone puts nobody at a disadvantage"
-        )
-    whose = "its" if len(names) == 1 else "their"
-    return (
-        f"{_so_many(names, 'receives', 'receive').lower()} less for {whose} privacy cost "
-        f"({listed(names)}): {facts}"
-    )
+        text = "positive predictions (a harm here) and privacy costs are shared unequally"
+        return f"{text}: {facts}; this alone puts nobody at a disadvantage"
+    who, whose = _so_many(names, "receives", "receive"), "its" if len(names) == 1 else "their"
+    return f"{who.lower()} less for {whose} privacy cost ({listed(names)}): {facts}"
 
 
 def _opening(budget: BudgetResult) -> str:
