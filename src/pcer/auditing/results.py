@@ -421,7 +421,7 @@ def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan)
         ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
         ("odds",): odds,
     }
-    of_groups = {
+    of_groups: Columns = {
         ("rate",): panel.positive_rate,
         ("benefit",): main.benefit,
         ("gap",): metrics.overfitting_gap(*accuracies),
