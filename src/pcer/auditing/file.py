@@ -131,8 +131,9 @@ class CrossProduct(Record):
 
 
 class GroupDifference(CostValue):
-    """First group minus second, for people like these; limits hold either way."""
+    """First group minus second, for people like these."""
 
+    # limits hold either way
     detectable: float | None  # smallest that would be told in 80 % of such releases
     p_value: float | None  # adjusted over settings and pairs
     p_value_alone: float | None  # over the deciding attacks only
@@ -364,12 +365,18 @@ class Audit(Result):
     Attributes:
         family: digests of the releases that were judged together, sorted.
         family_p: of this release's strongest alarm, adjusted over the family; None for one release.
-        cost: the cost that everything but ``published`` and ``costs`` is about; ``choice``: why.
+        cost: the cost that everything but ``published`` and ``costs`` is about.
+        choice: why that cost.
         broken_rules: of the plan's policy; empty where it holds, or where there is none.
         declarations: what the numbers say against the release's own words.
-        verdict: the strongest over settings, which names the groups ``worse_off``.
+        costs: every carried cost.
+        verdict: the strongest over settings; every output says this one.
         telling: the setting that ``headline`` and ``account`` are about.
-        account: the finding for the people affected; ``trust``: how far it can be trusted.
+        worse_off: the groups that the verdict names.
+        headline: the finding in one sentence.
+        account: the finding for the people affected.
+        trust: how far it can be trusted.
+        next_steps: what can be done.
     """
 
     format: Literal["pcer-audit"] = FORMAT
