@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -127,11 +126,6 @@ class RunKey(NamedTuple):
     seed: int
     split: str | None = None
     model: str | None = None
-
-    @property
-    def order(self) -> tuple[float, int, str]:
-        """By budget, then seed; models without DP last."""
-        return (math.inf if self.epsilon is None else self.epsilon, self.seed, self.split or "")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
