@@ -327,22 +327,6 @@ def test_killed_and_gone_on_with_it_ends_in_the_same_bytes(run, here):
     assert (here / "killed" / name).read_bytes() == (here / "whole" / name).read_bytes()
 
 
-def test_a_private_table_keeps_its_secret(run, here, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(here / "state"))
-    rng = np.random.default_rng(0)
-    rows = [
-        f"{rng.integers(18, 80)},{rng.choice(['f', 'm'])},{rng.integers(2)}" for _ in range(400)
-    ]
-    (here / "loans.csv").write_text("\n".join(["age,sex,approved", *rows]))
-    own = ("--label", "approved", "--positive", "1", "--outcome", "benefit", "--attribute", "sex")
-    given = ("train", "loans.csv", *own, *mine(), *SOME, "--batch", "64", "--seeds", "2")
-    code, _, err = run(*given, "-o", "out")
-    assert code == 0, err
-    release = pcer.read_release("out/loans.sex.release.json")
-    assert release.training.config["noise_from_secret"] is True
-    assert release.provenance.data_digest.startswith("hmac-sha256:")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -148,10 +148,7 @@ def version() -> None:
 
 
 def audit_all(
-    files: list[Path],
-    plan: Plan,
-    allow_large: Sequence[Path] = (),
-    family: Sequence[Path] = (),
+    files: list[Path], plan: Plan, allow_large: Sequence[Path] = (), family: Sequence[Path] = ()
 ) -> tuple[list[Audit], list[Release], list[Release]]:
     """Audits, releases, family; all is read first, so that a bad file costs no waiting."""
     paths, total = [*files, *family], len(files)
@@ -178,10 +175,7 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
 
 
 def renderers(
-    audits: list[Audit],
-    releases: list[Release],
-    family: list[Release],
-    wanted: Sequence[str] = (),
+    audits: list[Audit], releases: list[Release], family: list[Release], wanted: Sequence[str] = ()
 ) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
     return {

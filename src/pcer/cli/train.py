@@ -72,8 +72,7 @@ def train(
     seeds: Annotated[int | None, _model(SEEDS_HELP, min=1)] = None,
     estimator: Annotated[Given, _model("A scikit-learn estimator.", metavar="MODULE:NAME")] = None,
     module: Annotated[
-        Given,
-        _model("What makes a torch module, trained through Opacus.", metavar="MODULE:NAME"),
+        Given, _model("What makes a torch module, trained through Opacus.", metavar="MODULE:NAME")
     ] = None,
     epochs: Annotated[int | None, _training("Passes over the data.")] = None,
     expected_batch: Annotated[int | None, _training("Expected batch size.", "--batch")] = None,
