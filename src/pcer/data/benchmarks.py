@@ -123,8 +123,7 @@ def _describe(name: str, folder: Path | None, cache: Path | None) -> dict[str, A
 
 def _size(task: DatasetTask) -> str:
     """Size of the task's files; the publisher of the census files states none."""
-    sizes = [file.n_bytes for file in task.files]
-    if None in sizes:
-        return f"{len(sizes)} files"
-    total = sum(size for size in sizes if size is not None)
-    return f"{total / 1e6:.1f} MB" if total > 1e6 else f"{total / 1e3:.0f} kB"
+    sizes = [file.n_bytes for file in task.files if file.n_bytes is not None]
+    if len(sizes) < len(task.files):
+        return f"{len(task.files)} files"
+    return f"{sum(sizes) / 1e6:.1f} MB" if sum(sizes) > 1e6 else f"{sum(sizes) / 1e3:.0f} kB"

@@ -10,16 +10,7 @@ import numpy as np
 
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute
 from pcer.data.readers import Column, Columns, as_array, open_table, require_columns
-from pcer.data.task import (
-    Category,
-    Encoded,
-    FeatureRule,
-    GroupRule,
-    Number,
-    divide,
-    encode,
-    is_missing,
-)
+from pcer.data.task import Category, Encoded, GroupRule, Number, divide, encode, is_missing
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.format import Outcome
@@ -290,7 +281,7 @@ def _require_categories(name: str, n_values: int, n_known: int, plan: TablePlan,
 
 def _features(columns: Columns, account: tuple[ColumnAccount, ...], file: str) -> Encoded:
     """The columns to learn from, encoded."""
-    rules: list[FeatureRule] = []
+    rules: list[Number | Category] = []
     for line in account:
         if line.role == "number":
             rules.append(Number(line.column))
@@ -311,12 +302,10 @@ def _notes(
 ) -> Iterator[str]:
     if n_unlabelled:
         yield f"{n_unlabelled:,} records without a label are left out."
+    trained = "they are trained on but belong to no group"
     for attribute in attributes:
         if attribute.n_missing:
-            yield (
-                f"{attribute.n_missing:,} records have no {attribute.name}; they are trained on "
-                "but belong to no group."
-            )
+            yield f"{attribute.n_missing:,} records have no {attribute.name}; {trained}."
     for line in account:
         if line.is_left_out:
             yield f"Column {line.column!r} is left out: {line.remark}."

@@ -38,8 +38,7 @@ except ImportError:
 
 AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
 Spec = dict[str, Any]
-Datum = dict[str, Any]
-Drawing = tuple[AnyChart, list[Datum], str]
+Drawing = tuple[AnyChart, list[dict[str, Any]], str]
 """A chart, the rows that it draws, and what it shows in few words."""
 
 VEGA_LITE = "6.4"
@@ -149,13 +148,9 @@ def _look() -> Spec:
 def figure1(audit: Audit, release: Release) -> Drawing:
     """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
     names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
-    labels = {
-        id(budget): label
-        for budget, label in zip(audit.budgets, setting_labels(audit), strict=True)
-    }
-    rows = []
+    labels, rows = setting_labels(audit), []
     for budget, pair, published in setting_pairs(audit):
-        at = {"setting": labels[id(budget)], "pair": pair_name(pair.groups)}
+        at = {"setting": labels[audit.budgets.index(budget)], "pair": pair_name(pair.groups)}
         gap, disparity = budget.demographic_parity_gap, published.pcer_disparity
         rows.append(at | {"series": PARITY, "unsure": ""} | _interval(gap.mean, gap.ci))
         found = _interval(disparity.mean, disparity.ci)
@@ -177,7 +172,7 @@ def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     base = base.transform_filter(f"datum.series == '{series}' && isValid(datum.mean)")
     axis = alt.Axis(title=series, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
     x = _settings_axis(audit, with_verdicts=True)
-    y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
+    y, low = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True)), alt.Y("low:Q")
     colours = alt.Scale(domain=[PARITY, DISPARITY], range=[BLUE, RED])
     shapes = alt.Scale(domain=[PARITY, DISPARITY], range=["circle", "square"])
     look: dict[str, Any] = {"title": None, "legend": legend()}
@@ -185,9 +180,7 @@ def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     return alt.layer(
         base.mark_rule(color=colour, strokeDash=[3, 3]).encode(y=alt.datum(0)),
         base.mark_line(color=colour, strokeWidth=1.2, **shift).encode(x=x, y=y),
-        base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(
-            x=x, y=alt.Y("low:Q"), y2="high:Q"
-        ),
+        base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(x=x, y=low, y2="high:Q"),
         base.mark_point(filled=True, size=60, strokeWidth=1.6, opacity=1, **shift).encode(
             x=x,
             y=y,
@@ -215,7 +208,7 @@ def gaps_chart(audit: Audit, release: Release) -> Drawing:
             )
     base = alt.Chart(ROWS)
     title = "more right in training, people in 100"
-    band = alt.Y("null_low:Q", title=title, axis=_hundredths())
+    band = alt.Y("null_low:Q", title=title, axis=alt.Axis(labelExpr=HUNDREDTHS, tickCount=5))
     at, interval, point = _group_layers(audit, base, alt.Y("low:Q"))
     chart = alt.layer(
         base.transform_filter("isValid(datum.null_low)")
@@ -237,14 +230,14 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     ]
     if not rows:
         return None
-    y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=_hundredths())
+    axis = alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
+    y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=axis)
     _, *marks = _group_layers(audit, alt.Chart(), y)
     zero = alt.Chart().mark_rule(style="zero").encode(y=alt.datum(0))
     layers = alt.layer(zero, *marks, data=ROWS)
     attacks = list(dict.fromkeys(row["attack"] for row in rows))
-    chart = _facets(
-        layers, "attack", attacks, CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
-    )
+    width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
+    chart = _facets(layers, "attack", attacks, width)
     if len(attacks) > 1:
         chart = chart.resolve_scale(y="independent")
     return chart, rows, "Cost estimates with intervals"
@@ -307,7 +300,7 @@ CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
 """By the name of their file, in reading order."""
 
 
-def _interval(mean: float | None, ci: tuple[float, float] | None) -> Datum:
+def _interval(mean: float | None, ci: tuple[float, float] | None) -> dict[str, Any]:
     low, high = ci or (None, None)
     return {"mean": mean, "low": low, "high": high}
 
@@ -338,10 +331,6 @@ def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
         axis.labelExpr = f"{json.dumps(words)}[datum.label]"
     title = "model and privacy budget ε" if many else "privacy budget ε"
     return alt.X("setting:N", title=title, sort=labels, axis=axis)
-
-
-def _hundredths() -> alt.Axis:
-    return alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
 
 
 def _group_layers(audit: Audit, base: alt.Chart, y: alt.Y) -> tuple[dict[str, Any], Any, Any]:

@@ -19,7 +19,7 @@ from pcer.auditing.file import Audit, CoinFlips, Equivalence, GroupBound, NullPi
 from pcer.auditing.planner import Outlook
 from pcer.auditing.words import NOTHING, budget_name, number_range
 from pcer.errors import InputError, clipped
-from pcer.files import write_files
+from pcer.files import Record, write_files
 from pcer.release.format import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.proxies import proxy_named
@@ -179,7 +179,7 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
 
 LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
 """Fields of a pair that have their own columns, or whose columns the frame has already."""
-OPTIONAL = {
+OPTIONAL: dict[str, type[Record]] = {
     "null_gap": NullPicture,
     "allowed": GroupBound,
     "equivalence": Equivalence,

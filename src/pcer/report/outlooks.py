@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pcer.auditing.planner import GroupOutlook, Outlook, OutlookPoint
+from pcer.auditing.planner import GroupOutlook, Outlook, OutlookPoint, PairOutlook
 from pcer.auditing.words import NOTHING
 from pcer.files import as_shown
 from pcer.report.table import Table, wrapped
@@ -51,7 +51,8 @@ def _amounts(outlook: Outlook) -> Table:
 
     sizes = {group.group: group.n_people for group in outlook.groups}
     rows: list[tuple[str, ...]] = []
-    for found in (*outlook.groups, *outlook.pairs):
+    every: list[GroupOutlook | PairOutlook] = [*outlook.groups, *outlook.pairs]
+    for found in every:
         if isinstance(found, GroupOutlook):
             label, people = f"exposure in {found.group}", counts([found.n_people])
             wanted = counts([found.people_for_target])

@@ -96,11 +96,12 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
     known, family = {release.sha256: release for release in releases}, []
     if digest not in known and len(releases) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
-    named = found.get("family") if digest in known else None
-    for member in map(str, named) if isinstance(named, list) else ():
+    named = found.get("family")
+    members = [*map(str, named)] if isinstance(named, list) and digest in known else []
+    for member in members:
         if member not in known:
             raise InputError(
-                f"The audit was judged in a family of {len(named)} releases, and the one with "
+                f"The audit was judged in a family of {len(members)} releases, and the one with "
                 f"the digest {member} is missing; name all of them."
             )
         family += [known[member]] if member != digest else []
