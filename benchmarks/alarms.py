@@ -29,6 +29,8 @@ from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
 from sklearn.base import BaseEstimator, ClassifierMixin
+from tests.worlds import apart, coins
+from tests.worlds import planted as planted_worlds
 from tests.worlds.honest import honest_release
 from tests.worlds.lies import LIES, honest, told
 from tests.worlds.nulls import (
@@ -55,8 +57,6 @@ from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
-from benchmarks.worlds import apart, coins
-from benchmarks.worlds import planted as planted_worlds
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
 from pcer.auditing.checks import check_release

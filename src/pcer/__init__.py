@@ -15,12 +15,11 @@ from pcer.auditing.compare import compare
 from pcer.auditing.compare_words import Changes
 from pcer.auditing.file import Audit, write_audit
 from pcer.auditing.plan import Plan, Policy
-from pcer.auditing.planner import Outlook
+from pcer.auditing.planner import Outlook, detectable
 from pcer.auditing.verdict import Verdict
 from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.models import Options, release_from_predictions, releases_from_predictions
 from pcer.release.format import Release, Shown, read_release, write_release
-from pcer.statistics import detectable
 
 if TYPE_CHECKING:
     from pcer.models import release_from_estimator

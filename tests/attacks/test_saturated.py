@@ -6,9 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.worlds.coins import count_alarms
-from benchmarks.worlds.copies import count_named
-from benchmarks.worlds.fleets import Fleet, fleet, people, scores_of
 from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +15,9 @@ from pcer.attacks import log_odds
 from tests import reference_attacks as slow
 from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable
+from tests.worlds.coins import count_alarms
+from tests.worlds.copies import count_named
+from tests.worlds.fleets import Fleet, fleet, people, scores_of
 
 LIRA = "lira_advantage"
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 import pcer
 from pcer.auditing.algorithm1 import agreement, comparisons, smallest, spread
+from pcer.files import as_shown
 from pcer.release.format import parse_release
 from tests.worlds.releases import World, simulate
 
@@ -207,3 +208,13 @@ def test_the_spread_of_three_groups_and_budgets_without_a_value():
     assert spread([5.0, None]) is None
     assert smallest([0.5, 1.0, None], [None, 2.0, 2.0]) == [1.0, None]
     assert smallest([0.5], [None]) == []
+
+
+def test_attacks_are_put_beside_the_gap_whatever_groups_are_called(exposed):
+    """A terminal spells names as they can be shown, and the plan's reference with them."""
+    tree = json.loads(exposed.to_json().replace('"g1"', '"g\\u200b"'))
+    release = parse_release(tree, file="release")
+    reference = release.subject.groups[1]
+    audit = pcer.audit(release, pcer.Plan(resamples=50, null_draws=20, reference_group=reference))
+    assert as_shown(audit).plan.reference_group != reference
+    assert agreement(as_shown(audit)) == agreement(audit)

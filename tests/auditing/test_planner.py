@@ -15,21 +15,21 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import pcer
-from pcer.auditing.algorithm1 import smallest
 from pcer.auditing.planner import (
     POWER,
     CountsError,
     Design,
     MeasuredError,
     Question,
+    advice,
     outlook_schema,
     people_for,
+    smallest,
     splits_for,
 )
 from pcer.auditing.variances import people_part
 from pcer.release.format import parse_release
 from pcer.release.panel import Panel
-from pcer.report.tables import advice
 from tests.pages import many_groups, mixed_release
 from tests.worlds.pilots import DRAWN, answers, drawn_study
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share

@@ -22,8 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import BudgetScores, attack_models, costs, draw_coins, log_odds
-from pcer.auditing.algorithm1 import smallest
-from pcer.auditing.planner import CountsError, Design, Question
+from pcer.auditing.planner import CountsError, Design, Question, smallest
 from pcer.errors import InputError
 from pcer.models.estimator import enough_splits, smallest_gap
 from tests.models.worlds import (

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.worlds.apart import WORLDS, draw, draw_panel, summary
+
+from tests.worlds.apart import WORLDS, draw, draw_panel, summary
 
 
 @pytest.mark.parametrize(

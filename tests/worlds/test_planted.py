@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from benchmarks.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
+
+from tests.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
 
 SURE = [
     "flipped labels, 1nn",

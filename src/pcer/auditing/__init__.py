@@ -5,10 +5,9 @@ from __future__ import annotations
 from pcer.auditing.compare_words import Changes, ChangeVerdict, comparison_schema
 from pcer.auditing.file import Audit, BudgetResult, audit_schema, read_audit, write_audit
 from pcer.auditing.plan import Plan, Policy
-from pcer.auditing.planner import Outlook, outlook_schema
+from pcer.auditing.planner import Outlook, detectable, outlook_schema
 from pcer.auditing.policy import read_policy
 from pcer.auditing.verdict import Verdict
-from pcer.statistics import detectable
 
 __all__ = [
     "Audit",

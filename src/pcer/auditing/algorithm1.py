@@ -23,7 +23,7 @@ from pcer.auditing.file import (
     PairResult,
     PublishedBudget,
 )
-from pcer.auditing.measure import Measured, Pair, measure_costs, pairs_of
+from pcer.auditing.measure import Measured, Pair, measure_costs
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import GridVerdict, Verdict
 from pcer.metrics import BoolArray, FloatArray
@@ -227,7 +227,11 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     release, plan = audit.sources[0], audit.plan
     by_setting = panels(release)
     by_cost = measure_costs(by_setting, plan, inflation=variance_inflation(release))
-    pairs = pairs_of(by_setting, plan)
+    # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
+    names = audit.subject.groups
+    pairs = [
+        (names.index(a), names.index(b)) for a, b in (p.groups for p in audit.budgets[0].pairs)
+    ]
     gap = _costs_and_disparities(by_cost[GAP.name], pairs)
     return [
         _beside(gap, _costs_and_disparities(by_cost[name], pairs), name)

@@ -10,14 +10,13 @@ import typer
 
 from pcer.auditing import compare as comparing
 from pcer.auditing.compare_words import ChangeVerdict
-from pcer.auditing.planner import Outlook
+from pcer.auditing.planner import Outlook, detectable
 from pcer.cli import parts
 from pcer.cli.audit import read_releases
 from pcer.cli.parts import AllowLarge, Given, JsonPath, JunitPath, Outputs, option
 from pcer.errors import InputError
 from pcer.report.changes import change_parts, changes_to_junit
 from pcer.report.outlooks import outlook_parts
-from pcer.statistics import detectable
 
 
 def compare(

@@ -10,9 +10,9 @@ from collections import Counter
 
 import numpy as np
 
-from benchmarks.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
+from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 
 ATTACKS = ("auc_advantage", "rmia_advantage", "paired_confidence", "lira_advantage")
 COPIES = 3

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
+from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 
 FLIPS = 10
 """Attributes drawn for each fleet; models take most of the time."""

@@ -30,14 +30,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from tests.worlds.sweeps import splits
 
-from benchmarks.worlds.fleets import exact_panel
 from pcer import Plan
 from pcer.attacks import BudgetScores, log_odds
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
 from pcer.release.panel import Panel
+from tests.worlds.fleets import exact_panel
+from tests.worlds.sweeps import splits
 
 N_MODELS = 20
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")
@@ -163,9 +163,7 @@ def audited(panel: Panel) -> Draw:
     return Draw(
         value=np.array([one.value for one in exposed]),
         alone=np.array([np.sqrt(one.alone) for one in exposed]),
-        difference_error=np.array(
-            [tests[attack].pairs.exposure.error.item() for attack in ATTACKS]
-        ),
+        difference_error=np.array([tests[attack][1].exposure.error.item() for attack in ATTACKS]),
         alarms=np.array(
             [
                 [one.exposures_differ.item(), one.shown.item(), one.double.item() >= 0]
