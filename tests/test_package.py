@@ -47,17 +47,17 @@ BUDGETS = {
 ALL_LINES, ALL_FILES, ALL_CODE = 24_900, 120, 16_500
 # What is still above its budget, and may only shrink.
 ABOVE = {
-    ("top",): 1_060,
-    ("release",): 1_855,
-    ("auditing",): 7_150,
-    ("report",): 3_280,
+    ("top",): 1_040,
+    ("release",): 1_810,
+    ("auditing",): 6_785,
+    ("report",): 3_130,
     ("attacks",): 2_620,
-    ("models",): 2_080,
-    ("data",): 1_660,
-    ("cli",): 1_990,
+    ("models",): 1_890,
     ("tables",): 605,
+    ("data",): 1_650,
+    ("cli",): 1_840,
 }
-LINES_NOW, CODE_NOW = 28_360, 19_670
+LINES_NOW, CODE_NOW = 27_460, 19_200
 
 # A room imports only rooms above it, and the modules that stand before all rooms.
 ROOMS = [

@@ -112,7 +112,7 @@ def say(sentence: str) -> None:
 
 
 def note(sentence: str) -> None:
-    """The same on stderr."""
+    """Print one line on stderr, in the way of ``say``."""
     typer.echo(shown(sentence), err=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -122,8 +121,6 @@ def _complete(options: dict[str, Any]) -> dict[str, Any]:
             given = "was not said" if value is None else f"cannot be {value!r}"
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{what} {given}; add {flag} {choices[0]} or {flag} {choices[1]}.")
-    if (threshold := options["threshold"]) is not None and not math.isfinite(threshold):
-        raise InputError(f"threshold must be a finite number, not {threshold!r}.")
     if not options["attributes"]:
         raise InputError("name at least one column with --attribute.")
     path, groups = Path(options["table"]), options["groups"]
