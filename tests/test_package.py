@@ -57,7 +57,7 @@ ABOVE = {
     ("data",): 1_650,
     ("cli",): 1_840,
 }
-LINES_NOW, CODE_NOW = 27_460, 19_200
+LINES_NOW, CODE_NOW = 27_460, 19_140
 
 # A room imports only rooms above it, and the modules that stand before all rooms.
 ROOMS = [
