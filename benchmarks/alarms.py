@@ -46,6 +46,7 @@ from tests.worlds.nulls import (
 from tests.worlds.references import OneModel, draw_model, scores_of
 from tests.worlds.releases import World, null_world, simulate
 from tests.worlds.splits import (
+    HONEST,
     Drawn,
     drifting_splits,
     folds,
@@ -322,19 +323,6 @@ def share_found(name: str, n: int, seed: int) -> float:
         release = parse_release(told(name, np.random.default_rng([seed, k])), file=name)
         hits += any(one.check in checks for one in check_release(release))
     return hits / n
-
-
-HONEST: dict[str, Callable[[np.random.Generator], Drawn]] = {
-    "random": lambda g: true_splits(g, "nothing", declared=True),
-    "random, nothing said": lambda g: true_splits(g, "nothing", declared=False),
-    "by label": lambda g: true_splits(g, "label", declared=True),
-    "by label, nothing said": lambda g: true_splits(g, "label", declared=False),
-    "by group": lambda g: true_splits(g, "group", declared=True),
-    "by both": lambda g: true_splits(g, "both", declared=True),
-    "folds": lambda g: folds(g, "nothing", declared=True),
-    "folds by label": lambda g: folds(g, "label", declared=True),
-    "by person": lambda g: splits_by_person(g, declared=True, n_splits=5),
-}
 
 
 def remembering(splits: Drawn, rng: np.random.Generator) -> NullRelease:

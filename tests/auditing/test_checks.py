@@ -33,15 +33,14 @@ from tests.worlds.honest import n_accused
 from tests.worlds.lies import LIES, Tree, honest, told
 from tests.worlds.releases import World, simulate
 from tests.worlds.splits import (
+    HONEST,
     Drawn,
     draw_folds,
     draw_split,
     drawn,
     drifting_splits,
-    folds,
     repeated_split,
     splits_by_person,
-    true_splits,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -472,15 +471,8 @@ def test_placebo_groups_far_from_the_exact_attack_are_a_finding(fields, is_far):
 # How often: true declarations are accused in at most one of a hundred, false ones are found
 
 N_TRUE = 250
-TRUE = {
-    "random": lambda g: true_splits(g, "nothing", declared=True),
-    "random, nothing said": lambda g: true_splits(g, "nothing", declared=False),
-    "by label": lambda g: true_splits(g, "label", declared=True),
-    "by label, nothing said": lambda g: true_splits(g, "label", declared=False),
-    "by group": lambda g: true_splits(g, "group", declared=True),
-    "by both": lambda g: true_splits(g, "both", declared=True),
-    "folds": lambda g: folds(g, "nothing", declared=True),
-    "by person": lambda g: splits_by_person(g, declared=True, n_splits=3),
+TRUE = {name: world for name, world in HONEST.items() if name != "folds by label"} | {
+    "by person": lambda g: splits_by_person(g, declared=True, n_splits=3)
 }
 
 

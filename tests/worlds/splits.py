@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -191,3 +192,17 @@ def drifting_splits(
         positive = rng.binomial(n, rates, (n_splits, 2))
         parts.append(np.stack([n - positive, positive], axis=2).astype(float))
     return Drawn(train=parts[0], test=parts[1], seed=int(rng.integers(2**31)))
+
+
+HONEST: dict[str, Callable[[np.random.Generator], Drawn]] = {
+    "random": lambda g: true_splits(g, "nothing", declared=True),
+    "random, nothing said": lambda g: true_splits(g, "nothing", declared=False),
+    "by label": lambda g: true_splits(g, "label", declared=True),
+    "by label, nothing said": lambda g: true_splits(g, "label", declared=False),
+    "by group": lambda g: true_splits(g, "group", declared=True),
+    "by both": lambda g: true_splits(g, "both", declared=True),
+    "folds": lambda g: folds(g, "nothing", declared=True),
+    "folds by label": lambda g: folds(g, "label", declared=True),
+    "by person": lambda g: splits_by_person(g, declared=True, n_splits=5),
+}
+"""Splits that are what they say."""
