@@ -21,6 +21,7 @@ as little as 1 over its size.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-class Pool:
+class Pool(ABC):
     """Collects one cost over all models of a setting, for several divisions of the records.
 
     Attributes:
@@ -99,17 +100,17 @@ class Pool:
     is_scored: BoolArray
     is_complete: BoolArray
 
+    @abstractmethod
     def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
         """(group,) values of a division, NaN where no model tells it; (record,) parts in them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
         """(group,) what models, and what both make of variances; how many models tell them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
         """The groups of coin flips one after the other; None where nothing can be told."""
-        raise NotImplementedError
 
     def by_record(self, v: int) -> FloatArray:
         """(record,) numbers with the groups' values as means."""

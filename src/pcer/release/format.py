@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -294,9 +295,9 @@ class Shown(Record):
         Shown.drawings = load
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What it is, in few words; they are other people's."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}>"
