@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from dataclasses import replace
 from statistics import mean, stdev
@@ -11,20 +13,12 @@ import pytest
 from scipy.stats import binomtest, pearsonr
 
 import pcer
-from pcer_studies import BUDGETS, CONFIGURATIONS, Study, published_figures
-from pcer_studies.numbers import (
-    FIGURES,
-    Means,
-    OurNumber,
-    error_of_count,
-    figure,
-    our_number,
-    study_figure,
-    study_means,
-)
+from pcer_studies import BUDGETS, CONFIGURATIONS, numbers, published_figures
+from pcer_studies.numbers import FIGURES, OurNumber, error_of_count, our_number, study_means
 from pcer_studies.published import figures_at, key_at
-from pcer_studies.tables.cells import EXPECTED, Compared, compare, find_limits
-from tests.worlds.studies import simulated, write_study
+from pcer_studies.tables.cells import EXPECTED, Compared, compare, find_limits, to_csv, to_page
+from pcer_studies.tables.layout import Bold, paper_tables
+from tests.worlds.studies import study_of, tree_of, tree_of_rates
 
 COMPAS = CONFIGURATIONS[2]
 N_SEEDS = 4
@@ -41,83 +35,71 @@ def find(comparisons, name, **fields) -> Compared:
     return one
 
 
-def by_hand(release, epsilon, group_names, quantity, group=None, floor=0.001):
-    """One value per seed, by loops over the release's runs."""
-    values = []
+def by_hand(release, epsilon, *, group=0, floor=0.001) -> dict[str, list[float]]:
+    """Every quantity, one value per seed, by loops over the release's runs."""
+    found = {}
     for run in sorted(release.runs, key=lambda run: run.seed):
         if run.budget != epsilon:
             continue
-        tables = [run.groups[name] for name in group_names]
-        rates = [(t.test.tp + t.test.fp) / t.test.n for t in tables]
+        tables = [run.groups[name] for name in release.subject.groups]
+        tests = [table.test for table in tables]
+        rates = [(t.tp + t.fp) / t.n for t in tests]
         gaps = [
             max(0, (t.train.tp + t.train.tn) / t.train.n - (t.test.tp + t.test.tn) / t.test.n)
             for t in tables
         ]
-        tprs = [t.test.tp / (t.test.tp + t.test.fn) for t in tables]
-        fprs = [t.test.fp / (t.test.fp + t.test.tn) for t in tables]
+        tprs, fprs = [t.tp / (t.tp + t.fn) for t in tests], [t.fp / (t.fp + t.tn) for t in tests]
         aucs = [t.exposure["auc_advantage"].value for t in tables]
-        g = group_names.index(group) if group else 0
-        values.append(
-            {
-                "accuracy": sum(t.test.tp + t.test.tn for t in tables)
-                / sum(t.test.n for t in tables),
-                "demographic_parity_gap": abs(rates[0] - rates[1]),
-                "equalized_odds_gap": max(abs(tprs[0] - tprs[1]), abs(fprs[0] - fprs[1])),
-                "overfitting_gap": gaps[g],
-                "positive_rate": rates[g],
-                "pcer": rates[g] / max(gaps[g], floor),
-                "attack_auc": 0.5 + aucs[g],
-                "pcer_disparity": rates[0] / max(gaps[0], floor) - rates[1] / max(gaps[1], floor),
-                "pcer_disparity_auc": rates[0] / max(aucs[0], floor)
-                - rates[1] / max(aucs[1], floor),
-            }[quantity]
-        )
-    return values
+        by_gap = [rate / max(gap, floor) for rate, gap in zip(rates, gaps, strict=True)]
+        by_attack = [rate / max(auc, floor) for rate, auc in zip(rates, aucs, strict=True)]
+        for quantity, value in {
+            "accuracy": sum(t.tp + t.tn for t in tests) / sum(t.n for t in tests),
+            "demographic_parity_gap": abs(rates[0] - rates[1]),
+            "equalized_odds_gap": max(abs(tprs[0] - tprs[1]), abs(fprs[0] - fprs[1])),
+            "overfitting_gap": gaps[group],
+            "positive_rate": rates[group],
+            "pcer": by_gap[group],
+            "attack_auc": 0.5 + aucs[group],
+            "pcer_disparity": by_gap[0] - by_gap[1],
+            "pcer_disparity_auc": by_attack[0] - by_attack[1],
+        }.items():
+            found.setdefault(quantity, []).append(value)
+    return found
 
 
-@pytest.mark.parametrize(
-    ("quantity", "group", "floor"),
-    [
-        ("accuracy", None, None),
-        ("demographic_parity_gap", None, None),
-        ("equalized_odds_gap", None, None),
-        ("overfitting_gap", "African-American", None),
-        ("positive_rate", "Other", None),
-        ("pcer", "African-American", 0.001),
-        ("attack_auc", "African-American", None),
-        ("pcer_disparity", None, 0.01),
-        ("pcer_disparity_auc", None, 0.001),
-    ],
-)
-def test_our_numbers_against_loops(study, quantity, group, floor):
+PER_GROUP = ("overfitting_gap", "positive_rate", "pcer", "attack_auc")
+
+
+@pytest.mark.parametrize(("group", "floor"), [(0, 0.001), (1, 0.001), (0, 0.01)])
+def test_our_numbers_against_loops(study, group, floor):
+    release = study.release("compas", "race")
     for epsilon in BUDGETS:
-        wanted = key_at(COMPAS, epsilon, quantity, group=group, floor=floor or 0.001)
-        release = study.release("compas", "race")
-        values = by_hand(release, epsilon, COMPAS.groups, quantity, group, floor or 0.001)
-        found = our_number(study, wanted)
-        assert found.value == pytest.approx(mean(values), rel=1e-9)
-        assert found.std == pytest.approx(stdev(values), rel=1e-9)
-        if quantity != "pcer_disparity":
-            assert found.standard_error == pytest.approx(stdev(values) / math.sqrt(N_SEEDS))
-        else:
-            assert found.standard_error == pytest.approx((found.ci[1] - found.ci[0]) / 3.92)
+        for quantity, values in by_hand(release, epsilon, group=group, floor=floor).items():
+            if floor != 0.001 and quantity != "pcer_disparity":
+                continue
+            name = COMPAS.groups[group] if quantity in PER_GROUP else None
+            found = our_number(study, key_at(COMPAS, epsilon, quantity, group=name, floor=floor))
+            expected = mean(values), stdev(values)
+            assert (found.value, found.std) == pytest.approx(expected, rel=1e-9), quantity
+            error = stdev(values) / math.sqrt(N_SEEDS)
+            if quantity == "pcer_disparity":
+                error = (found.ci[1] - found.ci[0]) / 3.92
+            assert found.standard_error == pytest.approx(error), quantity
 
 
 def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
     release = study.release("compas", "race")
-    values = by_hand(release, 1.0, COMPAS.groups, "pcer_disparity")
+    values = by_hand(release, 1.0)["pcer_disparity"]
     above, below = sum(v > 0 for v in values), sum(v < 0 for v in values)
     wanted = key_at(COMPAS, 1.0, "n_positive_seeds")
     found = our_number(study, wanted)
     assert (found.value, found.n_seeds) == (above, N_SEEDS)
     assert found.standard_error == error_of_count(above, N_SEEDS)
     assert our_number(study, replace(wanted, quantity="n_negative_seeds")).value == below
-    expected = binomtest(above, above + below).pvalue
     found = our_number(study, replace(wanted, quantity="sign_test_p"))
-    assert found.value == pytest.approx(expected)
+    assert found.value == pytest.approx(binomtest(above, above + below).pvalue)
     assert found.standard_error is None
-    values = by_hand(release, 0.1, COMPAS.groups, "pcer_disparity")
-    below = sum(v < 0 for v in values)
+    below = sum(v < 0 for v in by_hand(release, 0.1)["pcer_disparity"])
     found = find(comparisons, "compas_negative_seeds_0.1").ours
     assert found.value == below * 50 / N_SEEDS
     assert found.standard_error == 12.5 * error_of_count(below, N_SEEDS)
@@ -145,28 +127,25 @@ def test_expected_shares_against_simulation():
     assert alone == pytest.approx(EXPECTED[False], abs=0.02)
 
 
-def published_means() -> Means:
+def published_means() -> numbers.Means:
     """Tables S5 and S6 as arrays."""
 
-    def values(quantity, groups):
+    def value(one, epsilon, quantity, group):
+        cells = figures_at(key_at(one, epsilon, quantity, group=group))
+        return next(cell.value for cell in cells if cell.name.startswith("tab:mia"))
+
+    def values(quantity, of_groups):
         return np.array(
             [
                 [
-                    [
-                        next(
-                            cell.value
-                            for cell in figures_at(key_at(one, epsilon, quantity, group=group))
-                            if cell.name.startswith("tab:mia")
-                        )
-                        for group in (one.groups if groups else (None,))
-                    ]
-                    for epsilon in BUDGETS
+                    [value(one, e, quantity, g) for g in (one.groups if of_groups else [None])]
+                    for e in BUDGETS
                 ]
                 for one in CONFIGURATIONS
             ]
         )
 
-    return Means(
+    return numbers.Means(
         gap=values("overfitting_gap", True),
         advantage=values("attack_auc", True) - 0.5,
         by_gap=values("pcer_disparity", False)[..., 0],
@@ -177,96 +156,51 @@ def published_means() -> Means:
 def test_the_papers_own_cells_give_its_figures_of_agreement():
     """An independent check of the formulas: the tables' printed digits lead to the text's."""
     means = published_means()
-    private = (math.inf, 0.5, 1.0, 5.0, 10.0)
-    value = {name: figure(means, None, name, BUDGETS)[0] for name in FIGURES}
+    value = {name: numbers.figure(means, None, name, BUDGETS)[0] for name in FIGURES}
     assert value["sign_agreements"] == 32
-    assert figure(means, None, "sign_agreements", private) == (26, None)
-    assert value["disparity_correlation"] == pytest.approx(0.935, abs=0.0006)
-    assert value["gap_advantage_correlation"] == pytest.approx(0.828, abs=0.01)
-    assert value["auc_advantage_mean"] == pytest.approx(0.0013, abs=0.0002)
-    assert value["auc_advantage_largest"] == pytest.approx(0.0118, abs=0.0006)
-    assert value["overfitting_gap_mean"] == pytest.approx(0.005, abs=0.0006)
+    private = (math.inf, 0.5, 1.0, 5.0, 10.0)
+    assert numbers.figure(means, None, "sign_agreements", private) == (26, None)
     tied = (np.abs(means.by_gap) == np.abs(means.by_attack)).sum()
     assert tied == 1  # at the printed digits; the paper's 69 % is 25 of 36, so it is below there
     assert value["share_understated"] - tied / 36 == pytest.approx(0.69, abs=0.005)
-    assert value["median_ratio"] == pytest.approx(1.25, abs=0.006)
+    for name, printed, digits in (
+        ("disparity_correlation", 0.935, 0.0006),
+        ("gap_advantage_correlation", 0.828, 0.01),
+        ("auc_advantage_mean", 0.0013, 0.0002),
+        ("auc_advantage_largest", 0.0118, 0.0006),
+        ("overfitting_gap_mean", 0.005, 0.0006),
+        ("median_ratio", 1.25, 0.006),
+    ):
+        assert value[name] == pytest.approx(printed, abs=digits), name
 
 
 def test_agreement_of_a_study_against_loops(study):
-    means, resampled = study_means(study)
+    """The error of the mean advantage: datasets are resampled alone, all in one together."""
     gaps, advantages, pairs = [], [], []
-    for one in CONFIGURATIONS:
+    by_seed = dict.fromkeys((one.dataset for one in CONFIGURATIONS), 0)
+    for one, epsilon in ((one, epsilon) for one in CONFIGURATIONS for epsilon in BUDGETS):
         release = study.release(one.dataset, one.attribute)
-        for epsilon in BUDGETS:
-            for group in one.groups:
-                gaps.append(mean(by_hand(release, epsilon, one.groups, "overfitting_gap", group)))
-                auc = by_hand(release, epsilon, one.groups, "attack_auc", group)
-                advantages.append(mean(auc) - 0.5)
-            names = ("pcer_disparity", "pcer_disparity_auc")
-            pairs.append([mean(by_hand(release, epsilon, one.groups, name)) for name in names])
-    found = {name: figure(means, resampled, name, BUDGETS) for name in FIGURES}
+        for group in (0, 1):
+            values = by_hand(release, epsilon, group=group)
+            gaps.append(mean(values["overfitting_gap"]))
+            advantages.append(mean(values["attack_auc"]) - 0.5)
+            by_seed[one.dataset] += np.array(values["attack_auc"])
+        pairs.append([mean(values[name]) for name in ("pcer_disparity", "pcer_disparity_auc")])
+    means, resampled = study_means(study)
+    found = {name: numbers.figure(means, resampled, name, BUDGETS) for name in FIGURES}
     first, second = np.array(pairs).T
-    assert found["gap_advantage_correlation"][0] == pytest.approx(pearsonr(gaps, advantages)[0])
-    assert found["disparity_correlation"][0] == pytest.approx(pearsonr(first, second)[0])
-    assert found["auc_advantage_largest"][0] == pytest.approx(max(advantages))
-    assert found["sign_agreements"][0] == sum(a * b > 0 for a, b in pairs)
-    assert found["median_ratio"][0] == pytest.approx(np.median(np.abs(second / first)))
+    for name, expected in (
+        ("gap_advantage_correlation", pearsonr(gaps, advantages)[0]),
+        ("disparity_correlation", pearsonr(first, second)[0]),
+        ("auc_advantage_largest", max(advantages)),
+        ("sign_agreements", sum(a * b > 0 for a, b in pairs)),
+        ("median_ratio", np.median(np.abs(second / first))),
+    ):
+        assert found[name][0] == pytest.approx(expected), name
     assert all(error >= 0 for _, error in found.values())
-
-
-def test_the_bootstrap_error_of_a_mean_is_the_usual_one(study):
-    """Of the mean advantage: datasets are resampled alone, attributes and budgets together."""
-    _, error = study_figure(study, "auc_advantage_mean", BUDGETS)
-    variance = 0.0
-    for dataset in ("adult", "compas", "acs", "bios"):
-        per_seed = np.zeros(N_SEEDS)
-        for one in CONFIGURATIONS:
-            if one.dataset == dataset:
-                release = study.release(one.dataset, one.attribute)
-                for epsilon in BUDGETS:
-                    for group in one.groups:
-                        auc = by_hand(release, epsilon, one.groups, "attack_auc", group)
-                        per_seed += np.array(auc) - 0.5
-        variance += per_seed.var() / N_SEEDS
+    variance = sum(seeds.var() / N_SEEDS for seeds in by_seed.values())
+    _, error = numbers.study_figure(study, "auc_advantage_mean", BUDGETS)
     assert error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
-
-
-def test_a_part_of_the_study_leaves_the_rest_open(tmp_path):
-    study = Study.read(write_study(tmp_path, n_seeds=2, configurations=[COMPAS]))
-    comparisons = compare(study)
-    done = {one.published.key.dataset for one in comparisons if one.ours is not None}
-    assert done == {"compas"}
-    assert find(comparisons, "sign_agreements").note == "needs all six configurations"
-    assert find(comparisons, "acs_sex_best_pcer").note == "not run in this study"
-
-
-def test_a_release_without_attacks_is_refused_in_one_sentence(tmp_path):
-    release = simulated(COMPAS, n_seeds=2)
-    runs = [
-        run.model_copy(
-            update={
-                "groups": {
-                    name: cell.model_copy(update={"exposure": {}})
-                    for name, cell in run.groups.items()
-                }
-            }
-        )
-        for run in release.runs
-    ]
-    bare = release.model_copy(update={"runs": runs, "pooled_exposure": []})
-    (tmp_path / COMPAS.file_name).write_text(bare.to_json())
-    with pytest.raises(pcer.PcerError, match="auc_advantage"):
-        compare(Study.read(tmp_path))
-
-
-def test_a_release_without_all_budgets_is_refused_in_one_sentence(tmp_path):
-    release = simulated(COMPAS, n_seeds=2)
-    runs = [run for run in release.runs if run.epsilon != 5.0]
-    pooled = [row for row in release.pooled_exposure if row.epsilon != 5.0]
-    part = release.model_copy(update={"runs": runs, "pooled_exposure": pooled})
-    (tmp_path / COMPAS.file_name).write_text(part.to_json())
-    with pytest.raises(pcer.InputError, match=r"compas \(race\) has no models of epsilon 5"):
-        compare(Study.read(tmp_path))
 
 
 def test_limits_of_compas(comparisons):
@@ -281,3 +215,55 @@ def test_limits_of_compas(comparisons):
     assert find_limits([strongest])[0].allowed == 0.02
     weak = find(comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(0.1,))
     assert find_limits([weak]) == []
+
+
+# What a study does not know is said to be unknown, and is never taken for 0.
+
+
+def test_a_part_of_the_study_leaves_the_rest_open(tmp_path):
+    """And so does a release of rates: without labels there are no equalized odds."""
+    tree = tree_of_rates(COMPAS, sizes=True)
+    tree["subject"]["n_records"] = None
+    comparisons = compare(study_of(tmp_path, tree))
+    done = {one.published.key.dataset for one in comparisons if one.ours is not None}
+    assert done == {"compas"}
+    assert find(comparisons, "sign_agreements").note == "needs all six configurations"
+    assert find(comparisons, "acs_sex_best_pcer").note == "not run in this study"
+    assert find(comparisons, "n_records_compas").within is None
+    name = "compas_odds_gap_low"
+    one = find(comparisons, name)
+    assert one.ours.value is one.difference is one.within is None
+    lines = csv.DictReader(io.StringIO(to_csv(comparisons)))
+    assert [(row["ours"], row["within"]) for row in lines if row["key"] == name] == [("", "")]
+    unknown = "| equalized odds gap (smallest over budgets) | 0.228 | – | – | – | – |"
+    assert unknown in to_page(comparisons)
+
+
+def test_an_attack_that_was_not_run_on_every_model_gives_no_number(tmp_path):
+    tree = tree_of(COMPAS)
+    run = next(run for run in tree["runs"] if run["epsilon"] == 1.0)
+    for cell in run["groups"].values():
+        cell["exposure"] = {}
+    study = study_of(tmp_path, tree)
+    for quantity in ("attack_auc", "pcer_disparity_auc"):
+        for printed in published_figures(configuration=COMPAS, quantity=quantity, budgets=(1.0,)):
+            (one,) = [c for c in compare(study) if c.published == printed]
+            assert one.ours.value is one.difference is one.within is None
+    row = paper_tables(study)[-1].blocks[0][3]
+    assert (row[1], *row[4:6], *row[7:]) == ("1.0", *"––––")
+    assert not any(isinstance(cell, Bold) for cell in row)
+
+
+@pytest.mark.parametrize("lacks", ["attacks", "a budget"])
+def test_a_release_without_attacks_or_all_budgets_is_refused_in_one_sentence(tmp_path, lacks):
+    tree, said = tree_of(COMPAS), "auc_advantage"
+    if lacks == "attacks":
+        for cell in (cell for run in tree["runs"] for cell in run["groups"].values()):
+            cell["exposure"] = {}
+        tree["pooled_exposure"] = []
+    else:
+        said = r"compas \(race\) has no models of epsilon 5"
+        for name in ("runs", "pooled_exposure"):
+            tree[name] = [row for row in tree[name] if row["epsilon"] != 5.0]
+    with pytest.raises(pcer.InputError, match=said):
+        compare(study_of(tmp_path, tree))

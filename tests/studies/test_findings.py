@@ -10,31 +10,17 @@ import pytest
 from pcer.auditing.verdict import Verdict
 from pcer_studies import Study
 from pcer_studies.__main__ import main, study_pages
-from pcer_studies.claims.facts import (
-    COSTS,
-    cost_rows,
-    gap_rows,
-    setting_rows,
-    standing_out_from,
-)
-from pcer_studies.claims.findings import (
-    Facts,
-    allowed_section,
-    coins_told,
-    method_section,
-    opening,
-    people_section,
-    write_findings,
-)
+from pcer_studies.claims import findings
+from pcer_studies.claims.facts import COSTS, cost_rows, gap_rows, setting_rows, standing_out_from
 from pcer_studies.claims.noise import CLIPPED_MEAN, tail_of_mean
 from pcer_studies.claims.rules import COMPAS
-from tests.worlds.studies import Truth, all_planted, shipped_study
+from tests.worlds.studies import shipped_study, study_of, tree_of, tree_of_rates
 
-ROOT = Path(__file__).parents[2]
+DOCS = Path(__file__).parents[2] / "studies" / "docs"
 
 
-def facts_of(study: Study) -> Facts:
-    return Facts(study, setting_rows(study), gap_rows(study), cost_rows(study), [])
+def facts_of(study: Study) -> findings.Facts:
+    return findings.Facts(study, setting_rows(study), gap_rows(study), cost_rows(study), [])
 
 
 def words(parts: list[str]) -> str:
@@ -47,44 +33,28 @@ def test_a_planted_truth_is_found_by_every_cost(remembered):
         assert row.more_exposed == row.configuration.groups[1]
 
 
-def test_where_nothing_is_remembered_nothing_is_found(forgotten):
-    assert not any(row.resolved for row in gap_rows(forgotten))
-    for row in cost_rows(forgotten):
-        assert row.verdict is Verdict.NOT_RESOLVED
-        assert row.more_exposed is None
-
-
-def test_the_limit_is_where_the_tail_is_the_level_over_the_number_of_tests():
-    ratio = standing_out_from(72)
-    assert tail_of_mean(ratio * CLIPPED_MEAN, spread=1.0, n=50) == pytest.approx(
-        0.05 / 72, rel=0.02
-    )
-
-
-# Sentences follow the results.
-
-
-def test_sentences_of_a_study_in_which_nothing_is_seen(forgotten):
+def test_where_nothing_is_remembered_nothing_is_found_and_sentences_say_so(forgotten):
     facts = facts_of(forgotten)
-    told = words([*opening(facts), *people_section(facts), *method_section(facts)])
+    assert not any(row.resolved for row in facts.gaps)
+    assert {(row.verdict, row.more_exposed) for row in facts.costs} == {
+        (Verdict.NOT_RESOLVED, None)
+    }
+    sections = (findings.opening, findings.people_section, findings.method_section)
+    told = words([part for section in sections for part in section(facts)])
     assert "| LiRA | 0/24 | 0/20 | 0/12 | 0/12 | 0/12 |" in told
     assert "**12 settings**: 12 not resolved." in told
     assert "**No alarm holds** in any setting." in told
     assert "At ε 0.1, 0.5, 1, 5, 10, no-DP: not resolved; coin flips not given." in told
 
 
-def test_no_group_is_named_without_its_verdict_coin_flips_and_limits(facts):
-    """Every sentence that names a group names a verdict and its coin flips; limits follow."""
-    for paragraph in people_section(facts)[2:-2]:
-        sentences = re.split(r"(?<=[.]) (?=At|The two)", paragraph)[1:]
-        assert "differ by at most" in sentences[-1]
-        for sentence in sentences[:-1]:
-            assert any(f": {verdict.words}" in sentence for verdict in Verdict), sentence
-            assert re.search(r"coin flips \d+( to \d+)? of 200", sentence), sentence
+def test_the_limit_is_where_the_tail_is_the_level_over_the_number_of_tests():
+    found = tail_of_mean(standing_out_from(72) * CLIPPED_MEAN, spread=1.0, n=50)
+    assert found == pytest.approx(0.05 / 72, rel=0.02)
 
 
-def with_coins_and_bounds(release, *, n_shown: int, allowed: float):
-    """The release with coin flips and receipts, planted."""
+def with_everything(remembered, *, n_shown: int, allowed: float) -> findings.Facts:
+    """COMPAS with coin flips and receipts, planted."""
+    release = remembered.release("compas", "race")
     tree = release.model_dump()
     groups = tree["subject"]["groups"]
     epsilons = dict.fromkeys(run["epsilon"] for run in tree["runs"])
@@ -104,79 +74,79 @@ def with_coins_and_bounds(release, *, n_shown: int, allowed: float):
         for g, group in enumerate(groups)
         for kind in ("receipt", "realised")
     ]
-    return type(release).model_validate(tree)
-
-
-def with_everything(remembered, **planted):
-    """One configuration with coin flips and receipts."""
-    key = "compas", "race"
-    releases = {key: with_coins_and_bounds(remembered.releases[key], **planted)}
+    releases = {("compas", "race"): type(release).model_validate(tree)}
     return facts_of(Study(remembered.folder, releases, None))
 
 
 @pytest.fixture(scope="module")
-def facts(remembered):
+def facts(remembered) -> findings.Facts:
     return with_everything(remembered, n_shown=3, allowed=0.2)
 
 
+def test_no_group_is_named_without_its_verdict_coin_flips_and_limits(facts):
+    """Every sentence that names a group names a verdict and its coin flips; limits follow."""
+    for paragraph in findings.people_section(facts)[2:-2]:
+        sentences = re.split(r"(?<=[.]) (?=At|The two)", paragraph)[1:]
+        assert "differ by at most" in sentences[-1]
+        for sentence in sentences[:-1]:
+            assert any(f": {verdict.words}" in sentence for verdict in Verdict), sentence
+            assert re.search(r"coin flips \d+( to \d+)? of 200", sentence), sentence
+
+
 def test_coin_flips_are_counted_and_found_stands_beside_allowed(facts, remembered):
-    told = coins_told(facts)
+    told = findings.coins_told(facts)
     assert "In 6 of 6 settings at least one of them alarms, 1.5 % of all draws" in told
     assert "(19 of 200) in 0." in told
-    told = words(allowed_section(facts))
+    told = words(findings.allowed_section(facts))
     assert "Found is below allowed in 10 of 10 groups and settings." in told
     assert "at most this share is found: 25 % at ε 0.1, 25 % at ε 0.5" in told
     assert "differs beyond its error in 5 of 5 private settings" in told
     other = with_everything(remembered, n_shown=30, allowed=0.03)
-    assert "15.0 % of all draws" in coins_told(other)
-    assert "(19 of 200) in 6." in coins_told(other)
-    told = words(allowed_section(other))
+    assert "15.0 % of all draws" in findings.coins_told(other)
+    assert "(19 of 200) in 6." in findings.coins_told(other)
+    told = words(findings.allowed_section(other))
     assert "in 5 of 10 groups and settings; in 5 it is above beyond its error." in told
-
-
-def test_a_study_without_sharper_costs_is_told_by_the_gap(tmp_path):
-    study = all_planted(tmp_path, Truth(n_seeds=3), [COMPAS])
-    tree = study.release("compas", "race").model_dump()
-    tree["pooled_exposure"] = []
-    release = type(study.release("compas", "race")).model_validate(tree)
-    page, figures = write_findings(Study(tmp_path, {("compas", "race"): release}, None))
-    assert "These releases carry no receipts." in page
-    assert sorted(figures) == ["findings-gaps.svg", "findings-verdicts.svg"]
 
 
 # Pages.
 
 
-def test_the_command_writes_the_pages(tmp_path, capsys):
-    study = all_planted(tmp_path, Truth(n_seeds=2), [COMPAS])
-    assert main([str(study.folder), str(tmp_path / "docs")]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    for name in ("claims.md", "findings.md", "figures/findings-verdicts.svg"):
-        assert (tmp_path / "docs" / name).stat().st_size
-        assert f"wrote {tmp_path / 'docs' / name}" in printed
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_the_command_writes_the_pages_without_sharper_costs_or_their_errors(
+    is_pooled, tmp_path, capsys
+):
+    tree = tree_of(COMPAS)
+    tree["pooled_exposure"] = [
+        row | {"standard_error": None} if row["epsilon"] == 1.0 else row
+        for row in tree["pooled_exposure"]
+        if is_pooled
+    ]
+    study_of(tmp_path, tree)
+    assert main([str(tmp_path), str(tmp_path / "docs")]) == 0
+    written = capsys.readouterr().out.splitlines()
+    names = ("claims.md", "findings.md", "figures/findings-verdicts.svg")
+    assert {f"wrote {tmp_path / 'docs' / name}" for name in names} <= set(written)
+    page = (tmp_path / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert "These releases carry no receipts." in page
+    assert "nan" not in page
+    if not is_pooled:
+        drawn = {path.name for path in (tmp_path / "docs" / "figures").iterdir()}
+        assert drawn == {"findings-gaps.svg", "findings-verdicts.svg"}
 
 
-@pytest.mark.parametrize("arguments", [[], ["one"], ["nowhere", "docs"]])
-def test_the_command_says_what_it_needs(arguments, capsys):
+@pytest.mark.parametrize("arguments", [[], ["one"], ["nowhere", "docs"], ["sizeless", "docs"]])
+def test_the_command_says_what_it_needs_in_one_sentence(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("sizeless").mkdir()
+    study_of(Path("sizeless"), tree_of_rates(COMPAS, sizes=False))
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert len(told.strip().splitlines()) == 1
-    assert "folder" in told
-
-
-@pytest.fixture(scope="module")
-def shipped() -> dict[str, str | bytes]:
-    return study_pages(shipped_study())
+    (sentence,) = capsys.readouterr().err.splitlines()
+    without = "no release holds group sizes"
+    assert (without if "sizeless" in arguments else "folder") in sentence
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["claims.md", "findings.md"])
-def test_the_documents_follow_from_the_shipped_study(name, shipped):
-    assert (ROOT / "studies" / "docs" / name).read_text(encoding="utf-8") == shipped[name]
-
-
-@pytest.mark.slow
-def test_the_figures_follow_from_the_shipped_study(shipped):
-    for name, content in shipped.items():
-        if name.endswith(".svg"):
-            assert (ROOT / "studies" / "docs" / name).read_bytes() == content, name
+def test_the_pages_follow_from_the_shipped_study():
+    for name, content in study_pages(shipped_study()).items():
+        written = (DOCS / name).read_bytes()
+        assert written == (content if isinstance(content, bytes) else content.encode()), name

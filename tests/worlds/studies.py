@@ -46,6 +46,32 @@ def write_study(
     return folder
 
 
+def study_of(folder: Path, *trees: dict[str, Any]) -> Study:
+    """The study of these releases, as plain objects."""
+    for tree in trees:
+        name = f"{tree['subject']['dataset']}.{tree['subject']['attribute']}.release.json"
+        (folder / name).write_text(json.dumps(tree), encoding="utf-8")
+    return Study.read(folder)
+
+
+def tree_of(one: Configuration, *, n_seeds: int = 3) -> dict[str, Any]:
+    """A simulated release as plain objects."""
+    return dict(json.loads(simulated(one, n_seeds=n_seeds).to_json()))
+
+
+def tree_of_rates(one: Configuration, *, sizes: bool) -> dict[str, Any]:
+    """The same with rates in place of counts: labels are unknown, sizes perhaps."""
+    tree = tree_of(one)
+    for cell in (cell for run in tree["runs"] for cell in run["groups"].values()):
+        for split, counts in (("train", cell["train"]), ("test", cell["test"])):
+            n = sum(counts.values())
+            rates = {"accuracy": (counts["tp"] + counts["tn"]) / n}
+            if split == "test":
+                rates["positive_rate"] = (counts["tp"] + counts["fp"]) / n
+            cell[split] = rates | ({"n": n} if sizes else {})
+    return tree
+
+
 def simulated(
     one: Configuration, *, n_seeds: int = 4, gaps: tuple[float, float] = (0, 0.03)
 ) -> Release:
