@@ -1,4 +1,4 @@
-"""Running the study: resumable, one display, nothing overwritten, data missed before training."""
+"""Running the study and what it leaves open: resumable, nothing overwritten, data missed first."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import pcer
 import pcer_studies.run as study_run
 from pcer.cli.app import app
-from pcer.data import load
+from pcer.data import load, split
 from pcer.data.fetch import FOLDER_VARIABLE
-from pcer.errors import InputError
+from pcer.release.format import read_release
 from pcer.store.blocks import SEAL, sealed
 from pcer.sweep import Sweep, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig
@@ -23,52 +24,73 @@ from pcer.train.config import ADDED_SETTINGS
 from pcer_studies import BUDGETS, Study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
+from pcer_studies.sensitivity import run as variants_run
 from pcer_studies.sensitivity.analysis import read_sensitivity
 from pcer_studies.sensitivity.readings import missing_files
+from pcer_studies.sensitivity.variants import COMPAS, variant
+from tests.worlds.studies import SHIPPED
 
-ROOT = Path(__file__).parents[2]
 QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP)
 FLAGS = EngineFlags(jobs=1, block_size=4)
 PLAN = StudyPlan(datasets=("compas",), named=True, n_seeds=2, config=QUICK)
+NAMES = ["compas.race.release.json", "study.json"]
 
 pytestmark = pytest.mark.slow  # it trains a study
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def command(*arguments: str):
+    return CliRunner().invoke(app, ["reproduce", *arguments])
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A small study and what it told on the way."""
+def whole(tmp_path_factory) -> Path:
+    """A small study."""
     folder = tmp_path_factory.mktemp("whole") / "new" / "study"
-    told: list[Progress] = []
-    train_study(PLAN, folder, flags=FLAGS, on_progress=told.append)
-    return folder, told
+    train_study(PLAN, folder, flags=FLAGS)
+    return folder
+
+
+def test_a_study_is_trained_into_releases_and_a_record(whole):
+    study = Study.read(whole)
+    release = study.release("compas", "race")
+    models = {(epsilon, seed) for epsilon in BUDGETS for seed in range(2)}
+    assert {(run.budget, run.seed) for run in release.runs} == models
+    assert sorted(contents(whole)) == NAMES
+    assert study.settings["protocol"] == json.loads(json.dumps(PLAN.protocol))
+    compas = study.settings["datasets"]["compas"]
+    assert compas["data_digest"] == release.provenance.data_digest
+    assert compas["made_with"] == [environment(FLAGS)]
 
 
 def test_releases_hold_coin_flips_and_bounds_and_no_person_is_kept(tmp_path):
+    """Statistics only: nothing in the folder has as many entries as there are records."""
     with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
     train_study(with_receipts, tmp_path, flags=FLAGS)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "compas.race.release.json",
-        "study.json",
-    ]
+    assert sorted(contents(tmp_path)) == NAMES
     release = Study.read(tmp_path).release("compas", "race")
     private = {epsilon for epsilon in BUDGETS if epsilon != float("inf")}
+    expected = {(epsilon, group) for epsilon in private for group in release.subject.groups}
     for kind in ("receipt", "realised"):
         rows = [row for row in release.bounds if row.kind == kind and row.label is None]
-        assert {(row.epsilon, row.group) for row in rows} == {
-            (epsilon, group) for epsilon in private for group in release.subject.groups
-        }
+        assert {(row.epsilon, row.group) for row in rows} == expected
     assert {row.epsilon for row in release.placebo} == {None, *private}
     assert {row.n_draws for row in release.placebo} == {200}
-    trained_again = train_study(with_receipts, tmp_path, flags=FLAGS)
-    assert trained_again.found == 12
+    assert longest(json.loads((tmp_path / NAMES[0]).read_text())) < load("compas").n_records / 10
+    assert train_study(with_receipts, tmp_path, flags=FLAGS).found == 12
 
 
-def test_the_second_reading_of_adult_is_the_closest_of_all():
-    found = read_sensitivity(ROOT / "studies" / "paper" / "sensitivity.json")
-    assert found.closest.name == CLOSEST_READING
+def longest(part) -> int:
+    """Entries of the longest list inside."""
+    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return max([len(part) if isinstance(part, list) else 0, *map(longest, inside)])
 
 
-def test_the_second_reading_has_the_records_of_the_first(monkeypatch):
+def test_the_second_reading_of_adult_is_the_closest_and_has_the_records_of_the_first():
+    assert read_sensitivity(SHIPPED / "sensitivity.json").closest.name == CLOSEST_READING
     if missing_files(CLOSEST_READING) is not None:
         pytest.skip("needs UCI's whole table")
     one, other = load("adult"), study_run._dataset(CLOSEST)
@@ -89,34 +111,16 @@ def test_a_second_reading_that_is_not_here_is_left_out_unless_it_was_named(monke
     assert "PCER_DATA" in told[0]
     named = dataclasses.replace(plan, named=True)
     assert study_run._with_data(named, told.append) == named
-    with pytest.raises(InputError, match="PCER_DATA"):
+    with pytest.raises(pcer.InputError, match="PCER_DATA"):
         study_run._dataset(CLOSEST)
 
 
-def test_a_study_is_trained_into_releases_and_a_record(whole):
-    folder, _ = whole
-    study = Study.read(folder)
-    release = study.release("compas", "race")
-    assert {(run.budget, run.seed) for run in release.runs} == {
-        (epsilon, seed) for epsilon in BUDGETS for seed in range(2)
-    }
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "compas.race.release.json",
-        "study.json",
-    ]
-    assert study.settings["protocol"] == json.loads(json.dumps(PLAN.protocol))
-    compas = study.settings["datasets"]["compas"]
-    assert compas["data_digest"] == release.provenance.data_digest
-    assert compas["made_with"] == [environment(FLAGS)]
-
-
 def test_a_finished_study_is_not_trained_again(whole, monkeypatch):
-    folder, _ = whole
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = contents(whole)
     monkeypatch.setattr("pcer.sweep.run.run_blocks", lambda *a, **k: pytest.fail("trains"))
-    ended = train_study(PLAN, folder, flags=FLAGS)
+    ended = train_study(PLAN, whole, flags=FLAGS)
     assert (ended.done, ended.found) == (12, 12)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert contents(whole) == before
 
 
 def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
@@ -129,14 +133,16 @@ def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
 
     with pytest.raises(Killed):
         train_study(PLAN, tmp_path, flags=FLAGS, on_progress=kill)
-    assert not (tmp_path / "compas.race.release.json").exists()
-    ended = train_study(PLAN, tmp_path, flags=FLAGS)
-    assert ended.found == 4
-    for name in ("compas.race.release.json", "study.json"):
-        assert (tmp_path / name).read_bytes() == (whole[0] / name).read_bytes()
+    assert not (tmp_path / NAMES[0]).exists()
+    assert train_study(PLAN, tmp_path, flags=FLAGS).found == 4
+    assert contents(tmp_path) == contents(whole)
 
 
 def test_a_study_says_that_another_version_trained_some_models(tmp_path):
+    """And keeps every environment that it was trained in."""
+    old = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
+    old["datasets"] = {"compas": {"made_with": [{"pcer": "0.0.9"}]}}
+    (tmp_path / "study.json").write_text(json.dumps(old))
     what = {"attributes": ("race",), "budgets": BUDGETS, "seeds": (0,), "config": QUICK}
     half = Sweep(dataset=load("compas"), **what)
     release = run_sweep(half, tmp_path, flags=FLAGS, keep_scores=True)["race"]
@@ -151,16 +157,8 @@ def test_a_study_says_that_another_version_trained_some_models(tmp_path):
     assert len(told) == 1
     assert "release: 6 by numba 0.1, 6 by numba " in told[0]
     assert told[0] in json.loads(release.read_text())["subject"]["notes"]
-
-
-def test_an_interrupted_study_keeps_every_environment_it_was_trained_in(tmp_path, monkeypatch):
-    old = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
-    made = {"pcer": "0.0.9"}
-    old["datasets"] = {"compas": {"made_with": [made]}}
-    (tmp_path / "study.json").write_text(json.dumps(old))
-    train_study(PLAN, tmp_path, flags=FLAGS)
-    found = json.loads((tmp_path / "study.json").read_text())["datasets"]["compas"]["made_with"]
-    assert found == [made, environment(FLAGS)]
+    made_with = Study.read(tmp_path).settings["datasets"]["compas"]["made_with"]
+    assert made_with == [{"pcer": "0.0.9"}, environment(FLAGS)]
 
 
 @pytest.mark.parametrize(
@@ -171,12 +169,10 @@ def test_an_interrupted_study_keeps_every_environment_it_was_trained_in(tmp_path
     ],
 )
 def test_a_study_of_other_settings_is_left_alone(whole, change, said):
-    folder, _ = whole
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    plan = StudyPlan(**{"datasets": ("compas",), "n_seeds": 2, "config": QUICK, **change})
+    before = contents(whole)
     with pytest.raises(pcer.InputError, match=said):
-        train_study(plan, folder, flags=FLAGS)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        train_study(dataclasses.replace(PLAN, **change), whole, flags=FLAGS)
+    assert contents(whole) == before
 
 
 def test_a_study_of_an_older_version_goes_on_although_a_setting_was_added(whole, monkeypatch):
@@ -187,12 +183,11 @@ def test_a_study_of_an_older_version_goes_on_although_a_setting_was_added(whole,
         dropout: float = 0.0
 
     later = Tomorrow(**dataclasses.asdict(PLAN.config))
-    require_ready(dataclasses.replace(PLAN, config=later), whole[0])
-    changed = dataclasses.replace(later, dropout=0.5)
-    with pytest.raises(
-        pcer.InputError, match=r"'dropout': 0\.0.*but .*'dropout': 0\.5.* is asked for"
-    ):
-        require_ready(dataclasses.replace(PLAN, config=changed), whole[0])
+    require_ready(dataclasses.replace(PLAN, config=later), whole)
+    changed = dataclasses.replace(PLAN, config=dataclasses.replace(later, dropout=0.5))
+    said = r"'dropout': 0\.0.*but .*'dropout': 0\.5.* is asked for"
+    with pytest.raises(pcer.InputError, match=said):
+        require_ready(changed, whole)
 
 
 @pytest.mark.parametrize(
@@ -209,64 +204,121 @@ def test_a_bad_record_is_named(tmp_path, record, said):
         require_ready(PLAN, tmp_path)
 
 
-def test_an_unknown_dataset_is_named():
-    with pytest.raises(pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"):
-        StudyPlan(datasets=("mnist",))
-
-
-@pytest.fixture
-def nothing_fetched(monkeypatch, tmp_path_factory):
-    """A machine with only the bundled data."""
-    empty = tmp_path_factory.mktemp("cache")
+def test_missing_data_are_named_before_anything_is_trained(monkeypatch, tmp_path):
+    """On a machine with only the bundled data; what is asked for by name may be fetched."""
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr("pcer.data.fetch.cache_folder", lambda: empty)
-
-
-def test_missing_data_are_named_before_anything_is_trained(nothing_fetched, tmp_path):
-    folder = tmp_path / "study"
-    run = CliRunner().invoke(app, ["reproduce", "-o", str(folder)])
-    assert isinstance(run.exception, pcer.InputError)
-    said = str(run.exception)
+    monkeypatch.setattr("pcer.data.fetch.cache_folder", lambda: tmp_path)
+    said = str(command("-o", str(tmp_path / "study")).exception)
     assert said.startswith("acs and bios are not on this machine")
     assert "PCER_DATA" in said
     assert said.endswith("run what is here with --dataset adult --dataset compas.")
-    assert not folder.exists()
-
-
-def test_data_asked_for_by_name_may_be_fetched(nothing_fetched, tmp_path):
+    assert not (tmp_path / "study").exists()
     require_ready(StudyPlan(datasets=("acs",), named=True), tmp_path)
-
-
-def test_a_folder_that_cannot_be_made(tmp_path):
+    with pytest.raises(pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"):
+        StudyPlan(datasets=("mnist",))
     (tmp_path / "file").write_text("")
     with pytest.raises(pcer.OutputError, match="cannot be made"):
         train_study(PLAN, tmp_path / "file" / "study", flags=FLAGS)
 
 
 def test_the_command_from_nothing_to_every_file(tmp_path):
-    command = ["reproduce", "--dataset", "compas", "--seeds", "3", "-o", str(tmp_path)]
-    done = CliRunner().invoke(app, command)
+    words = ("--dataset", "compas", "--seeds", "3", "-o", str(tmp_path))
+    done = command(*words)
     assert done.exit_code == 0, done.output
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"README.md", "cells.csv", "tables.tex", "figure1.svg", "report.html"} <= names
-    line = (tmp_path / "run.log").read_text()
+    before = contents(tmp_path)
+    assert {"README.md", "cells.csv", "tables.tex", "figure1.svg", "report.html"} <= set(before)
+    line = before.pop("run.log").decode()
     assert re.search(r"compas: 18 models, 0 of them found trained, in [\d.]+ s; local, cpu", line)
-    before = {name: (tmp_path / name).read_bytes() for name in names - {"run.log"}}
-    again = CliRunner().invoke(app, command)
+    again = command(*words)
     assert again.exit_code == 0, again.output
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert {name: contents(tmp_path)[name] for name in before} == before
 
 
-def test_what_is_written_is_about_no_person(whole):
-    """Statistics only: nothing in the folder has as many entries as there are records."""
-    n = load("compas").n_records
-    tree = json.loads((whole[0] / "compas.race.release.json").read_text())
+# What the paper leaves open.
 
-    def longest(part) -> int:
-        if isinstance(part, dict):
-            return max((longest(value) for value in part.values()), default=0)
-        if isinstance(part, list):
-            return max(len(part), *(longest(value) for value in part), 0)
-        return 0
 
-    assert longest(tree) < n / 10
+SMALL = tuple(
+    dataclasses.replace(variant(name), budgets=(0.1,))
+    for name in (COMPAS, "compas-prv", "compas-opacus", "compas-outside")
+)
+PLD = dataclasses.replace(QUICK, accountant=TrainConfig().accountant)
+
+
+def run_variants(folder: Path, variants=SMALL, n_seeds: int = 2, **rest):
+    rest = {"flags": FLAGS, "config": PLD} | rest
+    return variants_run.run_sensitivity(folder, n_seeds=n_seeds, variants=variants, **rest)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The four COMPAS variants at one budget."""
+    folder = tmp_path_factory.mktemp("study") / "new"
+    return folder, run_variants(folder)[0]
+
+
+def release_of(folder: Path, name: str):
+    return read_release(folder / variants_run.FOLDER / name / f"{name}.race.release.json")
+
+
+def test_every_variant_has_a_folder_of_its_own_and_the_same_splits(trained):
+    folder, found = trained
+    names = [one.name for one in SMALL]
+    assert sorted(path.name for path in (folder / variants_run.FOLDER).iterdir()) == sorted(names)
+    assert [one.name for one in found.results] == names
+    assert read_sensitivity(folder / "sensitivity.json") == found
+    assert found.made_with == [environment(FLAGS)]
+    assert all(one.same_splits for one in found.results if one.baseline)
+    expected = [split(load("compas"), seed=seed).id for seed in range(2)]
+    assert all(one.splits == expected for one in found.results)
+
+
+def test_more_noise_by_prv_than_by_pld_and_most_by_opacus_own_search(trained):
+    """Opacus' noise is trained at the epsilon that it spends."""
+    folder, found = trained
+    row = found.result("compas-opacus").rows[0]
+    n_train = len(split(load("compas"), seed=0).train)
+    assert row.noise_multiplier == variants_run.opacus_noise(0.1, n_train=n_train, config=PLD)
+    assert row.trained_epsilon == pytest.approx(row.epsilon_spent)
+    assert row.trained_epsilon < 0.1 == row.epsilon
+    assert not found.result("compas-opacus").same_streams
+    noise = {one.name: one.rows[0].noise_multiplier for one in found.results}
+    assert noise[COMPAS] <= noise["compas-prv"] < noise["compas-opacus"]
+    assert release_of(folder, "compas-prv").training.config["accountant"] == Accountant.PRV
+
+
+def test_outside_means_standardised_over_all_records_and_not_again(trained):
+    features = variants_run._dataset(variant("compas-outside")).features
+    np.testing.assert_allclose(features.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
+    np.testing.assert_allclose(features.std(axis=0, dtype=np.float64), 1, atol=1e-4)
+    assert release_of(trained[0], "compas-outside").training.config["standardise"] is False
+
+
+def test_a_second_run_trains_nothing_and_what_is_not_here_is_skipped(
+    trained, monkeypatch, tmp_path
+):
+    folder, found = trained
+    before = contents(folder)
+    again, ended = run_variants(folder)
+    assert ended.found == ended.total == 8
+    assert again == found
+    assert contents(folder) == before
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    found, _ = run_variants(folder, (SMALL[0], variant("adult-all-numbers")))
+    assert [one.name for one in found.results] == [COMPAS]
+    (skipped,) = found.skipped
+    assert skipped.name == "adult-all-numbers"
+    assert "PCER_DATA" in skipped.reason
+
+
+def test_the_command_of_variants_trains_tells_and_logs_and_takes_no_dataset(tmp_path, monkeypatch):
+    done = command("--sensitivity", "--dataset", "adult", "-o", str(tmp_path / "x"))
+    assert done.exit_code != 0
+    assert not (tmp_path / "x").exists()
+    assert "--sensitivity trains its own variants" in str(done.exception or done.output)
+    run = variants_run.run_sensitivity
+    quick = {"variants": SMALL[:1], "config": PLD}
+    monkeypatch.setattr(variants_run, "run_sensitivity", lambda *a, **k: run(*a, **(k | quick)))
+    done = command("--sensitivity", "--seeds", "1", "--jobs", "1", "-o", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert f"wrote {tmp_path / 'sensitivity.md'}" in done.output
+    assert "reproduce --sensitivity: 1 models" in (tmp_path / "run.log").read_text()
