@@ -42,14 +42,6 @@ def test_a_number_is_found_wherever_it_is_printed_its_own_table_first(
     assert (cell and cell.value) == own
 
 
-def test_a_key_has_a_floor_only_where_the_number_depends_on_one():
-    for key in (figure.key for figure in published_figures(over="each")):
-        floor = 0.5 if key.floor is None else key.floor
-        (epsilon,) = key.budgets
-        made = key_at(key.configuration, epsilon, key.quantity, group=key.group, floor=floor)
-        assert made == key
-
-
 def test_text_figures_have_one_name_each_and_a_place():
     outside = published_figures(in_table=False)
     assert len({figure.name for figure in outside}) == len(outside)

@@ -247,13 +247,6 @@ def test_so_many_of_so_many_is_no_count_of_signs():
     assert at_least(sure, 20, what="x")(None).parts[0].n_tries == 20
 
 
-def test_two_intervals_that_overlap_may_still_differ():
-    """3 ± 1 and 0 ± 1: the intervals overlap, the difference is 2.1 errors from 0."""
-    first, second = numbers((3.0, 1.0), (0.0, 1.0))
-    assert first.ends(None)[0] < second.ends(None)[1]
-    assert weigh(best([second, first], [0], what="x")(None).parts) is HOLDS
-
-
 def test_a_part_picked_from_many_says_so():
     part = ClaimPart("x", drawn(2.2, 1, "x"), r_words, (COMPAS,))
     assert part.is_borne_out
