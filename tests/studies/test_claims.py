@@ -69,7 +69,7 @@ def asked(*parts: ClaimPart, **fields) -> Claim:
     about = tuple(dict.fromkeys(one for p in parts for one in p.about))
     reply = judgement.Reply("42", parts, "Because.")
     fields = {"rule": lambda view: reply, "about": about} | fields
-    return Claim(key="X1", place="here", words="So.", **fields)
+    return Claim("X1", **fields)
 
 
 @pytest.mark.parametrize(("enough", "expected"), [(True, HOLDS), (False, NOT_EVIDENCE)])
@@ -308,8 +308,8 @@ def test_nothing_that_is_shipped_is_refuted_within_its_error():
 def test_claims_are_named_once_and_placed():
     assert len(BY_KEY) == len(CLAIMS) >= 60
     for one in CLAIMS:
-        assert one.place
-        assert one.words.endswith(".")
+        assert one.text.place
+        assert one.text.words.endswith(".")
         assert one.rule or (one.paper and one.run)
 
 

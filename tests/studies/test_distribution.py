@@ -66,7 +66,7 @@ def test_one_wheel_carries_no_study_and_the_other_no_results(wheels):
     assert all(name.startswith("pcer/") for name in held)
     assert not [name for name in held if named(wheels["pcer"].read(name)) or "stud" in name]
     code = {path.relative_to(STUDIES.parent).as_posix() for path in STUDIES.rglob("*.py")}
-    data = ("published.csv", "text_figures.csv", "claims/thresholds.csv")
+    data = ("published.csv", "text_figures.csv", "claims/claims.toml", "claims/thresholds.csv")
     assert studys == {*code, *(f"pcer_studies/{name}" for name in data)}
     points = f"pcer_studies-{pcer.__version__}.dist-info/entry_points.txt"
     verbs = b"[pcer.verbs]\nreproduce = pcer_studies.command:register"

@@ -106,11 +106,8 @@ _CAVEAT = "The paper itself draws no finding from ACS."
 
 ACS_CLAIMS = (
     Claim(
-        key="N1",
-        place="sec:acs (Table 2); sec:summary",
-        words="All intervals of the disparity hold 0, for race and for sex: there is no robust "
-        "finding on ACS at any budget.",
-        rule=none_apart(_DISPARITIES),
+        "N1",
+        none_apart(_DISPARITIES),
         about=(ACS_RACE, ACS_SEX),
         also=lambda run: (
             "Race: "
@@ -119,69 +116,41 @@ ACS_CLAIMS = (
             + sharper_disparity(ACS_SEX, BUDGETS)(run)
         ),
     ),
+    Claim("N3", both_signs([disparity_of(ACS_RACE, e) for e in BUDGETS]), about=(ACS_RACE,)),
     Claim(
-        key="N3",
-        place="sec:acs, race",
-        words="Race: the direction alternates over budgets.",
-        rule=both_signs([disparity_of(ACS_RACE, e) for e in BUDGETS]),
-        about=(ACS_RACE,),
-    ),
-    Claim(
-        key="N4",
-        place="sec:acs, race",
-        words="Race: the gaps are small and similar, 0.004 to 0.007 and 0.003 to 0.006.",
+        "N4",
         paper=_printed_ranges,
         run=together(*(nearly_equal(ACS_RACE, e) for e in BUDGETS)),
         about=(ACS_RACE,),
-        slip=True,
     ),
     Claim(
-        key="N5",
-        place="sec:acs, race; Table S2",
-        words="Race: at floor 0.01 the direction is positive at every budget.",
-        rule=above([at_high_floor(ACS_RACE, e) for e in BUDGETS]),
+        "N5",
+        above([at_high_floor(ACS_RACE, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_RACE, BUDGETS),
-        caveat=_CAVEAT,
         about=(ACS_RACE,),
     ),
     Claim(
-        key="N6",
-        place="sec:acs, sex (Table 2)",
-        words="Sex: the disparity is positive at every budget.",
-        rule=above([disparity_of(ACS_SEX, e) for e in BUDGETS]),
+        "N6",
+        above([disparity_of(ACS_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_SEX, BUDGETS),
-        caveat=_CAVEAT,
         about=(ACS_SEX,),
     ),
     Claim(
-        key="N7",
-        place="sec:acs, sex",
-        words="Sex: at floor 0.01 the direction is positive at every budget.",
-        rule=above([at_high_floor(ACS_SEX, e) for e in BUDGETS]),
+        "N7",
+        above([at_high_floor(ACS_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ACS_SEX, BUDGETS),
-        caveat=_CAVEAT,
         about=(ACS_SEX,),
     ),
+    Claim("N8", above([_smaller(e) for e in BUDGETS]), about=(ACS_SEX, ADULT_SEX)),
     Claim(
-        key="N8",
-        place="sec:acs, sex",
-        words="Sex: the DP gap is much smaller than on Adult.",
-        rule=above([_smaller(e) for e in BUDGETS]),
-        about=(ACS_SEX, ADULT_SEX),
-    ),
-    Claim(
-        key="N9",
-        place="sec:acs",
-        words="ACS is a larger replication of the patterns of Adult: the disparities have the "
-        "sign of Adult's, from ε = 1.",
-        rule=above(
+        "N9",
+        above(
             [
                 _like_adult(one, other, e)
                 for one, other in ((ACS_RACE, ADULT_RACE), (ACS_SEX, ADULT_SEX))
                 for e in FROM_1
             ]
         ),
-        caveat=_CAVEAT,
         about=(ACS_RACE, ACS_SEX),
     ),
 )
@@ -253,47 +222,31 @@ _bios_claim = partial(Claim, about=(BIOS,))
 
 BIOS_CLAIMS = (
     _bios_claim(
-        key="B1",
-        place=_BIOS,
-        words="The DP gap exceeds 0.48 from ε = 0.5 and 0.5 from ε = 1.",
-        rule=above(
+        "B1",
+        above(
             [
                 *(_beyond(e, threshold("large_gap")) for e in FROM_HALF),
                 *(_beyond(e, threshold("larger_gap")) for e in FROM_1),
             ]
         ),
     ),
+    _bios_claim("B2", paper=_printed_rates(), run=together(_rate(0), _rate(1))),
     _bios_claim(
-        key="B2",
-        place=_BIOS,
-        words="86 % of men and 33 % of women are predicted to be professors.",
-        paper=_printed_rates(),
-        run=together(_rate(0), _rate(1)),
-    ),
-    _bios_claim(
-        key="B3",
-        place=_BIOS,
-        words="This gap is inherited from the occupations, not made by the model.",
+        "B3",
         paper="base rates of the two groups are not printed",
         run=above(
             [made("predictions differ, over labels", _reflected, r_words, BIOS)], 1.0, sign=-1
         ),
-        caveat="Asked: whether predictions differ by no more than labels do.",
     ),
     _bios_claim(
-        key="B4",
-        place=f"{_BIOS}; sec:summary; Table S2",
-        words="The disparity is above 0 without privacy and from ε = 0.5, its interval "
-        "excluding 0.",
-        rule=excludes_0([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
+        "B4",
+        excludes_0([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
         evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF)),
         also=sharper_disparity(BIOS, (NO_DP, *FROM_HALF)),
     ),
     _bios_claim(
-        key="B5",
-        place=f"{_BIOS}; sec:summary",
-        words="Without privacy it has the tightest interval of the study.",
-        rule=best(
+        "B5",
+        best(
             [_width(one, e) for one, e in SETTINGS],
             [SETTINGS.index((BIOS, NO_DP))],
             what="width of the interval",
@@ -301,81 +254,50 @@ BIOS_CLAIMS = (
         evidence=disparity_shown(BIOS, (NO_DP,)),
     ),
     _bios_claim(
-        key="B6",
-        place=_BIOS,
-        words="Without privacy women are memorised more and receive less: the inequity is there "
-        "before any noise.",
-        rule=together(
+        "B6",
+        together(
             larger([(gap_of(BIOS, NO_DP, 1), gap_of(BIOS, NO_DP, 0))]),
             larger([(rate_of(BIOS, NO_DP, 0), rate_of(BIOS, NO_DP, 1))]),
         ),
         evidence=costs_differ(BIOS, (NO_DP,)),
         also=sharper_double(BIOS),
     ),
+    _bios_claim("B7", above([_positive(NO_DP, _EVERY_SEED)])),
     _bios_claim(
-        key="B7",
-        place=_BIOS,
-        words="Without privacy every seed is positive.",
-        rule=above([_positive(NO_DP, _EVERY_SEED)]),
-    ),
-    _bios_claim(
-        key="B8",
-        place=_BIOS,
-        words="At ε = 0.1 the model is near chance and the disparity says nothing.",
-        rule=together(
+        "B8",
+        together(
             above([made("0.6 − accuracy", _accuracy, rate_words, BIOS)]),
             none_apart([disparity_of(BIOS, STRONGEST)]),
         ),
     ),
     _bios_claim(
-        key="B9",
-        place=_BIOS,
-        words="With privacy the disparity peaks at ε = 0.5 and falls from there.",
-        rule=larger(
-            [(disparity_of(BIOS, a), disparity_of(BIOS, b)) for a, b in pairwise(FROM_HALF)]
-        ),
+        "B9",
+        larger([(disparity_of(BIOS, a), disparity_of(BIOS, b)) for a, b in pairwise(FROM_HALF)]),
         evidence=costs_resolved(BIOS, FROM_HALF),
     ),
+    _bios_claim("B10", above([_positive(e, _LEAST - 0.01) for e in FROM_HALF])),
     _bios_claim(
-        key="B10",
-        place=_BIOS,
-        words="From ε = 0.5 at least 43 of 50 seeds are positive.",
-        rule=above([_positive(e, _LEAST - 0.01) for e in FROM_HALF]),
-    ),
-    _bios_claim(
-        key="B11",
-        place=f"{_BIOS}; Table S1",
-        words="The direction survives a floor of 0.01.",
-        rule=above([disparity_of(BIOS, e, HIGH) for e in FROM_HALF]),
+        "B11",
+        above([disparity_of(BIOS, e, HIGH) for e in FROM_HALF]),
         evidence=disparity_shown(BIOS, FROM_HALF),
-        caveat="Table S2 calls it direction only from ε = 1, the gaps being below that floor.",
     ),
     Claim(
-        key="B12",
-        place=f"{_BIOS}; sec:summary",
-        words="Bios repeats the pattern of Adult (sex) in text.",
-        rule=above(
-            [disparity_of(one, e) for one in (BIOS, ADULT_SEX) for e in (NO_DP, *FROM_HALF)]
-        ),
+        "B12",
+        above([disparity_of(one, e) for one in (BIOS, ADULT_SEX) for e in (NO_DP, *FROM_HALF)]),
         evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
         about=(BIOS, ADULT_SEX),
     ),
     _bios_claim(
-        key="B13",
-        place=_BIOS,
-        words="Noise compresses the gaps and thereby amplifies the disparity.",
-        rule=together(
+        "B13",
+        together(
             larger(shrinks(BIOS, FROM_HALF)),
             larger([(disparity_of(BIOS, e), disparity_of(BIOS, NO_DP)) for e in FROM_HALF]),
         ),
         evidence=costs_resolved(BIOS, (NO_DP,)),
     ),
     _bios_claim(
-        key="B14",
-        place="sec:summary; Table S2",
-        words="Ranking reversal: the DP gap is smallest at ε = 0.1, the disparity without privacy.",
-        rule=together(best_parity(BIOS, (STRONGEST,)), best_size(BIOS, (NO_DP,))),
+        "B14",
+        together(best_parity(BIOS, (STRONGEST,)), best_size(BIOS, (NO_DP,))),
         evidence=costs_resolved(BIOS, (NO_DP,)),
-        caveat="The paper calls ε = 0.1 floor-dominated, and so does not rank it by disparity.",
     ),
 )

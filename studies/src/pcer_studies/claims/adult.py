@@ -174,78 +174,54 @@ _race_claim = partial(Claim, about=(ADULT_RACE,))
 
 RACE_CLAIMS = (
     _race_claim(
-        key="T1",
-        place=f"Abstract; Introduction; Figure 1a; Results; {_RACE}; Table S2; Discussion",
-        words="Race, ranking reversal: the DP gap is smallest at ε = 5 and 10, the disparity "
-        "without privacy.",
-        rule=together(best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (NO_DP,))),
+        "T1",
+        together(best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (NO_DP,))),
         evidence=costs_resolved(ADULT_RACE, (5.0, 10.0, NO_DP)),
     ),
     _race_claim(
-        key="T2",
-        place="Abstract",
-        words="Race: the budgets that are best by outcome gaps (ε = 5 and 10) are the worst by "
-        "disparity.",
-        rule=together(
-            best_parity(ADULT_RACE, (5.0, 10.0)),
-            best_size(ADULT_RACE, (5.0, 10.0), largest=True),
+        "T2",
+        together(
+            best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (5.0, 10.0), largest=True)
         ),
         evidence=costs_resolved(ADULT_RACE, (5.0, 10.0)),
     ),
+    _race_claim("T3", best_parity(ADULT_RACE, (NO_DP,), largest=True)),
     _race_claim(
-        key="T3",
-        place=_RACE,
-        words="Race: the DP gap is largest without privacy.",
-        rule=best_parity(ADULT_RACE, (NO_DP,), largest=True),
-    ),
-    _race_claim(
-        key="T4",
-        place="Discussion",
-        words="Race: the equalized odds gap, too, is smallest at ε = 5 or 10.",
-        rule=best(
+        "T4",
+        best(
             [odds_of(ADULT_RACE, e) for e in BUDGETS],
             places(BUDGETS, (5.0, 10.0)),
             what="equalized odds gap",
         ),
     ),
     _race_claim(
-        key="T5",
-        place=f"Results; {_RACE}; sec:summary",
-        words="Race: the disparity is above 0 at every budget, its interval excluding 0.",
-        rule=excludes_0([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
+        "T5",
+        excludes_0([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_RACE, BUDGETS),
         also=sharper_disparity(ADULT_RACE, BUDGETS),
     ),
     _race_claim(
-        key="T6",
-        place=_RACE,
-        words="Race: without privacy the Non-White gap is meaningfully larger than the White one.",
-        rule=larger([(gap_of(ADULT_RACE, NO_DP, 1), gap_of(ADULT_RACE, NO_DP, 0))]),
+        "T6",
+        larger([(gap_of(ADULT_RACE, NO_DP, 1), gap_of(ADULT_RACE, NO_DP, 0))]),
         evidence=costs_differ(ADULT_RACE, (NO_DP,)),
         also=sharper_exposure(ADULT_RACE),
     ),
     _race_claim(
-        key="T7",
-        place=_RACE,
-        words="Race: with privacy both gaps shrink and converge.",
-        rule=together(
+        "T7",
+        together(
             larger(shrinks(ADULT_RACE, PRIVATE)),
             larger([(apart(ADULT_RACE, NO_DP), apart(ADULT_RACE, e)) for e in PRIVATE]),
         ),
         evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
     ),
     _race_claim(
-        key="T8",
-        place=_RACE,
-        words="Race: the Non-White gap falls proportionally more, which enlarges the disparity.",
-        rule=larger([(_fall(e, 1), _fall(e, 0)) for e in PRIVATE]),
+        "T8",
+        larger([(_fall(e, 1), _fall(e, 0)) for e in PRIVATE]),
         evidence=costs_resolved(ADULT_RACE, (NO_DP,)),
     ),
     _race_claim(
-        key="T9",
-        place="Discussion",
-        words="Race: overfitting is distributed more evenly between the groups without privacy.",
-        rule=together(
+        "T9",
+        together(
             best(
                 [apart(ADULT_RACE, e) for e in BUDGETS],
                 places(BUDGETS, (NO_DP,)),
@@ -253,8 +229,6 @@ RACE_CLAIMS = (
             ),
             best([_ratio(e) for e in BUDGETS], places(BUDGETS, (NO_DP,)), what="ratio of gaps"),
         ),
-        caveat="The appendix explains the same reversal by a Non-White gap that is meaningfully "
-        "larger without privacy (T6).",
         evidence=costs_resolved(ADULT_RACE, BUDGETS),
     ),
 )
@@ -263,58 +237,35 @@ _sex_claim = partial(Claim, about=(ADULT_SEX,))
 
 SEX_CLAIMS = (
     _sex_claim(
-        key="T10",
-        place=f"Results; {_SEX}; sec:summary",
-        words="Sex: the disparity is above 0 at every budget, its interval excluding 0.",
-        rule=excludes_0([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
+        "T10",
+        excludes_0([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
         evidence=disparity_shown(ADULT_SEX, BUDGETS),
         also=sharper_disparity(ADULT_SEX, BUDGETS),
     ),
+    _sex_claim("T11", paper=_printed_rates(), run=together(_rates(0), _rates(1))),
+    _sex_claim("T12", flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat"))),
     _sex_claim(
-        key="T11",
-        place=_SEX,
-        words="Sex: 25 to 26 % of men and 5 to 7 % of women are predicted a high income.",
-        paper=_printed_rates(),
-        run=together(_rates(0), _rates(1)),
-    ),
-    _sex_claim(
-        key="T12",
-        place=_SEX,
-        words="Sex: the DP gap is large and stable over budgets.",
-        rule=flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat")),
-    ),
-    _sex_claim(
-        key="T13",
-        place="sec:acs",
-        words="Sex: the DP gap ranges from 0.184 to 0.188.",
+        "T13",
         paper=together(_as_printed("low"), _as_printed("high")),
         run="a range printed wrongly cannot be held against another run; T12 has ours",
-        slip=True,
     ),
     _sex_claim(
-        key="T14",
-        place=_SEX,
-        words="Sex: without privacy the two gaps are nearly equal, so PCER magnifies the rate gap "
-        "instead of correcting for unequal cost.",
-        rule=nearly_equal(ADULT_SEX, NO_DP),
+        "T14",
+        nearly_equal(ADULT_SEX, NO_DP),
         evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
         also=sharper_exposure(ADULT_SEX),
     ),
     _sex_claim(
-        key="T15",
-        place=_SEX,
-        words="Sex: with privacy the disparity rises because both gaps shrink.",
-        rule=together(
+        "T15",
+        together(
             larger([(size_of(ADULT_SEX, e), size_of(ADULT_SEX, NO_DP)) for e in PRIVATE]),
             larger(shrinks(ADULT_SEX, PRIVATE)),
         ),
         evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
     ),
     _sex_claim(
-        key="T16",
-        place=_SEX,
-        words="Sex: no ranking reversal, both measures prefer one budget.",
-        rule=at_least(
+        "T16",
+        at_least(
             [
                 together(best_size(ADULT_SEX, (e,)), best_parity(ADULT_SEX, (e,)))
                 for e in INFORMATIVE
@@ -322,25 +273,13 @@ SEX_CLAIMS = (
             1,
             what="budgets that both prefer",
         ),
-        caveat="sec:summary speaks of a reversal on Adult (sex) which Bios mirrors.",
     ),
+    _sex_claim("T17", best_parity(ADULT_SEX, (NO_DP,))),
     _sex_claim(
-        key="T17",
-        place="Table S2",
-        words="Sex: the DP gap is smallest without privacy.",
-        rule=best_parity(ADULT_SEX, (NO_DP,)),
-        caveat="Table S2 says no-DP, sec:adult-sex says ε = 0.5.",
-        slip=True,
-    ),
-    _sex_claim(
-        key="T18",
-        place=_SEX,
-        words="Sex: PCER says nothing that the DP gap does not: rates drive it.",
+        "T18",
         paper=together(above([disparity_of(ADULT_SEX, e) for e in BUDGETS]), *_EQUAL),
         run=together(above([_with_rates(e) for e in BUDGETS]), *_EQUAL),
         evidence=costs_resolved(ADULT_SEX, BUDGETS),
-        caveat="Asked: whether the disparity has the sign of the rates, and the gaps are nearly "
-        "equal at every budget. The paper draws this conclusion itself.",
         also=sharper_exposure(ADULT_SEX),
     ),
 )

@@ -151,61 +151,34 @@ _claim = partial(Claim, about=(COMPAS,))
 
 CLAIMS = (
     _claim(
-        key="C1",
-        place="Introduction; Figure 1b; Results, COMPAS (Table 1); Table S2",
-        words="The disparity is below 0 at every budget from ε = 0.5 (the introduction: from 1), "
-        "its interval excluding 0.",
-        rule=excludes_0(_LATER, sign=-1),
+        "C1",
+        excludes_0(_LATER, sign=-1),
         evidence=disparity_shown(COMPAS, FROM_HALF),
         also=sharper_disparity(COMPAS, FROM_HALF),
     ),
     _claim(
-        key="C2",
-        place="Abstract; Introduction; Figure 1b; Results, COMPAS; Conclusion",
-        words="Double disadvantage: African-Americans are the more exposed group and receive more "
-        "harmful predictions, persistently.",
-        rule=together(larger(_AHEAD), above([parity_of(COMPAS, e) for e in FROM_1])),
+        "C2",
+        together(larger(_AHEAD), above([parity_of(COMPAS, e) for e in FROM_1])),
         evidence=costs_differ(COMPAS, FROM_1),
-        caveat="The remark on proxies says that a larger gap only suggests a larger exposure.",
         also=sharper_double(COMPAS),
     ),
+    _claim("C3", flat([parity_of(COMPAS, e) for e in PRIVATE], threshold("flat"))),
+    _claim("C4", above([_seen(e) for e in FROM_1])),
     _claim(
-        key="C3",
-        place="Introduction; Figure 1b",
-        words="The DP gap is nearly flat over all budgets with privacy.",
-        rule=flat([parity_of(COMPAS, e) for e in PRIVATE], threshold("flat")),
-    ),
-    _claim(
-        key="C4",
-        place="Abstract; Introduction; Conclusion",
-        words="The DP gap misses the double disadvantage entirely.",
-        rule=above([_seen(e) for e in FROM_1]),
-        caveat="Asked: whether the DP gap is within two of its standard deviations over seeds. It "
-        "is the outcome half of the disadvantage, and cannot show the exposure half.",
-    ),
-    _claim(
-        key="C5",
-        place=_RESULTS,
-        words="From ε = 0.5 the interval of the mean and the signs of the seeds agree.",
-        rule=together(
+        "C5",
+        together(
             excludes_0(_LATER, sign=-1), excludes_0([negative_share(COMPAS, e) for e in FROM_HALF])
         ),
-        caveat="Seed counts are printed at ε = 5 only.",
     ),
     _claim(
-        key="C6",
-        place=_RESULTS,
-        words="The disparity is most extreme at ε = 0.5, because the gaps are smaller there than "
-        "at 1.",
-        rule=together(
+        "C6",
+        together(
             best_size(COMPAS, (0.5,), largest=True),
             larger([(gap_of(COMPAS, 1.0, g), gap_of(COMPAS, 0.5, g)) for g in (0, 1)]),
         ),
     ),
     _claim(
-        key="C7",
-        place=_RESULTS,
-        words="The equalized odds gap is nearly flat from ε = 1: 0.228 to 0.229.",
+        "C7",
         paper=together(_odds_end("low"), _odds_end("high")),
         run=together(
             flat(_ODDS, threshold("flat")),
@@ -215,39 +188,28 @@ CLAIMS = (
                 half_digit("compas_odds_gap_low"),
             ),
         ),
-        caveat="The range given is that of the DP gap's column.",
-        slip=True,
     ),
     _claim(
-        key="C8",
-        place=_RESULTS,
-        words="The disparity stays at one level from ε = 1 (near −160); noise does not reduce it.",
-        rule=together(
+        "C8",
+        together(
             near([disparity_of(COMPAS, e) for e in FROM_1], (_LEVEL, _LEVEL), _ABOUT),
             larger([(size_of(COMPAS, e), size_of(COMPAS, NO_DP)) for e in FROM_1]),
         ),
         evidence=disparity_shown(COMPAS, FROM_1),
     ),
     _claim(
-        key="C9",
-        place=f"{_RESULTS}; Table S1",
-        words="The finding survives a floor of 0.01.",
-        rule=above([disparity_of(COMPAS, 5.0, 1e-2)], sign=-1),
+        "C9",
+        above([disparity_of(COMPAS, 5.0, 1e-2)], sign=-1),
         evidence=disparity_shown(COMPAS, (5.0,)),
     ),
     _claim(
-        key="C10",
-        place=_RESULTS,
-        words="At ε = 5 the interval is [−229, −106].",
+        "C10",
         paper=_printed_interval,
         run="an interval of another run need not have these ends; C1 asks what matters",
-        slip=True,
     ),
     _claim(
-        key="C11",
-        place="sec:summary",
-        words="From ε = 1 this is the statistically most robust finding of the study.",
-        rule=best(
+        "C11",
+        best(
             [sureness(one, e) for one, e in SETTINGS],
             [k for k, (one, e) in enumerate(SETTINGS) if one == COMPAS and e in FROM_1],
             largest=True,
@@ -256,10 +218,8 @@ CLAIMS = (
         evidence=disparity_shown(COMPAS, FROM_1),
     ),
     _claim(
-        key="C13",
-        place=_RESULTS,
-        words="The equalized odds gap tracks the DP gap closely.",
-        rule=correlated(
+        "C13",
+        correlated(
             [(parity_of(COMPAS, e), odds_of(COMPAS, e)) for e in BUDGETS],
             threshold("closely"),
             what="over budgets",
@@ -268,34 +228,18 @@ CLAIMS = (
 )
 
 STRONG_CLAIMS = (
+    _claim("C14", best_parity(COMPAS, (STRONGEST,))),
+    _claim("C15", paper=_printed_sign_test, run=none_apart([negative_share(COMPAS, STRONGEST)])),
     _claim(
-        key="C14",
-        place=f"{_RESULTS}; Table S2",
-        words="The DP gap is smallest at ε = 0.1.",
-        rule=best_parity(COMPAS, (STRONGEST,)),
-    ),
-    _claim(
-        key="C15",
-        place=_RESULTS,
-        words="At ε = 0.1 the seeds' signs are those of a fair coin: 28 of 50, p = 0.82.",
-        paper=_printed_sign_test,
-        run=none_apart([negative_share(COMPAS, STRONGEST)]),
-        slip=True,
-    ),
-    _claim(
-        key="C16",
-        place=_RESULTS,
-        words="At ε = 0.1 the interval of the mean excludes 0 although the signs do not.",
-        rule=together(
+        "C16",
+        together(
             excludes_0([disparity_of(COMPAS, STRONGEST)], sign=-1),
             none_apart([negative_share(COMPAS, STRONGEST)]),
         ),
     ),
     _claim(
-        key="C17",
-        place=_RESULTS,
-        words="The reason is a denominator near zero at this budget.",
-        rule=together(
+        "C17",
+        together(
             *(
                 best(
                     [gap_of(COMPAS, e, g) for e in BUDGETS],
@@ -306,17 +250,10 @@ STRONG_CLAIMS = (
             )
         ),
     ),
+    _claim("C18", larger([(_negatives(1e-1), _negatives(1e-3))])),
     _claim(
-        key="C18",
-        place=f"{_RESULTS}; Table S1",
-        words="At ε = 0.1 a higher floor makes the sign more consistent.",
-        rule=larger([(_negatives(1e-1), _negatives(1e-3))]),
-    ),
-    _claim(
-        key="C19",
-        place=_RESULTS,
-        words="It does so because the gaps are far below those floors (0.01 and 0.1).",
-        rule=above(
+        "C19",
+        above(
             [
                 _below_floor(STRONGEST, g, floor, threshold("far_below"))
                 for floor in (1e-2, 1e-1)

@@ -175,7 +175,7 @@ def coins_told(facts: Facts) -> str:
 
 
 def _claims_told(facts: Facts) -> str:
-    claims = [one for one in facts.judged if not one.claim.slip]
+    claims = [one for one in facts.judged if not one.claim.text.slip]
     held, refuted = (
         [one for one in claims if {side.judgement for side in one.sides} == {wanted}]
         for wanted in (Judgement.HOLDS, Judgement.FAILS)

@@ -184,18 +184,13 @@ _STD = [
 
 CLAIMS = (
     Claim(
-        key="F1",
-        place="Abstract; remark on strong privacy (rem:floor); Conclusion",
-        words="At ε = 0.1 both groups' gaps are at or below the floor, in every configuration.",
-        rule=above([_below(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]),
+        "F1",
+        above([_below(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]),
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="F2",
-        place="Abstract; rem:floor; Conclusion",
-        words="Strong noise takes the gaps towards zero: they are smaller at ε = 0.1 than without "
-        "privacy.",
-        rule=larger(
+        "F2",
+        larger(
             [
                 (gap_of(one, NO_DP, g), gap_of(one, STRONGEST, g))
                 for one in CONFIGURATIONS
@@ -205,42 +200,27 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="F3",
-        place=f"{_FLOORS}; Results, Floor-Constant Sensitivity",
-        words="On COMPAS at ε = 0.1 ten times the floor gives about a tenth of the disparity.",
-        rule=near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")),
-        about=(COMPAS,),
+        "F3", near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")), about=(COMPAS,)
     ),
     Claim(
-        key="F4",
-        place=_FLOORS,
-        words="At ε = 1 and above it does not: the disparity depends less on the floor there.",
-        rule=larger([(_slope(one, e), _slope(one, STRONGEST)) for one, e in SELECTED]),
+        "F4",
+        larger([(_slope(one, e), _slope(one, STRONGEST)) for one, e in SELECTED]),
         about=(COMPAS, ADULT_RACE, BIOS),
     ),
     Claim(
-        key="F5",
-        place=f"{_FLOORS}; Results, Floor-Constant Sensitivity",
-        words="On COMPAS at ε = 0.1 the direction depends on the floor.",
-        rule=both_signs([disparity_of(COMPAS, STRONGEST, floor) for floor in FLOORS]),
+        "F5",
+        both_signs([disparity_of(COMPAS, STRONGEST, floor) for floor in FLOORS]),
         about=(COMPAS,),
     ),
     Claim(
-        key="F6",
-        place=f"{_FLOORS}; Results; Introduction (contributions)",
-        words="At ε = 1 and above the direction is the same at every floor, which shows a genuine "
-        "difference between the groups' gaps.",
-        rule=above([_steady(one, e, floor) for one, e in SELECTED for floor in FLOORS]),
+        "F6",
+        above([_steady(one, e, floor) for one, e in SELECTED for floor in FLOORS]),
         evidence=_genuine,
         about=(COMPAS, ADULT_RACE, BIOS),
     ),
     Claim(
-        key="F7",
-        place=f"Introduction (contributions); Results; {_FLOORS}; sec:adult-race; sec:summary; "
-        "Table S4; Conclusion",
-        words="The ranking reversal on Adult (race) survives a floor of 0.01: the disparity is "
-        "smallest without privacy.",
-        rule=best(
+        "F7",
+        best(
             [
                 disparity_of(ADULT_RACE, NO_DP, HIGH),
                 *(at_high_floor(ADULT_RACE, e, "high") for e in FROM_HALF),
@@ -251,57 +231,36 @@ CLAIMS = (
         about=(ADULT_RACE,),
     ),
     Claim(
-        key="F8",
-        place="sec:adult-race",
-        words="Adult (race) at ε = 0.1 is positive but less stable at floor 0.01.",
-        rule=together(
-            above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]), larger([(_STD[0], _STD[1])])
-        ),
+        "F8",
+        together(above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]), larger([(_STD[0], _STD[1])])),
         about=(ADULT_RACE,),
     ),
     Claim(
-        key="F9",
-        place="Tables S1 and S2; sec:summary",
-        words="Bios from ε = 1: all seeds are positive at floor 0.01, though the gaps are below "
-        "it.",
-        rule=together(
+        "F9",
+        together(
             above([_below(BIOS, e, g, HIGH) for e in FROM_1 for g in (0, 1)]),
             _every_seed(BIOS, FROM_1, "bios_positive_seeds_floor_0.01"),
         ),
-        caveat="The paper calls this floor-dominated and the direction only.",
         about=(BIOS,),
     ),
     Claim(
-        key="F10",
-        place="sec:adult-sex; sec:summary",
-        words="Adult (sex) at floor 0.01: positive in all seeds and flat over budgets.",
+        "F10",
         paper=together(above(_SEX_ENDS), flat(_SEX_ENDS, threshold("flat")), _SEX_SEEDS),
         run=together(above(_SEX), flat(_SEX, threshold("flat")), _SEX_SEEDS),
         about=(ADULT_SEX,),
     ),
     Claim(
-        key="F11",
-        place="sec:summary; Discussion; Conclusion",
-        words="At ε = 0.1 the disparity is only the DP gap divided by the floor.",
-        rule=near([_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")),
+        "F11",
+        near([_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")),
         about=CONFIGURATIONS,
     ),
     Claim(
-        key="F12",
-        place="sec:summary; Discussion; Conclusion",
-        words="At ε = 1, 5 and 10 the gaps are above the floor, so that PCER is informative there.",
-        rule=above([_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]),
+        "F12",
+        above([_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]),
         evidence=all_resolved(
             [(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
         ),
         about=CONFIGURATIONS,
     ),
-    Claim(
-        key="F13",
-        place="Conclusion",
-        words="The unstable direction on COMPAS at ε = 0.1 is exactly the floor artefact: both "
-        "gaps are below the floor.",
-        rule=above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]),
-        about=(COMPAS,),
-    ),
+    Claim("F13", above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]), about=(COMPAS,)),
 )

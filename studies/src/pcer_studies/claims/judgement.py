@@ -7,10 +7,13 @@ A claim is refuted only by a part that lies below 0 beyond that error.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,36 +141,56 @@ LuckTest = Callable[[View], Support]
 Remark = Callable[[OurRun], str]
 
 
-@dataclass(frozen=True, kw_only=True)
+class ClaimText(NamedTuple):
+    """How ``claims.toml`` puts a claim.
+
+    Attributes:
+        place: where the paper makes it.
+        words: the claim in our words.
+        caveat: what the paper itself says against reading too much into it.
+        slip: it is about a figure that nothing depends on.
+    """
+
+    place: str
+    words: str
+    caveat: str = ""
+    slip: bool = False
+
+
+@dataclass(frozen=True)
 class Claim:
     """One empirical claim of the paper.
 
     Attributes:
         key: short name, such as ``C3``.
-        place: where the paper makes it.
-        words: the claim in our words.
         rule: the question that decides it, put to every witness.
         paper: another question for the paper, or why it cannot be asked there.
         run: another question for our run, or why it cannot be asked here.
         evidence: what it needs to be more than chance; None where it is about outcomes or
             about the numbers themselves.
-        caveat: what the paper itself says against reading too much into it.
         about: the configurations it is about.
         also: what sharper costs of the same run say.
-        slip: it is about a figure that nothing depends on.
     """
 
     key: str
-    place: str
-    words: str
     rule: ClaimQuestion | None = None
+    _: KW_ONLY
     paper: ClaimQuestion | str | None = None
     run: ClaimQuestion | str | None = None
     evidence: LuckTest | None = None
-    caveat: str = ""
     about: tuple[Configuration, ...] = ()
     also: Remark | None = None
-    slip: bool = False
+
+    @property
+    def text(self) -> ClaimText:
+        """Words and place."""
+        return ClaimText(**_texts()[self.key])
+
+
+@cache
+def _texts() -> dict[str, Any]:
+    file = resources.files("pcer_studies.claims").joinpath("claims.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ def _line(note: str) -> str:
 
 
 def _summary(judged: Sequence[Judged]) -> list[str]:
-    claims = [one for one in judged if not one.claim.slip]
-    slips = [one for one in judged if one.claim.slip]
+    claims = [one for one in judged if not one.claim.text.slip]
+    slips = [one for one in judged if one.claim.text.slip]
     columns = (
         Counter(one.paper.judgement for one in claims),
         Counter(one.run.judgement for one in claims),
@@ -192,10 +192,10 @@ def _rows(one: Judged) -> list[str]:
 
 
 def _claim(one: Judged) -> str:
-    claim = one.claim
-    caveat = f"<br><sub>Caveat: {markdown_text(claim.caveat)}</sub>" if claim.caveat else ""
+    text = one.claim.text
+    caveat = f"<br><sub>Caveat: {markdown_text(text.caveat)}</sub>" if text.caveat else ""
     also = "".join(f"<br><sub>{markdown_text(note)}</sub>" for note in one.notes)
-    return f"{markdown_text(claim.words)}<br><sub>{markdown_text(claim.place)}</sub>{caveat}{also}"
+    return f"{markdown_text(text.words)}<br><sub>{markdown_text(text.place)}</sub>{caveat}{also}"
 
 
 def _decided(side: Side) -> str:
@@ -244,8 +244,8 @@ def _sentence(text: str) -> str:
 def _contradictions(judged: Sequence[Judged]) -> list[str]:
     """Claims that the paper's own figures do not bear out: matters first, then slips."""
     found = [one for one in judged if one.paper.judgement is Judgement.FAILS]
-    matters = [one for one in found if not one.claim.slip]
-    slips = [one for one in found if one.claim.slip]
+    matters = [one for one in found if not one.claim.text.slip]
+    slips = [one for one in found if one.claim.text.slip]
     return [
         "## Where the paper's figures do not bear out its text",
         "Beyond the errors of the printed figures. Some are matters of wording, and the finding "
@@ -259,8 +259,8 @@ def _contradictions(judged: Sequence[Judged]) -> list[str]:
 def _contradiction(one: Judged) -> str:
     told = f"{_stop(one.paper.figure)} {one.paper.why}".strip()
     return (
-        f"- **{one.claim.key}** ({markdown_text(one.claim.place)}): "
-        f"{markdown_text(one.claim.words)} *Printed:* {markdown_text(told)}"
+        f"- **{one.claim.key}** ({markdown_text(one.claim.text.place)}): "
+        f"{markdown_text(one.claim.text.words)} *Printed:* {markdown_text(told)}"
     )
 
 
