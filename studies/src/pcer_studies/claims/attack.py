@@ -12,7 +12,7 @@ from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer_studies.claims.evidence import all_resolved
-from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.claims.judgement import Claim, ClaimPart, Reply, Support
 from pcer_studies.claims.rules import (
     ACS_RACE,
     ACS_SEX,
@@ -22,16 +22,17 @@ from pcer_studies.claims.rules import (
     ClaimNumber,
     StudySetting,
     above,
+    as_printed,
+    at,
     at_least,
-    budget_words,
     correlated,
     correlation,
+    extreme,
     gap_of,
     gap_words,
     half_digit,
     larger,
     made,
-    near,
     printed,
     r_words,
     size,
@@ -47,30 +48,19 @@ from pcer_studies.results import AUC
 LIRA = proxies.LIRA.name
 ABOVE_GAPS = 1e-2
 """A floor of which the paper prints a disparity in every configuration."""
-_MIA = "sec:mia-validation"
-_TABLES = f"{_MIA}; Tables S5 and S6"
 
 
 def _advantage(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
-    name = f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}"
-    return made(name, lambda view: view.advantage(one, epsilon, group), gap_words, one)
+    name = f", {one.groups[group]}"
+    return at(one, epsilon, lambda view: view.advantage(one, epsilon, group), gap_words, name)
 
 
 def _mean_advantage(view: View) -> FloatArray:
     return np.asarray(np.mean([view.advantage(*cell) for cell in CELLS], axis=0))
 
 
-def _largest_advantage(view: View) -> FloatArray:
-    return np.asarray(np.max([view.advantage(*cell) for cell in CELLS], axis=0))
-
-
-def _as_printed(name: str, number: ClaimNumber, rounding: float) -> ClaimQuestion:
-    told = printed(name)
-    return near([number], (told, told), rounding, exact=True)
-
-
 _MEAN = made("mean AUC − ½", _mean_advantage, gap_words, *CONFIGURATIONS)
-_LARGEST = made("largest AUC − ½", _largest_advantage, gap_words, *CONFIGURATIONS)
+_LARGEST = extreme([_advantage(*cell) for cell in CELLS], "high", "AUC − ½")
 
 
 def _sureness(quantity: str, cell: tuple[Configuration, float, int]) -> ClaimNumber:
@@ -133,23 +123,18 @@ def _enough_shadows(view: View) -> Reply:
     )
 
 
-def _by_gap(setting: StudySetting) -> ClaimNumber:
-    name = f"{setting[0].name}, {budget_words((setting[1],))}"
-    return made(name, lambda view: view.gap_disparity(*setting), signed, setting[0])
-
-
-def _by_attack(setting: StudySetting) -> ClaimNumber:
-    name = f"{setting[0].name}, {budget_words((setting[1],))}"
-    return made(name, lambda view: view.attack_disparity(*setting), signed, setting[0])
+def _both(setting: StudySetting) -> tuple[ClaimNumber, ClaimNumber]:
+    """The disparity by the gap and by the attack."""
+    by_gap = at(*setting, lambda view: view.gap_disparity(*setting), signed)
+    return by_gap, at(*setting, lambda view: view.attack_disparity(*setting), signed)
 
 
 def _agree(setting: StudySetting) -> ClaimNumber:
     """The attack's disparity, signed by the gap's, draw by draw."""
-    return made(
-        f"{setting[0].name}, {budget_words((setting[1],))}",
+    return at(
+        *setting,
         lambda v: v.attack_disparity(*setting) * np.sign(v.gap_disparity(*setting)),
         signed,
-        setting[0],
     )
 
 
@@ -165,11 +150,10 @@ def _printed_agreements(view: View) -> Reply:
 
 def _understated(setting: StudySetting) -> ClaimNumber:
     """By how much the attack's disparity is the larger."""
-    return made(
-        f"{setting[0].name}, {budget_words((setting[1],))}",
+    return at(
+        *setting,
         lambda v: size(v.attack_disparity(*setting)) - size(v.gap_disparity(*setting)),
         signed,
-        setting[0],
     )
 
 
@@ -214,10 +198,7 @@ def _is_beyond(drawn: FloatArray) -> bool:
 
 def _shared_rates(view: View) -> Support:
     """Over configurations both follow the rate difference; within each they need not."""
-    within = [
-        correlation([(_by_gap((one, e)), _by_attack((one, e))) for e in BUDGETS], view)
-        for one in CONFIGURATIONS
-    ]
+    within = [correlation([_both((one, e)) for e in BUDGETS], view) for one in CONFIGURATIONS]
     r, median = [float(one[0]) for one in within], np.median(within, axis=0)
     return Support(
         _is_beyond(median - threshold("strong")),
@@ -239,23 +220,19 @@ def _r_of(points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimNumber:
 
 
 _COSTS = [(gap_of(*cell), _advantage(*cell)) for cell in CELLS]
-_BOTH = [(_by_gap(setting), _by_attack(setting)) for setting in SETTINGS]
+_BOTH = [_both(setting) for setting in SETTINGS]
 
 _claim = partial(Claim, about=CONFIGURATIONS)
 
 ATTACK_CLAIMS = (
     _claim(
         "V1",
-        paper=_as_printed("advantage_mean", _MEAN, threshold("mean_rounding")),
-        run=near(
-            [_MEAN],
-            (printed("advantage_mean"), printed("advantage_mean")),
-            half_digit("advantage_mean"),
-        ),
+        paper=as_printed(_MEAN, "advantage_mean", threshold("mean_rounding"), exact=True),
+        run=as_printed(_MEAN, "advantage_mean"),
     ),
     _claim(
         "V2",
-        paper=_as_printed("advantage_largest", _LARGEST, threshold("cell_rounding")),
+        paper=as_printed(_LARGEST, "advantage_largest", threshold("cell_rounding"), exact=True),
         run=above(
             [_advantage(*cell) for cell in CELLS],
             printed("advantage_largest") + half_digit("advantage_largest"),
@@ -286,7 +263,9 @@ ATTACK_CLAIMS = (
 AGREEMENT_CLAIMS = (
     _claim(
         "A1",
-        paper=_as_printed("gap_advantage_correlation", _r_of(_COSTS), threshold("printed_r")),
+        paper=as_printed(
+            _r_of(_COSTS), "gap_advantage_correlation", threshold("printed_r"), exact=True
+        ),
         run=correlated(_COSTS, threshold("strong"), what="over 72 groups"),
         evidence=all_resolved(CELLS, share=0.5),
     ),
@@ -307,9 +286,7 @@ AGREEMENT_CLAIMS = (
     ),
     _claim(
         "A4",
-        paper=_as_printed(
-            "disparity_correlation", _r_of(_BOTH), half_digit("disparity_correlation")
-        ),
+        paper=as_printed(_r_of(_BOTH), "disparity_correlation", exact=True),
         run=correlated(_BOTH, threshold("strong"), what="over 36 settings"),
         evidence=_shared_rates,
     ),

@@ -21,6 +21,7 @@ from pcer_studies.claims.rules import (
     STRONGEST,
     ClaimNumber,
     above,
+    at,
     best,
     both_signs,
     budget_words,
@@ -83,22 +84,14 @@ def _below(
     one: Configuration, epsilon: float, group: int, floor: float = DEFAULT_FLOOR
 ) -> ClaimNumber:
     """How far a gap lies below a floor."""
-    return made(
-        f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}: {floor:g} − gap",
-        lambda view: floor - view.gap(one, epsilon, group),
-        gap_words,
-        one,
-    )
+    name = f", {one.groups[group]}: {floor:g} − gap"
+    return at(one, epsilon, lambda view: floor - view.gap(one, epsilon, group), gap_words, name)
 
 
 def _over(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """How far a gap lies above the default floor."""
-    return made(
-        f"{one.name}, {budget_words((epsilon,))}, {one.groups[group]}: gap − {DEFAULT_FLOOR:g}",
-        lambda view: view.gap(one, epsilon, group) - DEFAULT_FLOOR,
-        gap_words,
-        one,
-    )
+    name, of = f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}", gap_of(one, epsilon, group).of
+    return at(one, epsilon, lambda view: of(view) - DEFAULT_FLOOR, gap_words, name)
 
 
 def _steady(one: Configuration, epsilon: float, floor: float) -> ClaimNumber:
@@ -108,7 +101,7 @@ def _steady(one: Configuration, epsilon: float, floor: float) -> ClaimNumber:
         sign = np.sign(view.disparity(one, epsilon)[0])
         return np.asarray(view.disparity(one, epsilon, floor) * sign)
 
-    return made(f"{one.name}, {budget_words((epsilon,))}, floor {floor:g}", ask, signed, one)
+    return at(one, epsilon, ask, signed, f", floor {floor:g}")
 
 
 def _genuine(view: View) -> Support:
@@ -130,7 +123,7 @@ def at_high_floor(one: Configuration, epsilon: float, end: str = "low") -> Claim
             return exactly(printed(f"{one.dataset}_{one.attribute}_floor_0.01_{end}"))
         return view.disparity(one, epsilon, HIGH)
 
-    return made(f"{one.name}, {budget_words((epsilon,))}, floor 0.01", ask, signed, one)
+    return at(one, epsilon, ask, signed, ", floor 0.01")
 
 
 def _positive_share(one: Configuration, epsilon: float, text: str) -> ClaimNumber:
@@ -141,8 +134,7 @@ def _positive_share(one: Configuration, epsilon: float, text: str) -> ClaimNumbe
             return exactly(printed(text) / view.n_seeds)
         return view.n_positive(one, epsilon, HIGH) / view.n_seeds
 
-    name = f"{one.name}, {budget_words((epsilon,))}, floor 0.01, positive seeds"
-    return made(name, ask, r_words, one)
+    return at(one, epsilon, ask, r_words, ", floor 0.01, positive seeds")
 
 
 def _every_seed(one: Configuration, budgets: Sequence[float], text: str) -> ClaimQuestion:
@@ -159,7 +151,6 @@ def _mirrored(one: Configuration) -> ClaimNumber:
     )
 
 
-_FLOORS = "sec:floor-sensitivity (Table S1)"
 _SEX = [at_high_floor(ADULT_SEX, e) for e in BUDGETS]
 _SEX_ENDS = [
     made(

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pcer.report.table import markdown_text
-from pcer_studies.claims.acs_bios import ACS_CLAIMS, BIOS_CLAIMS
-from pcer_studies.claims.adult import RACE_CLAIMS, SEX_CLAIMS
 from pcer_studies.claims.attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS
-from pcer_studies.claims.compas import CLAIMS as COMPAS
-from pcer_studies.claims.compas import STRONG_CLAIMS
+from pcer_studies.claims.datasets import (
+    ACS_CLAIMS,
+    BIOS_CLAIMS,
+    COMPAS_CLAIMS,
+    RACE_CLAIMS,
+    SEX_CLAIMS,
+    STRONG_CLAIMS,
+)
 from pcer_studies.claims.floors import CLAIMS as FLOORS
 from pcer_studies.claims.judgement import Claim, Judged, Judgement, Side, judge
 from pcer_studies.claims.rules import threshold_meanings
@@ -36,7 +40,7 @@ SECTIONS = (
     LedgerSection("The whole: introduction, method, set-up, discussion", WHOLE),
     LedgerSection("Adult, race (Figure 1a, Table S4)", RACE_CLAIMS),
     LedgerSection("Adult, sex (Table S3)", SEX_CLAIMS),
-    LedgerSection("COMPAS (Figure 1b, Table 1)", COMPAS),
+    LedgerSection("COMPAS (Figure 1b, Table 1)", COMPAS_CLAIMS),
     LedgerSection("COMPAS at ε = 0.1 (Table 1)", STRONG_CLAIMS),
     LedgerSection("The floor (Table S1)", FLOORS),
     LedgerSection("ACS Income (Table 2)", ACS_CLAIMS),

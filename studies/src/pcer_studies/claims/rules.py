@@ -97,35 +97,34 @@ class ClaimNumber:
         return float(drawn[0]) - reach, float(drawn[0]) + reach
 
 
-def _where(one: Configuration, epsilon: float) -> str:
-    return f"{one.name}, {budget_words((epsilon,))}"
+def at(
+    one: Configuration,
+    epsilon: float,
+    of: Callable[[View], FloatArray],
+    write: Writer,
+    after: str = "",
+) -> ClaimNumber:
+    """A number of one setting, named by it; ``after`` says more."""
+    return ClaimNumber(f"{one.name}, {budget_words((epsilon,))}{after}", of, write, (one,))
 
 
 def gap_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """A group's mean gap."""
-    name = f"{_where(one, epsilon)}, {one.groups[group]}"
-    return ClaimNumber(name, lambda view: view.gap(one, epsilon, group), gap_words, (one,))
+    name = f", {one.groups[group]}"
+    return at(one, epsilon, lambda view: view.gap(one, epsilon, group), gap_words, name)
 
 
 def disparity_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
     """A mean disparity."""
-    at = "" if floor == DEFAULT_FLOOR else f", floor {floor:g}"
-    return ClaimNumber(
-        f"{_where(one, epsilon)}{at}",
-        lambda view: view.disparity(one, epsilon, floor),
-        signed,
-        (one,),
-        lambda view: view.interval(one, epsilon, floor),
-    )
+    name = "" if floor == DEFAULT_FLOOR else f", floor {floor:g}"
+    found = at(one, epsilon, lambda view: view.disparity(one, epsilon, floor), signed, name)
+    return replace(found, interval=lambda view: view.interval(one, epsilon, floor))
 
 
-def size_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+def size_of(one: Configuration, epsilon: float) -> ClaimNumber:
     """The size of a mean disparity."""
-    return ClaimNumber(
-        _where(one, epsilon),
-        lambda view: size(view.disparity(one, epsilon, floor)),
-        lambda v: decimals(v, 1),
-        (one,),
+    return at(
+        one, epsilon, lambda view: size(view.disparity(one, epsilon)), lambda v: decimals(v, 1)
     )
 
 
@@ -136,32 +135,28 @@ def size(drawn: FloatArray) -> FloatArray:
 
 def parity_of(one: Configuration, epsilon: float) -> ClaimNumber:
     """A mean demographic parity gap."""
-    return ClaimNumber(
-        _where(one, epsilon), lambda view: view.parity(one, epsilon), rate_words, (one,)
-    )
+    return at(one, epsilon, lambda view: view.parity(one, epsilon), rate_words)
 
 
 def odds_of(one: Configuration, epsilon: float) -> ClaimNumber:
     """A mean equalized odds gap."""
-    return ClaimNumber(
-        _where(one, epsilon), lambda view: view.odds(one, epsilon), rate_words, (one,)
-    )
+    return at(one, epsilon, lambda view: view.odds(one, epsilon), rate_words)
 
 
 def rate_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """A group's mean positive rate."""
-    name = f"{_where(one, epsilon)}, {one.groups[group]}"
-    return ClaimNumber(name, lambda view: view.rate(one, epsilon, group), rate_words, (one,))
+    name = f", {one.groups[group]}"
+    return at(one, epsilon, lambda view: view.rate(one, epsilon, group), rate_words, name)
 
 
-def negative_share(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+def negative_share(one: Configuration, epsilon: float) -> ClaimNumber:
     """Share of seeds below 0, minus one half; half a seed nearer to it, since seeds are whole."""
 
     def ask(view: View) -> FloatArray:
-        off = view.n_negative(one, epsilon, floor) - view.n_seeds / 2
+        off = view.n_negative(one, epsilon) - view.n_seeds / 2
         return np.asarray((off - 0.5 * np.sign(off[0])) / view.n_seeds)
 
-    return ClaimNumber(f"{_where(one, epsilon)}, negative seeds − ½", ask, share_words, (one,))
+    return at(one, epsilon, ask, share_words, ", negative seeds − ½")
 
 
 def made(
@@ -169,6 +164,17 @@ def made(
 ) -> ClaimNumber:
     """A number that is computed from others."""
     return ClaimNumber(name, of, write, about)
+
+
+def extreme(numbers: Sequence[ClaimNumber], end: str, what: str) -> ClaimNumber:
+    """The smallest (``low``) or largest (``high``) of several."""
+    choose, word = (np.min, "smallest") if end == "low" else (np.max, "largest")
+    return made(
+        f"{word} {what}",
+        lambda view: np.asarray(choose([n.of(view) for n in numbers], axis=0)),
+        numbers[0].write,
+        *dict.fromkeys(one for n in numbers for one in n.about),
+    )
 
 
 # The nine rules.
@@ -305,6 +311,14 @@ def near(
         return Reply(_figures(there, view), tuple(parts), asked)
 
     return ask
+
+
+def as_printed(
+    number: ClaimNumber, name: str, rounding: float | None = None, *, exact: bool = False
+) -> ClaimQuestion:
+    """A number is the one of the paper's text, to its last digit unless rounding says more."""
+    told, last = printed(name), half_digit(name)
+    return near([number], (told, told), last if rounding is None else rounding, exact=exact)
 
 
 def at_least(questions: Sequence[ClaimQuestion], least: int, *, what: str) -> ClaimQuestion:

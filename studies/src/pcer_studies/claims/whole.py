@@ -8,7 +8,7 @@ import numpy as np
 
 from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
-from pcer_studies.claims.adult import best_parity
+from pcer_studies.claims.datasets import apart, best_parity
 from pcer_studies.claims.evidence import disparity_shown, unequal_in_most
 from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
 from pcer_studies.claims.rules import (
@@ -22,6 +22,7 @@ from pcer_studies.claims.rules import (
     STRONGEST,
     ClaimNumber,
     above,
+    at,
     at_least,
     budget_words,
     correlated,
@@ -32,7 +33,6 @@ from pcer_studies.claims.rules import (
     made,
     odds_of,
     parity_of,
-    size,
     size_of,
     threshold,
     together,
@@ -84,16 +84,7 @@ def _lower_ratio_pays_more(one: Configuration, epsilon: float) -> ClaimNumber:
         gaps = view.gap(one, epsilon, 1) - view.gap(one, epsilon, 0)
         return np.asarray(gaps * np.sign(view.disparity(one, epsilon)))
 
-    return made(f"{one.name}, {budget_words((epsilon,))}", ask, gap_words, one)
-
-
-def _unequal(one: Configuration, epsilon: float) -> ClaimNumber:
-    return made(
-        f"{one.name}, {budget_words((epsilon,))}",
-        lambda view: size(view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)),
-        gap_words,
-        one,
-    )
+    return at(one, epsilon, ask, gap_words)
 
 
 def _excess_gap(epsilon: float) -> ClaimNumber:
@@ -184,7 +175,7 @@ CLAIMS = (
     Claim(
         "G5",
         at_least(
-            [above([_unequal(*setting)]) for setting in SETTINGS],
+            [above([apart(*setting)]) for setting in SETTINGS],
             len(SETTINGS) // 2 + 1,
             what="settings with unequal gaps",
         ),
