@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import pcer
 from pcer.cli import app as cli
@@ -188,22 +189,12 @@ def small(**changes):
 LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
 
 
-def write_csv(frame, folder):
-    frame.to_csv(folder / "seeds.csv", index=False)
-    return folder / "seeds.csv"
-
-
-def write_parquet(frame, folder):
-    pl.from_pandas(frame).write_parquet(folder / "seeds.parquet")
-    return folder / "seeds.parquet"
-
-
 SOURCES = {
-    "pandas": lambda frame, folder: frame,
-    "polars": lambda frame, folder: pl.from_pandas(frame),
-    "pyarrow": lambda frame, folder: pa.Table.from_pandas(frame),
-    "csv": write_csv,
-    "parquet": write_parquet,
+    "pandas": lambda frame, path: frame,
+    "polars": lambda frame, path: pl.from_pandas(frame),
+    "pyarrow": lambda frame, path: pa.Table.from_pandas(frame),
+    "csv": lambda frame, path: frame.to_csv(path, index=False) or path,
+    "parquet": lambda frame, path: pl.from_pandas(frame).write_parquet(path) or path,
 }
 
 
@@ -214,7 +205,7 @@ def test_seeds_are_exact_whole_numbers(kind, backend, tmp_path, both_ways):
     frame = pd.concat([small(seed=[seed] * 16) for seed in (LARGE, LARGE + 1)])
     frame["p"] = np.linspace(0, 1, 32)
     columns = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p", loss="p")
-    source = SOURCES[kind](frame, tmp_path)
+    source = SOURCES[kind](frame, tmp_path / f"seeds.{kind}")
     made = releases_from_table(source, columns, UNNAMED, backend=backend)["sex"]
     assert [run.seed for run in made.runs] == [LARGE, LARGE + 1]
     assert {run.groups["a"].train.n for run in made.runs} == {4}
@@ -292,7 +283,7 @@ def test_bad_requests_are_explained(tmp_path, both_ways):
     for backend in ("oracle", "no_such"):
         with pytest.raises(InputError, match=backend):
             connect(backend)
-    with pytest.raises(InputError, match="predictions must be a path"):
+    with pytest.raises(InputError, match="a table must be a path"):
         open_predictions(42)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(InputError, match=r"broken\.parquet cannot be read"):
@@ -354,10 +345,44 @@ def test_records_that_differ_are_counted_not_named(swept, column, value):
     assert "\n" not in str(caught.value)
 
 
-def test_records_of_a_table_that_does_not_fit_are_not_compared(swept, monkeypatch):
-    monkeypatch.setattr(release, "MOST_RECORDS", 100)
-    with pytest.raises(InputError, match="up to 100 rows"):
-        releases_from_table(swept, RECORDS, UNNAMED)
+DRAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "few values": lambda rng, n: rng.integers(0, 5, n).astype(float),
+    "constant": lambda rng, n: np.zeros(n),
+    "infinite and missing": lambda rng, n: np.select(
+        [np.arange(n) < n // 50, np.arange(n) < n // 20], [np.inf, np.nan], rng.normal(size=n)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+def test_a_membership_score_or_a_loss_gives_its_auc(kind):
+    frame, rng = predictions(6_000), np.random.default_rng(1)
+    frame["score"] = DRAWS[kind](rng, 6_000) + 0.1 * (frame["split"] == "train")
+    made = releases_from_table(frame, replace(COLUMNS, membership_score="score"), FACTS)["sex"]
+    for run in made.runs:
+        budget = frame["epsilon"].isna() if run.epsilon is None else frame["epsilon"] == run.epsilon
+        for name, tables in run.groups.items():
+            own = frame[budget & (frame["seed"] == run.seed) & (frame["sex"] == name)]
+            part, found = own[own["score"].notna()], tables.exposure["auc_advantage"]
+            truth, ranks = part["split"] == "train", part["score"].clip(-1e300, 1e300)
+            assert found.value == pytest.approx(roc_auc_score(truth, ranks) - 0.5, abs=1e-12)
+            assert (found.n_members, found.n_nonmembers) == (truth.sum(), (~truth).sum())
+            assert found.n_excluded == len(own) - len(part)
+    by_loss = replace(COLUMNS, loss="loss")
+    assert releases_from_table(frame.assign(loss=-frame["score"]), by_loss, FACTS)["sex"] == made
+
+
+@pytest.mark.parametrize("compared", ["record_id", "membership_score", "loss"])
+def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(compared, monkeypatch):
+    columns, frame = replace(PLAIN, **{compared: "loss"}), predictions(2_000)
+    monkeypatch.setattr(release, "MOST_RECORDS", 1_999)
+    with pytest.raises(InputError, match=f"up to 1,999 rows.* or leave {compared} out") as caught:
+        releases_from_table(frame, columns, FACTS)
+    assert caught.value.field == compared
+    monkeypatch.setattr(release, "MOST_RECORDS", 2_000)
+    if compared != "record_id":  # losses name no records
+        assert releases_from_table(frame, columns, FACTS)
 
 
 def test_from_the_command_line(swept, tmp_path, monkeypatch, capsys, few_permutations):

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import Columns, read_csv
+from pcer.data.readers import Columns, read_columns
 from pcer.data.task import REST, Bands, Category, DatasetTask, GroupRule, Number, holds
 from pcer.errors import InputError
 
@@ -83,7 +83,7 @@ def read_state(path: Path, columns: Iterable[str]) -> Columns:
         with zipfile.ZipFile(path) as archive:
             (name,) = [name for name in archive.namelist() if name.startswith("psam_p")]
             with archive.open(name) as stream:
-                return read_csv(stream, columns)
+                return read_columns(stream, columns)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise InputError(
             f"{path} is not a zipped PUMS person file; remove it and fetch it again."
@@ -156,7 +156,7 @@ ACS_INCOME_COPY = replace(
             sha256="7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3",
         ),
     ),
-    read=read_csv,
+    read=read_columns,
     label=("PINCP_GT_50K", operator.eq, 1),
     keep=(("AGEP", operator.gt, 16), ("WKHP", operator.gt, 0)),
     notes=(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pcer.data.fetch import DataFile
-from pcer.data.readers import Columns, read_csv, read_parquet
+from pcer.data.readers import Columns, read_columns
 from pcer.data.task import DatasetTask, Encoded, GroupRule
 from pcer.errors import InputError
 
@@ -65,7 +65,7 @@ class TextComponents:
 
 def check_biographies(path: Path, *, n_rows: int) -> None:
     """Raise InputError unless the file holds as many biographies as its publisher says."""
-    found = read_parquet(path, HUB_COLUMNS)["gender"].size
+    found = read_columns(path, HUB_COLUMNS)["gender"].size
     if found != n_rows:
         raise InputError(
             f"{path} holds {found:,} biographies instead of {n_rows:,}; remove it and fetch it "
@@ -75,7 +75,7 @@ def check_biographies(path: Path, *, n_rows: int) -> None:
 
 def read_hub(path: Path, columns: Iterable[str]) -> Columns:
     """One of the publisher's files, codes replaced by names."""
-    table = read_parquet(path, HUB_COLUMNS)
+    table = read_columns(path, HUB_COLUMNS)
     professions = [PROFESSIONS.get(int(code), "other") for code in table["profession"]]
     return {
         "text": table["hard_text"],
@@ -86,7 +86,7 @@ def read_hub(path: Path, columns: Iterable[str]) -> Columns:
 
 def read_copy(path: Path, columns: Iterable[str]) -> Columns:
     """One file of the scrubbed sample."""
-    table = read_csv(path, ("Bio", "Profession", "Gender"))
+    table = read_columns(path, ("Bio", "Profession", "Gender"))
     return {"text": table["Bio"], "profession": table["Profession"], "gender": table["Gender"]}
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pcer.errors import InputError
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pyarrow as pa
 
 Column = npt.NDArray[Any]
@@ -29,36 +30,24 @@ MOST_RECORDS = 10_000_000
 """A table is held in memory, and trained on many times."""
 
 
-def read_csv(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
-    """Named columns of a comma-separated file with a header; ``.gz`` is unpacked."""
-    from pyarrow import csv
-
-    names = list(columns)
-    options = csv.ConvertOptions(include_columns=names)
-    parsing = csv.ParseOptions(newlines_in_values=True)
-    return _columns(
-        lambda: csv.read_csv(source, convert_options=options, parse_options=parsing), source, names
-    )
-
-
-def read_parquet(source: Path, columns: Iterable[str]) -> Columns:
-    """Named columns of a Parquet file."""
-    from pyarrow import parquet
-
-    names = list(columns)
-    return _columns(lambda: parquet.read_table(source, columns=names), source, names)
-
-
-def _columns(read: Callable[[], pa.Table], source: Path | IO[bytes], names: list[str]) -> Columns:
+def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
+    """Named columns of a Parquet file, or of comma-separated text with a header (also ``.gz``)."""
     import pyarrow as pa
+    from pyarrow import csv, parquet
 
+    names, file = list(columns), getattr(source, "name", "")
     try:
-        table = read()
+        if file.endswith(PARQUET_ENDINGS):
+            table = parquet.read_table(source, columns=names)
+        else:
+            options = csv.ConvertOptions(include_columns=names)
+            parsing = csv.ParseOptions(newlines_in_values=True)
+            table = csv.read_csv(source, convert_options=options, parse_options=parsing)
         return {name: as_array(table.column(name)) for name in names}
     except (pa.ArrowException, KeyError, OSError) as error:
-        file = source if isinstance(source, Path) else getattr(source, "name", "the file")
         raise InputError(
-            f"{file} cannot be read as a table with the columns {', '.join(names)}; fetch it again."
+            f"{source if isinstance(source, Path) else file} cannot be read as a table with the "
+            f"columns {', '.join(names)}; fetch it again."
         ) from error
 
 
@@ -80,18 +69,62 @@ def open_table(table: Any) -> tuple[pa.Table, str]:
         table: path of a CSV file (separator, quotes and byte-order mark are recognised; every
             column is read as text) or of a Parquet file; or a pandas, polars or pyarrow table.
     """
-    if isinstance(table, str | os.PathLike):
-        path = require_readable(table)
-        return _from_file(path), path
+    if not isinstance(table, str | os.PathLike):
+        return frame_content(table), "the table"
+    import ibis
+
+    opened, path = open_file(table, ibis.duckdb.connect(), {"header": True, "all_varchar": True})
+    content = executed(opened.limit(MOST_RECORDS + 1), file=path)
+    if content.num_rows > MOST_RECORDS:
+        raise InputError(
+            f"{path} has more than the {MOST_RECORDS:,} records that a sweep holds in memory; "
+            "train on a random sample of them."
+        )
+    return content, path
+
+
+def frame_content(frame: Any) -> pa.Table:
+    """A data frame of any library as an arrow table."""
     import narwhals as nw
 
     try:
-        return nw.from_native(table, eager_only=True).to_arrow(), "the table"
+        return nw.from_native(frame, eager_only=True).to_arrow()
     except TypeError:
         raise InputError(
             f"a table must be a path, or a pandas, polars or pyarrow table, but "
-            f"{type(table).__name__} was given."
+            f"{type(frame).__name__} was given."
         ) from None
+
+
+def open_file(
+    path: str | os.PathLike[str], connection: Any, csv_options: Mapping[str, Any]
+) -> tuple[ir.Table, str]:
+    """An Ibis table of CSV or Parquet files, nothing of it read yet, and their name."""
+    name = require_readable(path)
+    pattern = escape(name) if Path(name).exists() else name  # a file may be called a[1].csv
+    if _is_csv(name):
+        return _readable(name, lambda: connection.read_csv(pattern, **csv_options)), name
+    return _readable(name, lambda: connection.read_parquet(pattern)), name
+
+
+def executed(table: ir.Table, *, file: str) -> pa.Table:
+    """Run the expression where its data lies, and give its rows as an arrow table."""
+    return _readable(file, table.to_pyarrow)
+
+
+def _readable(file: str, read: Callable[[], Any]) -> Any:
+    """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
+    import duckdb
+
+    try:
+        return read()
+    except duckdb.Error as error:
+        line = re.search(r"Line: (\d+)", str(error))
+        where = f" (line {line.group(1)})" if line else ""
+        is_text = "utf-8" not in str(error).lower()
+        reason = "it has no regular form" if is_text else "it is not UTF-8 text"
+        remedy = "save it again as a CSV file in UTF-8" if _is_csv(file) else "write it again"
+        raise InputError(f"{file} cannot be read{where}: {reason}; {remedy}.") from None
 
 
 def require_readable(table: str | os.PathLike[str]) -> str:
@@ -123,13 +156,7 @@ def require_readable(table: str | os.PathLike[str]) -> str:
     return name
 
 
-def as_pattern(path: str) -> str:
-    """The path as a pattern that matches it: a file that is there may be called a[1].csv."""
-    return escape(path) if Path(path).exists() else path
-
-
-def is_csv(name: str) -> bool:
-    """Whether the name of the file says that it is text with separators."""
+def _is_csv(name: str) -> bool:
     return name.lower().endswith(CSV_ENDINGS)
 
 
@@ -143,34 +170,3 @@ def require_columns(names: Iterable[str], present: list[str], *, file: str) -> N
                 else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
             )
             raise InputError(f"{file} has no column {name!r}; {hint}.")
-
-
-def unreadable(path: str, error: Exception) -> InputError:
-    """One sentence for a file that cannot be parsed; never quotes a line of it."""
-    line = re.search(r"Line: (\d+)", str(error))
-    where = f" (line {line.group(1)})" if line else ""
-    reason = "it is not UTF-8 text" if "utf-8" in str(error).lower() else "it has no regular form"
-    remedy = "save it again as a CSV file in UTF-8" if is_csv(path) else "write it again"
-    return InputError(f"{path} cannot be read{where}: {reason}; {remedy}.")
-
-
-def _from_file(path: str) -> pa.Table:
-    import duckdb
-
-    pattern = as_pattern(path)
-    try:
-        with duckdb.connect() as database:
-            table = (
-                database.read_csv(pattern, all_varchar=True, header=True)
-                if is_csv(path)
-                else database.read_parquet(pattern)
-            )
-            content = table.limit(MOST_RECORDS + 1).to_arrow_table()
-    except duckdb.Error as error:
-        raise unreadable(path, error) from None
-    if content.num_rows > MOST_RECORDS:
-        raise InputError(
-            f"{path} has more than the {MOST_RECORDS:,} records that a sweep holds in memory; "
-            "train on a random sample of them."
-        )
-    return content

@@ -11,7 +11,7 @@ import numpy as np
 
 from pcer.data.dataset import UNKNOWN_GROUP, Features, GroupedDataset, ProtectedAttribute, draw
 from pcer.data.fetch import DataFile
-from pcer.data.readers import Column, Columns, read_csv
+from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.format import Outcome
@@ -101,7 +101,7 @@ class DatasetTask:
     name: str  # what ``pcer.data.load`` and the command line call it
     title: str  # one line for people
     files: tuple[DataFile, ...]  # where the records lie, one file after another
-    read: Callable[[Path, Iterable[str]], Columns] = read_csv  # those columns of a file
+    read: Callable[[Path, Iterable[str]], Columns] = read_columns  # those columns of a file
     features: tuple[FeatureRule, ...]  # the protected attributes are never among them
     label: Condition  # a record is positive where this holds
     attributes: Mapping[str, GroupRule]

@@ -185,7 +185,7 @@ def rows_of(
         named = column_of(spread(named, n), "split_id")
     if membership is not None:
         membership = numbers_of(membership, n, name="membership_score")
-    part, (run, keys) = _parts(split), models_of(options.epsilon, seed, n)
+    part, (run, keys) = _parts(split), _models_of(options.epsilon, seed, n)
     require_one_length(
         y_true=positive,
         y_pred=predicted,
@@ -204,7 +204,7 @@ def rows_of(
                 field="record_id",
             )
         record = required_column(np.arange(n), name="record_id")
-    own = rows_by_model(run, len(keys))
+    own = _by_model(run, len(keys))
     keys, digests = _with_split_names(keys, own, named, record, part, options.secret)
     return Rows(
         keys=keys,
@@ -235,7 +235,7 @@ def releases_of(
     the source ``file``; and ``on_step`` is called with what is done next, after the attacks.
     """
     facts = replace(facts, notes=[*facts.notes, *rows.notes])
-    views_of = [in_groups(rows, own, facts, attribute=name) for name, own in views.items()]
+    views_of = [_in_groups(rows, own, facts, attribute=name) for name, own in views.items()]
     counted = [counts for _, counts in views_of]
     if rows.record is not None and all(len(counts.groups) > 1 for counts in counted):
         from pcer.attacks import with_costs
@@ -247,13 +247,13 @@ def releases_of(
         )
     if rows.membership is not None:
         counted = [
-            with_own_attack(counts, _own_attack(rows.membership, entries, counts))
+            _with_own_attack(counts, rows.membership, entries)
             for (entries, _), counts in zip(views_of, counted, strict=True)
         ]
     return {own.attribute: build_release(facts, own, file=file) for own in counted}
 
 
-def in_groups(
+def _in_groups(
     rows: Rows, columns: Sequence[str], facts: ReleaseFacts, *, attribute: str
 ) -> tuple[Entries, Counted]:
     """The rows in groups that may be released, and their counts."""
@@ -270,51 +270,36 @@ def in_groups(
     return replace(entries, group=allowed.apply(entries.group)), regrouped(counted, allowed)
 
 
-def with_own_attack(counted: Counted, found: Sequence[Mapping[str, Exposure]]) -> Counted:
-    """The counts with somebody's own attack, by model and group, in the place of our AUC."""
-    runs = []
-    for run, own in zip(counted.runs, found, strict=True):
-        exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
-        for name, others in exposure.items():
-            others.pop(OWN_ATTACK, None)
-            others.update({OWN_ATTACK: own[name]} if name in own else {})
-        runs.append(replace(run, exposure=exposure))
-    return replace(counted, runs=tuple(runs))
-
-
-def rows_by_model(run: IntArray, n_models: int) -> list[IntArray]:
+def _by_model(run: IntArray, n_models: int) -> list[IntArray]:
     """For each model, where its rows stand."""
     ends = np.cumsum(np.bincount(run, minlength=n_models))
     return np.split(np.argsort(run, kind="stable"), ends[:-1])
 
 
-def _own_attack(
-    membership: FloatArray, entries: Entries, counted: Counted
-) -> list[dict[str, Exposure]]:
-    """By model and group, how well a score tells members from others."""
+def _with_own_attack(counted: Counted, membership: FloatArray, entries: Entries) -> Counted:
+    """The counts with the AUC of somebody's own score in every model and group, not ours."""
     from pcer.attacks.ranking import Ranker
     from pcer.attacks.single import auc_advantage
 
-    found: list[dict[str, Exposure]] = []
-    for k, rows in enumerate(rows_by_model(entries.run, len(counted.runs))):
+    runs = []
+    for run, rows in zip(counted.runs, _by_model(entries.run, len(counted.runs)), strict=True):
         groups = Ranker([entries.group[rows]], [len(counted.groups)])
         (ranks,) = groups.rank(membership[rows], entries.split[rows] == 0)
-        aucs = zip(counted.groups, map(auc_advantage, ranks), strict=True)
-        told = [(name, auc) for name, auc in aucs if math.isfinite(auc.value)]
-        found.append({name: own_exposure(counted, k, name, auc) for name, auc in told})
-    return found
-
-
-def own_exposure(counted: Counted, model: int, group: str, auc: Any) -> Exposure:
-    """The AUC of somebody's own score in one model and group; rows without one are left out."""
-    n_records = int(counted.runs[model].cells[:, counted.groups.index(group)].sum())
-    return Exposure(
-        value=auc.value,
-        standard_error=auc.standard_error,
-        n_members=auc.n_members,
-        n_nonmembers=auc.n_nonmembers,
-        n_excluded=n_records - auc.n_members - auc.n_nonmembers,
-    )
+        exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
+        for g, (costs, auc) in enumerate(
+            zip(exposure.values(), map(auc_advantage, ranks), strict=True)
+        ):
+            n_scored = auc.n_members + auc.n_nonmembers
+            if math.isfinite(auc.value):
+                costs[OWN_ATTACK] = Exposure(
+                    value=auc.value,
+                    standard_error=auc.standard_error,
+                    n_members=auc.n_members,
+                    n_nonmembers=auc.n_nonmembers,
+                    n_excluded=int(run.cells[:, g].sum()) - n_scored,
+                )
+        runs.append(replace(run, exposure=exposure))
+    return replace(counted, runs=tuple(runs))
 
 
 def _settings(
@@ -327,7 +312,7 @@ def _settings(
     from pcer.attacks import BudgetScores
 
     whole, settings, scored, no_coin = rows.entries, [], None, ""
-    own = rows_by_model(whole.run, len(rows.keys))
+    own = _by_model(whole.run, len(rows.keys))
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
         models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
@@ -416,7 +401,7 @@ def _with_split_names(
     return models, digests
 
 
-def models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
+def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
     """Which model each of n rows is of, and the models by budget and seed."""
     amounts, seeds = numbers_of(epsilon, n, name="epsilon"), seeds_of(seed, n)
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)

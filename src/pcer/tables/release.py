@@ -1,24 +1,26 @@
-"""From a table of predictions of any size to releases."""
+"""From a table of predictions of any size to releases.
+
+A table that fits in memory is read whole. A larger one is counted where it lies: its distinct rows
+come back, each with the number of records that it stands for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcer.attacks.single import Advantage
+from pcer.data.readers import executed
 from pcer.errors import InputError
 from pcer.models import Options, arrays
-from pcer.release.build import Counted, Entries, ReleaseFacts, build_release
-from pcer.release.columns import attribute_views, cross
-from pcer.release.format import Exposure, Release
-from pcer.tables import count
+from pcer.release.build import ReleaseFacts
+from pcer.release.columns import Coded, attribute_views
+from pcer.release.format import Release
 from pcer.tables.source import (
     PredictionColumns,
     coded,
-    executed,
     open_predictions,
     require_prediction_columns,
 )
@@ -30,6 +32,9 @@ IN_MEMORY = 1_000_000
 """Rows of a table that is read whole; a larger one is counted where it lies."""
 MOST_RECORDS = 20_000_000
 """Rows of a table whose records are compared, which needs them whole: about 150 bytes each."""
+MAX_GROUPS = 200  # of one attribute; the release format has the same bound
+N = "pcer_n"
+"""The column of how many records a row stands for."""
 
 
 def releases_from_table(
@@ -61,19 +66,21 @@ def releases_from_table(
     if facts.groups is not None and len(views) > 1:
         raise InputError("the order of groups can be given for one attribute only.", field="groups")
     names = {name: [columns.attributes[k] for k in where] for name, where in views.items()}
-    most = MOST_RECORDS if columns.record_id else IN_MEMORY
+    wholes = ("record_id", "membership_score", "loss")  # what needs every row
+    compared = next((name for name in wholes if getattr(columns, name)), None)
+    most = IN_MEMORY if compared is None else MOST_RECORDS
     content = executed(table.select(*dict.fromkeys(columns.names)).limit(most + 1), file=file)
     try:
-        if len(content) <= most:
-            rows = _rows(content, columns, facts)
-            return arrays.releases_of(rows, names, facts, file=file, on_step=on_step)
-        if columns.record_id:
+        if len(content) > most and compared is not None:
             raise InputError(
                 f"records can be compared in tables of up to {most:,} rows, and there are more; "
-                "take fewer seeds or budgets, or leave record_id out.",
-                field="record_id",
+                f"take fewer seeds or budgets, or leave {compared} out.",
+                field=compared,
             )
-        return _counted_releases(table, columns, facts, names, file)
+        if len(content) > most:
+            content = _distinct_rows(table, columns, file=file)
+        rows = _rows(content, columns, facts)
+        return arrays.releases_of(rows, names, facts, file=file, on_step=on_step)
     except InputError as error:
         column = getattr(columns, error.field or "", None)  # what the user calls that argument
         where = f"{file}, column {column!r}" if isinstance(column, str) else file
@@ -91,11 +98,10 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
         return default if name is None else content[name]
 
     score = columns.membership_score or columns.loss
-    counted = count.N in content.column_names  # then scores are counted in the database, too
-    membership = None if score is None or counted else content[score].to_numpy().astype(np.float64)
+    membership = None if score is None else content[score].to_numpy().astype(np.float64)
     attributes = {name: coded(content[name]) for name in columns.attributes}
     for name, column in attributes.items():
-        count.require_few_values(name, column)
+        _require_few_values(name, column)
     options = Options(
         epsilon=numbers(columns.epsilon),
         split_id=names(columns.split_id),
@@ -114,65 +120,49 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
         seed=numbers(columns.seed, 0),
         options=options,
     )
-    n = content[count.N].to_numpy() if counted else None
+    n = content[N].to_numpy() if N in content.column_names else None
     return replace(rows, entries=replace(rows.entries, n=n))
 
 
-def _counted_releases(
-    table: ir.Table,
-    columns: PredictionColumns,
-    facts: ReleaseFacts,
-    names: Mapping[str, list[str]],
-    file: str,
-) -> dict[str, Release]:
-    """Releases of a table that does not fit in memory."""
-    rows = _rows(count.distinct_rows(table, columns, file=file), columns, facts)
-    views = {
-        name: arrays.in_groups(rows, own, facts, attribute=name) for name, own in names.items()
-    }
-    counts = {name: counted for name, (_, counted) in views.items()}
-    if columns.membership_score or columns.loss:
-        found: dict[str, list[dict[str, Exposure]]] = {n: [{} for _ in rows.keys] for n in names}
-        bounds = dict.fromkeys(names, 0.0)
-        n_rows = np.bincount(rows.entries.run, rows.entries.n).astype(np.int64).tolist()
-        for content in count.score_counts(table, columns, rows.keys, n_rows, file=file):
-            for name, own in names.items():
-                for k, group, auc, bound in _aucs(content, columns, own, rows, *views[name]):
-                    bounds[name] = max(bounds[name], bound)
-                    found[name][k][group] = arrays.own_exposure(counts[name], k, group, auc)
-        for name, counted in counts.items():
-            notes = [*counted.notes]
-            if bounds[name]:
-                notes.append(
-                    f"{arrays.OWN_ATTACK} comes from a histogram of {count.N_BINS:,} bins; each "
-                    f"value is within {bounds[name]:.2g} of the exact one."
-                )
-            counts[name] = arrays.with_own_attack(replace(counted, notes=notes), found[name])
-    return {name: build_release(facts, counted, file=file) for name, counted in counts.items()}
+def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
+    """Rows by model, split, groups, label and answer, with their number, as an arrow table.
+
+    Labels are grouped by, not compared, so that a third value or a gap shows as a row of its own
+    and costs no second pass. A score is one of those on its side of the threshold.
+    """
+    for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
+        few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
+        _require_few_values(name, coded(executed(few, file=file)[name]))
+    keys = (*columns.runs, columns.split, *columns.attributes, columns.y_true, columns.y_pred)
+    named = {name: table[name] for name in dict.fromkeys(keys) if name is not None}
+    if columns.y_score is None:
+        whole = table.select(**named)
+        found = whole.group_by(list(named)).aggregate(**{N: whole.count()})
+    else:
+        score = table[columns.y_score].cast("float64")
+        wrong = score.isnull() | score.isnan() | (score < 0) | (score > 1)
+        side = wrong.ifelse(-1, (score >= columns.threshold).cast("int8"))
+        whole = table.select(**named, pcer_guess=side, pcer_score=score)
+        found = whole.group_by([*named, "pcer_guess"]).aggregate(
+            **{N: whole.count(), columns.y_score: whole["pcer_score"].max()}
+        )
+    rows = executed(found, file=file)
+    for argument in ("y_true", "y_pred", "split"):
+        name = getattr(columns, argument)
+        gaps = 0 if name is None else rows[N].to_numpy()[coded(rows[name]).codes < 0].sum()
+        if gaps:
+            raise InputError(
+                f"{argument} is missing in {gaps:,} records; leave them out or fill them in.",
+                field=argument,
+            )
+    return rows
 
 
-def _aucs(
-    content: Any,
-    columns: PredictionColumns,
-    own: list[str],
-    rows: arrays.Rows,
-    entries: Entries,
-    counted: Counted,
-) -> Iterator[tuple[int, str, Advantage, float]]:
-    """Every model and group in some score counts, with its AUC and the AUC's bound."""
-    whole = cross([rows.attributes[name] for name in own])
-    place = {whole.names[c]: g for c, g in zip(whole.codes, entries.group, strict=True) if c >= 0}
-    group = cross([coded(content[name]) for name in own])
-    group_at = np.array([*(place.get(name, -1) for name in group.names), -1])[group.codes]
-    epsilon = None if columns.epsilon is None else content[columns.epsilon]
-    seed = 0 if columns.seed is None else content[columns.seed]
-    run, keys = arrays.models_of(epsilon, seed, len(content))
-    run_at = {(key.epsilon, key.seed): k for k, key in enumerate(rows.keys)}
-    code = (run * (1 + len(counted.groups)) + 1 + group_at).astype(np.int64)
-    counts = [content[name].to_numpy() for name in count.COUNTED]
-    for at in arrays.rows_by_model(code, len(keys) * (1 + len(counted.groups))):
-        if len(at) and group_at[at[0]] >= 0:
-            auc = count.auc_from_counts(*(column[at] for column in counts))
-            if auc is not None:
-                key = keys[run[at[0]]]
-                yield run_at[key.epsilon, key.seed], counted.groups[group_at[at[0]]], *auc
+def _require_few_values(name: str, column: Coded) -> None:
+    """Refuse labels and groups with many values, before a database sorts them all."""
+    if len(column.names) > MAX_GROUPS:
+        raise InputError(
+            f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, or "
+            "give probabilities as the score.",
+            field=name,
+        )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcer.data.readers import as_pattern, is_csv, require_columns, require_readable, unreadable
+from pcer.data.readers import frame_content, open_file, require_columns
 from pcer.errors import InputError, confusable
 from pcer.release.columns import Coded, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import ibis.expr.types as ir
 
@@ -111,19 +111,11 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
             an Ibis address such as ``postgres://...``.
     """
     import ibis
-    import narwhals as nw
 
     if isinstance(source, ibis.expr.types.Table):
         return source, "the table"
     if not isinstance(source, str | os.PathLike):
-        try:
-            content = nw.from_native(source, eager_only=True).to_arrow()
-        except TypeError:
-            raise InputError(
-                "predictions must be a path, a pandas, polars or pyarrow table, or an Ibis table, "
-                f"but {type(source).__name__} was given."
-            ) from None
-        return ibis.memtable(content), "the table"
+        return ibis.memtable(frame_content(source)), "the table"
     connection = connect(backend)
     if isinstance(backend, str) and "://" in backend:
         present = connection.list_tables()
@@ -131,12 +123,7 @@ def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str
             listed = ", ".join(present[:10]) or "none"
             raise InputError(f"the backend has no table {source!r}; it has: {listed}.")
         return connection.table(source), str(source)
-    path = require_readable(source)
-    pattern = as_pattern(path)
-    if not is_csv(pattern):
-        return _readable(pattern, lambda: connection.read_parquet(pattern)), path
-    options = _CSV_OPTIONS.get(connection.name, {})
-    return _readable(pattern, lambda: connection.read_csv(pattern, **options)), path
+    return open_file(source, connection, _CSV_OPTIONS.get(connection.name, {}))
 
 
 def connect(backend: Any) -> Any:
@@ -173,11 +160,6 @@ def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, f
         raise InputError(f"{file}: column {score!r} must hold numbers.", field=score)
 
 
-def executed(table: ir.Table, *, file: str) -> Any:
-    """Run the expression where its data lies, and give its few rows as an arrow table."""
-    return _readable(file, table.to_pyarrow)
-
-
 def coded(values: Any) -> Coded:
     """An arrow column as codes into its sorted names; -1 where a value is missing."""
     encoded = values.combine_chunks().dictionary_encode()
@@ -187,13 +169,3 @@ def coded(values: Any) -> Coded:
     position: dict[str | None, int] = {name: index for index, name in enumerate(names)}
     lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.int64)
     return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
-
-
-def _readable(file: str, read: Callable[[], Any]) -> Any:
-    """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
-    import duckdb
-
-    try:
-        return read()
-    except duckdb.Error as error:
-        raise unreadable(file, error) from None
