@@ -6,7 +6,6 @@
     python -m benchmarks.alarms declarations [releases] [seed]
     python -m benchmarks.alarms comparisons [draws] [seed] [only worlds whose name has this]
     python -m benchmarks.alarms references [draws] [seed]
-    python -m benchmarks.alarms stopping [worlds]
     python -m benchmarks.alarms apart|coins|planted [--help]
 
 ``README.md`` says which claim each of them backs.
@@ -28,7 +27,6 @@ import numpy as np
 from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
-from sklearn.base import BaseEstimator, ClassifierMixin
 from tests.worlds import apart, coins
 from tests.worlds import planted as planted_worlds
 from tests.worlds.honest import honest_release
@@ -627,60 +625,6 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     write_results("references", rows)
 
 
-NULL_COSTS = ("overfitting_gap", "paired_gap", "paired_confidence", "lira_advantage")
-
-
-class Ignorant(ClassifierMixin, BaseEstimator):
-    """Learns nothing from anybody: its weights are drawn."""
-
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        """Look at nothing but how many features there are."""
-        self.classes_ = np.unique(y)
-        self.weights_ = np.random.default_rng(self.random_state).normal(size=X.shape[1])
-        return self
-
-    def predict_proba(self, X):
-        """Chances from the weights."""
-        positive = 1 / (1 + np.exp(-X @ self.weights_))
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X):
-        """The likelier label."""
-        return self.classes_[(X @ self.weights_ > 0).astype(int)]
-
-
-def stopping(n_worlds: int = 1_000) -> None:
-    """Is stopping by precision honest? Alarms about models that know nobody."""
-    alarms, n_splits = dict.fromkeys(NULL_COSTS, 0), []
-    for seed in range(n_worlds):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(200, 3))
-        y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
-        made = pcer.release_from_estimator(
-            Ignorant(),
-            X,
-            y,
-            sensitive_features={"side": np.where(rng.random(200) < 0.4, "f", "m")},
-            outcome="benefit",
-            n_splits=8,
-            random_state=seed,
-            progress=False,
-            options=pcer.Options(until_detectable=0.085, max_splits=40, public_data=True),
-        )
-        n_splits.append(len(made.runs))
-        for cost in NULL_COSTS:
-            plan = pcer.Plan(cost=cost, resamples=2, null_draws=2)
-            groups = pcer.audit(made, plan).budgets[0].groups.values()
-            alarms[cost] += any(group.resolved for group in groups)
-    spread = np.quantile(n_splits, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    print(f"{n_worlds} worlds, splits (quartiles): {spread}")
-    for cost, n in alarms.items():
-        print(f"{cost}: {n} alarms, {100 * n / n_worlds:.1f} %")
-
-
 if __name__ == "__main__":
     run_verb(
         {
@@ -690,7 +634,6 @@ if __name__ == "__main__":
             "declarations": with_numbers(declarations),
             "comparisons": lambda words: comparisons(*map(int, words[:2]), *words[2:]),
             "references": with_numbers(references),
-            "stopping": with_numbers(stopping),
             "apart": apart.main,
             "coins": coins.main,
             "planted": planted_worlds.main,

@@ -597,8 +597,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
     sex = adult.attribute("sex")
     groups = np.array([*sex.group_names, ""], dtype=object)[sex.codes]
     forest = RandomForestClassifier()
-    splits = random_splits(len(y), None, test_size=0.3, random_state=0)
-    calls = [(splits.train(k), k) for k in range(n_splits)]
+    splits = random_splits(n_splits, len(y), None, test_size=0.3, random_state=0)
+    calls = [(rows, k) for k, rows in enumerate(splits.train)]
 
     def by_hand(some: Sequence[tuple[Any, int]] = calls) -> None:
         Parallel(n_jobs)(delayed(fit_by_hand)(forest, X, y, *call) for call in some)

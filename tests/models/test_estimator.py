@@ -22,9 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import BudgetScores, attack_models, costs, draw_coins, log_odds
-from pcer.auditing.planner import CountsError, Design, Question, smallest
 from pcer.errors import InputError
-from pcer.models.estimator import enough_splits, smallest_gap
 from tests.models.worlds import (
     Budgeted,
     Faulty,
@@ -313,8 +311,6 @@ def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
         ({"sensitive_features": ["f"] * 600}, "sensitive_features"),
         ({"sensitive_features": ["f", "m"]}, "sensitive_features"),
         ({"person_id": [1]}, "person_id"),
-        ({"until_detectable": 0.0}, "until_detectable"),
-        ({"until_detectable": 0.1, "max_splits": 2}, "max_splits"),
         ({"small_groups": "hide"}, "small_groups"),
         ({"outcome": "good"}, "outcome"),
         ({"attribute": None}, "attribute"),
@@ -410,46 +406,3 @@ def test_a_lookup_table_has_every_attack():
     rows = [row for row in found.pooled_exposure if row.proxy.startswith("lira")]
     assert {row.proxy for row in rows} == {"lira_advantage", "lira_offline_advantage"}
     assert min(row.value for row in rows) > 0.45
-
-
-def test_the_smallest_gap_follows_from_accuracies_alone():
-    rng = np.random.default_rng(0)
-    cells, member = rng.integers(0, 4, 4_000), rng.random((6, 4_000)) < 0.7
-    right = rng.random((6, 4_000)) < np.array([0.7, 0.8, 0.85, 0.9])[cells]
-    alone = smallest_gap([right], member, cells, inflation=np.ones(2))
-    rates = np.array([right[:, cells == k].mean() for k in range(4)]).reshape(2, 2)
-    sizes = np.bincount(cells).reshape(2, 2)
-    design = Design(
-        group_names=("a", "b"),
-        people=sizes.sum(axis=1).astype(float),
-        n_splits=6,
-        n_cost_tests=2,
-        n_pair_tests=1,
-        error=CountsError(
-            accuracy=rates, train_share=0.7, label_share=sizes / sizes.sum(axis=1, keepdims=True)
-        ),
-    )
-    planned = max(smallest(design, Question(groups=(group,))) for group in (0, 1))
-    assert alone == pytest.approx(planned, rel=0.05)
-    mixed = rng.permuted(member, axis=1)  # who is in training does not matter but for how many
-    assert smallest_gap([right], mixed, cells, inflation=np.ones(2)) == pytest.approx(alone, 1e-9)
-    perfect = np.ones_like(right)
-    assert smallest_gap([perfect], member, cells, inflation=np.ones(2)) > 0
-    assert smallest_gap([right, perfect], member, cells, inflation=np.ones(2)) > alone
-    several = smallest_gap([right], member, cells, inflation=np.full(2, 4.0))
-    assert several == pytest.approx(2 * alone)
-    assert (enough_splits(10, 0.02, target=0.01), enough_splits(10, 0.01, target=0.01)) == (40, 10)
-
-
-def test_splits_are_added_until_a_small_exposure_would_show():
-    model = Ignorant(random_state=0)
-    made = release(model, until_detectable=0.08, max_splits=40)
-    n = len(made.runs)
-    assert 3 < n < 40
-    assert f"after {n} splits the smallest is 0.0" in " ".join(made.subject.notes)
-    fixed = release(model, n_splits=n)
-    assert (made.runs, made.pooled_exposure) == (fixed.runs, fixed.pooled_exposure)
-    most = release(model, until_detectable=0.001, max_splits=5)
-    assert len(most.runs) == 5
-    assert "but not far enough that an overfitting gap of 0.001" in " ".join(most.subject.notes)
-    assert len(release(GaussianNB(), until_detectable=0.5).runs) == 3

@@ -20,21 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from pcer.errors import InputError
-from pcer.models.fits import _packed, _unpacked
 from tests.models.worlds import Faulty, Ignorant, Slow, release, world
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("n", [1, 31, 32, 33])
-def test_a_row_holds_scores_and_answers_to_the_bit(n, tmp_path):
-    rng = np.random.default_rng(n)
-    logits = rng.normal(size=n)
-    for predicted in (rng.random(n) < 0.5, np.ones(n, dtype=bool)):  # ones are NaN as numbers
-        np.save(tmp_path / "row.npy", _packed(logits, predicted))
-        found, answers = _unpacked(np.load(tmp_path / "row.npy"), n)
-        assert (found == logits.astype(np.float32)).all()
-        assert (answers == predicted).all()
 
 
 def test_the_number_of_processes_changes_nothing():

@@ -21,8 +21,17 @@ import numpy as np
 
 from pcer.attacks import BudgetScores, with_costs
 from pcer.errors import InputError, not_installed, require_at_least
-from pcer.metrics import DEFAULT_SPLITS, BoolArray, FloatArray, IntArray
-from pcer.models.fits import Fits, FloatRow, OnProgress, Records, candidates_of, described, versions
+from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
+from pcer.models.fits import (
+    Answers,
+    Candidate,
+    OnProgress,
+    Records,
+    candidates_of,
+    described,
+    fit_all,
+    versions,
+)
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
 from pcer.models.splits import given_splits, random_splits
@@ -40,10 +49,6 @@ from pcer.release.columns import (
 )
 from pcer.release.disclosure import allowed_groups
 from pcer.release.format import Outcome, Release
-from pcer.statistics import detectable
-
-ADDED = 2.0
-"""People added to those right and to those wrong: nobody is always right about few."""
 
 
 def release_from_estimator(
@@ -115,7 +120,13 @@ def release_from_estimator(
     require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
     records = _records(X, y, sensitive_features, positive_label, options)
     if options.cv is None:
-        splits = random_splits(len(records.y), records.persons, options.test_size, random_state)
+        splits = random_splits(
+            n_splits,
+            len(records.y),
+            records.persons,
+            test_size=options.test_size,
+            random_state=random_state,
+        )
     else:
         splits = given_splits(options.cv, records.classes.codes, records.persons, random_state)
     threshold = "the estimator's own" if options.threshold is None else options.threshold
@@ -137,17 +148,24 @@ def release_from_estimator(
         config=config,
         data_digest=_digest(records, options),
     )
+    member = splits.members(len(records.y))
+    groups = _allowed_groups(records, facts, member)
+    facts = replace(
+        facts,
+        notes=[*facts.notes, *splits.notes],
+        effective_units=None if records.persons is None else groups.effective_units,
+    )
     with _shown(progress) as on_progress:
-        fits = Fits(
-            records=records,
-            splits=splits,
-            candidates=candidates,
+        answers = fit_all(
+            candidates,
+            records,
+            splits,
             random_state=random_state,
             n_jobs=options.n_jobs,
             store=None if options.store is None else Path(options.store),
             on_progress=on_progress,
         )
-        return _fitted(fits, facts, options, n_splits)
+    return _release(facts, records, candidates, member, groups, answers)
 
 
 def _records(X: Any, y: Any, features: Any, positive: object, options: Options) -> Records:
@@ -202,47 +220,12 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _fitted(fits: Fits, facts: ReleaseFacts, options: Options, n_splits: int) -> Release:
-    """Fit as many splits as are wanted, or as a small exposure needs, and build the release."""
-    records, target, done = fits.records, options.until_detectable, 0
-    wanted = n_splits if math.isinf(fits.splits.most) else int(fits.splits.most)
-    if target is not None:
-        require_at_least(wanted, max_splits=options.max_splits)
-    notes = [*facts.notes, *fits.splits.notes]
-    with fits.opened():
-        while done < wanted:
-            done = wanted
-            member = fits.splits.members(done, len(records.y))
-            groups = _allowed_groups(records, facts, member)
-            answers = fits.up_to(done)
-            if target is not None:
-                smallest = smallest_gap(
-                    [predicted == records.is_positive for _, predicted in answers],
-                    member,
-                    np.where(groups.codes >= 0, 2 * groups.codes + records.is_positive, -1),
-                    inflation=groups.sizes / groups.units,
-                )
-                wanted = min(options.max_splits, enough_splits(done, smallest, target=target))
-    if target is not None:
-        reached = "until" if smallest <= target else "but not far enough that"
-        notes.append(
-            f"Splits were added, by precision alone, {reached} an overfitting gap of {target:g} "
-            f"would show 4 times in 5: after {done} splits the smallest is {smallest:.2g}."
-        )
-    facts = replace(facts, notes=notes)
-    if records.persons is not None:
-        units = dict(zip(groups.names, groups.units.tolist(), strict=True))
-        facts = replace(facts, effective_units=units)
-    return _release(facts, fits, member, groups, answers)
-
-
 class _Groups(NamedTuple):
     """The groups that may be released."""
 
     names: tuple[str, ...]
     codes: IntArray  # (record,) position in names; -1 for records in none
-    sizes: IntArray  # (group,) how many records
-    units: FloatArray  # (group,) independent people these are worth: (sum m)^2 / sum m^2, by Kish
+    effective_units: dict[str, float]  # people these are worth: (sum m)^2 / sum m^2, by Kish
     note: str  # what became of small groups; empty where nothing did
 
 
@@ -284,23 +267,23 @@ def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) ->
                     field="groups",
                 )
     several = [np.bincount(persons[codes == k]) for k in range(len(allowed.names))]
-    sizes = np.array([m.sum() for m in several])
-    units = sizes**2 / np.array([(m**2).sum() for m in several])
-    return _Groups(allowed.names, codes, sizes, units, allowed.note)
+    units = [float(m.sum() ** 2 / (m**2).sum()) for m in several]
+    return _Groups(allowed.names, codes, dict(zip(allowed.names, units, strict=True)), allowed.note)
 
 
 def _release(
     facts: ReleaseFacts,
-    fits: Fits,
+    records: Records,
+    candidates: Sequence[Candidate],
     member: BoolArray,
     groups: _Groups,
-    answers: Sequence[tuple[FloatRow, BoolArray]],
+    answers: Sequence[Answers],
 ) -> Release:
     """Counts and costs of every setting, in one release."""
-    records, counts, settings = fits.records, [], []
-    for candidate, (logits, predicted) in zip(fits.candidates, answers, strict=True):
+    counts, settings = [], []
+    for candidate, (of_truth, predicted) in zip(candidates, answers, strict=True):
         scores = BudgetScores(
-            logits=logits,
+            logits=np.where(records.is_positive, of_truth, -of_truth),
             labels=records.is_positive.astype(np.int64),
             member=member,
             group=groups.codes,
@@ -331,39 +314,3 @@ def _release(
     no_coin = "" if records.persons is None else no_coin
     (counted,) = with_costs([counted], settings, facts, no_coin=no_coin)
     return build_release(facts, counted, file=facts.dataset)
-
-
-def smallest_gap(
-    right: Sequence[BoolArray], member: BoolArray, cells: IntArray, *, inflation: FloatArray
-) -> float:
-    """The smallest gap that would be resolved 4 times in 5, in every group of every setting.
-
-    It follows from how often the models are right, in training and in test together. The test of
-    the gap takes just that as given, and asks how the right answers fall on the two parts; so
-    splits may be added for as long as it takes without favouring any verdict.
-
-    Answers and members are (split, record), cells 2 x group + label, negative for records of no
-    group, and ``inflation`` is by how much people with several records multiply the variance.
-    """
-    n_splits, n_groups = len(member), len(inflation)
-    grouped = cells >= 0
-    sizes = np.bincount(cells[grouped], minlength=2 * n_groups).astype(np.float64)
-    share = float(member[:, grouped].mean())
-    errors = []
-    for answers in right:
-        rates = answers[:, grouped].mean(axis=0)
-        n_right = np.bincount(cells[grouped], rates, minlength=2 * n_groups)
-        rate = (n_right + ADDED) / (sizes + 2 * ADDED)
-        spread = (sizes * rate * (1 - rate)).reshape(n_groups, 2).sum(axis=1)
-        people = sizes.reshape(n_groups, 2).sum(axis=1)
-        errors.append(np.sqrt(inflation * spread / people**2 / (share * (1 - share)) / n_splits))
-    return float(detectable(np.array(errors), n_tests=n_groups * len(right)).max())
-
-
-def enough_splits(n_splits: int, smallest: float, *, target: float) -> int:
-    """Splits after which the target would show, if nothing but their number changes.
-
-    >>> enough_splits(20, 0.01, target=0.005), enough_splits(20, 0.004, target=0.005)
-    (80, 20)
-    """
-    return max(n_splits, math.ceil(n_splits * (smallest / target) ** 2 * (1 - 1e-12)))

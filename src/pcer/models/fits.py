@@ -1,8 +1,8 @@
 """Estimators fitted on many splits, in as many processes as wanted.
 
-One model's answers are one row: its log odds of the true class for every record, and a bit for
-every record it calls positive. A split alone decides its row, not how many run at once. With a
-store each finished row is a file, so a killed call goes on where it was.
+A model says two things of every record: its log odds of the true class, and whether the answer is
+the positive label. A split alone decides them, not how many run at once. With a store each finished
+model's answers are a file, so a killed call goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,8 +46,6 @@ from pcer.store.processes import die_with
 FloatRow = npt.NDArray[np.float32]
 OnProgress = Callable[[int, int], None]
 
-BITS = 32
-"""Answers that one float32 of a row holds."""
 LARGEST_SEED = 2**31
 
 
@@ -201,6 +199,13 @@ class Records:
         return is_named(self.classes, self.positive)
 
 
+Answers = tuple[FloatRow, BoolArray]
+"""Of one model, by record: log odds of the true class (without probabilities +1 where it is right
+and -1 where not); and whether the answer is the positive label."""
+Key = tuple[int, int]
+"""A model: the position of its setting, and its split."""
+
+
 class _Failure(NamedTuple):
     """Why a model could not be had: a sentence's middle, and the traceback."""
 
@@ -208,124 +213,132 @@ class _Failure(NamedTuple):
     trace: str = ""
 
 
-@dataclass(kw_only=True, eq=False)
-class Fits:
-    """The models of some settings on splits of the same records; fits what is missing."""
+def fit_all(
+    candidates: Sequence[Candidate],
+    records: Records,
+    splits: Splits,
+    *,
+    random_state: int,
+    n_jobs: int | None,
+    store: Path | None,
+    on_progress: OnProgress,
+) -> list[Answers]:
+    """What each setting's models say on every split: arrays (split, record).
 
-    records: Records
-    splits: Splits
-    candidates: Sequence[Candidate]
-    random_state: int  # of what estimators leave to chance
-    n_jobs: int | None  # as for joblib
-    store: Path | None  # folder that keeps finished splits; None for none
-    on_progress: OnProgress  # called with (models done, models in all)
-    _identity: Settings = field(default_factory=dict)  # what all rows of a store depend on
-    _names: Sequence[str] = ()
-    _rows: dict[tuple[int, int], FloatRow] = field(default_factory=dict)
+    Args:
+        candidates: the settings.
+        records: what their models are fitted to, and asked about.
+        splits: who is trained on.
+        random_state: of what estimators leave to chance.
+        n_jobs: as for joblib.
+        store: folder that keeps finished models; None for none.
+        on_progress: called with (models done, models in all).
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Own the store meanwhile; warns where what was found there does not count."""
-        import joblib
-
-        records = self.records
-        with ExitStack() as held:
-            if self.store is not None:
-                self._names = [_fingerprint(candidate) for candidate in self.candidates]
-                self._identity = {
-                    "kind": "estimator",
-                    "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
-                    **self.splits.identity,
-                    "random_state": self.random_state,
-                    "positive_label": records.positive,
-                    "threshold": records.threshold,
-                }
-                width = len(_packed(np.zeros(len(records.y)), records.is_positive))
-                held.enter_context(owned(self.store))
-                for note in resume_folder(self.store, self._identity, added={}, n_columns=width):
-                    warnings.warn(note, stacklevel=4)
-                for block in finished_blocks(self.store):
-                    rows = load_block(block, width)
-                    for (name, split), row in zip(block.keys, rows, strict=True):
-                        if name in self._names:
-                            self._rows[self._names.index(name), split] = np.array(row)
-            yield
-
-    def up_to(self, n_splits: int) -> list[tuple[FloatRow, BoolArray]]:
-        """What each setting's models say on the first so many splits: arrays (split, record).
-
-        Log odds of the true class, with a minus where that is a negative one (without
-        probabilities +1 and -1 as the model answers); and whether the answer is the positive label.
-        """
-        wanted = [(at, s) for s in range(n_splits) for at in range(len(self.candidates))]
-        missing = [key for key in wanted if key not in self._rows]
-        done, total = len(wanted) - len(missing), len(wanted)
-        self.on_progress(done, total)
-        finished = self._fit(missing)
+    Raises:
+        InputError: a split and a model, what went wrong there, and what is kept.
+    """
+    keys = [(at, s) for s in range(len(splits.train)) for at in range(len(candidates))]
+    with _opened(store, candidates, records, splits, random_state) as (found, keep):
+        missing = [key for key in keys if key not in found]
+        on_progress(len(keys) - len(missing), len(keys))
+        seeds = (stream(random_state, TRAINING_STREAM, split) for _, split in missing)
+        calls = [
+            (
+                key,
+                candidates[key[0]],
+                records,
+                splits.train[key[1]],
+                int(rng.integers(LARGEST_SEED)),
+            )
+            for key, rng in zip(missing, seeds, strict=True)
+        ]
+        finished = _fitted(calls, n_jobs)
         try:
-            for (at, split), found in finished:
-                if isinstance(found, _Failure):
-                    raise self._error(at, split, found)
-                self._rows[at, split] = found
-                if self.store is not None:
-                    save_block(
-                        self.store,
-                        [(self._names[at], split)],
-                        found[None],
-                        made_with=versions(self.candidates),
-                        settings=settings_digest(self._identity, added={}),
-                    )
-                done += 1
-                self.on_progress(done, total)
+            for done, (key, answers) in enumerate(finished, start=len(keys) - len(missing) + 1):
+                if isinstance(answers, _Failure):
+                    n_kept = f"{len(found)} finished model{'' if len(found) == 1 else 's'}"
+                    kept = f"the {n_kept} are kept in {store}"
+                    kept = "store=DIR would keep finished splits" if store is None else kept
+                    model = f"split {key[1] + 1}, {candidates[key[0]].name}:"
+                    cause = RuntimeError(answers.trace) if answers.trace else None
+                    raise _unfit(model, f"{answers.fault}; {kept}") from cause
+                found[key] = answers
+                keep(key, answers)
+                on_progress(done, len(keys))
         finally:
             with warnings.catch_warnings():  # joblib remarks on tasks that are given up
                 warnings.simplefilter("ignore", UserWarning)
                 finished.close()
-        return [self._answers(at, n_splits) for at in range(len(self.candidates))]
+    rows = [[found[at, s] for s in range(len(splits.train))] for at in range(len(candidates))]
+    return [(np.array([a for a, _ in own]), np.array([b for _, b in own])) for own in rows]
 
-    def _fit(
-        self, wanted: Sequence[tuple[int, int]]
-    ) -> Generator[tuple[tuple[int, int], FloatRow | _Failure], None, None]:
-        """Every model's row as soon as it is there, by whatever joblib is told to use."""
-        from joblib import Parallel, delayed
-        from joblib.parallel import LokyBackend, get_active_backend
 
-        def call(at: int, split: int) -> Any:
-            seed = int(stream(self.random_state, TRAINING_STREAM, split).integers(LARGEST_SEED))
-            rows = self.splits.train(split)
-            return delayed(_fit)((at, split), self.candidates[at], self.records, rows, seed)
+@contextmanager
+def _opened(
+    store: Path | None,
+    candidates: Sequence[Candidate],
+    records: Records,
+    splits: Splits,
+    random_state: int,
+) -> Iterator[tuple[dict[Key, Answers], Callable[[Key, Answers], None]]]:
+    """What a store has already, and what keeps more in it, which is ours meanwhile.
 
-        backend, n_active = get_active_backend()
-        options: dict[str, Any] = {"return_as": "generator_unordered"}
-        step = max(len(wanted), 1)
-        if isinstance(backend, LokyBackend):  # our own processes end with us, a cluster's do not
-            is_main = threading.current_thread() is threading.main_thread()
-            options.update(initializer=die_with, initargs=(os.getpid(), is_main))
-        if not backend.supports_return_generator:  # then a few at a time, to keep what is finished
-            options, step = {"return_as": "list"}, max(1, self.n_jobs or n_active)
-        for first in range(0, len(wanted), step):
-            pool = Parallel(n_jobs=self.n_jobs, batch_size=1, **options)
-            yield from pool(call(*key) for key in wanted[first : first + step])
+    Warns where what was found there does not count.
+    """
+    found: dict[Key, Answers] = {}
+    if store is None:
+        yield found, lambda key, answers: None
+        return
+    import joblib
 
-    def _answers(self, at: int, n_splits: int) -> tuple[FloatRow, BoolArray]:
-        n, sign = len(self.records.y), np.where(self.records.is_positive, 1, -1).astype(np.float32)
-        logits = np.empty((n_splits, n), dtype=np.float32)
-        predicted = np.empty((n_splits, n), dtype=bool)
-        for split in range(n_splits):
-            of_truth, predicted[split] = _unpacked(self._rows[at, split], n)
-            logits[split] = sign * of_truth
-        return logits, predicted
+    names, n = [_fingerprint(candidate) for candidate in candidates], len(records.y)
+    identity: Settings = {  # what all models of a store depend on
+        "kind": "estimator",
+        "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
+        **splits.identity,
+        "random_state": random_state,
+        "positive_label": records.positive,
+        "threshold": records.threshold,
+    }
 
-    def _error(self, at: int, split: int, failure: _Failure) -> InputError:
-        where = "store=DIR would keep finished splits"
-        if self.store is not None:
-            n_kept = len(self._rows)
-            models = f"{n_kept} finished model{'' if n_kept == 1 else 's'}"
-            where = f"the {models} are kept in {self.store}"
-        model = f"split {split + 1}, {self.candidates[at].name}:"
-        error = _unfit(model, f"{failure.fault}; {where}")
-        error.__cause__ = RuntimeError(failure.trace) if failure.trace else None
-        return error
+    def keep(key: Key, answers: Answers) -> None:
+        save_block(
+            store,
+            [(names[key[0]], key[1])],
+            np.concatenate(answers, dtype=np.float32)[None],
+            made_with=versions(candidates),
+            settings=settings_digest(identity, added={}),
+        )
+
+    with owned(store):
+        for note in resume_folder(store, identity, added={}, n_columns=2 * n):
+            warnings.warn(note, stacklevel=5)
+        for block in finished_blocks(store):
+            rows = load_block(block, 2 * n)
+            for (name, split), row in zip(block.keys, rows, strict=True):
+                if name in names:
+                    found[names.index(name), split] = np.array(row[:n]), row[n:] == 1
+        yield found, keep
+
+
+def _fitted(
+    calls: Sequence[Any], n_jobs: int | None
+) -> Generator[tuple[Key, Answers | _Failure], None, None]:
+    """What every model says as soon as it is there, by whatever joblib is told to use."""
+    from joblib import Parallel, delayed
+    from joblib.parallel import LokyBackend, get_active_backend
+
+    backend, n_active = get_active_backend()
+    options: dict[str, Any] = {"return_as": "generator_unordered"}
+    step = max(len(calls), 1)
+    if isinstance(backend, LokyBackend):  # our own processes end with us, a cluster's do not
+        is_main = threading.current_thread() is threading.main_thread()
+        options.update(initializer=die_with, initargs=(os.getpid(), is_main))
+    if not backend.supports_return_generator:  # then a few at a time, to keep what is finished
+        options, step = {"return_as": "list"}, max(1, n_jobs or n_active)
+    for first in range(0, len(calls), step):
+        pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
+        yield from pool(delayed(_fit)(*call) for call in calls[first : first + step])
 
 
 def _fingerprint(candidate: Candidate) -> str:
@@ -346,9 +359,9 @@ def _fingerprint(candidate: Candidate) -> str:
 
 
 def _fit(
-    key: tuple[int, int], candidate: Candidate, records: Records, rows: IntArray, seed: int
-) -> tuple[tuple[int, int], FloatRow | _Failure]:
-    """One model, from the estimator to its row; what goes wrong is given back, not raised."""
+    key: Key, candidate: Candidate, records: Records, rows: IntArray, seed: int
+) -> tuple[Key, Answers | _Failure]:
+    """One model, from the estimator to its answers; what goes wrong is given back, not raised."""
     from sklearn.base import clone
 
     try:
@@ -361,7 +374,7 @@ def _fit(
             }
             fresh.set_params(**unset)
             fitted = fresh.fit(_taken(records.X, rows), records.y[rows])
-            return key, _row(fitted, records, candidate.has_probabilities)
+            return key, _asked(fitted, records, candidate.has_probabilities)
     except Exception as error:  # whatever an estimator may raise
         fault = f"{type(error).__name__} was raised; mend the estimator or its data and call again"
         return key, _Failure(fault, traceback.format_exc())
@@ -403,11 +416,11 @@ def _alone(seed: int) -> Iterator[None]:
         np.random.set_state(legacy)  # noqa: NPY002
 
 
-def _row(fitted: Any, records: Records, has_probabilities: bool) -> FloatRow | _Failure:
-    """What a fitted model says of every record, packed."""
+def _asked(fitted: Any, records: Records, has_probabilities: bool) -> Answers | _Failure:
+    """What a fitted model says of every record."""
     if not has_probabilities:
         predicted = _own_answers(fitted, None, records)
-        return _packed(np.where(predicted == records.is_positive, 1.0, -1.0), predicted)
+        return np.where(predicted == records.is_positive, 1, -1).astype(np.float32), predicted
     probability = np.asarray(fitted.predict_proba(records.X), dtype=np.float64)
     labels, classes = getattr(fitted, "classes_", None), records.classes
     names = classes.names if labels is None else [text_of(c) for c in np.asarray(labels).tolist()]
@@ -428,7 +441,7 @@ def _row(fitted: Any, records: Records, has_probabilities: bool) -> FloatRow | _
     column = np.array([names.index(name) if name in names else -1 for name in classes.names])
     at = column[classes.codes]  # a class that the model has never seen has probability 0
     of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
-    return _packed(log_odds(of_truth), predicted)
+    return log_odds(of_truth).astype(np.float32), predicted
 
 
 def _own_answers(fitted: Any, probability: FloatArray | None, records: Records) -> BoolArray:
@@ -443,17 +456,3 @@ def _own_answers(fitted: Any, probability: FloatArray | None, records: Records) 
         fitted.predict_proba = at_hand
     answers = np.ravel(fitted.predict(records.X))
     return is_named(column_of(answers, "predict"), records.positive)
-
-
-def _packed(logits: FloatArray, predicted: BoolArray) -> FloatRow:
-    n = len(predicted)
-    row = np.zeros(n + -(-n // BITS), dtype=np.float32)
-    row[:n] = logits
-    bits = np.packbits(predicted)
-    row[n:].view(np.uint8)[: len(bits)] = bits
-    return row
-
-
-def _unpacked(row: FloatRow, n: int) -> tuple[FloatRow, BoolArray]:
-    bits = np.ascontiguousarray(row[n:]).view(np.uint8)
-    return row[:n], np.unpackbits(bits, count=n).astype(bool)

@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from pcer.errors import InputError, require_at_least, require_positive
+from pcer.errors import InputError, require_open_unit
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule, SmallGroups
 from pcer.release.format import Outcome, SplitKind, Training
 
 OF_PREDICTIONS = ("positive_label", "split_id", "reference", "membership_score", "training")
-OF_ESTIMATORS = (
-    *("test_size", "cv", "person_id", "budgets", "n_jobs", "store"),
-    *("until_detectable", "max_splits"),
-)
+OF_ESTIMATORS = ("test_size", "cv", "person_id", "budgets", "n_jobs", "store")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,9 +57,6 @@ class Options:
         n_jobs: estimators: how many are fitted at once, as for joblib;
             ``joblib.parallel_config`` is heeded.
         store: estimators: folder that keeps every finished split; the same call goes on from there.
-        until_detectable: estimators: add splits until an exposure as small as this would show, by
-            precision alone, so that stopping favours no verdict.
-        max_splits: estimators: the most splits that this may take.
 
     Raises:
         InputError: one sentence that names the option and the remedy.
@@ -96,8 +90,6 @@ class Options:
     budgets: Mapping[str, Sequence[float | None]] | None = None
     n_jobs: int | None = None
     store: str | os.PathLike[str] | None = None
-    until_detectable: float | None = None
-    max_splits: int = 200
 
     def __post_init__(self) -> None:
         self.facts("benefit", "random")  # what the release itself refuses
@@ -105,21 +97,7 @@ class Options:
             raise InputError(
                 f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
             )
-        if not 0 < self.test_size < 1:
-            raise InputError(
-                f"test_size must lie between 0 and 1, but {self.test_size!r} was given; 0.3 holds "
-                "out 30 % of the records.",
-                field="test_size",
-            )
-        if self.until_detectable is not None:
-            require_positive(until_detectable=self.until_detectable)
-        require_at_least(1, max_splits=self.max_splits)
-        if self.until_detectable is not None and self.cv is not None:
-            raise InputError(
-                "until_detectable adds random splits, and cv gives a fixed number of them; leave "
-                "one of the two out.",
-                field="until_detectable",
-            )
+        require_open_unit(test_size=self.test_size)
         if self.budgets is not None and (self.epsilon is not None or len(self.budgets) != 1):
             raise InputError(
                 'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.',

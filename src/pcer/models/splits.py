@@ -10,9 +10,9 @@ import copy
 import hashlib
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,20 +30,19 @@ TRAINING_STREAM, SPLIT_STREAM = range(2)
 class Splits:
     """Splits by number, from 0, and what a release may say of how they were drawn."""
 
-    train: Callable[[int], IntArray]  # rows of a split's training part
-    most: float  # how many there are; infinite where there are as many as one likes
+    train: Sequence[IntArray]  # by split the rows of its training part
     identity: dict[str, Any]  # what makes them these and no others, as plain JSON
     config: dict[str, Any]  # for training.config
     kind: SplitKind  # whether they were drawn by chance
-    stratified_by: StratifiedBy | None = None  # what was balanced; None where that is not known
-    unit: str | None = None  # what was divided, where that is not the record
+    stratified_by: StratifiedBy | None  # what was balanced; None where that is not known
+    unit: str | None  # what was divided, where that is not the record
     notes: tuple[str, ...] = ()  # sentences for the reader
 
-    def members(self, n_splits: int, n_records: int) -> BoolArray:
+    def members(self, n_records: int) -> BoolArray:
         """(split, record) who is trained on."""
-        inside = np.zeros((n_splits, n_records), dtype=bool)
-        for split in range(n_splits):
-            inside[split, self.train(split)] = True
+        inside = np.zeros((len(self.train), n_records), dtype=bool)
+        for split, rows in enumerate(self.train):
+            inside[split, rows] = True
         return inside
 
 
@@ -54,7 +53,12 @@ def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
 
 
 def random_splits(
-    n_records: int, persons: IntArray | None, test_size: float, random_state: int
+    n_splits: int,
+    n_records: int,
+    persons: IntArray | None,
+    *,
+    test_size: float,
+    random_state: int,
 ) -> Splits:
     """Independent random splits of records, or of people: further ones change none before.
 
@@ -68,16 +72,14 @@ def random_splits(
             f"test_size {test_size} leaves nobody of {n_units} to train on; make it smaller.",
             field="test_size",
         )
-
-    def train(split: int) -> IntArray:
+    train = []
+    for split in range(n_splits):
         order = stream(random_state, SPLIT_STREAM, split).permutation(n_units)
         inside = np.ones(n_units, dtype=bool)
         inside[order[:n_test]] = False
-        return np.flatnonzero(inside[units])
-
+        train.append(np.flatnonzero(inside[units]))
     return Splits(
         train=train,
-        most=math.inf,
         identity={"test_size": test_size, "random_state": random_state},
         config={"splits": "random", "test_size": test_size},
         kind="random",
@@ -86,98 +88,75 @@ def random_splits(
     )
 
 
-class _Known(NamedTuple):
-    """A splitter of scikit-learn whose splits are known to be random, if they are shuffled."""
+KNOWN = (
+    *("ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"),
+    *("KFold", "RepeatedKFold", "StratifiedKFold", "RepeatedStratifiedKFold", "GroupKFold"),
+)
+"""Splitters whose splits are random, if they are shuffled; by name they stratify or keep groups.
 
-    stratified_by: StratifiedBy
-    by_person: bool = False
-    in_folds: bool = False
-
-
-KNOWN = {
-    "ShuffleSplit": _Known("nothing"),
-    "StratifiedShuffleSplit": _Known("label"),
-    "GroupShuffleSplit": _Known("nothing", by_person=True),
-    "KFold": _Known("nothing", in_folds=True),
-    "RepeatedKFold": _Known("nothing", in_folds=True),
-    "StratifiedKFold": _Known("label", in_folds=True),
-    "RepeatedStratifiedKFold": _Known("label", in_folds=True),
-    "GroupKFold": _Known("nothing", by_person=True, in_folds=True),
-}
-"""By class name. StratifiedGroupKFold is not among them: it moves people to balance labels."""
+StratifiedGroupKFold is not among them: it moves people to balance labels."""
 
 
 def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:
     """All splits of a splitter, or of an iterable of (train, test) rows, checked."""
     from sklearn import model_selection
 
-    kind, known = type(cv).__name__, None
+    kind = type(cv).__name__
     # by its very class, as a subclass may do anything
-    if getattr(model_selection, kind, None) is type(cv) and getattr(cv, "shuffle", True):
-        known = KNOWN.get(kind)
+    known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
+    known = known and getattr(cv, "shuffle", True)
     name = kind if hasattr(cv, "split") else "an iterable of rows"
-    _require_fitting(cv, name, known, persons)
+    if not hasattr(cv, "split") and not isinstance(cv, Iterable):
+        raise InputError(
+            "cv must be a splitter of scikit-learn, such as KFold(5, shuffle=True), or pairs of "
+            f"(train, test) rows, but {kind} was given; leave it out for random splits.",
+            field="cv",
+        )
+    if known and kind.startswith("Group") != (persons is not None):
+        raise InputError(
+            f"cv={name} divides {'records' if persons is not None else 'people'}: give person_id "
+            "with GroupShuffleSplit or GroupKFold(shuffle=True), and with no other splitter; or "
+            "leave cv out.",
+            field="person_id",
+        )
     rows = cv
     with warnings.catch_warnings():  # most splitters remark that they pass over people
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
         if hasattr(cv, "split"):
             drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
-            if known is not None and getattr(drawn, "random_state", None) is None:
+            if known and getattr(drawn, "random_state", None) is None:
                 drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
             rows = drawn.split(np.zeros((len(classes), 1)), classes, persons)
         pairs = [(_rows(train), _rows(test)) for train, test in rows]
     if not pairs:
         raise InputError(f"cv={name} gives no split; let it give two or more.", field="cv")
-    n, notes, digest = len(classes), [], hashlib.sha256()
+    digest = hashlib.sha256()
     for number, (train, test) in enumerate(pairs, start=1):
-        _require_parts(number, train, test, n, persons)
+        _require_parts(number, train, test, len(classes), persons)
         digest.update(np.asarray(train, dtype=np.int64).tobytes() + b"|")
-    if left_out := max(n - len(np.union1d(*pair)) for pair in pairs):
-        notes = [
-            f"Up to {left_out:,} records are in neither part of a split; they count as held out."
-        ]
-    if known is not None and known.in_folds:
-        n_sets = int(getattr(cv, "n_repeats", 1))
-        folds = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
-        notes.append(
-            f"Cross-validation: {folds}. The test parts of one set of folds do not overlap, so its "
-            "splits depend on each other: where nothing is memorised their mean varies less than "
-            "that of independent splits, and errors that take them as independent are upper bounds."
-        )
+    balanced: StratifiedBy = "label" if "Stratified" in kind else "nothing"
     return Splits(
-        train=[train for train, _ in pairs].__getitem__,
-        most=len(pairs),
+        train=[train for train, _ in pairs],
         identity={"splits": digest.hexdigest()},
         config={"splits": name},
-        kind="other" if known is None else "random",
-        stratified_by=None if known is None else known.stratified_by,
+        kind="random" if known else "other",
+        stratified_by=balanced if known else None,
         unit=None if persons is None else PERSON,
-        notes=tuple(notes),
+        notes=tuple(_notes(pairs, len(classes), cv if known else None)),
     )
 
 
-def _require_fitting(cv: Any, name: str, known: _Known | None, persons: IntArray | None) -> None:
-    if isinstance(cv, int):
-        raise InputError(
-            f"cv={cv} would be folds in the order of the rows, from which nothing can be tested; "
-            f"give n_splits={cv}, or a splitter such as KFold({cv}, shuffle=True).",
-            field="cv",
-        )
-    if not hasattr(cv, "split") and not isinstance(cv, Iterable):
-        raise InputError(
-            f"cv must be a splitter of scikit-learn or pairs of (train, test) rows, but "
-            f"{type(cv).__name__} was given; leave it out for random splits.",
-            field="cv",
-        )
-    if known is not None and known.by_person and persons is None:
-        raise InputError(
-            f"cv={name} keeps people together; say with person_id who is who.", field="person_id"
-        )
-    if known is not None and not known.by_person and persons is not None:
-        raise InputError(
-            f"cv={name} divides records, and person_id asks that a person's records stay "
-            "together; use GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out.",
-            field="person_id",
+def _notes(pairs: Sequence[tuple[IntArray, IntArray]], n: int, known: Any) -> Iterator[str]:
+    """What a reader must know of splits, the splitter of which is known, or None."""
+    if left_out := max(n - len(np.union1d(*pair)) for pair in pairs):
+        yield f"Up to {left_out:,} records are in neither part of a split; they count as held out."
+    if type(known).__name__.endswith("KFold"):
+        n_sets = int(getattr(known, "n_repeats", 1))
+        folds = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
+        yield (
+            f"Cross-validation: {folds}. The test parts of one set of folds do not overlap, so its "
+            "splits depend on each other: where nothing is memorised their mean varies less than "
+            "that of independent splits, and errors that take them as independent are upper bounds."
         )
 
 
@@ -190,21 +169,15 @@ def _require_parts(
     number: int, train: IntArray, test: IntArray, n: int, persons: IntArray | None
 ) -> None:
     both = np.concatenate([train, test])
-    if not len(train) or not len(test) or both.min() < 0 or both.max() >= n:
-        raise InputError(
-            f"split {number} of cv must have a training and a test part with rows from 0 to "
-            f"{n - 1}; make cv for these {n:,} records.",
-            field="cv",
-        )
-    if len(np.intersect1d(train, test)):
-        raise InputError(
-            f"split {number} of cv has records in both parts; a record is trained on or held out.",
-            field="cv",
-        )
     outside = np.setdiff1d(np.arange(n), train)
-    if persons is not None and len(np.intersect1d(persons[train], persons[outside])):
-        raise InputError(
-            f"split {number} of cv puts records of one person into both parts; use "
-            "GroupShuffleSplit or GroupKFold(shuffle=True), or leave cv out.",
-            field="cv",
-        )
+    if not len(train) or not len(test) or both.min() < 0 or both.max() >= n:
+        fault = f"must have a training and a test part with rows from 0 to {n - 1}; make cv for "
+        fault += f"these {n:,} records"
+    elif len(np.intersect1d(train, test)):
+        fault = "has records in both parts; a record is trained on or held out"
+    elif persons is not None and len(np.intersect1d(persons[train], persons[outside])):
+        fault = "puts records of one person into both parts; use GroupShuffleSplit or "
+        fault += "GroupKFold(shuffle=True), or leave cv out"
+    else:
+        return
+    raise InputError(f"split {number} of cv {fault}.", field="cv")
