@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pcer.data import fetch as fetch_module
-from pcer.data import load
+from pcer.data import acs, benchmarks, load
+from pcer.data.compas import COMPAS
 from pcer.data.fetch import DataFile, download, locate
 from pcer.errors import FetchError, InputError
 
@@ -60,51 +60,37 @@ def test_a_good_download_is_cached_whole(server, tmp_path, capsys):
     assert "some.bin" in shown.err
 
 
+def refuse(path: Path) -> None:
+    raise InputError(f"{path.name} has another shape")
+
+
+BROKE_OFF, ANOTHER = "the download broke off", "is not the file that its publisher described"
+
+
 @pytest.mark.parametrize(
     ("kind", "reason", "more"),
     [
-        ("cut", "the download broke off", {}),
-        ("altered", "it is altered", {}),
-        ("page", "the server answered with a web page", {}),
-        ("gone", "the download broke off", {}),
-        ("cut", "the download broke off", {"sha256": None}),
-        ("page", "the server answered with a web page", {"sha256": None}),
+        ("cut", BROKE_OFF, {}),
+        ("cut", BROKE_OFF, {"sha256": None}),
+        ("gone", BROKE_OFF, {}),
+        ("away", BROKE_OFF, {"url": "http://127.0.0.1:9/away"}),
+        ("altered", ANOTHER, {}),
+        ("page", ANOTHER, {}),
+        ("altered", ANOTHER, {"sha256": None, "check": refuse}),
     ],
 )
-def test_a_bad_download_leaves_nothing_and_says_what_to_do(server, tmp_path, kind, reason, more):
-    with pytest.raises(FetchError) as caught:
-        download(wanted(server, kind, **more), cache=tmp_path, show_progress=False)
-    assert list(tmp_path.iterdir()) == []
-    sentence = str(caught.value)
-    assert reason in sentence
-    assert "some.bin" in sentence
-    assert f"{server}/{kind}" in sentence
-    assert "PCER_DATA" in sentence
-
-
-def test_a_download_of_another_shape_is_refused(server, tmp_path):
-    def check(path: Path) -> None:
-        raise InputError(f"{path.name} has another shape")
-
-    file = wanted(server, "altered", sha256=None, check=check)
-    with pytest.raises(FetchError, match="not what the publisher described") as caught:
-        download(file, cache=tmp_path, show_progress=False)
-    assert "another shape" in str(caught.value.__cause__)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_download_keeps_the_file_that_was_there(server, tmp_path):
-    (tmp_path / "some.bin").write_bytes(GOOD)
-    with pytest.raises(FetchError):
-        download(wanted(server, "cut"), cache=tmp_path, show_progress=False)
+def test_a_bad_download_changes_nothing_and_says_what_to_do(server, tmp_path, kind, reason, more):
+    file = wanted(server, kind, **more)
+    for before in ([], ["some.bin"]):  # a file that was there stays
+        with pytest.raises(FetchError, match=reason) as caught:
+            download(file, cache=tmp_path, show_progress=False)
+        assert [entry.name for entry in tmp_path.iterdir()] == before
+        for word in ("some.bin", file.url, "PCER_DATA"):
+            assert word in str(caught.value)
+        (tmp_path / "some.bin").write_bytes(GOOD)
     assert (tmp_path / "some.bin").read_bytes() == GOOD
-
-
-def test_a_server_that_is_away_is_named(tmp_path):
-    file = DataFile(name="some.bin", url="http://127.0.0.1:9/some.bin")
-    with pytest.raises(FetchError, match=r"127\.0\.0\.1:9"):
-        download(file, cache=tmp_path, show_progress=False)
-    assert list(tmp_path.iterdir()) == []
+    if "check" in more:
+        assert "another shape" in str(caught.value.__cause__)
 
 
 def test_a_file_without_address_is_asked_for_by_folder(tmp_path):
@@ -119,21 +105,11 @@ def test_a_copy_with_another_digest_is_refused(server, tmp_path, monkeypatch):
         locate(wanted(server, "good"), cache=tmp_path / "cache")
 
 
-def test_nothing_is_downloaded_while_everything_is_at_hand(monkeypatch):
-    def refuse(*arguments, **options):
-        raise AssertionError("a download was started")
-
-    monkeypatch.setattr(fetch_module, "_transfer", refuse)
-    assert load("compas").n_records == 6_172
-
-
 def test_a_dataset_that_is_nowhere_is_fetched_from_its_publisher(server, tmp_path, monkeypatch):
-    from pcer.data import benchmarks as room
-
     monkeypatch.delenv("PCER_DATA", raising=False)
-    task = next(source for source in room.SOURCES if source.name == "acs")
-    files = tuple(replace(file, url=f"{server}/page") for file in task.files)
-    monkeypatch.setattr(room, "SOURCES", (replace(task, files=files),))
-    with pytest.raises(FetchError, match=r"csv_pca\.zip could not be fetched.*a web page"):
+    files = tuple(replace(file, url=f"{server}/page") for file in acs.ACS_INCOME.files)
+    monkeypatch.setattr(benchmarks, "SOURCES", (replace(acs.ACS_INCOME, files=files), COMPAS))
+    with pytest.raises(FetchError, match=rf"csv_pca\.zip could not be fetched.*{ANOTHER}"):
         load("acs", cache=tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []
+    assert load("compas").n_records == 6_172  # nothing is fetched while everything is at hand

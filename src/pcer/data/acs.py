@@ -9,61 +9,30 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pcer.data.fetch import DataFile
+from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
 from pcer.data.task import REST, Bands, Category, DatasetTask, GroupRule, Number, holds
 from pcer.errors import InputError
 
 RACES = (
-    "White",
-    "Black or African American",
-    "American Indian",
-    "Alaska Native",
+    *("White", "Black or African American", "American Indian", "Alaska Native"),
     "American Indian or Alaska Native, tribe not specified",
-    "Asian",
-    "Native Hawaiian or other Pacific Islander",
-    "Some other race",
+    *("Asian", "Native Hawaiian or other Pacific Islander", "Some other race"),
     "Two or more races",
 )
 
-# Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's prefixes.
+# Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's prefixes, and
+# regions of birth: the first code of each, and after the last of them.
 OCCUPATIONS = (
-    ("management", 10, 499),
-    ("business", 500, 799),
-    ("finance", 800, 999),
-    ("computing and mathematics", 1000, 1299),
-    ("engineering", 1300, 1599),
-    ("science", 1600, 1999),
-    ("community service", 2000, 2099),
-    ("law", 2100, 2199),
-    ("education", 2200, 2599),
-    ("arts and media", 2600, 2999),
-    ("medicine", 3000, 3599),
-    ("health support", 3600, 3699),
-    ("protection", 3700, 3999),
-    ("food", 4000, 4199),
-    ("cleaning", 4200, 4299),
-    ("personal service", 4300, 4699),
-    ("sales", 4700, 4999),
-    ("office", 5000, 5999),
-    ("farming", 6000, 6199),
-    ("construction", 6200, 6799),
-    ("extraction", 6800, 6999),
-    ("repair", 7000, 7699),
-    ("production", 7700, 8999),
-    ("transport", 9000, 9799),
-    ("military", 9800, 9899),
+    "10 management, 500 business, 800 finance, 1000 computing and mathematics, 1300 engineering, "
+    "1600 science, 2000 community service, 2100 law, 2200 education, 2600 arts and media, "
+    "3000 medicine, 3600 health support, 3700 protection, 4000 food, 4200 cleaning, "
+    "4300 personal service, 4700 sales, 5000 office, 6000 farming, 6200 construction, "
+    "6800 extraction, 7000 repair, 7700 production, 9000 transport, 9800 military, 9900"
 )
-
 BIRTHPLACES = (
-    ("United States", 1, 59),
-    ("US island areas", 60, 99),
-    ("Europe and former USSR", 100, 199),
-    ("Asia", 200, 299),
-    ("Northern America", 300, 302),
-    ("Latin America", 303, 399),
-    ("Africa", 400, 499),
-    ("Oceania", 500, 599),
+    "1 United States, 60 US island areas, 100 Europe and former USSR, 200 Asia, "
+    "300 Northern America, 303 Latin America, 400 Africa, 500 Oceania, 600"
 )
 
 # The ACSIncome filter, and how many of each state's people it keeps as published.
@@ -92,13 +61,8 @@ def read_state(path: Path, columns: Iterable[str]) -> Columns:
 
 def check_state(path: Path, *, n_kept: int) -> None:
     """Raise InputError unless the filter keeps as many people as published for the state."""
-    columns = read_state(path, ACS_INCOME.columns)
-    n_found = holds(columns, *ADULT_FILTER).sum()
-    if n_found != n_kept:
-        raise InputError(
-            f"{path}: the ACSIncome filter keeps {n_found:,} people, but {n_kept:,} are "
-            "published for the state; remove the file and fetch it again."
-        )
+    found = holds(read_state(path, ACS_INCOME.columns), *ADULT_FILTER).sum()
+    require_count(path, int(found), n_kept, "people that the ACSIncome filter keeps")
 
 
 ACS_INCOME = DatasetTask(
@@ -126,10 +90,8 @@ ACS_INCOME = DatasetTask(
     label=("PINCP", operator.gt, 50_000),
     attributes={
         "race": GroupRule("RAC1P", (("White", (1,)), ("Non-White", REST))),
-        "sex": GroupRule("SEX", (("Male", (1,)), ("Female", (2,)))),
-        "race_original": GroupRule(
-            "RAC1P", tuple((race, (code,)) for code, race in enumerate(RACES, start=1))
-        ),
+        "sex": GroupRule.of_each("SEX", {"Male": 1, "Female": 2}),
+        "race_original": GroupRule.of_each("RAC1P", {race: k for k, race in enumerate(RACES, 1)}),
     },
     keep=ADULT_FILTER,
     subsample=50_000,

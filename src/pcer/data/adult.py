@@ -8,20 +8,9 @@ from pcer.data.fetch import DataFile
 from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 OCCUPATIONS = (
-    "Adm-clerical",
-    "Armed-Forces",
-    "Craft-repair",
-    "Exec-managerial",
-    "Farming-fishing",
-    "Handlers-cleaners",
-    "Machine-op-inspct",
-    "Other-service",
-    "Priv-house-serv",
-    "Prof-specialty",
-    "Protective-serv",
-    "Sales",
-    "Tech-support",
-    "Transport-moving",
+    *("Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing"),
+    *("Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv"),
+    *("Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving"),
 )
 RACES = ("White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other")
 
@@ -45,9 +34,9 @@ ADULT = DatasetTask(
     ),
     label=("income", operator.eq, ">50K"),
     attributes={
-        "sex": GroupRule("sex", (("Male", ("Male",)), ("Female", ("Female",)))),
+        "sex": GroupRule.of_each("sex", ("Male", "Female")),
         "race": GroupRule("race", (("White", ("White",)), ("Non-White", REST))),
-        "race_original": GroupRule("race", tuple((race, (race,)) for race in RACES)),
+        "race_original": GroupRule.of_each("race", RACES),
     },
     keep=(("occupation", operator.ne, "?"),),
     n_records=46_033,

@@ -83,7 +83,31 @@ def describe_datasets(
     *, folder: Path | None = None, cache: Path | None = None
 ) -> list[dict[str, Any]]:
     """One plain entry per dataset, about the source that ``load`` would use."""
-    return [_describe(name, folder, cache) for name in names()]
+    listed = []
+    for name in names():
+        try:
+            task, paths = _at_hand(name, folder, cache)
+            named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
+            places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
+            where = places.get(paths[0].parent, named) if paths else "to fetch"
+            where = f"{where}, {_size(task)}"
+        except InputError as error:
+            task = next(task for task in SOURCES if task.name == name)
+            where = f"unusable: {error}"
+        groups = {own: [group for group, _ in rule.groups] for own, rule in task.attributes.items()}
+        words = ("outcome", "positive_label", "source", "licence", "caution")
+        listed.append(
+            {
+                "name": name,
+                "title": task.title,
+                "n_records": task.n_records,
+                "attributes": groups,
+                **{word: getattr(task, word) for word in words},
+                "at_hand": where,
+                "notes": list(task.notes),
+            }
+        )
+    return listed
 
 
 def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[DatasetTask, list[Path]]:
@@ -95,30 +119,6 @@ def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[Datase
         if len(here) == len(paths):
             return task, here
     return tasks[0], []
-
-
-def _describe(name: str, folder: Path | None, cache: Path | None) -> dict[str, Any]:
-    try:
-        task, paths = _at_hand(name, folder, cache)
-        named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
-        places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
-        place = places.get(paths[0].parent, named) if paths else "to fetch"
-        where = f"{place}, {_size(task)}"
-    except InputError as error:
-        task = next(task for task in SOURCES if task.name == name)
-        where = f"unusable: {error}"
-    groups = {
-        attribute: [group for group, _ in rule.groups]
-        for attribute, rule in task.attributes.items()
-    }
-    return {
-        **{field: getattr(task, field) for field in ("name", "title", "n_records")},
-        "attributes": groups,
-        **{field: getattr(task, field) for field in ("outcome", "positive_label")},
-        **{field: getattr(task, field) for field in ("source", "licence", "caution")},
-        "at_hand": where,
-        "notes": list(task.notes),
-    }
 
 
 def _size(task: DatasetTask) -> str:

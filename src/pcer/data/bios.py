@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from pcer.data.fetch import DataFile
+from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
 from pcer.data.task import DatasetTask, Encoded, GroupRule
-from pcer.errors import InputError
 
-PROFESSIONS = {21: "professor", 13: "nurse"}  # the publisher's codes
-GENDERS = {0: "M", 1: "F"}
-HUB_COLUMNS = ("hard_text", "profession", "gender")
+PROFESSOR, NURSE = 21, 13  # the publisher's codes
 HUB_URL = (
     "https://huggingface.co/datasets/LabHC/bias_in_bios/resolve/"
     "052f01de644dba841176e0449528b41f27d94a61/data/"
@@ -45,11 +41,11 @@ class TextComponents:
     """
 
     column: str
-    n_terms: int
-    n_components: int
+    n_terms: int = 15_000
+    n_components: int = 200
 
     def encode(self, columns: Columns) -> Encoded:
-        """Columns named ``column[0]``, ``column[1]``, ..."""
+        """Columns named ``text[0]``, ``text[1]``, ..."""
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
         from threadpoolctl import threadpool_limits
@@ -60,34 +56,12 @@ class TextComponents:
         reduction = TruncatedSVD(self.n_components, random_state=ENCODING_SEED)
         with threadpool_limits(1):  # one order of summation, whatever the number of cores
             values = reduction.fit_transform(terms).astype(np.float32)
-        return tuple(f"{self.column}[{i}]" for i in range(self.n_components)), values
+        return tuple(f"text[{i}]" for i in range(self.n_components)), values
 
 
 def check_biographies(path: Path, *, n_rows: int) -> None:
     """Raise InputError unless the file holds as many biographies as its publisher says."""
-    found = read_columns(path, HUB_COLUMNS)["gender"].size
-    if found != n_rows:
-        raise InputError(
-            f"{path} holds {found:,} biographies instead of {n_rows:,}; remove it and fetch it "
-            "again."
-        )
-
-
-def read_hub(path: Path, columns: Iterable[str]) -> Columns:
-    """One of the publisher's files, codes replaced by names."""
-    table = read_columns(path, HUB_COLUMNS)
-    professions = [PROFESSIONS.get(int(code), "other") for code in table["profession"]]
-    return {
-        "text": table["hard_text"],
-        "profession": np.array(professions, dtype=object),
-        "gender": np.array([GENDERS[int(code)] for code in table["gender"]], dtype=object),
-    }
-
-
-def read_copy(path: Path, columns: Iterable[str]) -> Columns:
-    """One file of the scrubbed sample."""
-    table = read_columns(path, ("Bio", "Profession", "Gender"))
-    return {"text": table["Bio"], "profession": table["Profession"], "gender": table["Gender"]}
+    require_count(path, read_columns(path, ["gender"])["gender"].size, n_rows, "biographies")
 
 
 BIOS = DatasetTask(
@@ -102,11 +76,10 @@ BIOS = DatasetTask(
         )
         for name, n_bytes, n_rows in HUB_FILES
     ),
-    read=read_hub,
-    features=(TextComponents("text", n_terms=15_000, n_components=200),),
-    label=("profession", operator.eq, "professor"),
-    attributes={"gender": GroupRule("gender", (("Male", ("M",)), ("Female", ("F",))))},
-    keep=(("profession", np.isin, list(PROFESSIONS.values())),),
+    features=(TextComponents("hard_text"),),
+    label=("profession", operator.eq, PROFESSOR),
+    attributes={"gender": GroupRule.of_each("gender", {"Male": 0, "Female": 1})},
+    keep=(("profession", np.isin, [PROFESSOR, NURSE]),),
     balance=True,
     outcome="benefit",
     positive_label="professor",
@@ -129,7 +102,10 @@ BIOS_COPY = replace(
         DataFile(name=f"bias_in_bios_14k_{part}.csv.gz", n_bytes=n_bytes, sha256=digest)
         for part, n_bytes, digest in COPY_FILES
     ),
-    read=read_copy,
+    features=(TextComponents("Bio"),),
+    label=("Profession", operator.eq, "professor"),
+    attributes={"gender": GroupRule.of_each("Gender", {"Male": "M", "Female": "F"})},
+    keep=(("Profession", np.isin, ["professor", "nurse"]),),
     n_records=1_608,
     notes=(
         *BIOS.notes,

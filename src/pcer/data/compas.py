@@ -30,7 +30,7 @@ COMPAS = DatasetTask(
     label=("two_year_recid", operator.eq, 1),
     attributes={
         "race": GroupRule("race", (("Other", REST), ("African-American", ("African-American",)))),
-        "race_original": GroupRule("race", tuple((race, (race,)) for race in RACES)),
+        "race_original": GroupRule.of_each("race", RACES),
     },
     keep=(
         ("days_b_screening_arrest", operator.ge, -30),

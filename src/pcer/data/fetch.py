@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -17,7 +17,6 @@ FOLDER_VARIABLE = "PCER_DATA"
 BUNDLED = Path(str(package_files("pcer.data") / "files"))
 TIMEOUT_SECONDS = 60
 BLOCK_BYTES = 2**16
-_WEB_PAGE_STARTS = (b"<!doctype", b"<html", b"<?xml", b"<head")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,19 +35,13 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
 
     Returns None where it is in none of them. A file with a known digest is verified.
     """
-    for place in _places(folder, cache):
-        path = place / file.name
+    named = folder or os.environ.get(FOLDER_VARIABLE)
+    for place in (BUNDLED, *([Path(named)] if named else []), cache):
+        path = (place or cache_folder()) / file.name
         if path.is_file():
             require_digest(file, path)
             return path
     return None
-
-
-def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:
-    yield BUNDLED
-    if named := folder or os.environ.get(FOLDER_VARIABLE):
-        yield Path(named)
-    yield cache or cache_folder()  # last and only when asked for: it imports pooch
 
 
 def download(file: DataFile, *, cache: Path | None = None, show_progress: bool = True) -> Path:
@@ -57,11 +50,44 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
     Raises:
         FetchError: what went wrong, and how to do without the download.
     """
+    import requests
+    from rich.console import Console
+    from rich.progress import track
+
+    if file.url is None:
+        raise FetchError(
+            f"{file.name} cannot be downloaded; name the folder that holds it in {FOLDER_VARIABLE}."
+        )
     target = (cache or cache_folder()) / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:
         path = Path(folder) / file.name
-        _transfer(file, path, show_progress=show_progress)
+        try:
+            with (
+                requests.get(file.url, stream=True, timeout=TIMEOUT_SECONDS) as answer,
+                path.open("wb") as stream,
+            ):
+                answer.raise_for_status()
+                blocks = track(
+                    answer.iter_content(BLOCK_BYTES),
+                    file.name,
+                    total=int(answer.headers.get("Content-Length", 0)) / BLOCK_BYTES or None,
+                    console=Console(stderr=True),
+                    disable=not show_progress,
+                )
+                stream.writelines(blocks)
+            require_digest(file, path)
+            if file.check is not None:
+                file.check(path)
+        except (OSError, InputError) as error:  # those of requests are among the former
+            broke_off = f"the download broke off ({type(error).__name__})"
+            other = "what came is not the file that its publisher described"
+            raise FetchError(
+                f"{file.name} could not be fetched from {file.url}: "
+                f"{other if isinstance(error, InputError) else broke_off}, and nothing was kept; "
+                "try again later, or download it yourself into a folder and name that in "
+                f"{FOLDER_VARIABLE}."
+            ) from error
         os.replace(path, target)
     return target
 
@@ -75,44 +101,10 @@ def require_digest(file: DataFile, path: Path) -> None:
         )
 
 
-def _transfer(file: DataFile, path: Path, *, show_progress: bool) -> None:
-    import requests
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    if file.url is None:
-        raise FetchError(
-            f"{file.name} cannot be downloaded; name the folder that holds it in {FOLDER_VARIABLE}."
+def require_count(path: Path, found: int, published: int, what: str) -> None:
+    """Raise InputError unless a file without a digest holds as many records as is published."""
+    if found != published:
+        raise InputError(
+            f"{path} holds {found:,} {what} instead of the {published:,} published; remove it and "
+            "fetch it again."
         )
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    progress = Progress(*columns, console=Console(stderr=True), disable=not show_progress)
-    try:
-        with (
-            requests.get(file.url, stream=True, timeout=TIMEOUT_SECONDS) as answer,
-            path.open("wb") as stream,
-            progress,
-        ):
-            answer.raise_for_status()
-            n_bytes = int(answer.headers.get("Content-Length", 0))
-            bar = progress.add_task(file.name, total=n_bytes or None)
-            for block in answer.iter_content(BLOCK_BYTES):
-                progress.advance(bar, stream.write(block))
-    except (requests.RequestException, OSError) as error:
-        raise _failure(file, f"the download broke off ({type(error).__name__})") from error
-    with path.open("rb") as stream:
-        if stream.read(64).lstrip().lower().startswith(_WEB_PAGE_STARTS):
-            raise _failure(file, "the server answered with a web page")
-    try:
-        require_digest(file, path)
-        if file.check is not None:
-            file.check(path)
-    except InputError as error:
-        what = "not what the publisher described" if file.sha256 is None else "altered"
-        raise _failure(file, f"it is {what}") from error
-
-
-def _failure(file: DataFile, reason: str) -> FetchError:
-    return FetchError(
-        f"{file.name} could not be fetched from {file.url}: {reason}, and nothing was kept; try "
-        f"again later, or download it yourself into a folder and name that in {FOLDER_VARIABLE}."
-    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -75,20 +75,14 @@ class TablePlan:
         return (self.label, *self.attributes, *self.categories)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ColumnAccount:
-    """What became of one column."""
+class ColumnAccount(NamedTuple):
+    """What became of one column; the model never sees one that is left out, and remarks say why."""
 
     column: str
     role: Role
     n_values: int
     n_missing: int
     remark: str = ""
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether the model never sees the column, for the reason in ``remark``."""
-        return self.role == "left out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +206,7 @@ def _labels(values: Column, plan: TablePlan, file: str) -> IntArray:
 
 
 def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> ProtectedAttribute:
-    groups = sorted(set(values[~is_missing(values)]))
+    groups = _different(values)
     if len(groups) < 2:
         raise InputError(
             f"{file}: attribute {name!r} has one group only; an audit compares at least two."
@@ -222,8 +216,7 @@ def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> Protect
             f"{file}: attribute {name!r} has {len(groups):,} different values, more than "
             f"{plan.max_categories}; join them into groups first, or raise max_categories."
         )
-    rule = GroupRule(name, tuple((group, (group,)) for group in groups))
-    return divide(name, rule, {name: values})
+    return divide(name, GroupRule.of_each(name, groups), {name: values})
 
 
 def _account(
@@ -239,9 +232,7 @@ def _account(
             _require_categories(name, n_values, codes.size - n_missing, plan, file)
         if n_missing and not remark:
             remark = MISSING_REMARKS.get(role, "")
-        yield ColumnAccount(
-            column=name, role=role, n_values=n_values, n_missing=n_missing, remark=remark
-        )
+        yield ColumnAccount(name, role, n_values, n_missing, remark)
 
 
 def _role(
@@ -252,15 +243,17 @@ def _role(
         return "label", f"positive is {plan.positive}"
     if name in plan.attributes:
         return "protected attribute", "not used as a feature"
-    if len(set(codes)) == 1:
+    n_different = len(np.unique(codes))
+    if n_different == 1:
         return "left out", "constant"
-    for other, other_codes in leaks.items():
-        if _one_to_one(codes, other_codes):
+    for other, told in leaks.items():
+        n_pairs = len(np.unique(codes * (told.max() + 2) + told))
+        if n_pairs == n_different == len(np.unique(told)):
             kind = "the label" if other == plan.label else "the protected attribute"
             return "left out", f"tells {kind} {other!r} one to one"
     if values.dtype == object:
         return "category", ""
-    all_differ = len(set(codes)) == codes.size and bool((values == np.floor(values)).all())
+    all_differ = n_different == codes.size and bool((values == np.floor(values)).all())
     return "number", "every value is different: drop it if it is an identifier" * all_differ
 
 
@@ -279,26 +272,24 @@ def _require_categories(name: str, n_values: int, n_known: int, plan: TablePlan,
         )
 
 
-def _features(columns: Columns, account: tuple[ColumnAccount, ...], file: str) -> Encoded:
+def _features(columns: Columns, account: Sequence[ColumnAccount], file: str) -> Encoded:
     """The columns to learn from, encoded."""
-    rules: list[Number | Category] = []
-    for line in account:
-        if line.role == "number":
-            rules.append(Number(line.column))
-        elif line.role == "category":
-            values = columns[line.column]
-            rules.append(Category(line.column, tuple(sorted(set(values[~is_missing(values)])))))
+    rules = [
+        Number(line.column)
+        if line.role == "number"
+        else Category(line.column, tuple(_different(columns[line.column])))
+        for line in account
+        if line.role in MISSING_REMARKS
+    ]
     if not rules:
-        left_out = [f"{line.column!r} is {line.remark}" for line in account if line.is_left_out]
+        left_out = [f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"]
         reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
         raise InputError(f"{file} has no column left to learn from; {reason}.")
     return encode(tuple(rules), columns)
 
 
 def _notes(
-    account: tuple[ColumnAccount, ...],
-    attributes: tuple[ProtectedAttribute, ...],
-    n_unlabelled: int,
+    account: Sequence[ColumnAccount], attributes: Sequence[ProtectedAttribute], n_unlabelled: int
 ) -> Iterator[str]:
     if n_unlabelled:
         yield f"{n_unlabelled:,} records without a label are left out."
@@ -307,10 +298,15 @@ def _notes(
         if attribute.n_missing:
             yield f"{attribute.n_missing:,} records have no {attribute.name}; {trained}."
     for line in account:
-        if line.is_left_out:
+        if line.role == "left out":
             yield f"Column {line.column!r} is left out: {line.remark}."
-        elif line.n_missing and line.role in ("number", "category"):
+        elif line.n_missing and line.role in MISSING_REMARKS:
             yield f"Column {line.column!r}: {line.n_missing:,} {line.remark}."
+
+
+def _different(values: Column) -> list[Any]:
+    """Every value that is not missing, once, in order."""
+    return sorted(set(values[~is_missing(values)]))
 
 
 def _codes(values: Column) -> IntArray:
@@ -319,8 +315,3 @@ def _codes(values: Column) -> IntArray:
     codes = np.full(values.size, -1, dtype=np.int64)
     codes[~missing] = np.unique(values[~missing], return_inverse=True)[1]
     return codes
-
-
-def _one_to_one(a: IntArray, b: IntArray) -> bool:
-    pairs = len(np.unique(a * (b.max() + 2) + b))
-    return pairs == len(np.unique(a)) == len(np.unique(b))

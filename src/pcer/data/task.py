@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,15 +75,22 @@ class Category:
 
 @dataclass(frozen=True)
 class Bands:
-    """One indicator per named range of codes, both ends included; missing codes have their own."""
+    """One indicator per named range of whole codes; missing codes have their own.
+
+    Bands are written as ``"1 low, 10 high, 20"``: the first code of each, and after the last.
+    """
 
     column: str
-    bands: tuple[tuple[str, int, int], ...]
+    bands: str
 
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
         codes = columns[self.column].astype(np.float64)
-        hits = {name: (codes >= low) & (codes <= high) for name, low, high in self.bands}
+        starts = [
+            (int(code), name)
+            for code, _, name in (b.partition(" ") for b in self.bands.split(", "))
+        ]
+        hits = {name: (codes >= low) & (codes < end) for (low, name), (end, _) in pairwise(starts)}
         return _indicators(self.column, hits, np.isnan(codes))
 
 
@@ -92,6 +100,12 @@ class GroupRule:
 
     column: str
     groups: tuple[tuple[str, tuple[Any, ...] | None], ...]
+
+    @classmethod
+    def of_each(cls, column: str, values: Iterable[str] | Mapping[str, Any]) -> GroupRule:
+        """A group for each value, under its own name or the one that it has in a mapping."""
+        named = values if isinstance(values, Mapping) else {value: value for value in values}
+        return cls(column, tuple((name, (value,)) for name, value in named.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
