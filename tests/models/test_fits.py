@@ -79,7 +79,6 @@ def test_a_store_of_other_data_is_refused_with_a_sentence(tmp_path):
         ({"data": world(seed=1)}, "records"),
         ({"random_state": 1}, "random_state"),
         ({"test_size": 0.4}, "test_size"),
-        ({"threshold": 0.4}, "threshold"),
         ({"person_id": np.arange(600)}, "records"),
     ):
         with pytest.raises(InputError, match=f"was made with {name} .*choose another folder"):

@@ -20,37 +20,10 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named, require_one_length
 from pcer.models.options import OF_ESTIMATORS, Options
-from pcer.release import proxies
-from pcer.release.build import (
-    Counted,
-    Entries,
-    ReleaseFacts,
-    RunKey,
-    build_release,
-    count_entries,
-    published_splits,
-    regrouped,
-    regrouping_of,
-    split_digest,
-)
-from pcer.release.columns import (
-    CROSSING,
-    SPLITS,
-    Coded,
-    attribute_views,
-    column_of,
-    columns_of,
-    cross,
-    named_columns,
-    numbers_of,
-    positive_name,
-    recode,
-    required_column,
-    seeds_of,
-    spread,
-    text_of,
-    values_of,
-)
+from pcer.release import build, proxies
+from pcer.release import columns as convert
+from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
+from pcer.release.columns import CROSSING, SPLITS, Coded
 from pcer.release.format import Exposure, Outcome, Release, SplitKind
 
 if TYPE_CHECKING:
@@ -114,7 +87,7 @@ def release_from_predictions(
         remedy="it is about fitting, which release_from_estimator does",
     )
     facts = options.facts(outcome, split_kind)
-    attributes = named_columns(sensitive_features, options.attribute)
+    attributes = convert.named_columns(sensitive_features, options.attribute)
     rows = rows_of(
         y_true,
         y_pred,
@@ -136,12 +109,12 @@ def releases_from_predictions(
 
     Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named columns.
     """
-    named = list(named_columns(sensitive_features, None).items())
+    named = list(convert.named_columns(sensitive_features, None).items())
     return {
         name: release_from_predictions(
             y_true, y_pred, sensitive_features=dict(named[i] for i in view), **arguments
         )
-        for name, view in attribute_views([name for name, _ in named]).items()
+        for name, view in convert.attribute_views([name for name, _ in named]).items()
     }
 
 
@@ -178,19 +151,19 @@ def rows_of(
         raise InputError(
             "The table is empty; give at least one record per group and split.", field="y_true"
         )
-    columns = {name: column_of(values, name) for name, values in attributes.items()}
-    record = None if record_id is None else required_column(record_id, name="record_id")
+    columns = {name: convert.column_of(values, name) for name, values in attributes.items()}
+    record = None if record_id is None else convert.required_column(record_id, name="record_id")
     named, membership = options.split_id, options.membership_score
     if named is not None:
-        named = column_of(spread(named, n), "split_id")
+        named = convert.column_of(convert.spread(named, n), "split_id")
     if membership is not None:
-        membership = numbers_of(membership, n, name="membership_score")
+        membership = convert.numbers_of(membership, n, name="membership_score")
     part, (run, keys) = _parts(split), _models_of(options.epsilon, seed, n)
     require_one_length(
         y_true=positive,
         y_pred=predicted,
         split=part,
-        sensitive_features=cross([*columns.values()]).codes,
+        sensitive_features=convert.cross([*columns.values()]).codes,
         split_id=named and named.codes,
         record_id=record and record.codes,
         membership_score=membership,
@@ -203,18 +176,16 @@ def rows_of(
                 "is held against itself.",
                 field="record_id",
             )
-        record = required_column(np.arange(n), name="record_id")
-    own = _by_model(run, len(keys))
-    keys, digests = _with_split_names(keys, own, named, record, part, options.secret)
+        record = convert.required_column(np.arange(n), name="record_id")
     return Rows(
-        keys=keys,
+        keys=keys if named is None else _with_split_names(keys, run, named),
         entries=Entries(
             run=run, split=part, group=np.full(n, -1), positive=positive, predicted=predicted
         ),
         attributes=columns,
         logits=logits,
         record=record,
-        digests=digests,
+        digests=[] if record is None else _split_digests(record, run, part, options.secret),
         reference=reference,
         membership=membership,
         notes=notes,
@@ -250,30 +221,29 @@ def releases_of(
             _with_own_attack(counts, rows.membership, entries)
             for (entries, _), counts in zip(views_of, counted, strict=True)
         ]
-    return {own.attribute: build_release(facts, own, file=file) for own in counted}
+    return {own.attribute: build.build_release(facts, own, file=file) for own in counted}
 
 
 def _in_groups(
     rows: Rows, columns: Sequence[str], facts: ReleaseFacts, *, attribute: str
 ) -> tuple[Entries, Counted]:
     """The rows in groups that may be released, and their counts."""
-    group = cross([rows.attributes[name] for name in columns])
+    group = convert.cross([rows.attributes[name] for name in columns])
     names = facts.group_names(group.names)
-    entries, keys = replace(rows.entries, group=recode(group, names)), rows.keys
+    entries, keys = replace(rows.entries, group=convert.recode(group, names)), rows.keys
     if rows.digests:
-        published = published_splits(rows.digests, facts)
+        published = build.published_splits(rows.digests, facts)
         keys = [k._replace(split=k.split or s) for k, s in zip(keys, published, strict=True)]
-    counted = count_entries(entries, keys, attribute=attribute, groups=names)
+    counted = build.count_entries(entries, keys, attribute=attribute, groups=names)
     if len(names) < 2:
         return entries, counted  # the builder says what is wrong with it
-    allowed = regrouping_of(facts, counted)
-    return replace(entries, group=allowed.apply(entries.group)), regrouped(counted, allowed)
+    allowed = build.regrouping_of(facts, counted)
+    return replace(entries, group=allowed.apply(entries.group)), build.regrouped(counted, allowed)
 
 
-def _by_model(run: IntArray, n_models: int) -> list[IntArray]:
+def _by_model(run: IntArray) -> list[IntArray]:
     """For each model, where its rows stand."""
-    ends = np.cumsum(np.bincount(run, minlength=n_models))
-    return np.split(np.argsort(run, kind="stable"), ends[:-1])
+    return np.split(np.argsort(run, kind="stable"), np.cumsum(np.bincount(run))[:-1])
 
 
 def _with_own_attack(counted: Counted, membership: FloatArray, entries: Entries) -> Counted:
@@ -282,7 +252,7 @@ def _with_own_attack(counted: Counted, membership: FloatArray, entries: Entries)
     from pcer.attacks.single import auc_advantage
 
     runs = []
-    for run, rows in zip(counted.runs, _by_model(entries.run, len(counted.runs)), strict=True):
+    for run, rows in zip(counted.runs, _by_model(entries.run), strict=True):
         groups = Ranker([entries.group[rows]], [len(counted.groups)])
         (ranks,) = groups.rank(membership[rows], entries.split[rows] == 0)
         exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
@@ -312,7 +282,7 @@ def _settings(
     from pcer.attacks import BudgetScores
 
     whole, settings, scored, no_coin = rows.entries, [], None, ""
-    own = _by_model(whole.run, len(rows.keys))
+    own = _by_model(whole.run)
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
         models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
@@ -367,43 +337,39 @@ def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
         )
 
 
-def _with_split_names(
-    keys: Sequence[RunKey],
-    own: Sequence[IntArray],
-    named: Coded | None,
-    record: Coded | None,
-    part: IntArray,
-    secret: bytes,
-) -> tuple[list[RunKey], list[str]]:
-    """The models with their splits' names as given; and what names those in the training parts."""
-    models, digests = [], []
-    for key, at in zip(keys, own, strict=True):
-        if named is not None:
-            name, *others = np.unique(named.codes[at]).tolist()
-            if others:
-                raise InputError(
-                    f"split_id must be one value within a run, but the run with seed {key.seed} "
-                    f"has {1 + len(others)}.",
-                    field="split_id",
-                )
-            key = key._replace(split=None if name < 0 else named.names[name])
-        if record is not None:
-            ids = record.codes[at]
-            if len(np.unique(ids)) < len(ids):
-                raise InputError(
-                    f"record_id: a record appears twice in the run with epsilon {key.epsilon} "
-                    f"and seed {key.seed}; give every model its own epsilon and seed.",
-                    field="record_id",
-                )
-            trained = (record.names[code] for code in ids[part[at] == 0])
-            digests.append(split_digest(trained, secret=secret))
-        models.append(key)
-    return models, digests
+def _with_split_names(keys: Sequence[RunKey], run: IntArray, named: Coded) -> list[RunKey]:
+    """The models with their splits' names as given."""
+    names = [None, *named.names]
+    pairs = np.unique(run * len(names) + named.codes + 1)
+    if len(pairs) > len(keys):
+        raise InputError(
+            "split_id must be one value within a run; give every model its own epsilon and seed.",
+            field="split_id",
+        )
+    return [
+        key._replace(split=names[pair % len(names)])
+        for key, pair in zip(keys, pairs.tolist(), strict=True)
+    ]
+
+
+def _split_digests(record: Coded, run: IntArray, part: IntArray, secret: bytes) -> list[str]:
+    """By model, what names those in its training part."""
+    if len(np.unique(run * len(record.names) + record.codes)) < len(run):
+        raise InputError(
+            "record_id: a record appears twice in one model; give every model its own epsilon "
+            "and seed.",
+            field="record_id",
+        )
+    trained = (at[part[at] == 0] for at in _by_model(run))
+    return [
+        build.split_digest((record.names[code] for code in record.codes[at]), secret=secret)
+        for at in trained
+    ]
 
 
 def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
     """Which model each of n rows is of, and the models by budget and seed."""
-    amounts, seeds = numbers_of(epsilon, n, name="epsilon"), seeds_of(seed, n)
+    amounts, seeds = convert.numbers_of(epsilon, n, name="epsilon"), convert.seeds_of(seed, n)
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
     amounts[np.isnan(amounts)] = np.inf
     if (amounts <= 0).any():
@@ -426,46 +392,42 @@ def _answers(
         raise InputError(
             "Give either y_pred (labels) or y_score (probabilities), not both.", field="y_pred"
         )
-    truth = required_column(y_true, name="y_true")
+    truth = convert.required_column(y_true, name="y_true")
     if y_score is None:
-        answers = required_column(y_pred, name="y_pred")
+        answers = convert.required_column(y_pred, name="y_pred")
         values = sorted({*truth.names, *answers.names})
-        name = positive_name(values, options.positive_label, where="y_true and y_pred")
+        name = convert.positive_name(values, options.positive_label, where="y_true and y_pred")
         return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
 
-    name = positive_name(truth.names, options.positive_label, where="y_true")
+    name = convert.positive_name(truth.names, options.positive_label, where="y_true")
     positive = is_named(truth, name)
     threshold = THRESHOLD if options.threshold is None else options.threshold
     columns = _score_columns(y_score, "y_score")
     if None in columns:  # one column alone
         return positive, columns[None] >= threshold, log_odds(columns[None])
+    labels = truth.names
     if 0 in columns:  # an array: in scikit-learn's order, numbers by size and texts by letter
-        labels = truth.names
         with suppress(TypeError):  # labels of several kinds
-            labels = [text_of(v) for v in np.unique(values_of(y_true, name="y_true")[0]).tolist()]
-        if len(columns) != len(labels):
-            raise InputError(
-                f"y_score has {len(columns)} columns, and y_true holds {len(labels)} labels "
-                f"({', '.join(labels[:5])}); give a column for each in this order, or the positive "
-                "one alone, such as y_score[:, 1].",
-                field="y_score",
-            )
-        columns = dict(zip(labels, columns.values(), strict=True))
-    for label in (name, *truth.names):
-        if label not in columns:
-            raise InputError(
-                f"y_score has no column for the label {label!r}; name its columns by the labels, "
-                f"or give the one of {name!r} alone, such as y_score[:, 1].",
-                field="y_score",
-            )
+            labels = [
+                convert.text_of(value)
+                for value in np.unique(convert.values_of(y_true, name="y_true")[0]).tolist()
+            ]
+        if len(columns) == len(labels):
+            columns = dict(zip(labels, columns.values(), strict=True))
+    if not {name, *labels} <= columns.keys():
+        raise InputError(
+            f"y_score must have a column for each label ({', '.join(labels[:5])}), named by it or "
+            f"in this order; or give the one of {name!r} alone, such as y_score[:, 1].",
+            field="y_score",
+        )
     require_one_length(y_true=truth.codes, y_score=columns[name])
-    guess = columns[name] >= threshold
-    if len(columns) == 2:
-        return positive, guess, log_odds(columns[name])
-    of_labels = np.stack([columns[label] for label in truth.names])
-    of_truth = log_odds(of_labels[truth.codes, np.arange(len(truth.codes))])
-    return positive, guess, of_truth * np.where(positive, 1.0, -1.0)
+    logits = log_odds(columns[name])
+    if len(columns) > 2:
+        of_labels = np.stack([columns[label] for label in truth.names])
+        of_truth = log_odds(of_labels[truth.codes, np.arange(len(positive))])
+        logits = of_truth * np.where(positive, 1.0, -1.0)
+    return positive, columns[name] >= threshold, logits
 
 
 def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
@@ -473,14 +435,14 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
 
     Errors call them by the argument.
     """
-    columns: dict[Any, Any] | None = columns_of(scores)
+    columns: dict[Any, Any] | None = convert.columns_of(scores)
     if columns is None:
         several = getattr(scores, "ndim", 1) == 2
         columns = dict(enumerate(np.asarray(scores).T)) if several else {None: scores}
     found = {}
     for key, values in columns.items():
         name = argument if key is None else f"{argument}[{key!r}]"
-        column, missing = values_of(values, name=name)
+        column, missing = convert.values_of(values, name=name)
         with suppress(TypeError, ValueError):
             found[key] = np.where(missing, np.nan, column).astype(np.float64)
         if key not in found or not ((found[key] >= 0) & (found[key] <= 1)).all():
@@ -494,7 +456,7 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
 
 def _parts(split: Any) -> IntArray:
     """(row,) 0 for those trained on, 1 for others; from names, or a mask of the former."""
-    column = required_column(split, name="split")
+    column = convert.required_column(split, name="split")
     names, of_mask = column.names, {"True": SPLITS[0], "False": SPLITS[1]}
     if set(names) <= set(of_mask):
         names = [of_mask[name] for name in names]
@@ -517,13 +479,11 @@ def _beyond_references(
     from pcer.attacks import beyond_reference
 
     scores = _score_columns(reference, "reference")
-    if not scores:
+    if not scores or logits is None:
         raise InputError(
-            "reference has no column; give one for each reference model.", field="reference"
-        )
-    if logits is None:
-        raise InputError(
-            "reference holds scores against scores: give y_score, not y_pred.", field="reference"
+            "reference holds scores against scores: give y_score, not y_pred, and a column for "
+            "each reference model.",
+            field="reference",
         )
     for column in scores.values():
         require_one_length(y_true=positive, reference=column)

@@ -35,18 +35,9 @@ from pcer.models.fits import (
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
 from pcer.models.splits import given_splits, random_splits
+from pcer.release import columns as convert
 from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
-from pcer.release.columns import (
-    CROSSING,
-    SPLITS,
-    column_of,
-    cross,
-    named_columns,
-    positive_name,
-    recode,
-    required_column,
-    values_of,
-)
+from pcer.release.columns import CROSSING, SPLITS
 from pcer.release.disclosure import allowed_groups
 from pcer.release.format import Outcome, Release
 
@@ -105,18 +96,12 @@ def release_from_estimator(
     options.refuse(
         OF_PREDICTIONS,
         door="release_from_estimator",
-        remedy="it is about predictions made elsewhere (positive_label is an argument here)",
+        remedy="it is about predictions made elsewhere (positive_label is an argument here, and "
+        "scikit-learn's FixedThresholdClassifier has a threshold)",
     )
     require_at_least(0, random_state=random_state)
     require_at_least(1, n_splits=n_splits)
     candidates = candidates_of(estimator, options.epsilon, options.budgets)
-    for candidate in candidates:
-        if options.threshold is not None and not candidate.has_probabilities:
-            raise InputError(
-                f"threshold needs probabilities, and {candidate.name} has no predict_proba; leave "
-                "threshold out, or calibrate the estimator (CalibratedClassifierCV).",
-                field="threshold",
-            )
     require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
     records = _records(X, y, sensitive_features, positive_label, options)
     if options.cv is None:
@@ -129,10 +114,9 @@ def release_from_estimator(
         )
     else:
         splits = given_splits(options.cv, records.classes.codes, records.persons, random_state)
-    threshold = "the estimator's own" if options.threshold is None else options.threshold
     config = {
         **splits.config,
-        "threshold": threshold,
+        "threshold": "the estimator's own",
         "models": described(candidates),
         "versions": versions(candidates),
         # the one of private records would tell who was in which split
@@ -147,14 +131,12 @@ def release_from_estimator(
         mechanism="none" if all(math.isinf(c.epsilon) for c in candidates) else "unknown",
         config=config,
         data_digest=_digest(records, options),
+        notes=[*options.notes, *splits.notes],
     )
     member = splits.members(len(records.y))
     groups = _allowed_groups(records, facts, member)
-    facts = replace(
-        facts,
-        notes=[*facts.notes, *splits.notes],
-        effective_units=None if records.persons is None else groups.effective_units,
-    )
+    if records.persons is not None:
+        facts = replace(facts, effective_units=groups.effective_units)
     with _shown(progress) as on_progress:
         answers = fit_all(
             candidates,
@@ -169,12 +151,12 @@ def release_from_estimator(
 
 
 def _records(X: Any, y: Any, features: Any, positive: object, options: Options) -> Records:
-    attributes = named_columns(features, options.attribute)
-    group = cross([column_of(values, name) for name, values in attributes.items()])
-    classes, (labels, _) = required_column(y, name="y"), values_of(y, name="y")
+    attributes = convert.named_columns(features, options.attribute)
+    group = convert.cross([convert.column_of(values, name) for name, values in attributes.items()])
+    classes, (labels, _) = convert.required_column(y, name="y"), convert.values_of(y, name="y")
     persons = None
     if options.person_id is not None:
-        persons = required_column(options.person_id, name="person_id").codes
+        persons = convert.required_column(options.person_id, name="person_id").codes
     require_one_length(X=X, y=labels, sensitive_features=group.codes, person_id=persons)
     if len(labels) < 2:
         raise InputError("There is nothing to divide: give at least two records.", field="y")
@@ -184,8 +166,7 @@ def _records(X: Any, y: Any, features: Any, positive: object, options: Options) 
         X=X,
         y=labels,
         classes=classes,
-        positive=positive_name(classes.names, positive, where="y"),
-        threshold=options.threshold,
+        positive=convert.positive_name(classes.names, positive, where="y"),
         persons=persons,
         group=group,
         attribute=CROSSING.join(attributes) if options.attribute is None else options.attribute,
@@ -247,7 +228,7 @@ def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) ->
             f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two.",
             field="sensitive_features",
         )
-    codes = recode(records.group, names)
+    codes = convert.recode(records.group, names)
     persons = np.arange(len(codes)) if records.persons is None else records.persons
     cells, rows = 2 * codes + positive, np.flatnonzero(codes >= 0)
     pairs = persons[rows] * cells.size + cells[rows]

@@ -32,15 +32,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
-from pcer.store.blocks import (
-    Settings,
-    finished_blocks,
-    load_block,
-    owned,
-    resume_folder,
-    save_block,
-    settings_digest,
-)
+from pcer.store import blocks
 from pcer.store.processes import die_with
 
 FloatRow = npt.NDArray[np.float32]
@@ -81,24 +73,21 @@ def candidates_of(
         _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
     if budgets is None:
         amounts = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
-        for name in named:
-            if name not in amounts:
-                raise InputError(
-                    f"epsilon names no budget for {name!r}; add it, None without privacy.",
-                    field="epsilon",
-                )
+        if absent := [name for name in named if name not in amounts]:
+            raise InputError(
+                f"epsilon names no budget for {absent[0]!r}; add it, None without privacy.",
+                field="epsilon",
+            )
         return [Candidate(name, _budget(amounts[name]), own) for name, own in named.items()]
     ((parameter, values),) = budgets.items()
     wanted = [_budget(value) for value in values]
-    if not wanted or len(set(wanted)) < len(wanted):
-        raise InputError("budgets must give at least one epsilon, and none twice.", field="budgets")
-    for own in named.values():
-        if parameter not in own.get_params():
-            raise InputError(
-                f"budgets names the parameter {parameter!r}, which {type(own).__name__} does not "
-                'have; in a pipeline it is called like "step__epsilon".',
-                field="budgets",
-            )
+    has_it = all(parameter in own.get_params() for own in named.values())
+    if not wanted or len(set(wanted)) < len(wanted) or not has_it:
+        raise InputError(
+            "budgets must give at least one epsilon, and none twice, for a parameter that the "
+            f'estimator has, not {parameter!r}; in a pipeline it is called like "step__epsilon".',
+            field="budgets",
+        )
     return [
         Candidate(name, amount, clone(own).set_params(**{parameter: amount}))
         for name, own in named.items()
@@ -157,23 +146,25 @@ def _require_estimator(estimator: Any, where: str) -> None:
     from sklearn.base import clone, is_regressor
 
     kind = getattr(estimator, "__name__", type(estimator).__name__)
+    methods = ("fit", "predict", "get_params", "set_params")
     if isinstance(estimator, type):
-        raise _unfit(where, f"is the class {kind}; give an object: {kind}()")
-    for method in ("fit", "predict", "get_params", "set_params"):
-        if not hasattr(estimator, method):
-            reason = f"({kind}) has no {method}, and it has to be fitted anew on every split; give "
-            reason += "an estimator with scikit-learn's protocol, or score the records yourself "
-            raise _unfit(where, f"{reason}and use release_from_predictions")
-    if kind == "FrozenEstimator":
-        reason = "is frozen and cannot be fitted anew; give the estimator inside it"
-        raise _unfit(where, reason)
-    try:
-        clone(estimator)
-    except (TypeError, RuntimeError):
-        reason = f"({kind}) cannot be cloned; let its __init__ keep every argument unchanged under "
-        raise _unfit(where, f"{reason}its own name, as scikit-learn asks") from None
-    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        raise _unfit(where, f"({kind}) is a regressor; give a classifier")
+        fault = f"is the class {kind}; give an object: {kind}()"
+    elif absent := [name for name in methods if not hasattr(estimator, name)]:
+        fault = f"({kind}) has no {absent[0]}, and it has to be fitted anew on every split; give "
+        fault += "an estimator with scikit-learn's protocol, or score the records yourself and use "
+        fault += "release_from_predictions"
+    elif kind == "FrozenEstimator":
+        fault = "is frozen and cannot be fitted anew; give the estimator inside it"
+    elif hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        fault = f"({kind}) is a regressor; give a classifier"
+    else:
+        try:
+            clone(estimator)
+            return
+        except (TypeError, RuntimeError):
+            fault = f"({kind}) cannot be cloned; let its __init__ keep every argument unchanged "
+            fault += "under its own name, as scikit-learn asks"
+    raise _unfit(where, fault)
 
 
 def _unfit(where: str, reason: str) -> InputError:
@@ -188,7 +179,6 @@ class Records:
     y: npt.NDArray[Any]  # (record,) labels as given
     classes: Coded  # the labels by name
     positive: str  # the name of the positive one
-    threshold: float | None  # positive from this probability on; None: the estimator decides
     persons: IntArray | None  # (record,) who has it, from 0; None where nobody has several
     group: Coded
     attribute: str  # what divides the records into groups
@@ -292,29 +282,28 @@ def _opened(
     import joblib
 
     names, n = [_fingerprint(candidate) for candidate in candidates], len(records.y)
-    identity: Settings = {  # what all models of a store depend on
+    identity: blocks.Settings = {  # what all models of a store depend on
         "kind": "estimator",
         "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
         **splits.identity,
         "random_state": random_state,
         "positive_label": records.positive,
-        "threshold": records.threshold,
     }
 
     def keep(key: Key, answers: Answers) -> None:
-        save_block(
+        blocks.save_block(
             store,
             [(names[key[0]], key[1])],
             np.concatenate(answers, dtype=np.float32)[None],
             made_with=versions(candidates),
-            settings=settings_digest(identity, added={}),
+            settings=blocks.settings_digest(identity, added={}),
         )
 
-    with owned(store):
-        for note in resume_folder(store, identity, added={}, n_columns=2 * n):
+    with blocks.owned(store):
+        for note in blocks.resume_folder(store, identity, added={}, n_columns=2 * n):
             warnings.warn(note, stacklevel=5)
-        for block in finished_blocks(store):
-            rows = load_block(block, 2 * n)
+        for block in blocks.finished_blocks(store):
+            rows = blocks.load_block(block, 2 * n)
             for (name, split), row in zip(block.keys, rows, strict=True):
                 if name in names:
                     found[names.index(name), split] = np.array(row[:n]), row[n:] == 1
@@ -434,14 +423,10 @@ def _asked(fitted: Any, records: Records, has_probabilities: bool) -> Answers | 
             f"predict_proba gave {n_bad:,} values that are not between 0 and 1; scale the "
             "features, fill in what is missing, or choose a model that converges"
         )
-    if records.threshold is None:
-        predicted = _own_answers(fitted, probability, records)
-    else:
-        predicted = probability[:, names.index(records.positive)] >= records.threshold
     column = np.array([names.index(name) if name in names else -1 for name in classes.names])
     at = column[classes.codes]  # a class that the model has never seen has probability 0
     of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
-    return log_odds(of_truth).astype(np.float32), predicted
+    return log_odds(of_truth).astype(np.float32), _own_answers(fitted, probability, records)
 
 
 def _own_answers(fitted: Any, probability: FloatArray | None, records: Records) -> BoolArray:

@@ -12,7 +12,10 @@ from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule, SmallGroups
 from pcer.release.format import Outcome, SplitKind, Training
 
-OF_PREDICTIONS = ("positive_label", "split_id", "reference", "membership_score", "training")
+OF_PREDICTIONS = (
+    *("positive_label", "threshold", "split_id"),
+    *("reference", "membership_score", "training"),
+)
 OF_ESTIMATORS = ("test_size", "cv", "person_id", "budgets", "n_jobs", "store")
 
 
@@ -28,8 +31,6 @@ class Options:
         epsilon: the privacy budget; None, NaN or infinity is a model without DP. Of predictions
             one number or a column, of estimators one number or a dict by the estimator's name.
         dp_delta: the delta of every model with a budget.
-        threshold: positive from this probability on; by default 0.5 for ``y_score``, and the
-            estimator's own ``predict``.
         notes: sentences to travel with the release.
         public_data: whether anybody may have the records; then groups of any size are released.
         least_people: of one group, label and part; a group with fewer is joined or withheld.
@@ -40,6 +41,7 @@ class Options:
             records (of estimators); without one a release of private records names neither.
 
         positive_label: predictions: which label is positive; needed unless labels are 0 and 1.
+        threshold: predictions: positive from this ``y_score`` on; 0.5 by default.
         split_id: predictions: one name or a column: which runs used the same split.
         reference: predictions of one model that cannot be retrained: scores, a column for each
             model, by models that never saw any of these records, such as ones trained by you on
@@ -70,7 +72,6 @@ class Options:
     groups: Sequence[Any] | None = None
     epsilon: Any = None
     dp_delta: float | None = None
-    threshold: float | None = None
     notes: Sequence[str] = ()
     public_data: bool = False
     least_people: int = LEAST_PEOPLE
@@ -79,6 +80,7 @@ class Options:
     secret: bytes = field(default=b"", repr=False)
 
     positive_label: str | int | float | bool | None = None
+    threshold: float | None = None
     split_id: Any = None
     reference: Any = None
     membership_score: Any = None
