@@ -280,15 +280,15 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
         "adult": "bundled, 242 kB",
         "compas": "bundled, 33 kB",
         "acs": "to fetch, 3 files",
-        "bios": "to fetch, 99.8 MB",
+        "bios": "to fetch, 3 files",
     }
     with pytest.raises(InputError, match="no dataset 'adults'; choose one of: adult, compas"):
         load("adults")
 
 
 def test_the_list_tells_cached_copied_and_altered_files_apart(tmp_path, monkeypatch):
-    (tmp_path / "some.csv").write_text("x")
-    task = replace(compas.COMPAS, files=(DataFile(name="some.csv", n_bytes=1),))
+    (tmp_path / "some.csv").write_bytes(bytes(2_345_678))
+    task = replace(compas.COMPAS, files=(DataFile(name="some.csv"),))
     empty = tmp_path / "empty"
 
     def place(task, **places):
@@ -296,10 +296,10 @@ def test_the_list_tells_cached_copied_and_altered_files_apart(tmp_path, monkeypa
         return describe_datasets(**places)[0]["at_hand"]
 
     monkeypatch.delenv("PCER_DATA", raising=False)
-    assert place(task, folder=empty, cache=tmp_path) == "cached, 0 kB"
-    assert place(task, folder=tmp_path, cache=empty) == "in the folder, 0 kB"
+    assert place(task, folder=empty, cache=tmp_path) == "cached, 2.3 MB"
+    assert place(task, folder=tmp_path, cache=empty) == "in the folder, 2.3 MB"
     monkeypatch.setenv("PCER_DATA", str(tmp_path))
-    assert place(task, cache=empty) == "in PCER_DATA, 0 kB"
+    assert place(task, cache=empty) == "in PCER_DATA, 2.3 MB"
     altered = replace(task, files=(DataFile(name="some.csv", sha256="0" * 64),))
     assert "unusable" in place(altered, cache=empty)
 

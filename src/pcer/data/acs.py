@@ -114,7 +114,6 @@ ACS_INCOME_COPY = replace(
     files=(
         DataFile(
             name="acs_income_2018_ca_tx_ny.csv.gz",
-            n_bytes=2_100_702,
             sha256="7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3",
         ),
     ),

@@ -20,7 +20,6 @@ ADULT = DatasetTask(
     files=(
         DataFile(
             name="adult.csv.gz",
-            n_bytes=242_197,
             sha256="88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899",
         ),
     ),

@@ -89,8 +89,11 @@ def describe_datasets(
             task, paths = _at_hand(name, folder, cache)
             named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
             places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
-            where = places.get(paths[0].parent, named) if paths else "to fetch"
-            where = f"{where}, {_size(task)}"
+            where = f"to fetch, {len(task.files)} files"
+            if paths:
+                n_bytes = sum(path.stat().st_size for path in paths)
+                size = f"{n_bytes / 1e6:.1f} MB" if n_bytes > 1e6 else f"{n_bytes / 1e3:.0f} kB"
+                where = f"{places.get(paths[0].parent, named)}, {size}"
         except InputError as error:
             task = next(task for task in SOURCES if task.name == name)
             where = f"unusable: {error}"
@@ -119,11 +122,3 @@ def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[Datase
         if len(here) == len(paths):
             return task, here
     return tasks[0], []
-
-
-def _size(task: DatasetTask) -> str:
-    """Size of the task's files; the publisher of the census files states none."""
-    sizes = [file.n_bytes for file in task.files if file.n_bytes is not None]
-    if len(sizes) < len(task.files):
-        return f"{len(task.files)} files"
-    return f"{sum(sizes) / 1e6:.1f} MB" if sum(sizes) > 1e6 else f"{sum(sizes) / 1e3:.0f} kB"

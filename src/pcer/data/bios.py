@@ -18,16 +18,16 @@ HUB_URL = (
     "https://huggingface.co/datasets/LabHC/bias_in_bios/resolve/"
     "052f01de644dba841176e0449528b41f27d94a61/data/"
 )
-# Publisher's file, its size in bytes as published (rounded) and its number of biographies.
+# Publisher's files, and their numbers of biographies.
 HUB_FILES = (
-    ("train-00000-of-00001-0ab65b32c47407e8.parquet", 64_900_000, 257_478),
-    ("dev-00000-of-00001-e6551072fff26949.parquet", 9_950_000, 39_642),
-    ("test-00000-of-00001-5598c840ce8de1ee.parquet", 24_900_000, 99_069),
+    ("train-00000-of-00001-0ab65b32c47407e8.parquet", 257_478),
+    ("dev-00000-of-00001-e6551072fff26949.parquet", 39_642),
+    ("test-00000-of-00001-5598c840ce8de1ee.parquet", 99_069),
 )
 COPY_FILES = (
-    ("train", 1_473_360, "311df6233850e8736c3cfa9fe4750f7cdf4f16e8b69e23478a8e46f735caea2b"),
-    ("dev", 302_176, "6393259f559811116b84f26f2490bc84568ca78c5cc883ee28626283ca9ba1fe"),
-    ("test", 302_970, "34c21ee9be16e4c68ab54ceecb0e9d25f2599f4a898b7d39da99242028f999d5"),
+    ("train", "311df6233850e8736c3cfa9fe4750f7cdf4f16e8b69e23478a8e46f735caea2b"),
+    ("dev", "6393259f559811116b84f26f2490bc84568ca78c5cc883ee28626283ca9ba1fe"),
+    ("test", "34c21ee9be16e4c68ab54ceecb0e9d25f2599f4a898b7d39da99242028f999d5"),
 )
 ENCODING_SEED = 0
 
@@ -70,11 +70,10 @@ BIOS = DatasetTask(
     files=tuple(
         DataFile(
             name=name,
-            n_bytes=n_bytes,
             url=HUB_URL + name,
             check=partial(check_biographies, n_rows=n_rows),
         )
-        for name, n_bytes, n_rows in HUB_FILES
+        for name, n_rows in HUB_FILES
     ),
     features=(TextComponents("hard_text"),),
     label=("profession", operator.eq, PROFESSOR),
@@ -99,8 +98,8 @@ BIOS = DatasetTask(
 BIOS_COPY = replace(
     BIOS,
     files=tuple(
-        DataFile(name=f"bias_in_bios_14k_{part}.csv.gz", n_bytes=n_bytes, sha256=digest)
-        for part, n_bytes, digest in COPY_FILES
+        DataFile(name=f"bias_in_bios_14k_{part}.csv.gz", sha256=digest)
+        for part, digest in COPY_FILES
     ),
     features=(TextComponents("Bio"),),
     label=("Profession", operator.eq, "professor"),

@@ -15,7 +15,6 @@ COMPAS = DatasetTask(
     files=(
         DataFile(
             name="compas.csv.gz",
-            n_bytes=32_562,
             sha256="65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7",
         ),
     ),

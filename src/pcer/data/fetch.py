@@ -24,7 +24,6 @@ class DataFile:
     """One file of a dataset."""
 
     name: str  # in the wheel, in the folder ``PCER_DATA`` and in the cache
-    n_bytes: int | None = None  # shown to people; None where it is not known
     sha256: str | None = None  # None where the publisher promises no fixed bytes
     url: str | None = None  # where its publisher keeps it; None: it cannot be downloaded
     check: Callable[[Path], None] | None = None  # raises InputError for another shape
