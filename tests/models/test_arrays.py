@@ -46,6 +46,11 @@ def scored(y_score, label=COLUMNS["label"], **changes):
     return release({**COLUMNS, "label": label, "guess": None}, y_score=y_score, **changes)
 
 
+@pytest.fixture(scope="module")
+def plain():
+    return release(COLUMNS)
+
+
 FRAMES = {
     "dict": lambda columns: columns,
     "numpy": lambda columns: {name: np.array(values) for name, values in columns.items()},
@@ -56,11 +61,11 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("library", FRAMES)
-def test_same_release_from_every_library(library):
+def test_same_release_from_every_library(library, plain):
     built = release(FRAMES[library](COLUMNS))
     train = built.runs[0].groups["f"].train
     assert (train.tp, train.fp, train.tn, train.fn) == (1, 1, 0, 0)
-    assert built.to_json() == release(COLUMNS).to_json()
+    assert built.to_json() == plain.to_json()
     assert built.subject.groups == ["f", "m"]
     if library != "numpy":  # which has no gaps in texts
         gappy = {**COLUMNS, "sex": ["f", "f", "m", "m", "f", None, "m", None]}
@@ -70,19 +75,24 @@ def test_same_release_from_every_library(library):
         assert built.runs[0].groups["f"].test.n == 1
 
 
-def test_labels_and_scores_say_the_same():
-    plain = release(COLUMNS).runs
-    assert scored(COLUMNS["score"]).runs == plain
+def test_labels_scores_and_masks_say_the_same(plain):
+    score = np.array(COLUMNS["score"])
     numbers = {**COLUMNS, **{k: [int(v == "yes") for v in COLUMNS[k]] for k in ("label", "guess")}}
-    assert release(numbers, positive_label=None).runs == plain
-    found = scored(COLUMNS["score"], threshold=0.75).runs[0].groups["m"].test
+    assert scored(score).runs == release(numbers, positive_label=None).runs == plain.runs
+    found = scored(score, threshold=0.75).runs[0].groups["m"].test
     assert (found.tp, found.fp, found.tn, found.fn) == (0, 1, 0, 1)
     for kind in (list, np.array, pd.Series, pl.Series, pa.array):  # a mask of those trained on
         mask = kind([part == "train" for part in COLUMNS["part"]])
-        assert release(COLUMNS, split=mask).runs == plain
+        assert release(COLUMNS, split=mask).runs == plain.runs
+    both = np.column_stack([1 - score, score])  # columns of the sorted labels, or named by them
+    for given in (both, *(f({"yes": score, "no": 1 - score}) for f in (pd.DataFrame, pa.table))):
+        assert scored(given).to_json() == scored(score).to_json()
+    assert scored(both, positive_label="no").runs == scored(1 - score, positive_label="no").runs
+    by_size = [10 if value == "yes" else 9 for value in COLUMNS["label"]]
+    assert scored(both, by_size, positive_label=10).runs == plain.runs
 
 
-def test_many_models_in_one_table_and_what_is_known_of_them():
+def test_many_models_in_one_table_and_what_is_known_of_them(plain):
     table = {name: values * 4 for name, values in COLUMNS.items()}
     epsilon = [1.0] * N + [None] * N + [1.0] * N + [math.inf] * N
     known = Training(mechanism="dp-sgd", split_kind="other", config={"epochs": 2})
@@ -91,7 +101,7 @@ def test_many_models_in_one_table_and_what_is_known_of_them():
     found = [(run.epsilon, run.seed, run.dp_delta) for run in built.runs]
     assert found == [(1.0, 0, 1e-5), (1.0, 1, 1e-5), (None, 0, None), (None, 1, None)]
     assert built.subject.n_records == N
-    assert all(run.groups == release(COLUMNS).runs[0].groups for run in built.runs)
+    assert all(run.groups == plain.runs[0].groups for run in built.runs)
     assert built.training == known.model_copy(update={"split_kind": "random"})
 
 
@@ -107,30 +117,12 @@ SEED_COLUMNS = {
     "decimals": lambda seeds: pa.array([decimal.Decimal(seed) for seed in seeds]),
     "texts": lambda seeds: [str(seed) for seed in seeds],
 }
-
-
-@pytest.mark.parametrize("kind", SEED_COLUMNS)
-def test_seeds_are_exact_whole_numbers(kind):
-    built = release(TWICE, seed=SEED_COLUMNS[kind]([LARGE] * N + [LARGE + 1] * N))
-    assert [run.seed for run in built.runs] == [LARGE, LARGE + 1]
-    assert all(run.groups == release(COLUMNS).runs[0].groups for run in built.runs)
-
-
-@pytest.mark.parametrize(
-    ("seed", "number"),
-    [
-        *((seed, seed) for seed in (-(2**63), LARGE + 1, 2**63 - 1)),
-        (float(2**53 - 1), 2**53 - 1),
-        (np.full(8, 2**24 - 1, dtype=np.float32), 2**24 - 1),
-        *((seed, 3) for seed in (np.uint8(3), np.float32(3), np.str_("3"), pa.scalar(3), "3")),
-    ],
-)
-def test_one_seed_of_any_library_stands_for_all_records(seed, number):
-    built = release(COLUMNS, seed=seed, epsilon=np.float32(2))
-    assert [(run.epsilon, run.seed) for run in built.runs] == [(2.0, number)]
-    assert json.loads(built.to_json())["runs"][0]["seed"] == number
-
-
+ONE_SEED = [
+    *((seed, seed) for seed in (-(2**63), LARGE + 1, 2**63 - 1)),
+    (float(2**53 - 1), 2**53 - 1),
+    (np.full(8, 2**24 - 1, dtype=np.float32), 2**24 - 1),
+    *((seed, 3) for seed in (np.uint8(3), np.float32(3), np.str_("3"), pa.scalar(3), "3")),
+]
 BAD_SEEDS = [
     *(2**63, -(2**63) - 1, [10**5000] * 8, [*[0] * 7, 2**64], "1e999999999", None, object()),
     *(np.array([2**63] * 8, dtype=np.uint64), float(2**53), [*[0.0] * 7, -float(2**53)]),
@@ -139,11 +131,19 @@ BAD_SEEDS = [
 ]
 
 
-@pytest.mark.parametrize("seed", BAD_SEEDS, ids=range(len(BAD_SEEDS)))
-def test_seeds_that_could_not_be_exact_are_refused(seed):
-    with pytest.raises(InputError) as caught:
-        release(COLUMNS, seed=seed)
-    assert caught.value.field == "seed"
+def test_seeds_are_exact_whole_numbers_or_refused(plain):
+    for kind in SEED_COLUMNS.values():
+        built = release(TWICE, seed=kind([LARGE] * N + [LARGE + 1] * N))
+        assert [run.seed for run in built.runs] == [LARGE, LARGE + 1]
+        assert all(run.groups == plain.runs[0].groups for run in built.runs)
+    for seed, number in ONE_SEED:  # stands for all records
+        built = release(COLUMNS, seed=seed, epsilon=np.float32(2))
+        assert [(run.epsilon, run.seed) for run in built.runs] == [(2.0, number)]
+        assert json.loads(built.to_json())["runs"][0]["seed"] == number
+    for seed in BAD_SEEDS:
+        with pytest.raises(InputError) as caught:
+            release(COLUMNS, seed=seed)
+        assert caught.value.field == "seed", seed
 
 
 def test_record_ids_name_the_split_unless_it_has_a_name():
@@ -152,15 +152,17 @@ def test_record_ids_name_the_split_unless_it_has_a_name():
     several = {"seed": [0] * N + [1] * N, "record_id": [*range(N)] * 2}
     assert len({run.split for run in release(mixed, **several).runs}) == 2
     assert len({run.split for run in release(TWICE, **several).runs}) == 1
-    named = release(mixed, **several, split_id=["a"] * N + ["b"] * N)
-    assert [run.split for run in named.runs] == ["a", "b"]
+    named = release(mixed, **several, split_id=["b"] * N + ["a"] * N)
+    assert [run.split for run in named.runs] == ["b", "a"]
+    gappy = release(mixed, **several, split_id=[None] * N + ["a"] * N)
+    assert [run.split for run in gappy.runs] == [release(mixed, **several).runs[0].split, "a"]
     with pytest.raises(InputError, match="appears twice"):
         release(mixed, record_id=several["record_id"])
     with pytest.raises(InputError, match="split_id must be one value within a run"):
         release(TWICE, split_id=["a"] * N + ["b"] * N)
 
 
-def test_groups_are_named_ordered_chosen_and_crossed():
+def test_groups_are_named_ordered_chosen_and_crossed(plain):
     codes = [1, 1, 2, 2, 1, None, 2, 2]
     for column in (codes, pd.Series(codes), pl.Series(codes), np.array(codes, float)):
         assert release({**COLUMNS, "sex": column}).subject.groups == ["1", "2"]
@@ -168,26 +170,21 @@ def test_groups_are_named_ordered_chosen_and_crossed():
     chosen = release(three, groups=["m", "f"]).subject
     assert (chosen.groups, chosen.n_missing_group) == (["m", "f"], 1)
     both = {"sex": COLUMNS["sex"], "race": COLUMNS["race"]}
-    crossed = release(COLUMNS, sensitive_features=both, attribute=None)
-    assert crossed.subject.attribute == "sex & race"
-    assert crossed.subject.groups == ["f & x", "f & y", "m & x", "m & y"]
-    every = pcer.releases_from_predictions(
-        COLUMNS["label"],
-        COLUMNS["guess"],
+    given = {**GIVEN, "attribute": None, "y_pred": COLUMNS["guess"], "split": COLUMNS["part"]}
+    every = called(
+        *(pcer.releases_from_predictions, COLUMNS["label"]),
+        **given,
         sensitive_features=pd.DataFrame(both),
-        split=COLUMNS["part"],
-        split_kind="random",
-        outcome="benefit",
-        options=pcer.Options(dataset="toy", public_data=True, positive_label="yes"),
     )
     assert list(every) == ["sex", "race", "sex & race"]
+    assert every["sex"].sha256 == plain.sha256
+    crossed = release(COLUMNS, sensitive_features=both, attribute=None)
     assert every["sex & race"].sha256 == crossed.sha256
-    assert every["sex"].sha256 == release(COLUMNS).sha256
+    assert crossed.subject.attribute == "sex & race"
+    assert crossed.subject.groups == ["f & x", "f & y", "m & x", "m & y"]
     gappy = {**both, "race": ["x", None, *COLUMNS["race"][2:]]}
-    subject = release(
-        COLUMNS, sensitive_features=gappy, attribute=None, groups=["m & x", "m & y"]
-    ).subject
-    assert subject.n_missing_group == 4
+    men = {"attribute": None, "groups": ["m & x", "m & y"]}
+    assert release(COLUMNS, sensitive_features=gappy, **men).subject.n_missing_group == 4
 
 
 @pytest.mark.parametrize(
@@ -229,26 +226,22 @@ def test_bad_tables_get_one_clear_sentence(changes, field):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("score", "label"),
-    [
-        ([1.5] * 8, COLUMNS["label"]),
-        ([math.nan] * 8, COLUMNS["label"]),
-        (["x"] * 8, COLUMNS["label"]),
-        (np.full((8, 3), 0.3), COLUMNS["label"]),
-        (np.full((8, 1), 0.3), COLUMNS["label"]),
-        (np.full((7, 2), 0.5), COLUMNS["label"]),
-        (np.full((8, 2), 1.5), COLUMNS["label"]),
-        (pd.DataFrame({"a": [0.5] * 8, "b": [0.5] * 8}), COLUMNS["label"]),
-        ([0.5] * 8, [None, *COLUMNS["label"][1:]]),
-        ([0.5] * 8, ["a", "b", "c", "a", "a", "a", "a", "a"]),
-        ([], []),
-    ],
-)
-def test_scores_and_labels_that_cannot_be_used(score, label):
-    with pytest.raises(InputError) as caught:
-        scored(score, label)
-    assert caught.value.field in ("y_score", "y_true", "positive_label")
+BAD_SCORES = [
+    *([1.5] * 8, [math.nan] * 8, ["x"] * 8, np.full((8, 3), 0.3), np.full((8, 1), 0.3)),
+    *(np.full((7, 2), 0.5), np.full((8, 2), 1.5), pd.DataFrame({"a": [0.5] * 8, "b": [0.5] * 8})),
+]
+
+
+def test_scores_and_labels_that_cannot_be_used():
+    labels = ([None, *COLUMNS["label"][1:]], ["a", "b", "c", "a", "a", "a", "a", "a"])
+    cases = [(score, COLUMNS["label"], "y_score") for score in BAD_SCORES]
+    cases += [
+        ([0.5] * 8, label, f) for label, f in zip(labels, ("y_true", "positive_label"), strict=True)
+    ]
+    for score, label, field in (*cases, ([], [], "y_true")):
+        with pytest.raises(InputError) as caught:
+            scored(score, label)
+        assert caught.value.field == field
 
 
 def test_counts_against_a_loop():
@@ -263,19 +256,6 @@ def test_counts_against_a_loop():
                 rows = (seed == run.seed) & (group == int(name)) & (part == split)
                 assert table.tp == sum(1 for r in np.flatnonzero(rows) if truth[r] and guess[r])
                 assert table.n == rows.sum()
-
-
-def test_two_columns_of_probabilities_are_those_of_the_sorted_labels():
-    score = np.array(COLUMNS["score"])
-    plain = scored(score).to_json()
-    assert scored(np.column_stack([1 - score, score])).to_json() == plain
-    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
-        assert scored(frame({"yes": score, "no": 1 - score})).to_json() == plain
-    other = scored(np.column_stack([1 - score, score]), positive_label="no")
-    assert other.runs == scored(1 - score, positive_label="no").runs
-    numbers = [10 if value == "yes" else 9 for value in COLUMNS["label"]]
-    by_size = scored(np.column_stack([1 - score, score]), numbers, positive_label=10)
-    assert by_size.runs == scored(score).runs
 
 
 def test_several_labels_of_which_one_is_positive():

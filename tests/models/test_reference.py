@@ -15,8 +15,6 @@ from pcer.statistics import holm, upper_p
 from tests.models.worlds import called
 from tests.worlds.references import GROUPS, OneModel, draw_model, scores_of
 
-WORLD = OneModel(n=600)
-
 
 def release_of(drawn, **changed) -> pcer.Release:
     given = {
@@ -46,41 +44,29 @@ def slow_auc(score: np.ndarray, member: np.ndarray) -> tuple[float, float]:
     """AUC - 1/2 by comparing every member with every other, and DeLong's error."""
     inside, outside = score[member], score[~member]
     wins = np.array([[(a > b) + 0.5 * (a == b) for b in outside] for a in inside])
-    by_member, by_other = wins.mean(axis=1), wins.mean(axis=0)
-    variance = by_member.var(ddof=1) / len(inside) + by_other.var(ddof=1) / len(outside)
-    n, m = len(inside), len(outside)
+    n, m = wins.shape
+    variance = wins.mean(axis=1).var(ddof=1) / n + wins.mean(axis=0).var(ddof=1) / m
     return float(wins.mean()) - 0.5, max(math.sqrt(variance), math.sqrt((n + m + 1) / 12 / n / m))
 
 
-def slow_score(drawn) -> np.ndarray:
-    """Log odds of the true label by the model, less those of the mean reference probability."""
-    out = []
-    for k, positive in enumerate(drawn.label):
-        mean = sum(drawn.reference[k]) / len(drawn.reference[k])
-        own, usual = drawn.score[k], mean
-        if not positive:
-            own, usual = 1 - own, 1 - usual
-        out.append(math.log(own / (1 - own)) - math.log(usual / (1 - usual)))
-    return np.array(out)
-
-
 def test_the_attack_is_the_slow_one(drawn, release):
-    score = slow_score(drawn)
+    score = []  # log odds of the true label by the model, less those of the mean reference
+    for own, references, positive in zip(drawn.score, drawn.reference, drawn.label, strict=True):
+        usual = sum(references) / len(references)
+        own, usual = (own, usual) if positive else (1 - own, 1 - usual)
+        score.append(math.log(own / (1 - own)) - math.log(usual / (1 - usual)))
+    rows = {x.group: x for x in release.pooled_exposure if x.proxy == "reference_advantage"}
     for g, name in enumerate(GROUPS):
         chosen = drawn.group == g
-        value, error = slow_auc(score[chosen], drawn.member[chosen])
-        found = release.runs[0].groups[name].exposure["reference_advantage"]
-        assert found.value == pytest.approx(value, rel=1e-9)
+        value, error = slow_auc(np.array(score)[chosen], drawn.member[chosen])
+        found, row = release.runs[0].groups[name].exposure["reference_advantage"], rows[name]
+        assert found.value == row.value == pytest.approx(value, rel=1e-9)
         assert found.standard_error == pytest.approx(error, rel=1e-9)
-        (row,) = (
-            one
-            for one in release.pooled_exposure
-            if (one.proxy, one.group) == ("reference_advantage", name)
-        )
-        assert row.value == pytest.approx(value, rel=1e-9)
-        assert row.standard_error == pytest.approx(error, rel=0.01)
-        assert row.null_error == row.standard_error
+        assert row.null_error == row.standard_error == pytest.approx(error, rel=0.01)
         assert row.n_records == chosen.sum()
+    certain = beyond_reference(np.array([0.0, 1.0]), np.array([[1.0], [0.0]]), np.ones(2, bool))
+    assert np.isfinite(certain).all()
+    assert certain[0] < -30 < 30 < certain[1]
 
 
 def test_an_audit_rests_on_it_and_says_so(release):
@@ -118,30 +104,15 @@ def test_frames_dicts_arrays_and_several_models_give_the_same(drawn, release, fe
     assert first == second == release.runs[0].groups["men"].exposure["reference_advantage"]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"reference": np.full((400, 2), 1.5)},
-        {"reference": np.full((400, 2), np.nan)},
-        {"reference": np.full((399, 2), 0.5)},
-        {"reference": {}},
-        {"reference": {"a": [0.5] * 400, "b": [0.5]}},
-        {"reference": ["x"] * 400},
-        {"seed": np.arange(400) % 2},
-        {"y_score": None, "y_pred": np.arange(400) % 2},
-    ],
-)
-def test_bad_references_are_one_sentence(drawn, changed):
-    with pytest.raises(pcer.InputError, match="reference") as caught:
-        release_of(drawn, **changed)
-    assert "\n" not in str(caught.value)
-
-
-def test_certain_references_stay_finite():
-    found = beyond_reference(np.array([0.0, 1.0]), np.array([[1.0], [0.0]]), np.array([True, True]))
-    assert np.isfinite(found).all()
-    assert found[0] < -30
-    assert found[1] > 30
+def test_bad_references_are_one_sentence(drawn):
+    wrong = [np.full((400, 2), 1.5), np.full((400, 2), np.nan), np.full((399, 2), 0.5)]
+    wrong += [{}, {"a": [0.5] * 400, "b": [0.5]}, ["x"] * 400]
+    cases = [{"reference": given} for given in wrong]
+    cases += [{"seed": np.arange(400) % 2}, {"y_score": None, "y_pred": np.arange(400) % 2}]
+    for changed in cases:
+        with pytest.raises(pcer.InputError, match="reference") as caught:
+            release_of(drawn, **changed)
+        assert "\n" not in str(caught.value)
 
 
 def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
@@ -157,16 +128,11 @@ def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
 
 
 @pytest.mark.slow
-def test_where_nothing_is_remembered_little_is_resolved():
+def test_reference_models_find_more_and_little_where_nothing_is_remembered():
     """By exact binomial; benchmarks/alarms.py has 1,000 of each world."""
-    alarms = n_resolved(WORLD, "reference_advantage", 200, seed=5)
+    alarms = n_resolved(OneModel(n=600), "reference_advantage", 200, seed=5)
     assert stats.binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 0.01
-
-
-@pytest.mark.slow
-def test_reference_models_find_more_than_scores_alone():
     world = OneModel(n=600, remembered=(0.0, 0.5))
-    alone, held = (
-        n_resolved(world, proxy, 60, seed=6) for proxy in ("auc_advantage", "reference_advantage")
-    )
+    costs = ("auc_advantage", "reference_advantage")
+    alone, held = (n_resolved(world, cost, 60, seed=6) for cost in costs)
     assert held >= alone + 20
