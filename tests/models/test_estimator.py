@@ -36,6 +36,10 @@ from tests.models.worlds import (
 pytestmark = pytest.mark.usefixtures("few_permutations")
 
 
+X, Y, SEX = world()
+ROW = np.arange(len(Y))
+
+
 def by_hand(estimator, data, n_splits):
     """The same models, fitted in a loop: log odds, answers and members by split and record."""
     X, y, _ = data
@@ -53,32 +57,27 @@ def by_hand(estimator, data, n_splits):
     return np.array(rows, dtype=np.float32), np.array(answers), np.array(member)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        GaussianNB(),
-        FixedThresholdClassifier(
-            DecisionTreeClassifier(max_depth=4, random_state=3), threshold=0.3
-        ),
-    ],
+THRESHOLD = FixedThresholdClassifier(
+    DecisionTreeClassifier(max_depth=4, random_state=3), threshold=0.3
 )
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), THRESHOLD])
 def test_counts_and_costs_are_those_of_a_loop(estimator):
-    data = world()
-    found = release(estimator, data, n_splits=9)
-    logits, answers, member = by_hand(estimator, data, 9)
-    _, y, sex = data
+    found = release(estimator, n_splits=9)
+    logits, answers, member = by_hand(estimator, world(), 9)
     for run, answer, inside in zip(found.runs, answers, member, strict=True):
         for name, tables in run.groups.items():
             for table, part in ((tables.train, inside), (tables.test, ~inside)):
                 cells = {"tp": 0, "fp": 0, "tn": 0, "fn": 0}
-                for r in np.flatnonzero((sex == name) & part):
-                    cells[("t" if answer[r] == y[r] else "f") + ("p" if answer[r] else "n")] += 1
+                for r in np.flatnonzero((name == SEX) & part):
+                    cells[("t" if answer[r] == Y[r] else "f") + ("p" if answer[r] else "n")] += 1
                 assert table.model_dump() == cells
     scores = BudgetScores(
         logits=logits,
-        labels=y,
+        labels=Y,
         member=member,
-        group=(sex == "m").astype(int),
+        group=(SEX == "m").astype(int),
         group_names=("f", "m"),
         predicted=answers,
         from_probabilities=True,
@@ -88,9 +87,9 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
     carried = {(row.group, row.proxy): row for row in found.pooled_exposure}
     assert len(carried) == len(wanted.rows) == 14
     for row in wanted.rows:
-        assert carried[row.group, row.proxy].value == pytest.approx(row.value, abs=1e-12)
-        error = carried[row.group, row.proxy].standard_error
-        assert error == pytest.approx(row.standard_error, abs=1e-12)
+        ours = carried[row.group, row.proxy]
+        assert ours.value == pytest.approx(row.value, abs=1e-12)
+        assert ours.standard_error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
     assert found.placebo == costs.check_with_coins([scores], [wanted], coins, outcome="benefit")
 
@@ -116,25 +115,24 @@ def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
     assert found.pairs[0].disparity_shown
 
 
+def proxies(made):
+    return {row.proxy for row in made.pooled_exposure}
+
+
 def test_without_probabilities_there_are_paired_gaps_alone():
-    X, y, sex = world()
-    found = release(Parrot(), (X, y, sex), n_splits=9)
+    found = release(Parrot(), n_splits=9)
+    assert proxies(found) == {"paired_gap"}
     for row in found.pooled_exposure:
-        assert row.proxy == "paired_gap"
-        share = y[sex == row.group].mean()  # right about all in training, else about those with 0
+        share = Y[row.group == SEX].mean()  # right about all in training, else about those with 0
         assert row.value == pytest.approx(share, abs=0.02)
     assert "predict_proba" in found.not_computed["lira_advantage"]
     assert found.runs[0].groups["f"].exposure == {}
     for model in (SVC(), LinearSVC()):
-        proxies = {row.proxy for row in release(model, n_splits=2).pooled_exposure}
-        assert proxies == {"paired_gap"}
-
-
-@pytest.mark.parametrize("n_splits", [1, 3])
-def test_a_release_says_which_costs_need_more_splits(n_splits):
-    found = release(GaussianNB(), n_splits=n_splits)
-    assert str(n_splits) in found.not_computed["lira_advantage"]
-    assert ("paired_gap" in found.not_computed) == (n_splits == 1)
+        assert proxies(release(model, n_splits=2)) == {"paired_gap"}
+    for n_splits in (1, 3):  # the release says which costs need more
+        found = release(GaussianNB(), n_splits=n_splits)
+        assert str(n_splits) in found.not_computed["lira_advantage"]
+        assert ("paired_gap" in found.not_computed) == (n_splits == 1)
 
 
 def add_noise(X):
@@ -176,25 +174,25 @@ def test_splits_and_settings_tell_nothing_about_people():
     model = make_pipeline(
         make_column_transformer((hot, [0]), (StandardScaler(), [1])), LogisticRegression(C=0.5)
     )
-    X, y, sex = world()
     jobs = pd.DataFrame({"job": np.where(X[:, 0] > 0, "plumber", "judge"), "age": X[:, 1]})
-    text = release(model, (jobs, y, sex)).to_json()
+    text = release(model, (jobs, Y, SEX)).to_json()
     assert "plumber" not in text
     assert '"logisticregression__C": 0.5' in text
 
 
 def test_features_of_every_kind():
-    X, y, sex = world()
     frame = pd.DataFrame(X, columns=list("abcd"))
-    plain = release(GaussianNB(), (X, y, sex)).to_json()
-    assert release(GaussianNB(), (frame, pd.Series(y), pd.Series(sex))).to_json() == plain
-    as_polars = (pl.from_pandas(frame), pl.Series(y), pl.Series(sex))
-    assert release(GaussianNB(), as_polars).to_json() == plain
+    plain = release(GaussianNB())
+    for data in (
+        (frame, pd.Series(Y), pd.Series(SEX)),
+        (pl.from_pandas(frame), pl.Series(Y), pl.Series(SEX)),
+    ):
+        assert release(GaussianNB(), data).to_json() == plain.to_json()
     listed = make_pipeline(FunctionTransformer(np.asarray), GaussianNB())
-    assert release(listed, (X.tolist(), y, sex)).runs == release(GaussianNB()).runs
+    assert release(listed, (X.tolist(), Y, SEX)).runs == plain.runs
     for kind in (sp.csr_matrix, sp.coo_matrix, sp.csr_array):
-        found = release(LogisticRegression(), (kind(X), y, sex), n_splits=2)
-        assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+        found = release(LogisticRegression(), (kind(X), Y, SEX), n_splits=2)
+        assert "paired_confidence" in proxies(found)
 
 
 @pytest.mark.slow
@@ -206,7 +204,7 @@ def test_other_packages_work_unchanged(package, name, settings):
     module = pytest.importorskip(package)
     model = getattr(module, name)(n_estimators=3, n_jobs=1, **settings)
     found = release(model, n_splits=2)
-    assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
+    assert "paired_confidence" in proxies(found)
     assert release(model, n_splits=2).to_json() == found.to_json()
     assert found.training.config["versions"][package] == module.__version__
 
@@ -214,14 +212,13 @@ def test_other_packages_work_unchanged(package, name, settings):
 @pytest.mark.slow
 def test_a_torch_module_through_skorch():
     skorch, torch = pytest.importorskip("skorch"), pytest.importorskip("torch")
-    X, y, sex = world()
     net = skorch.NeuralNetClassifier(two_outputs(torch), max_epochs=2, verbose=0, train_split=None)
-    data = (X.astype(np.float32), y.astype(np.int64), sex)
+    data = (X.astype(np.float32), Y.astype(np.int64), SEX)
     torch.manual_seed(1)
     first = release(net, data, n_splits=2)
     torch.manual_seed(2)
     assert release(net, data, n_splits=2).to_json() == first.to_json()
-    assert "paired_confidence" in {row.proxy for row in first.pooled_exposure}
+    assert "paired_confidence" in proxies(first)
 
 
 def two_outputs(torch):
@@ -237,14 +234,12 @@ def two_outputs(torch):
 
 
 def test_several_labels_of_which_one_is_positive():
-    X, _, sex = world()
     codes = np.digitize(X[:, 0], [-0.5, 0.5])
     three = np.array(["bad", "fair", "good"])[codes]
-    found = release(GaussianNB(), (X, three, sex), positive_label="good")
-    _, _, member = by_hand(GaussianNB(), world(), 3)
-    inside, women = member[2], sex == "f"
+    found = release(GaussianNB(), (X, three, SEX), positive_label="good")
+    inside, women = by_hand(GaussianNB(), world(), 3)[2][2], SEX == "f"
     model = GaussianNB().fit(X[inside], three[inside])
-    guess, truth = model.predict(X) == "good", model.predict_proba(X)[np.arange(len(X)), codes]
+    guess, truth = model.predict(X) == "good", model.predict_proba(X)[ROW, codes]
     test = found.runs[2].groups["f"]
     assert test.test.tp == int((guess & (three == "good"))[women & ~inside].sum())
     beaten = truth[women & inside][:, None] - truth[women & ~inside][None]
@@ -252,7 +247,7 @@ def test_several_labels_of_which_one_is_positive():
     assert test.exposure["auc_advantage"].value == pytest.approx(auc, abs=1e-6)  # kept as float32
     for positive in (None, "best"):
         with pytest.raises(InputError, match="bad"):
-            release(GaussianNB(), (X, three, sex), positive_label=positive)
+            release(GaussianNB(), (X, three, SEX), positive_label=positive)
 
 
 def test_several_estimators_and_budgets_are_settings_of_one_release():
@@ -272,24 +267,13 @@ def test_several_estimators_and_budgets_are_settings_of_one_release():
     assert {row.epsilon for row in found.pooled_exposure} == {0.5, None}
 
 
-FITTED = []
-
-
-class Counting(Ignorant):
-    """Notes that it is fitted."""
-
-    def fit(self, X, y):  # noqa: D102
-        FITTED.append(len(y))
-        return super().fit(X, y)
-
-
 def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
-    X, y, sex = world()
-    age = np.where(X[:, 1] > 0, "old", "young")
+    age, fitted = np.where(X[:, 1] > 0, "old", "young"), []
     options = {"store": tmp_path / "s", "attribute": None}
-    release(Counting(), (X, y, {"sex": sex}), **options)
-    found = release(Counting(), (X, y, {"sex": sex, "age": age}), **options)
-    assert len(FITTED) == 3
+    release(GaussianNB(), (X, Y, {"sex": SEX}), **options)
+    options["progress"] = lambda done, total: fitted.append((done, total))
+    found = release(GaussianNB(), (X, Y, {"sex": SEX, "age": age}), **options)
+    assert fitted == [(3, 3)]
     assert found.subject.attribute == "sex & age"
     assert found.subject.groups == ["f & old", "f & young", "m & old", "m & young"]
 
@@ -328,10 +312,6 @@ def test_bad_arguments_get_one_clear_sentence(changes, field):
         release(given.pop("estimator"), **given)
     assert caught.value.field == field
     assert "\n" not in str(caught.value)
-
-
-X, Y, SEX = world()
-ROW = np.arange(len(Y))
 
 
 @pytest.mark.parametrize(
@@ -397,10 +377,9 @@ class Contrary(Ignorant):
 
 
 def test_an_estimator_that_decides_against_its_own_probabilities_is_taken_at_its_word():
-    backwards, plain = (release(model, n_splits=2) for model in (Contrary(), Ignorant()))
-    test, other = (one.runs[0].groups["f"].test for one in (backwards, plain))
-    assert (test.tp, test.tn) == (other.fn, other.fp)
-    assert backwards.runs[0].groups["f"].exposure == plain.runs[0].groups["f"].exposure
+    test, other = (release(m, n_splits=2).runs[0].groups["f"] for m in (Contrary(), Ignorant()))
+    assert (test.test.tp, test.test.tn) == (other.test.fn, other.test.fp)
+    assert test.exposure == other.exposure
 
 
 def test_a_lookup_table_has_every_attack():
