@@ -375,14 +375,28 @@ def test_somebody_elses_score_keeps_its_name(few_permutations):
 
 
 @pytest.mark.parametrize(
-    ("change", "name"),
+    ("column", "value", "name"),
     [
-        (lambda t: t.drop(index=0), "record_id"),
-        (lambda t: t.assign(sex=np.where(t.index == 0, "x", t["sex"])), "sensitive_features"),
-        (lambda t: t.assign(y_true=np.where(t.index == 0, 1 - t["y_true"], t["y_true"])), "y_true"),
+        ("id", None, "record_id"),
+        ("id", "p1", "record_id"),
+        ("id", "somebody", "record_id"),
+        ("sex", "x", "sensitive_features"),
+        ("sex", None, "sensitive_features"),
+        ("y_true", 2, "y_true"),
     ],
 )
-def test_records_that_cannot_be_compared_are_refused(change, name):
+def test_records_that_cannot_be_compared_are_refused_and_not_named(column, value, name):
+    table = sweep(3).astype({column: object})
+    table.loc[(table["id"] == "p0") & (table["seed"] == 0), column] = value
     with pytest.raises(InputError) as caught:
-        swept(change(sweep(3)).reset_index(drop=True), public_data=True)
+        swept(table, public_data=True, positive_label=1)
     assert caught.value.field == name
+    assert "somebody" not in str(caught.value)  # an error is not about a person
+
+
+def test_coin_flips_need_one_set_of_records():
+    table = sweep(3, budgets=(1.0, math.inf))
+    table.loc[table["epsilon"] == 1.0, "id"] += " elsewhere"
+    found = swept(table)
+    assert found.placebo == []
+    assert found.not_computed["placebo"] == "the budgets were scored on different records"

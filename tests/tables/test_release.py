@@ -114,27 +114,14 @@ def test_the_same_release_from_everywhere(tmp_path, both_ways):
 @pytest.mark.filterwarnings("ignore")  # Spark leaves sockets to the garbage collector
 def test_two_million_rows_give_the_same_release_on_spark(tmp_path):
     reason = 'needs pip install "ibis-framework[pyspark]" and Java 17'
-    session_class = pytest.importorskip("pyspark.sql", reason=reason).SparkSession
-    frame = predictions(2_000_000)
-    pl.from_pandas(frame, nan_to_null=True).write_parquet(tmp_path / "all.parquet")
-    path, scored = str(tmp_path / "all.parquet"), replace(COLUMNS, loss="loss")
+    builder = pytest.importorskip("pyspark.sql", reason=reason).SparkSession.builder
+    frame, path = predictions(2_000_000), str(tmp_path / "all.parquet")
+    pl.from_pandas(frame, nan_to_null=True).write_parquet(path)
+    settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
+    session = builder.master("local[2]").config(map=settings).getOrCreate()
     expected = from_frame(frame, "sex")["sex"].to_json()
-    assert counted(path) == expected
-    session = (
-        session_class.builder.master("local[2]")
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .getOrCreate()
-    )
-    spark = ibis.pyspark.connect(session)
-    assert counted(path, backend=spark) == expected
-    ours, theirs = (
-        releases_from_table(path, scored, FACTS, backend=backend)["sex"].to_json()
-        for backend in (None, spark)
-    )
+    assert counted(path, backend=ibis.pyspark.connect(session)) == counted(path) == expected
     session.stop()
-    assert ours == theirs
 
 
 def test_attributes_are_crossed_ordered_and_left_out(both_ways):
@@ -226,25 +213,20 @@ def test_labels_may_be_numbers_booleans_or_text(both_ways):
 
 
 SCORED = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p")
+SHORT = np.array([1] * 16, dtype=np.float32)
 
 
 @pytest.mark.parametrize(
     ("changes", "columns", "field"),
     [
         ({"y_true": [0, 1, 2, 1] * 4}, PLAIN, "positive_label"),
-        ({"y_pred": np.linspace(0, 1, 16)}, PLAIN, "positive_label"),
-        ({"y_true": ["no", "yes"] * 8, "y_pred": ["no", "yes"] * 8}, PLAIN, "positive_label"),
         ({"y_pred": [None, 1.0, 1.0, 0.0] * 4}, PLAIN, "y_pred"),
         ({"split": ["train", "valid"] * 8}, PLAIN, "split"),
-        ({"split": ["train"] * 16}, PLAIN, "split"),
         ({"split": [None, "test"] * 8}, PLAIN, "split"),
         ({"sex": ["a"] * 16}, PLAIN, "groups"),
-        ({"epsilon": [-1.0] * 16}, PLAIN, "epsilon"),
         ({"epsilon": ["high"] * 16}, PLAIN, "epsilon"),
-        ({"seed": [0.5] * 16}, PLAIN, "seed"),
-        ({"seed": np.array([2**63] * 16, dtype=np.uint64)}, PLAIN, "seed"),
         ({"seed": [float(LARGE)] * 16}, PLAIN, "seed"),
-        ({"seed": np.array([1] * 16, dtype=np.float32)}, PLAIN, "seed"),
+        ({"seed": SHORT}, PLAIN, "seed"),
         ({"seed": [0.0] * 15 + [np.nan]}, PLAIN, "seed"),
         ({"split": ["train"] * 14 + ["test"] * 2}, PLAIN, "runs[0].groups.a.test"),
         ({"p": [1.5] * 16}, SCORED, "y_score"),
@@ -263,21 +245,40 @@ def test_bad_tables_are_explained(changes, columns, field, both_ways):
     assert column is None or f"column {column!r}" in str(caught.value)
 
 
-def test_many_groups_are_refused_before_counting(both_ways):
-    frame = pd.concat([small(sex=[f"{i} {j}" for j in range(16)]) for i in range(20)])
-    with pytest.raises(InputError, match="sex"):
+def test_gaps_are_counted_in_records_and_groups_are_few(both_ways):
+    frame = pd.concat([small(y_true=[None, 1.0, 0.0, 1.0] * 4)] * 5)
+    with pytest.raises(InputError, match="y_true is missing in 20 records"):
         releases_from_table(frame, PLAIN, UNNAMED)
-
-
-def test_bad_requests_are_explained(tmp_path, both_ways):
-    for wrong in (
-        {"attributes": ()},
-        {"attributes": ("sex",), "y_score": "p"},
-        {"attributes": ("sex",), "membership_score": "p", "loss": "l"},
-        {"attributes": ("sex", "Sex")},
+    groups = [f"group {k}" for k in range(201)]
+    for chosen, match in (
+        (groups, "'sex' has more than 200 values"),
+        (groups[:200], "group is empty"),
     ):
-        with pytest.raises(InputError):
-            PredictionColumns(**wrong)
+        frame = pd.DataFrame([[0, 0, "train", name] for name in chosen])  # and nobody is held out
+        frame.columns = ["y_true", "y_pred", "split", "sex"]
+        frame.loc[0, "split"] = "test"
+        with pytest.raises(InputError, match=match):
+            releases_from_table(frame, PLAIN, UNNAMED)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attributes": ()},
+        {"attributes": ("sex", "Sex")},
+        {"y_score": "p"},
+        {"y_pred": None},
+        {"threshold": 1.01},
+        {"membership_score": "p", "loss": "l"},
+    ],
+)
+def test_bad_columns_are_explained(wrong):
+    with pytest.raises(InputError) as caught:
+        PredictionColumns(**{"attributes": ("sex",), **wrong})
+    assert caught.value.field in {*wrong, "y_score"}
+
+
+def test_bad_sources_are_explained(tmp_path):
     with pytest.raises(InputError, match="empty"):
         releases_from_table(small()[:0], PLAIN, UNNAMED)
     for backend in ("oracle", "no_such"):
@@ -301,16 +302,14 @@ def swept():
     return sweep(9, budgets=(1.0, math.inf))
 
 
-@pytest.mark.parametrize("kind", ["scores", "answers", "numbered"])
+@pytest.mark.parametrize("kind", ["scores", "answers"])
 def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutations):
     frame = swept.assign(y_pred=(swept["score"] > 0.5).astype(int))
     facts, columns, given = UNNAMED, RECORDS, {"y_score": frame["score"], "y_pred": None}
     if kind == "answers":
-        columns, given = replace(RECORDS, y_pred="y_pred", y_score=None), {}
-    if kind == "numbered":
         frame["id"] = frame["id"].str[1:].astype(int)
+        columns, given = replace(RECORDS, y_pred="y_pred", y_score=None), {"public_data": False}
         facts = replace(facts, disclosure=DisclosureRule())
-        given["public_data"] = False
     steps = []
     ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)["sex"]
     assert steps == ["checking with coin flips"]
@@ -319,30 +318,6 @@ def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutatio
     assert ours.pooled_exposure
     assert ours.placebo
     assert len({run.split for run in ours.runs}) == 18
-
-
-def test_coin_flips_need_one_set_of_records(swept, few_permutations):
-    other = swept.copy()
-    other.loc[other["epsilon"] == 1.0, "id"] += " elsewhere"
-    mixed = releases_from_table(other, RECORDS, UNNAMED)["sex"]
-    assert mixed.placebo == []
-    assert mixed.not_computed == {"placebo": "the budgets were scored on different records"}
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("id", None), ("id", "p1"), ("id", "somebody"), ("y_true", 2), ("sex", "x"), ("sex", None)],
-)
-def test_records_that_differ_are_counted_not_named(swept, column, value):
-    changed = swept.copy()
-    first = changed.index[(changed["id"] == "p0") & (changed["seed"] == 0)][0]
-    changed[column] = changed[column].astype(object)
-    changed.loc[first, column] = value
-    facts = replace(UNNAMED, positive_label="1")
-    with pytest.raises(InputError) as caught:
-        releases_from_table(changed, RECORDS, facts)
-    assert "somebody" not in str(caught.value)  # an error is not about a person
-    assert "\n" not in str(caught.value)
 
 
 DRAWS = {
@@ -386,25 +361,20 @@ def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(compared, 
 
 
 def test_from_the_command_line(swept, tmp_path, monkeypatch, capsys, few_permutations):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code or 0, capsys.readouterr().err
-
     frame = swept.assign(epsilon=swept["epsilon"].replace(math.inf, np.nan))
     frame.to_csv(tmp_path / "p.csv", index=False)
     secret = np.random.default_rng(0).bytes(32)
     (tmp_path / "secret").write_bytes(secret)
-    request = ["release", tmp_path / "p.csv", "--attribute", "sex", "--outcome", "benefit"]
+    out = tmp_path / "p.release.json"
+    request = ["pcer", "release", tmp_path / "p.csv", "--attribute", "sex", "--outcome", "benefit"]
     request += ["--split-kind", "random", "--score", "score", "--dataset", "made up"]
-    request += ["--secret-file", tmp_path / "secret", "--out", tmp_path / "p.release.json"]
-    code, words = run(*request, "--record-id", "nobody")
-    assert code == 2
-    assert "'nobody'" in words
-    assert not (tmp_path / "p.release.json").exists()
-    code, words = run(*request, "--record-id", "id")
-    assert code == 0, words
+    request += ["--secret-file", tmp_path / "secret", "--out", out]
+    for record_id, code in (("nobody", 2), ("id", 0)):
+        monkeypatch.setattr(sys, "argv", [*map(str, request), "--record-id", record_id])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert (ended.value.code or 0, out.exists()) == (code, code == 0)
+    assert "'nobody'" in capsys.readouterr().err
     given = {"y_score": frame["score"], "y_pred": None, "record_id": frame["id"]}
     ours = from_frame(frame, "sex", **given, positive_label=None, public_data=False, secret=secret)
-    assert pcer.read_release(tmp_path / "p.release.json") == ours["sex"]
+    assert pcer.read_release(out) == ours["sex"]
