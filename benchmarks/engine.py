@@ -334,7 +334,7 @@ def make_turn(
         device.fit(fleet)
         trained = clock()
         if options.accountant:
-            fleets.folded(fleet.watch, models, config, on_host=options.device == "cpu")
+            fleets.folded(fleet.watch, models, on_host=options.device == "cpu")
         elif fleet.watch.has_book:  # the counts alone
             for index in range(n_models):
                 fleet.watch.steps_per_bin(index)

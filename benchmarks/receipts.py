@@ -126,7 +126,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
     for index, seed in enumerate(seeds):
         steps = fleet.watch.steps_per_bin(index)
-        kept = fold(steps, noise_multiplier=NOISE, sampling_rate=RATE, dp_delta=DELTA)
+        kept = fold(torch.from_numpy(steps), terms).numpy()
         mine = chosen(seed)  # canaries come first among the rows of a split
         yield scores_of(seen[index], mine), kept[: len(mine)], terms
 
@@ -172,10 +172,10 @@ def through_engine(n_models: int) -> tuple[dict[str, Scores], dict[str, tuple[fl
 
 def accounted(share: float) -> tuple[float, float]:
     """Receipt and realised epsilon of a norm that never changes."""
-    steps = np.zeros((1, N_BINS + 1), dtype=np.uint16)
+    steps = torch.zeros(1, N_BINS + 1)
     steps[0, round(N_BINS * share)] = N_STEPS
-    kept = fold(steps, noise_multiplier=NOISE, sampling_rate=RATE, dp_delta=DELTA)
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
+    kept = fold(steps, terms).numpy()
     return float(terms.receipt(kept)[0]), float(terms.realised(kept)[0])
 
 

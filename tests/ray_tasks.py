@@ -126,7 +126,7 @@ def node_with_a_gpu() -> Iterator[None]:
         with options(*arguments) as given:
             yield {**given, "num_gpus": 1}
 
-    with replaced("_node_options", claiming), path._connected(flags(jobs=2), 1):
+    with replaced("_node_options", claiming), path._connected(flags(jobs=2)):
         yield
 
 

@@ -26,8 +26,8 @@ from pcer.release.format import Release
 from pcer.release.proxies import PROXIES, Proxy
 from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
+from pcer.train import train_seeds
 from pcer.train.devices import choose_device
-from pcer.train.opacus import train_modules
 from pcer.train.rules import RULES, DpSgd
 from tests.train_cases import (
     CONFIG,
@@ -151,5 +151,5 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         train_block(data, models, config, device=where) for where in (device, PlainDevice(company))
     )
     np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
-    with pytest.raises(pcer.errors.InputError, match="rule 'gentle' cannot be trained through Op"):
-        train_modules(lambda n: torch.nn.Linear(n, 1), data, budgets=(1.0,), config=config)
+    with pytest.raises(pcer.errors.InputError, match=r"through Opacus, .* rule 'gentle'"):
+        train_seeds(data, budgets=(1.0,), config=config, module=lambda n: torch.nn.Linear(n, 1))

@@ -11,9 +11,9 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.devices import choose_device
 from pcer.train.fleet import Model
-from pcer.train.schedule import Drawer, fill_rows
+from pcer.train.schedule import Drawer
 from pcer.train.step import FleetState, activations
-from pcer.train.streams import Purpose, stream
+from pcer.train.streams import Purpose, first_words, stream
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
 
@@ -39,21 +39,10 @@ def allow(monkeypatch, budget):
     monkeypatch.setattr("pcer.train.watch.allowance", lambda *given: (COSTS, budget))
 
 
-def numpy_words(bits):
-    """The first words of a stream that nobody has drawn from."""
-    start = bits.state
-
-    def words(n_words):
-        bits.state = start
-        return torch.from_numpy(bits.random_raw(n_words).view(np.int64))
-
-    return words
-
-
 def sampled_positions(seed, epsilon, sampling):
     """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
     bits = stream(seed=seed, epsilon=epsilon, purpose=Purpose.SAMPLING)
-    return Drawer.on(torch.device("cpu"), sampling).positions(numpy_words(bits)).numpy()
+    return Drawer(sampling, torch.device("cpu")).positions(first_words(bits)).numpy()
 
 
 class PlainDevice:
@@ -62,6 +51,7 @@ class PlainDevice:
     place = torch.device("cpu")
     fill = staticmethod(fleets.fill_plainly)
     predict = staticmethod(fleets.predict_plainly)
+    words = staticmethod(first_words)
 
     def __init__(self, company):
         self.company = company
@@ -69,11 +59,6 @@ class PlainDevice:
     def room(self, n_rows, width):
         """Zeros."""
         return torch.zeros(n_rows, width)
-
-    def drawer(self, sampling):
-        """What draws one model's samples."""
-        positions = Drawer.on(self.place, sampling).positions
-        return lambda bits, own, batches: fill_rows(batches, positions(numpy_words(bits)), own)
 
     def fit(self, fleet):
         """Every step, plainly."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -21,9 +22,8 @@ from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
 from pcer.release.format import LIMITS
 from pcer.sweep import run as sweep_module
-from pcer.train import TrainConfig, TrainingData
+from pcer.train import TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks
-from pcer.train.opacus import train_modules
 from tests.commands import config
 
 RACE = ("train", "compas", "--attribute", "race")
@@ -226,7 +226,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_sweep_of_modules_gives_a_release_like_every_other(run, here):
-    """Its scores are those of ``train_modules``, and no other module goes on in its folder."""
+    """Its scores are those of ``train_seeds``, and no other module goes on in its folder."""
     code, out, err = run(*COMPAS, *mine(keep_scores=True), "-o", "out")
     assert code == 0, err
     assert "next: pcer audit out" in out
@@ -265,9 +265,8 @@ def check_scores(folder: Path) -> None:
     rows = {seed: split(compas, seed=seed).train for seed in range(3)}
     data = TrainingData.of(compas.features, compas.labels, rows, allow_missing=True)
     config = TrainConfig(epochs=2, expected_batch=512, accountant="rdp")
-    found = train_modules(
-        lambda n: make_net(n, width=5), data, budgets=(np.inf, 1.0), config=config
-    )
+    net = functools.partial(make_net, width=5)
+    found = train_seeds(data, budgets=(np.inf, 1.0), config=config, module=net)
     index = json.loads((folder / "index.json").read_text())
     assert len(index["blocks"]) == 6
     for block in index["blocks"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from pcer.cli.app import app
@@ -39,15 +40,9 @@ TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
 
 def kept_of(terms: Terms, bins: list[int]) -> np.ndarray:
     """What is kept of records whose norm stays in one bin; -1 is one that was not trained on."""
-    steps = np.zeros((len(bins), 201), dtype=np.uint16)
-    steps[np.arange(len(bins)), np.maximum(bins, 0)] = N_STEPS
-    kept = fold(
-        steps,
-        noise_multiplier=terms.noise_multiplier,
-        sampling_rate=terms.sampling_rate,
-        dp_delta=terms.dp_delta,
-    )
-    return np.where(np.array(bins) < 0, np.float32(np.nan), kept)
+    steps = torch.zeros(len(bins), 201)
+    steps[torch.arange(len(bins)), np.maximum(bins, 0)] = N_STEPS
+    return np.where(np.array(bins) < 0, np.float32(np.nan), fold(steps, terms).numpy())
 
 
 BINS = [[200, 50, -1, 0], [200, -1, -1, 0], [150, 20, -1, 0]]

@@ -156,7 +156,7 @@ def test_a_damaged_file_is_passed_over_and_replaced(cache, searches, damage):
         (("answer", "noise_multiplier"), True),
         (("answer", "epsilon", "rdp"), 1.0),
         (("answer", "extra"), 1.0),
-        (("digest",), "0" * 64),
+        (("sha256",), "0" * 64),
     ],
 )
 def test_an_altered_file_is_not_used(cache, searches, place, value):
@@ -196,8 +196,8 @@ def test_a_whole_file_with_a_wrong_answer_is_not_used(cache, searches, noise, sp
     answer()
     question = json.loads(only(cache).read_text())["question"]
     wrong = Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
-    accounting._keep_answer(question, wrong)
-    assert accounting._kept_answer(question) == wrong
+    only(cache).write_text(json.dumps(accounting._record(question, wrong)))
+    assert accounting._kept_answer(only(cache), question) == wrong
     assert answer().noise_multiplier == 1.5
     assert searches == [2.0, 2.0]
 

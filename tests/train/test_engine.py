@@ -19,7 +19,7 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.fleet import Model, cut_blocks, plan_models
-from pcer.train.schedule import Widths, n_draws
+from pcer.train.schedule import Widths
 from tests.train_cases import (
     CONFIG,
     PlainDevice,
@@ -106,21 +106,6 @@ def test_predictions_are_those_of_the_plain_network():
     with torch.no_grad():
         found, plain = CPU.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
     np.testing.assert_allclose(found, plain, atol=1e-5)
-
-
-def test_a_stream_whose_first_words_are_not_enough_is_drawn_from_the_start_again(monkeypatch):
-    usual, asked = assemble(make_data(), make_models()).schedule, []
-
-    def counted(sampling, spare):
-        asked.append(spare)
-        return n_draws(sampling, spare)
-
-    monkeypatch.setattr("pcer.train.cpu.SPARE_DRAWS", 0.5)
-    monkeypatch.setattr("pcer.train.cpu.n_draws", counted)
-    again = assemble(make_data(), make_models()).schedule
-    assert max(asked) > 0.5
-    assert torch.equal(again.rows, usual.rows)
-    assert torch.equal(again.sizes, usual.sizes)
 
 
 def largest_correlation(rows):

@@ -11,22 +11,26 @@ import torch
 from torch import nn
 
 from pcer.errors import InputError
-from pcer.train import TrainConfig
+from pcer.train import TrainConfig, train_seeds
 from pcer.train.config import NO_DP
 from pcer.train.fleet import Model
 from pcer.train.opacus import (
     batch_rows,
-    initial_module,
     private_optimizer,
     require_private,
+    seeded_module,
+    torch_seed,
     train_module,
-    train_modules,
 )
 from pcer.train.streams import Purpose, stream
 from tests.train_cases import make_data
 
 N = 5
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
+
+
+def initial_seed(model: Model) -> int:
+    return torch_seed(model, Purpose.INITIAL, b"")
 
 
 class Centred(nn.Module):
@@ -106,7 +110,7 @@ SOUND = {
 def test_what_keeps_records_apart_is_taken(name):
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
-    require_private(SOUND[name], N, name="mine:net")
+    require_private(SOUND[name], N, CONFIG)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -122,7 +126,7 @@ def with_own_numbers(n):
 
 
 REFUSED = {
-    "returned str": lambda n: "net",
+    "not str": lambda n: "net",
     "has no weights to train": lambda n: nn.ReLU(),
     "make a fresh module in every call": lambda n: KEPT,
     "other weights for the same torch seed": with_own_numbers,
@@ -148,8 +152,8 @@ REFUSED = {
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_what_mixes_records_or_cannot_be_made_is_refused_in_one_sentence(sentence):
     with pytest.raises(InputError, match=sentence) as refusal:
-        require_private(REFUSED[sentence], N, name="mine:net")
-    assert str(refusal.value).startswith("mine:net ")
+        require_private(REFUSED[sentence], N, CONFIG)
+    assert str(refusal.value).startswith("The module ")
     assert str(refusal.value).endswith(".")
 
 
@@ -165,8 +169,8 @@ def test_any_module_gives_the_same_outputs():
         )
 
     data, config = make_data(seeds=range(2)), TrainConfig(epochs=2, expected_batch=70)
-    found = train_modules(factory, data, budgets=(NO_DP, 3.0), config=config)
-    again = train_modules(factory, data, budgets=(3.0,), config=config)
+    found = train_seeds(data, budgets=(NO_DP, 3.0), config=config, module=factory)
+    again = train_seeds(data, budgets=(3.0,), config=config, module=factory)
     assert found.logits.shape == (2, 2, 300)
     assert found.logits.dtype == np.float32
     assert np.isfinite(found.logits).all()
@@ -184,7 +188,7 @@ def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
     one, same, other = (
-        initial_module(lambda n: nn.Linear(n, 1), 5, Model(seed, 1.0, 1.0), b"").weight
+        seeded_module(lambda n: nn.Linear(n, 1), 5, initial_seed(Model(seed, 1.0, 1.0))).weight
         for seed in (1, 1, 2)
     )
     assert torch.equal(one, same)
@@ -217,7 +221,7 @@ def test_a_private_module_is_what_a_plain_loop_gives():
     train, sampling = data.train_rows[1], CONFIG.sampling(data.n_train)
     mean, std = data.features[train].mean(axis=0), data.features[train].std(axis=0)
     features = torch.from_numpy((data.features - mean) / std).double()
-    module = initial_module(factory, features.shape[1], model, b"").double()
+    module = seeded_module(factory, features.shape[1], initial_seed(model)).double()
     parameters = list(module.parameters())
     speed = [torch.zeros_like(p) for p in parameters]
     noise = np.random.Generator(stream(seed=1, epsilon=1.0, purpose=Purpose.NOISE))
@@ -290,6 +294,4 @@ def test_a_module_is_never_asked_about_nobody():
 def test_a_rule_that_opacus_cannot_follow_is_refused_by_name(settings):
     config = dataclasses.replace(CONFIG, **settings)
     with pytest.raises(InputError, match=f"'{next(iter(settings.values()))}'"):
-        train_modules(lambda n: nn.Linear(n, 1), make_data(), budgets=(1.0,), config=config)
-    with pytest.raises(InputError, match=f"'{next(iter(settings.values()))}'"):
-        train_module(lambda n: nn.Linear(n, 1), make_data(), Model(0, 1.0, 1.0), config)
+        train_seeds(make_data(), budgets=(1.0,), config=config, module=lambda n: nn.Linear(n, 1))

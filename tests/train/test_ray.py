@@ -182,7 +182,7 @@ def test_somebody_who_is_not_ray(monkeypatch):
         ray_path.require_ray(flags)
         with (
             pytest.raises(InputError, match=f"at {address} cannot be used: no answer .* within 1"),
-            ray_path._connected(flags, 1),
+            ray_path._connected(flags),
         ):
             pass
 
@@ -203,11 +203,15 @@ def test_a_cluster_that_does_not_let_us_in(monkeypatch, said, sentence):
 
 def test_the_folder_of_a_node_is_its_owners_and_goes_with_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with ray_path._node_folder() as folder:
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert folder.parent == tmp_path
-        (folder / "token").write_text("a token")
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
+    with ray_path._node_options(EngineFlags(engine="ray")) as options:
+        (folder,) = tmp_path.iterdir()
+        assert Path(options["_temp_dir"]).parent == folder
+        modes = [path.stat().st_mode & 0o777 for path in (folder, folder / "token")]
+        assert modes == [0o700, 0o600]
+        assert os.environ["RAY_AUTH_TOKEN_PATH"] == str(folder / "token")
     assert list(tmp_path.iterdir()) == []
+    assert "RAY_AUTH_TOKEN_PATH" not in os.environ
 
 
 def test_ray_does_not_answer_signals_for_us():

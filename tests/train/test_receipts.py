@@ -20,7 +20,6 @@ from pcer.train.receipts import (
     allowed_advantage,
     epsilon_of,
     fold,
-    fold_on_device,
     mu_of,
     step_costs,
 )
@@ -118,12 +117,13 @@ def some_records(n: int, steps_per_epoch: int, *, seed: int = 0) -> np.ndarray:
     return steps
 
 
-def folded(steps: np.ndarray, noise: float, rate: float) -> tuple[Terms, np.ndarray, np.ndarray]:
-    kept = fold(steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=DELTA)
-    assert kept.dtype == np.float32
-    assert kept.shape == (len(steps),)
+def folded(steps: np.ndarray, noise: float, rate: float, *, on_host: bool = True):
     terms = Terms(noise, rate, int(steps[0].sum()), DELTA)
-    return terms, terms.realised(kept), terms.receipt(kept)
+    counts = torch.from_numpy(steps.astype(np.int32 if on_host else np.float64))
+    kept = fold(counts, terms, on_host=on_host)
+    assert (kept.dtype, kept.shape) == (torch.float32, (len(steps),))
+    assert np.array_equal(counts.numpy(), steps)  # they are left alone
+    return terms, terms.realised(kept.numpy()), terms.receipt(kept.numpy())
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
@@ -150,19 +150,13 @@ def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(n
     steps[2, :] = 0
     steps[2, [0, 1]] = EPOCHS * per_epoch - 1, 1  # hidden by delta alone, where noise is large
     terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
-    counts = torch.from_numpy(steps.astype(np.float64))
-    kept = fold_on_device(
-        counts, noise_multiplier=noise, sampling_rate=1 / per_epoch, dp_delta=DELTA
-    )
-    assert kept.dtype == torch.float32
-    ours = terms.realised(kept.numpy()), terms.receipt(kept.numpy())
+    _, *ours = folded(steps, noise, 1 / per_epoch, on_host=False)
     for found, expected in zip(ours, (realised, receipt), strict=True):
         assert (found >= expected).all()
         assert (found == expected).mean() > 0.999
         assert found[0] == terms.nominal
         assert found[1] == 0
     assert ours[0] == pytest.approx(realised, rel=2e-5)
-    assert (torch.from_numpy(steps.astype(np.float64)) == counts).all()  # they are left alone
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
@@ -202,14 +196,12 @@ def test_who_was_not_trained_on_has_neither():
 
 
 def test_every_step_of_every_record_must_be_counted():
-    terms = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "dp_delta": DELTA}
     missing = some_records(3, 17)
-    missing[2] = 0
+    terms = Terms(1.0, 0.1, int(missing[0].sum()), DELTA)
+    missing[2, 0] += 1
     for counts in (np.zeros((3, 200)), np.zeros((0, 201)), missing):
         with pytest.raises(ValueError, match="steps_per_bin must"):
-            fold(counts.astype(np.uint16), **terms)
-        with pytest.raises(ValueError, match="steps_per_bin must"):
-            fold_on_device(torch.from_numpy(counts.astype(np.float64)), **terms)
+            fold(torch.from_numpy(counts.astype(np.int16)), terms)
 
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():

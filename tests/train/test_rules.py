@@ -285,7 +285,7 @@ def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, 
     with torch.no_grad():
         CPU.fit(fleet)
         here, there = (
-            fleets.folded(fleet.watch, models, config, on_host=on_host) for on_host in (True, False)
+            fleets.folded(fleet.watch, models, on_host=on_host) for on_host in (True, False)
         )
     assert np.isfinite(here).all()
     assert (there >= here).all()

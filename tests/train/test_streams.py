@@ -9,9 +9,9 @@ from scipy import stats
 
 from pcer.train.config import Sampling, TrainConfig
 from pcer.train.schedule import Drawer, Widths
-from pcer.train.streams import GapTable, Purpose, initial_weights, stream
+from pcer.train.streams import GapTable, Purpose, first_words, initial_weights, stream
 from tests import reference_train as slow
-from tests.train_cases import numpy_words, sampled_positions
+from tests.train_cases import sampled_positions
 
 
 def test_streams_of_different_names_have_different_keys():
@@ -58,8 +58,8 @@ def test_positions_follow_the_gaps_one_by_one(steps):
     words = np.random.Philox(key=7).random_raw(3000)
     columns = table.threshold.tolist(), table.alias.tolist()
     drawn = [slow.gap_of_word(word, *columns) for word in words.tolist()]
-    drawer = Drawer.on(torch.device("cpu"), sampling)
-    fast = drawer.positions(numpy_words(np.random.Philox(key=7)))
+    drawer = Drawer(sampling, torch.device("cpu"))
+    fast = drawer.positions(first_words(np.random.Philox(key=7)))
     assert fast.tolist() == slow.gap_positions(drawn, 50 * 20 * steps)
 
 
@@ -68,13 +68,13 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     samples = [sampled_positions(seed, 1.0, sampling) for seed in range(8)]
     seed = max(range(8), key=lambda s: len(samples[s]))
     monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
-    source, asked = numpy_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)), []
+    source, asked = first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)), []
 
     def words(n_words):
         asked.append(n_words)
         return source(n_words)
 
-    drawer = Drawer.on(torch.device("cpu"), sampling)
+    drawer = Drawer(sampling, torch.device("cpu"))
     assert drawer.positions(words).tolist() == samples[seed].tolist()
     assert len(asked) > 1
 

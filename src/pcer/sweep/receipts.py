@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ from pcer.release.format import Bound
 from pcer.store.blocks import OWNERS_FOLDER, file_digest, is_sealed, save_array, sealed
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions, TrainConfig
-from pcer.train.receipts import Terms, allowed_advantage, mu_of, realised_of, receipt_of
+from pcer.train.receipts import Terms, allowed_advantage, mu_of, unfolded
 
 KeptArray: TypeAlias = npt.NDArray[np.float32]
 """What ``pcer.train.fold`` keeps of records."""
@@ -50,9 +49,8 @@ class ReceiptSetting(Record):
     epsilon: float  # as promised
     epsilon_by_accountant: dict[str, float]
     noise_multiplier: float
-    ladder: list[
-        float
-    ]  # what the rungs of receipts are worth; the promise by their accountant last
+    # What the rungs of receipts are worth; the promise by their accountant last.
+    ladder: list[float]
 
 
 class ReceiptIndex(Record):
@@ -75,19 +73,12 @@ class ReceiptIndex(Record):
     sha256: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SettingReceipts:
-    """What one person spent in the models of one budget that were trained on them.
+class SettingReceipts(NamedTuple):
+    """What one person spent in the models of one budget that were trained on them."""
 
-    Attributes:
-        setting: the budget.
-        realised: (model,) epsilons that describe.
-        receipt: (model,) epsilons that bound.
-    """
-
-    setting: ReceiptSetting
-    realised: FloatArray
-    receipt: FloatArray
+    setting: ReceiptSetting  # the budget
+    realised: FloatArray  # (model,) epsilons that describe
+    receipt: FloatArray  # (model,) epsilons that bound
 
     @property
     def nominal(self) -> float:
@@ -281,15 +272,11 @@ def person_receipts(folder: Path, record: str) -> tuple[ReceiptIndex, Sequence[S
             f"{index.dataset!r} has for it."
         )
     own = np.array(kept[:, :, ids.index(record)])
-    there = ~np.isnan(own)
-    return index, [
-        SettingReceipts(
-            setting=setting,
-            realised=realised_of(own[k][there[k]], np.array(setting.ladder)),
-            receipt=receipt_of(own[k][there[k]], np.array(setting.ladder)),
-        )
-        for k, setting in enumerate(index.settings)
-    ]
+    rows = []
+    for setting, values in zip(index.settings, own, strict=True):
+        pair = unfolded(values[~np.isnan(values)], np.array(setting.ladder))
+        rows.append(SettingReceipts(setting, *pair))
+    return index, rows
 
 
 def right_guesses(epsilon: float, dp_delta: float) -> float:

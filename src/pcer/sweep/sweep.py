@@ -15,6 +15,7 @@ from pcer.store.blocks import settings_digest
 from pcer.store.secret import secret_name
 from pcer.train import NamedModule, ReceiptMode, TrainConfig
 from pcer.train.config import ADDED_SETTINGS
+from pcer.train.opacus import require_private
 
 NO_MODULE: Mapping[str, Any] = {
     "module": None,
@@ -66,13 +67,7 @@ class Sweep:
             if not values or len(set(values)) < len(values):
                 raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
         if self.module is not None:
-            if self.config.rule != TrainConfig.rule or self.has_receipts:
-                raise InputError(
-                    f"{self.module.name} is trained through Opacus, which clips all records at one "
-                    "norm and sees the norms of a batch only; use rule 'dp-sgd' and receipts "
-                    "'none'."
-                )
-            self.module.require_private(self.dataset.features.shape[1])
+            require_private(self.module, self.dataset.features.shape[1], self.config)
 
     @property
     def has_receipts(self) -> bool:

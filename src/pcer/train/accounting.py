@@ -13,7 +13,6 @@ noise is checked once more; any other is passed over and written anew.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import warnings
@@ -31,6 +30,7 @@ from scipy.optimize import brentq
 
 from pcer.errors import InputError, OutputError
 from pcer.files import cache_folder, canonical_json, read_json, write_files
+from pcer.store.blocks import file_digest, record_digest, sealed
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 # Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
@@ -116,55 +116,41 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
         **asdict(sampling),
         "dp_delta": delta,
         "accountants": [str(each) for each in both],
-        "method": hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
+        "method": file_digest(Path(__file__)),
         "versions": {name: version(name) for name in ("dp-accounting", "numpy", "opacus", "scipy")},
     }
-    kept = _kept_answer(question)
+    path = cache_folder() / "calibrations" / f"{record_digest(question)[:32]}.json"
+    kept = _kept_answer(path, question)
     if kept is not None and _keeps_budget(kept, sampling, delta, accountant):
         return kept
     noise = _least_noise(sampling, delta, epsilon, accountant)
     spent = {str(each): _spent(sampling, delta, noise, epsilon, each) for each in both}
     answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
-    _keep_answer(question, answer)
-    return answer
-
-
-def _kept_answer(question: Mapping[str, Any]) -> Budget | None:
-    """The answer on disk; None unless it is whole and of exactly this question."""
-    try:
-        record = read_json(_cache_path(question), max_bytes=MAX_CACHE_BYTES)
-        answer = Budget(
-            epsilon=question["epsilon"],
-            noise_multiplier=record["answer"]["noise_multiplier"],
-            epsilon_by_accountant=record["answer"]["epsilon"],
-        )
-        numbers = [answer.noise_multiplier, *answer.epsilon_by_accountant.values()]
-    except (InputError, KeyError, TypeError, AttributeError):
-        return None
-    is_sound = all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
-    return answer if is_sound and record == _record(question, answer) else None
-
-
-def _keep_answer(question: Mapping[str, Any], answer: Budget) -> None:
-    """Write the answer whole; a folder that cannot be written to only costs time."""
-    path = _cache_path(question)
-    with suppress(OSError, OutputError):
+    with suppress(OSError, OutputError):  # a folder that cannot be written to only costs time
         path.parent.mkdir(parents=True, exist_ok=True)
         write_files({path: canonical_json(_record(question, answer))})
+    return answer
 
 
 def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
     epsilon, noise = dict(answer.epsilon_by_accountant), answer.noise_multiplier
-    content = {"question": question, "answer": {"noise_multiplier": noise, "epsilon": epsilon}}
-    return {**CACHE_FORMAT, **content, "digest": _digest(content)}
+    kept = {"noise_multiplier": noise, "epsilon": epsilon}
+    return sealed({**CACHE_FORMAT, "question": question, "answer": kept})
 
 
-def _cache_path(question: Mapping[str, Any]) -> Path:
-    return cache_folder() / "calibrations" / f"{_digest(question)[:32]}.json"
-
-
-def _digest(tree: Any) -> str:
-    return hashlib.sha256(canonical_json(tree).encode()).hexdigest()
+def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
+    """The answer on disk; None unless it is whole and of exactly this question."""
+    try:
+        record = read_json(path, max_bytes=MAX_CACHE_BYTES)
+        noise, spent = record["answer"]["noise_multiplier"], record["answer"]["epsilon"]
+        numbers = [noise, *spent.values()]
+    except (InputError, KeyError, TypeError, AttributeError):
+        return None
+    answer = Budget(
+        epsilon=question["epsilon"], noise_multiplier=noise, epsilon_by_accountant=spent
+    )
+    is_sound = all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
+    return answer if is_sound and record == _record(question, answer) else None
 
 
 def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Accountant) -> bool:
@@ -258,13 +244,10 @@ def _training(sampling: Sampling, noise: float, n_models: int = 1) -> Any:
 @contextmanager
 def _without_remarks_on_skipped_orders() -> Iterator[None]:
     """dp-accounting logs each Renyi order it leaves out; leaving one out only loosens the bound."""
-
-    def wanted(record: logging.LogRecord) -> bool:
-        return "Excluding this order" not in record.getMessage()
-
     log = logging.getLogger("absl")
-    log.addFilter(wanted)
+    before = log.level
+    log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.removeFilter(wanted)
+        log.setLevel(before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from itertools import pairwise
@@ -164,11 +164,12 @@ class TrainConfig:
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for name, kind in _CHOICES.items():
             object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
-        require_at_least(1, epochs=self.epochs, expected_batch=self.expected_batch)
+        counts = {"epochs": self.epochs, "expected_batch": self.expected_batch}
+        require_at_least(1, **counts, **_given(self, "n_steps", "divisor", "refresh_every"))
         for units in self.hidden:
             require_at_least(1, hidden=units)
-        _require_counts(self, "n_steps", "divisor", "refresh_every")
-        require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
+        positive = {"learning_rate": self.learning_rate, "clip_norm": self.clip_norm}
+        require_positive(**positive, **_given(self, "budget_per_person"))
         require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
@@ -180,48 +181,43 @@ class TrainConfig:
         ):
             if value > most:
                 raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
-        self._check_adjacency()
-        self._check_rule()
+        if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
+            object.__setattr__(self, "rule", str(ReceiptMode.HELD))
+        for fault in self._contradictions():
+            raise InputError(fault)
 
-    def _check_adjacency(self) -> None:
-        rate, fixed = self.sample_rate, ("sample_rate", "n_steps", "divisor")
-        if rate is not None and not (
+    def _contradictions(self) -> Iterator[str]:
+        """Sentences about settings that do not go together, or that nothing stands for."""
+        rate, is_held = self.sample_rate, self.receipts is ReceiptMode.HELD
+        is_whole = rate is None or (
             0 < rate <= 1 and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
-        ):
-            raise InputError(
-                f"sample_rate must be one over a whole number, such as 1/100, but {rate!r} was "
-                "given."
-            )
+        )
+        if not is_whole:
+            yield f"sample_rate must be one over a whole number (1/100), but {rate!r} was given."
+        fixed = ("sample_rate", "n_steps", "divisor")
         missing = [name for name in fixed if getattr(self, name) is None]
         if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
-            raise InputError(
-                f"adjacency 'add-or-remove' keeps the number of training records secret, so that "
+            yield (
+                "adjacency 'add-or-remove' keeps the number of training records secret, so that "
                 f"nothing may follow from it: set {', '.join(missing)} too."
             )
-
-    def _check_rule(self) -> None:
-        is_held = self.receipts is ReceiptMode.HELD
-        if is_held and self.rule == DpSgd.name:
-            object.__setattr__(self, "rule", str(ReceiptMode.HELD))
         if self.rule not in RULES:
-            raise InputError(f"rule must be one of {list(RULES)}, but {self.rule!r} was given.")
+            yield f"rule must be one of {list(RULES)}, but {self.rule!r} was given."
         if is_held and self.rule != ReceiptMode.HELD:
-            raise InputError(
+            yield (
                 f"receipts 'held' are counted under the rule 'held', but rule {self.rule!r} was "
                 "given; leave one of them out."
             )
         if self.receipts is ReceiptMode.EXACT and self.refresh_every not in (None, 1):
-            raise InputError(
-                f"receipts 'exact' need the norms of every step, but refresh_every "
+            yield (
+                "receipts 'exact' need the norms of every step, but refresh_every "
                 f"{self.refresh_every!r} was given; leave it out."
             )
-        if self.budget_per_person is not None:
-            require_positive(budget_per_person=self.budget_per_person)
-            if not is_held:
-                raise InputError(
-                    f"budget_per_person needs receipts 'held', which say before a step what it "
-                    f"costs each person at most, but receipts {str(self.receipts)!r} was given."
-                )
+        if self.budget_per_person is not None and not is_held:
+            yield (
+                "budget_per_person needs receipts 'held', which say before a step what it costs "
+                f"each person at most, but receipts {str(self.receipts)!r} was given."
+            )
 
     @property
     def training_rule(self) -> DpSgd:
@@ -315,7 +311,7 @@ class EngineFlags:
             raise ValueError(
                 f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given."
             )
-        _require_counts(self, "block_size", "jobs")
+        require_at_least(1, **_given(self, "block_size", "jobs"))
         if self.engine is Engine.LOCAL and self.address is not None:
             raise ValueError(
                 f"address is for engine 'ray' only, but {self.address!r} was given; add the engine."
@@ -365,37 +361,35 @@ def parse_budgets(text: str) -> tuple[float, ...]:
     (inf, 0.5)
     """
     budgets = []
-    for word in text.split(","):
-        is_none = word.strip().lower() in ("none", "no-dp", "inf")
+    for word in map(str.strip, text.split(",")):
+        is_none = word.lower() in ("none", "no-dp", "inf")
         try:
             budgets.append(NO_DP if is_none else float(word))
+            require_budget(budgets[-1])
         except ValueError:
-            raise InputError(
-                f"A budget must be an epsilon above 0 or 'none', but {word.strip()!r} was given."
-            ) from None
-        require_budget(budgets[-1])
+            raise _no_budget(word) from None
     if len(set(budgets)) < len(budgets):
         raise InputError(f"budgets must name each one once, but {text!r} names one twice.")
     return tuple(budgets)
 
 
 def require_budget(epsilon: float) -> None:
-    """Raise ValueError unless noise can be found for it (infinity is training without privacy)."""
-    if not epsilon > 0:
-        raise InputError(
-            f"A budget must be an epsilon above 0 or 'none', but {epsilon!r} was given."
-        )
+    """Raise InputError unless noise can be found for it (infinity is training without privacy)."""
     if epsilon != NO_DP and not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise InputError(
-            f"A budget must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, where noise "
-            f"can be found for it, or be 'none', but {epsilon!r} was given."
-        )
+        raise _no_budget(epsilon)
 
 
-def _require_counts(settings: object, *names: str) -> None:
-    for name in names:
-        if (value := getattr(settings, name)) is not None:
-            require_at_least(1, **{name: value})
+def _no_budget(given: object) -> InputError:
+    return InputError(
+        f"A budget must be an epsilon between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, where "
+        f"noise can be found for it, or 'none', but {given!r} was given."
+    )
+
+
+def _given(settings: object, *names: str) -> dict[str, Any]:
+    """Those of some settings that are not left open."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -11,12 +10,11 @@ from torch import Tensor
 
 from pcer.errors import OutputError
 from pcer.train import cpu_kernels as kernels
-from pcer.train.config import NO_DP, Sampling, TrainConfig
+from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.engine import Fleet, train_block
 from pcer.train.fleet import Float32Array, Model, TrainingData
-from pcer.train.schedule import SPARE_DRAWS, Draw, n_draws, require_room
-from pcer.train.step import FleetState
-from pcer.train.streams import GapTable
+from pcer.train.step import FleetState, gaussian
+from pcer.train.streams import first_words
 
 CHUNK = 512  # records predicted at a time, or whose norms are computed
 
@@ -38,9 +36,9 @@ class CpuDevice:
             mean, spread = kernels.scale_of(given, train.numpy())
         kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
 
-    def drawer(self, sampling: Sampling) -> Draw:
-        """What draws one model's samples."""
-        return partial(draw_on_cpu, sampling)
+    def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
+        """The first words of a stream, as many as one asks for."""
+        return first_words(bits)
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step."""
@@ -88,50 +86,6 @@ def compile_kernels() -> None:
         ) from None
 
 
-def draw_on_cpu(
-    sampling: Sampling, bits: np.random.Philox, records: Tensor, batches: Tensor
-) -> Tensor:
-    """Draw one model's samples, a ``schedule.Draw``."""
-    gaps, start, spare = GapTable.of(sampling.steps_per_epoch), bits.state, SPARE_DRAWS
-    while True:
-        bits.state = start
-        words = bits.random_raw(n_draws(sampling, spare))
-        drawn, is_enough = kernels.fill_batches(
-            words, gaps.threshold, gaps.alias, gaps.bits, records.numpy(), batches.numpy()
-        )
-        if is_enough:
-            break
-        spare += SPARE_DRAWS
-    sizes = torch.from_numpy(drawn)
-    require_room(sizes, batches.shape[1])
-    return sizes
-
-
-class _Noise:
-    """Room for random bits, and for the radius and the angle of pairs of normal variables."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        n, half = len(fleet.noise), fleet.layout.width // 2
-        self.streams = fleet.noise
-        self.words = np.empty((n, half), dtype=np.uint64)
-        bits = torch.from_numpy(self.words.view(np.int32))
-        self.radius_bits, self.angle_bits = bits[:, :half], bits[:, half:]
-        self.radius, self.angle = (fleet.std.new_empty(n, half) for _ in range(2))
-        self.drawn = fleet.std.new_zeros(len(fleet.slots), 2 * half)
-        self.first, self.second = self.drawn[:n, :half], self.drawn[:n, half:]
-        self.spread = (fleet.std / fleet.rule.expected_batch).square_().mul_(-2)
-
-    def draw(self) -> None:
-        """Every private model's next noise on its mean gradient, as ``step.gaussian`` draws it."""
-        for row, stream in zip(self.words, self.streams, strict=True):
-            row[:] = stream.random_raw(len(row))
-        radius = self.radius.copy_(self.radius_bits).abs_().add_(0.5).mul_(2.0**-31)
-        radius.log_().mul_(self.spread).sqrt_()
-        angle = self.angle.copy_(self.angle_bits).mul_(math.pi * 2.0**-31)
-        torch.cos(angle, out=self.first).mul_(radius)
-        torch.sin(angle, out=self.second).mul_(radius)
-
-
 class CpuStep:
     """The state of a block, and the step that overwrites it."""
 
@@ -148,7 +102,9 @@ class CpuStep:
             watch.firsts.numpy(),
         )
         self.clip = fleet.rule.clip.reshape(-1).numpy()
-        self.noise, self.n_done = _Noise(fleet), 0
+        self.words = np.empty((len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
+        self.noise = torch.zeros_like(self.state.weights)
+        self.std, self.n_done = fleet.std / fleet.rule.expected_batch, 0
         n_columns = fleet.schedule.rows.shape[2]
         self.room = kernels.Room.of(fleet.layout, n_columns, self.table.dtype)
 
@@ -161,10 +117,17 @@ class CpuStep:
         for due in self.fleet.watch.due(self.n_done):
             bins = CpuDevice().norm_bins(self.fleet, self.state, due.models)
             self.fleet.watch.refresh(due, self.n_done, bins)
-        self.noise.draw()
+        self._draw_noise()
         kernels.advance(
             self.table, rows.numpy(), sizes.numpy(), self.net, self.rule, self.clip,
-            self.noise.drawn.numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
+            self.noise.numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
             self.room, self.bounds, self.n_done,
         )  # fmt: skip
         self.n_done += 1
+
+    def _draw_noise(self) -> None:
+        """Every private model's next noise on its mean gradient."""
+        for row, stream in zip(self.words, self.fleet.noise, strict=True):
+            row[:] = stream.random_raw(len(row))
+        bits = torch.from_numpy(self.words.view(np.int32))
+        self.noise[: len(bits)] = gaussian(bits, self.std)

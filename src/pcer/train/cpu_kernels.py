@@ -3,7 +3,7 @@
 The same as ``step``, which these kernels agree with to rounding. One model is taken at a time, so
 that all it touches stays in the cache of a core, and nothing depends on its company. Units are
 rows and records are columns: every loop over records is a loop over neighbours, and no batch is
-padded. Products go to scipy's BLAS. What is drawn and standardised before the first step is last.
+padded. Products go to scipy's BLAS. What is standardised before the first step is last.
 """
 
 from __future__ import annotations
@@ -346,34 +346,6 @@ def _last(net: Net, n: int, flat: Array) -> Array:
     """The last layer's values (record,)."""
     last: Array = _units(net, len(net.sizes) - 2, n, flat)[0]
     return last
-
-
-@compiled
-def fill_batches(
-    words: Array, threshold: Array, alias: Array, bits: int, records: Array, batches: Array
-) -> tuple[Array, bool]:
-    """Draw one model's Poisson samples into ``batches`` (step, column), from the left.
-
-    ``words`` are uint64 of the model's stream; threshold, alias and bits a ``streams.GapTable``.
-    Gives the size of every batch, also of one that does not fit, and whether words were enough.
-    """
-    n_steps, width = batches.shape
-    sizes = np.zeros(n_steps, dtype=np.int64)
-    column_mask, shift = np.uint64(2**bits - 1), np.uint64(bits)
-    step, place = 0, np.int64(-1)
-    for word in words:
-        column = np.int64(word & column_mask)
-        is_own = np.int64(word >> shift) < threshold[column]
-        place += np.int64(column if is_own else alias[column]) + 1
-        while place >= len(records):
-            place -= len(records)
-            step += 1
-        if step >= n_steps:
-            return sizes, True
-        if sizes[step] < width:
-            batches[step, sizes[step]] = records[place]
-        sizes[step] += 1
-    return sizes, False
 
 
 @compiled

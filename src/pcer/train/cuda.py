@@ -16,7 +16,6 @@ import triton
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.config import Sampling
 from pcer.train.cuda_step import COUNTERS, FusedNorms, FusedStep, can_fuse, philox_kernel
 from pcer.train.engine import (
     Fleet,
@@ -26,7 +25,6 @@ from pcer.train.engine import (
     predict_plainly,
     step,
 )
-from pcer.train.schedule import Draw, Drawer, fill_rows
 from pcer.train.step import FleetState
 
 WARM_UP_STEPS = 3  # before the capture, so that libraries allocate what they need outside of it
@@ -45,14 +43,11 @@ class CudaDevice:
         """Zeros for the table of records."""
         return torch.zeros(n_rows, width, device=self.place)
 
-    def drawer(self, sampling: Sampling) -> Draw:
-        """What draws one model's samples: gaps of coins, from words computed on the device."""
-        drawer = Drawer.on(self.place, sampling)
-
-        def draw(bits: np.random.Philox, records: Tensor, batches: Tensor) -> Tensor:
-            return fill_rows(batches, drawer.positions(first_words(bits, self.place)), records)
-
-        return draw
+    def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
+        """The words of a stream that nobody has drawn from, computed on the device."""
+        keys = philox_keys([bits]).to(self.place)
+        start = torch.zeros(1, dtype=torch.int64, device=self.place)
+        return lambda n_words: philox_words(keys, start, n_words)[0]
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block by replaying a captured step, the usual or the wide one."""
@@ -85,13 +80,6 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     """The keys (model, 2) of some streams, as int64."""
     words = [generator.state["state"]["key"] for generator in generators]
     return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
-
-
-def first_words(bits: np.random.Philox, device: torch.device) -> Callable[[int], Tensor]:
-    """The words of a stream that nobody has drawn from, computed on the device."""
-    keys = philox_keys([bits]).to(device)
-    start = torch.zeros(1, dtype=torch.int64, device=device)
-    return lambda n_words: philox_words(keys, start, n_words)[0]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ The device is passed in: this file knows none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,10 +18,10 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.config import Sampling, TrainConfig
+from pcer.train.config import TrainConfig
 from pcer.train.fleet import BlockResult, Float32Array, Model, TrainingData, require_sound
-from pcer.train.receipts import fold, fold_on_device
-from pcer.train.schedule import Draw, Schedule, Widths, thin_rows
+from pcer.train.receipts import fold
+from pcer.train.schedule import Drawer, Schedule, Widths, thin_rows
 from pcer.train.step import (
     LANES,
     Batch,
@@ -37,7 +37,7 @@ from pcer.train.step import (
     square,
 )
 from pcer.train.streams import Purpose, initial_weights
-from pcer.train.watch import StepBook, Watch
+from pcer.train.watch import Watch
 
 CHUNK = 8192  # records that a GPU predicts at a time
 MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB
@@ -83,8 +83,8 @@ class Device(Protocol):
     def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
         """Write a split's records into its part of the table, standardised by ``train``."""
 
-    def drawer(self, sampling: Sampling) -> Draw:
-        """What draws one model's samples."""
+    def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
+        """The first words of a stream that nobody has drawn from, as many as one asks for."""
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step, by its rule."""
@@ -114,8 +114,7 @@ def train_block(
         logits = device.predict(fleet, state)
         sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
         require_sound(company, sound, config)
-        on_host = device.place.type == "cpu"
-        receipts = folded(fleet.watch, company, config, on_host=on_host)
+        receipts = folded(fleet.watch, company, on_host=device.place.type == "cpu")
     back = np.argsort(order)
     return BlockResult(tuple(models), logits[back], None if receipts is None else receipts[back])
 
@@ -158,43 +157,32 @@ def assemble(
     )
 
 
-def folded(
-    watch: Watch, models: Sequence[Model], config: TrainConfig, *, on_host: bool
-) -> Float32Array | None:
+def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Array | None:
     """What is kept of every record's steps, (model, training record); few models at a time.
 
-    On a GPU the steps are folded where they were counted, and only what is kept comes back.
+    The steps are folded where they were counted, on a GPU those of models of one noise together.
     Without privacy there is no bound: infinity.
     """
     if not watch.has_book:
         return None
-    n_private, n_train = watch.records.shape
+    n_train = watch.records.shape[1]
     receipts = np.full((len(models), n_train), np.inf, dtype=np.float32)
-    rate, delta = config.sampling(n_train).sample_rate, config.dp_delta
-    for index, model in enumerate(models[:n_private] if on_host else ()):
-        counts, noise = watch.steps_per_bin(index), model.noise_multiplier
-        receipts[index] = fold(counts, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
-    for book, lot in () if on_host else _lots(watch, models):
-        places = [place for place, _ in lot]
-        noise = models[places[0]].noise_multiplier
-        steps = book.counts(torch.tensor([row for _, row in lot], device=book.place)).flatten(0, 1)
-        kept = fold_on_device(steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
-        receipts[places] = kept.view(len(lot), -1).cpu().numpy()  # the CPU waits for the device
-    return receipts
-
-
-def _lots(
-    watch: Watch, models: Sequence[Model]
-) -> Iterator[tuple[StepBook, list[tuple[int, int]]]]:
-    """Models of one noise (place in the block, row of the book), which are folded together."""
-    size = max(1, MOST_FOLDED // watch.records.shape[1])
+    size = 1 if on_host else max(1, MOST_FOLDED // n_train)
     for due in watch.rounds:
+        assert due.book is not None
         alike: dict[float, list[tuple[int, int]]] = {}
         for row, place in enumerate(due.models.tolist()):
             alike.setdefault(models[place].noise_multiplier, []).append((place, row))
-        for mine in alike.values():
-            assert due.book is not None
-            yield from ((due.book, mine[at : at + size]) for at in range(0, len(mine), size))
+        for noise, mine in alike.items():
+            for at in range(0, len(mine), size):
+                places, rows = map(list, zip(*mine[at : at + size], strict=True))
+                kind = due.book.kind if on_host else torch.float64
+                steps = due.book.counts(torch.tensor(rows, device=due.book.place), kind)
+                kept = fold(steps.flatten(0, 1), watch.terms[noise], on_host=on_host)
+                receipts[places] = (
+                    kept.view(len(rows), -1).cpu().numpy()
+                )  # the CPU waits for the device
+    return receipts
 
 
 def record_table(
@@ -284,11 +272,12 @@ def draw_schedule(
     padding = (max(slots) + 1) * data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=place)
-    draw, sizes = device.drawer(sampling), []
+    drawer, sizes = Drawer(sampling, place), []
     records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
         own = records[model.seed] + slots[index] * data.n_records
-        drawn = draw(model.stream(Purpose.SAMPLING, secret), own, rows[:, index])
+        words = device.words(model.stream(Purpose.SAMPLING, secret))
+        drawn = drawer.fill(rows[:, index], words, own)
         shares = config.training_rule.sample_shares(data.train_rows[model.seed])
         if shares is not None and model.is_private:
             bits = model.stream(Purpose.THINNING, secret)

@@ -17,7 +17,7 @@ from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.streams import Purpose, stream
 
 Float32Array = NDArray[np.float32]
-StepCounts = NDArray[np.unsignedinteger[Any]]  # (training record, norm bin) steps in each bin
+StepCounts = NDArray[np.signedinteger[Any]]  # (training record, norm bin) steps in each bin
 
 
 @dataclass(frozen=True, kw_only=True)

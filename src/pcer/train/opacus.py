@@ -11,14 +11,14 @@ without noise, and whether gradients of single records add up to that of all.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +28,18 @@ from torch import Tensor, nn
 
 from pcer.errors import InputError, PcerError, clipped
 from pcer.models import folder_first, object_named
-from pcer.store.blocks import record_digest
-from pcer.train.accounting import calibrate
+from pcer.store.blocks import file_digest, record_digest
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import (
-    BlockResult,
     Float32Array,
     Model,
-    Predictions,
     TrainingData,
-    gather_predictions,
-    plan_models,
     require_sound,
 )
 from pcer.train.rules import DpSgd
-from pcer.train.schedule import Widths
-from pcer.train.streams import Purpose
+from pcer.train.schedule import Drawer, Widths
+from pcer.train.streams import Purpose, first_words
 
 ModuleFactory = Callable[[int], nn.Module]  # a fresh module for a number of features
 
@@ -74,21 +69,11 @@ class NamedModule:
     folder: Path = field(default_factory=Path.cwd)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def factory(self) -> ModuleFactory:
-        """What makes a module for a number of features, wherever it is called."""
-        make = partial(self._make(), **self.settings)
-
-        def factory(n_features: int) -> nn.Module:
-            with folder_first(self.folder), failing_as(f"{self.name} fails"):
-                made: nn.Module = make(n_features)
-            return made
-
-        return factory
-
-    def require_private(self, n_features: int) -> None:
-        """Raise InputError unless it makes modules that can be trained privately."""
-        require_private(self.factory, n_features, name=self.name)
+    def __call__(self, n_features: int) -> nn.Module:
+        """A fresh module for a number of features, wherever it is called."""
+        with folder_first(self.folder), failing_as(f"{self.name} fails"):
+            made: nn.Module = self._make()(n_features, **self.settings)
+        return made
 
     def describe(self, n_features: int) -> dict[str, Any]:
         """What scores depend on, as plain JSON values for a release.
@@ -97,20 +82,22 @@ class NamedModule:
         the layers, the source of every class among them that does not come with torch, that of the
         function, and weights that no seed changes.
         """
-        module, reseeded = (
-            seeded_module(self.factory, n_features, k, name=self.name) for k in (0, 1)
-        )
+        module, reseeded = (seeded_module(self, n_features, seed) for seed in (0, 1))
         first, second = module.state_dict(), reseeded.state_dict()
         constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
         content = {
             "layers": str(module),
             "settings": {key: repr(value) for key, value in self.settings.items()},
             "sources": sorted(_sources((self._make(), *map(type, module.modules())))),
-            "constant": {key: _digest(first[key].numpy().tobytes()) for key in constant},
+            "constant": {k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant},
         }
         return {
             "module": self.name,
-            "module_settings": {k: v for k, v in self.settings.items() if _is_number(v)},
+            "module_settings": {
+                key: value
+                for key, value in self.settings.items()
+                if isinstance(value, bool | int | float) and math.isfinite(value)
+            },
             "module_weights": sum(p.numel() for p in module.parameters() if p.requires_grad),
             "module_digest": record_digest(content),
         }
@@ -123,15 +110,7 @@ def _sources(objects: Iterable[Any]) -> set[str]:
     """Digests of the files that define some classes and functions."""
     own = [x for x in objects if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
     paths = [inspect.getsourcefile(each) for each in own]
-    return {_digest(Path(path).read_bytes()) if path else "" for path in paths}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return {file_digest(Path(path)) if path else "" for path in paths}
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
@@ -158,17 +137,20 @@ def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
         raise InputError(f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python.") from error
 
 
-def seeded_module(
-    factory: ModuleFactory, n_features: int, seed: int, *, name: str = "The module"
-) -> nn.Module:
+def name_of(factory: ModuleFactory) -> str:
+    """How sentences call it."""
+    return factory.name if isinstance(factory, NamedModule) else "The module"
+
+
+def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Module:
     """A module whose random weights come from a seed; torch's own generator is left alone."""
     with seeded(seed):
         module = factory(n_features)
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
-        raise InputError(f"{name} must return a torch.nn.Module, but returned {kind}.")
+        raise InputError(f"{name_of(factory)} must return a torch.nn.Module, not {kind}.")
     if not any(p.requires_grad for p in module.parameters()):
-        raise InputError(f"{name} returns a module that has no weights to train.")
+        raise InputError(f"{name_of(factory)} returns a module that has no weights to train.")
     return module
 
 
@@ -185,100 +167,103 @@ def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") 
     return logits
 
 
-def require_private(factory: ModuleFactory, n_features: int, *, name: str) -> None:
+def require_private(factory: ModuleFactory, n_features: int, config: TrainConfig) -> None:
     """Raise InputError, with a remedy, unless what the factory makes can be trained privately."""
+    name = name_of(factory)
+    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
+        raise InputError(  # those need norms of all training records, or bounds of single ones
+            f"{name} is trained through Opacus, which clips all records at one norm and sees the "
+            f"norms of a batch only, but rule {config.rule!r} and receipts {str(config.receipts)!r}"
+            " were given; use rule 'dp-sgd' and receipts 'none'."
+        )
     with failing_as(f"{name} fails on {N_PROBES} made-up records of {n_features} features"):
-        module, twin = (seeded_module(factory, n_features, 0, name=name) for _ in range(2))
-        _require_fresh(module, twin, name)
-        _require_known_layers(module, name)
+        module, twin = (seeded_module(factory, n_features, 0) for _ in range(2))
         generator = torch.Generator().manual_seed(0)
         first, others = (torch.randn(N_PROBES, n_features, generator=generator) for _ in range(2))
         others[0] = first[0]  # two batches whose first records are the same, and no others
-        _require_alone(module, twin, first, others, name)
-        _require_gradients(module, first, name)
+        for fault in chain(
+            _what_is_not_fresh(module, twin),
+            _layers_that_mix(module),
+            _what_depends_on_others(module, twin, first, others, name),
+            _gradients_of_nobody(module, first),
+        ):
+            raise InputError(f"{name} {fault}.")
 
 
-def _require_fresh(module: nn.Module, twin: nn.Module, name: str) -> None:
-    """Refuse unless a seed gives a model of its own, and always the same."""
-    shared = {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}
-    if module is twin or shared:
-        raise InputError(
-            f"{name} returns the same weights again; make a fresh module in every call."
-        )
+def _what_is_not_fresh(module: nn.Module, twin: nn.Module) -> Iterator[str]:
+    """A seed must give a model of its own, and always the same."""
+    if {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}:
+        yield "returns the same weights again; make a fresh module in every call"
     first, second = module.state_dict(), twin.state_dict()
     if first.keys() != second.keys() or not all(_are_equal(first[k], second[k]) for k in first):
-        raise InputError(
-            f"{name} gives other weights for the same torch seed, so that nothing could be "
-            "repeated; draw initial weights through torch alone."
+        yield (
+            "gives other weights for the same torch seed, so that nothing could be repeated; draw "
+            "initial weights through torch alone"
         )
 
 
-def _require_known_layers(module: nn.Module, name: str) -> None:
-    """Refuse, naming the layer, layers that are known to mix records."""
+def _layers_that_mix(module: nn.Module) -> Iterator[str]:
+    """Layers that are known to mix records, by their names."""
     from opacus import GradSampleModule
     from opacus.validators import ModuleValidator
 
     for path, layer in module.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
-            raise InputError(
-                f"{name} cannot be trained with per-record gradients: its layer "
+            yield (
+                "cannot be trained with per-record gradients: its layer "
                 f"{repr(path) if path else 'of all'} ({type(layer).__name__}) mixes the records of "
-                "a batch; use nn.GroupNorm there, or opacus.validators.ModuleValidator.fix."
+                "a batch; use nn.GroupNorm there, or opacus.validators.ModuleValidator.fix"
             )
     for problem in (*ModuleValidator.validate(module), *GradSampleModule.validate(module)):
-        raise InputError(
-            f"{name} cannot be trained with per-record gradients "
+        yield (
+            "cannot be trained with per-record gradients "
             f"({clipped(str(problem).rstrip('. '), LONGEST_FAULT)}); replace that layer, for "
-            "example by opacus.validators.ModuleValidator.fix."
+            "example by opacus.validators.ModuleValidator.fix"
         )
 
 
-def _require_alone(
+def _what_depends_on_others(
     module: nn.Module, twin: nn.Module, first: Tensor, others: Tensor, name: str
-) -> None:
-    """Refuse if the answer for a record, or what is kept, depends on the others of a batch."""
+) -> Iterator[str]:
+    """Neither the answer for a record, nor what is kept, may depend on the others of a batch."""
     answers = []
     for mine, batch in ((module, first), (twin, others)):
         with torch.no_grad(), seeded(0):
             answers.append(logits_of(mine, batch, name=name)[0])
     if not torch.allclose(answers[0], answers[1], rtol=TOLERANCE, atol=TOLERANCE):
-        raise InputError(
-            f"{name} cannot be trained privately: what it says of a record depends on who else is "
-            "in the batch; compute nothing over the first axis (nn.GroupNorm is a norm that does "
-            "not)."
+        yield (
+            "cannot be trained privately: what it says of a record depends on who else is in the "
+            "batch; compute nothing over the first axis (nn.GroupNorm is a norm that does not)"
         )
     kept, other = dict(module.named_buffers()), dict(twin.named_buffers())
     for key in kept:
         if key not in other or not _are_equal(kept[key], other[key]):
-            raise InputError(
-                f"{name} cannot be trained privately: its buffer {key} keeps something of the "
-                "records it sees, without noise; leave that out (track_running_stats=False)."
+            yield (
+                f"cannot be trained privately: its buffer {key} keeps something of the records it "
+                "sees, without noise; leave that out (track_running_stats=False)"
             )
 
 
-def _require_gradients(module: nn.Module, features: Tensor, name: str) -> None:
-    """Refuse unless gradients of single records, by Opacus, add up to the one that torch finds."""
+def _gradients_of_nobody(module: nn.Module, features: Tensor) -> Iterator[str]:
+    """Gradients of single records, by Opacus, must add up to the one that torch finds."""
     from opacus import GradSampleModule
 
     hooked = GradSampleModule(module, loss_reduction="sum")
     with _without_remarks(), seeded(0):
         logits_of(hooked, features).square().sum().backward()  # type: ignore[no-untyped-call]
     for key, p in module.named_parameters():
-        if p.requires_grad and not _adds_up(p, len(features)):
-            raise InputError(
-                f"{name} cannot be trained privately: the gradient of {key} cannot be told for "
-                "single records; use every weight, in the layer that it belongs to and no other, "
-                "or freeze it (requires_grad=False)."
+        single: Any = getattr(p, "grad_sample", None)
+        adds_up = not p.requires_grad
+        if p.grad is not None and isinstance(single, Tensor) and len(single) == len(features):
+            most = TOLERANCE * max(1.0, float(p.grad.abs().max()))
+            adds_up |= torch.allclose(single.sum(dim=0), p.grad, rtol=TOLERANCE, atol=most)
+        if not adds_up:
+            yield (
+                f"cannot be trained privately: the gradient of {key} cannot be told for single "
+                "records; use every weight, in the layer that it belongs to and no other, or "
+                "freeze it (requires_grad=False)"
             )
     hooked.to_standard_module()
-
-
-def _adds_up(p: nn.Parameter, n_records: int) -> bool:
-    single: Any = getattr(p, "grad_sample", None)
-    if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
-        return False
-    largest = max(1.0, float(p.grad.abs().max()))
-    return torch.allclose(single.sum(dim=0), p.grad, rtol=TOLERANCE, atol=TOLERANCE * largest)
 
 
 @contextmanager
@@ -287,46 +272,6 @@ def _without_remarks() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
         yield
-
-
-def train_modules(
-    factory: ModuleFactory,
-    data: TrainingData,
-    *,
-    budgets: Sequence[float],
-    config: TrainConfig | None = None,
-    secret: bytes = b"",
-) -> Predictions:
-    """Train one module per budget and seed with Opacus, and predict every record.
-
-    Args:
-        factory: called with the number of features for every model. Its random initial weights
-            are drawn from the model's own stream; ``config.hidden`` is not used.
-        data: records, labels and the split of each seed.
-        budgets: epsilons, ``NO_DP`` for training without privacy.
-        config: what can change a number.
-        secret: as in ``train_seeds``.
-    """
-    config = config or TrainConfig()
-    _require_plain(config)
-    require_private(factory, data.features.shape[1], name="The module")
-    calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    results = (
-        BlockResult((model,), train_module(factory, data, model, config, secret=secret)[None])
-        for model in plan_models(calibrated, data.seeds)
-    )
-    return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
-
-
-def _require_plain(config: TrainConfig) -> None:
-    """Refuse what needs norms of all training records, or bounds of single ones."""
-    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
-        raise InputError(
-            f"rule {config.rule!r} cannot be trained through Opacus with receipts "
-            f"{str(config.receipts)!r}: it clips all records at one norm and sees the norms of a "
-            "batch only; train the network of the engine (train_seeds), or use rule 'dp-sgd' and "
-            "receipts 'none'."
-        )
 
 
 def train_module(
@@ -344,7 +289,6 @@ def train_module(
     """
     from pcer.train.cpu import CpuDevice
 
-    _require_plain(config)
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
     n, sampling = data.features.shape[1], config.sampling(data.n_train)
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
@@ -352,10 +296,10 @@ def train_module(
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
     with one_thread(), failing_as(where, quoted=False):
-        module = initial_module(factory, n, model, secret)
+        module = seeded_module(factory, n, torch_seed(model, Purpose.INITIAL, secret))
         optimizer = private_optimizer(module, model, config, sampling, secret)
         batches = (train[rows] for rows in batch_rows(model, sampling, secret))
-        with seeded(_torch_seed(model, Purpose.LAYERS, secret)):
+        with seeded(torch_seed(model, Purpose.LAYERS, secret)):
             fit_module(module, optimizer, features, labels, batches)
             module.eval()
             with torch.no_grad():
@@ -365,24 +309,17 @@ def train_module(
     return logits
 
 
-def initial_module(
-    factory: ModuleFactory, n_features: int, model: Model, secret: bytes
-) -> nn.Module:
-    """A fresh module with initial weights from the model's stream."""
-    return seeded_module(factory, n_features, _torch_seed(model, Purpose.INITIAL, secret))
-
-
-def _torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
+def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
+    """What seeds a generator of torch for one purpose of a model."""
     return int(model.stream(purpose, secret).random_raw()) >> 1
 
 
 def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tensor]:
     """The Poisson batches of a model, as positions in its training split; some may be empty."""
-    from pcer.train.cpu import draw_on_cpu
-
     rows = torch.empty(sampling.n_steps, Widths.of(sampling).full, dtype=torch.int32)
     everybody = torch.arange(sampling.n_train, dtype=torch.int32)
-    sizes = draw_on_cpu(sampling, model.stream(Purpose.SAMPLING, secret), everybody, rows)
+    words = first_words(model.stream(Purpose.SAMPLING, secret))
+    sizes = Drawer(sampling, rows.device).fill(rows, words, everybody)
     for row, size in zip(rows, sizes.tolist(), strict=True):
         yield row[:size].long()
 

@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
-from pcer.train import ray_guard
 from pcer.train.config import EngineFlags, TrainConfig, usable_cores
 from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.engine import train_block
@@ -42,12 +41,12 @@ MAX_RETRIES = 3  # how often a block is started again after its process or node 
 # try for many minutes.
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 
-LEAST_STORE = 100_000_000  # bytes of the object store of a node that is started here, at least
 LOCAL = "local"  # Ray's word for a new node on this machine
 
 # No usage statistics; and errors are told by us, once.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
+# Connects once, so that a failed attempt ends a process of its own.
 _TRIAL = """
 import logging, sys
 from pcer.store.processes import die_with
@@ -60,7 +59,8 @@ except Exception as error:
     sys.exit(1)
 """
 
-Block = tuple[Model, ...]
+# Removes the folder of a node when the driver closes the pipe, or ends in any way.
+_SWEEPER = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def train_on_ray(
     work = Work(data, secret, config, flags.device, _versions())
     waiting, running = iter([tuple(block) for block in blocks]), list[Any]()
     processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
-    with _connected(flags, _store_bytes(data, blocks)) as is_ours:
+    with _connected(flags) as is_ours:
         import ray
 
         if not _slots(processor):  # Ray would wait for ever
@@ -138,7 +138,7 @@ def train_on_ray(
                 ray.cancel(reference, force=True)
 
 
-def train_task(work: Work, block: Block) -> BlockResult:
+def train_task(work: Work, block: tuple[Model, ...]) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
@@ -175,16 +175,15 @@ def _fetched(reference: Any) -> BlockResult:
     try:
         result: BlockResult = ray.get(reference)
     except RayError as error:
-        raise _failure(error) from error
+        raise _failure(getattr(error, "cause", None) or error) from error
     receipts = None if result.receipts is None else np.array(result.receipts)
     return BlockResult(result.models, np.array(result.logits), receipts)
 
 
-def _failure(error: Exception) -> Exception:
+def _failure(cause: Exception) -> Exception:
     """What went wrong in the worker, or a sentence about the worker itself."""
     from ray.exceptions import RayError
 
-    cause: Exception = getattr(error, "cause", None) or error
     if missing := re.search(r"No module named '([\w.]+)'", str(cause)):
         return InputError(
             f"a worker of the Ray cluster has no module {missing[1]!r}; install the same pcer "
@@ -200,14 +199,14 @@ def _failure(error: Exception) -> Exception:
 
 
 @contextmanager
-def _connected(flags: EngineFlags, store_bytes: int) -> Iterator[bool]:
+def _connected(flags: EngineFlags) -> Iterator[bool]:
     """A connection to Ray; gives whether it is ours, which is closed at the end."""
     if "ray" in sys.modules and sys.modules["ray"].is_initialized():  # to import it is to set it up
         yield False
         return
     if flags.address is not None:
         _require_entry(flags.address)
-    with _node_options(flags, store_bytes) as options:
+    with _node_options(flags) as options:
         import ray
 
         try:
@@ -228,8 +227,7 @@ def _require_entry(address: str) -> None:
             return
         log, reason = done.stderr, done.stdout.strip() or "it did not answer as Ray does"
     except subprocess.TimeoutExpired as error:
-        log = (error.stderr or b"").decode(errors="replace")
-        reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
+        log, reason = str(error.stderr or ""), f"no answer as of Ray within {CONNECT_SECONDS} s"
     if "Unauthenticated" in log:
         reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
     raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
@@ -262,72 +260,54 @@ def _our_signals() -> Iterator[None]:
     What is started meanwhile never hears them. Sent to our whole group they would end the node
     first, and Ray's own threads then end this process with code 1 before it can answer.
     """
-    if threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
         yield
         return
-    handler, is_stopped = signal.getsignal(signal.SIGTERM), False
-    has_mask = hasattr(signal, "pthread_sigmask")  # Windows has none
-    if has_mask:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
+    handler = signal.getsignal(signal.SIGTERM)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])
     try:
         yield
     except SystemExit:  # Ray's answer, while it starts
-        is_stopped = True
+        signal.signal(signal.SIGTERM, handler)
+        signal.raise_signal(signal.SIGTERM)  # heard once the mask is lifted
         raise
     finally:
         signal.signal(signal.SIGTERM, handler)
-        if has_mask:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if is_stopped:
-            signal.raise_signal(signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
-def _node_options(flags: EngineFlags, store_bytes: int) -> Iterator[dict[str, Any]]:
-    """What ``ray.init`` is to do, with the environment and the folder that it needs."""
+def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
+    """What ``ray.init`` is to do, with the environment and the folder that it needs.
+
+    A node of our own asks for a token, listens on this machine only, and goes with its folder.
+    """
     if flags.address is not None:
         with _environment(QUIET):
             yield {"address": flags.address}
         return
-    with _node_folder() as folder, _environment(_protection(folder)):
-        yield {
-            "address": LOCAL,
-            "num_cpus": flags.jobs or usable_cores(),
-            "include_dashboard": False,
-            "object_store_memory": max(LEAST_STORE, store_bytes),
-            "_temp_dir": str(folder / "node"),  # which Ray opens to all users
-        }
-
-
-@contextmanager
-def _node_folder() -> Iterator[Path]:
-    """A folder for our own node; its guard removes it when this process is done, or is gone."""
-    folder = mkdtemp(prefix="pcer-ray-")  # for its owner only; sockets in it need short names
-    command = [sys.executable, "-I", "-S", ray_guard.__file__, folder, str(os.getpid())]
-    silent = subprocess.DEVNULL
-    guard = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
+    folder = Path(mkdtemp(prefix="pcer-ray-"))  # for its owner only; sockets need short names
+    sweeper = subprocess.Popen(  # in a session of its own, where no signal of ours ends it
+        [sys.executable, "-ISc", _SWEEPER, folder], stdin=subprocess.PIPE, start_new_session=True
     )
-    try:
-        yield Path(folder)
-    finally:
-        guard.communicate()
-
-
-def _protection(folder: Path) -> dict[str, str]:
-    """Token authentication, no usage statistics, and no port that another machine can reach."""
-    protection = {
-        "RAY_AUTH_MODE": "token",
-        # Ray has no plain option for this: without clusters it takes the loopback address.
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        **QUIET,
-    }
+    # Ray has no plain option to stay on this machine: without clusters it takes the loopback.
+    protection = {**QUIET, "RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)
         token.write_text(_token(), encoding="ascii")
         protection["RAY_AUTH_TOKEN_PATH"] = str(token)
-    return protection
+    try:
+        with _environment(protection):
+            yield {
+                "address": LOCAL,
+                "num_cpus": flags.jobs or usable_cores(),
+                "include_dashboard": False,
+                "_temp_dir": str(folder / "node"),  # which Ray opens to all users
+            }
+    finally:
+        sweeper.communicate()
 
 
 @cache
@@ -338,26 +318,16 @@ def _token() -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
     """What must be alike everywhere for the bytes to be the same; builds may differ."""
     return tuple(installed_versions(ARITHMETIC).items())
-
-
-def _store_bytes(data: TrainingData, blocks: Sequence[Sequence[Model]]) -> int:
-    """Room for the records twice and for every result in flight: nothing goes to the disk."""
-    rows = sum(rows.nbytes for rows in data.train_rows.values())
-    in_flight = min(len(blocks), 2 * usable_cores()) * max(map(len, blocks), default=0)
-    result = 2 * data.n_records * np.float32().nbytes  # logits and receipts
-    return 2 * (data.features.nbytes + data.labels.nbytes + rows) + in_flight * result

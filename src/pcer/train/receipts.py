@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ from torch import Tensor
 
 from pcer.errors import InputError, require_positive
 from pcer.metrics import BoolArray, FloatArray
-from pcer.train.fleet import Float32Array, StepCounts
+from pcer.train.fleet import Float32Array
 from pcer.train.rules import N_BINS
 
 # Orders of the divergences: those of dp-accounting's own accountant, so that both agree.
@@ -148,105 +148,79 @@ class Terms:
         """(bin, order) divergence of one step."""
         return step_costs(self.noise_multiplier, self.sampling_rate)
 
-    @property
+    @cached_property
     def nominal(self) -> float:
         """The promise, by the accountant of the receipts: clipped at every step."""
-        return _nominal(self)
+        return float(epsilon_of(self.n_steps * self.costs[N_BINS], dp_delta=self.dp_delta))
 
-    @property
+    @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The levels, lowest first; those too low for any order are left out."""
-        return _levels(self)
+        wanted = [self.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
+        levels = (_level(epsilon, self, self.dp_delta / N_LEVELS) for epsilon in wanted)
+        return tuple(level for level in levels if level is not None)
 
-    @property
+    @cached_property
     def ladder(self) -> FloatArray:
         """Epsilons of the rungs: 0 for gradient zero at every step, the levels, the promise."""
         return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
 
+    @cached_property
+    def wanted(self) -> BoolArray:
+        """(order,) which can give less than the promise by what they add, or are of a level."""
+        levels = np.isin(ORDERS, [level.order for level in self.levels])
+        return np.asarray((conversion(self.dp_delta) <= self.nominal) | levels)
+
     def realised(self, kept: Float32Array) -> FloatArray:
-        """``realised_of`` with the ladder of these terms."""
-        return realised_of(kept, self.ladder)
+        """``unfolded`` with the ladder of these terms, the first."""
+        return unfolded(kept, self.ladder)[0]
 
     def receipt(self, kept: Float32Array) -> FloatArray:
-        """``receipt_of`` with the ladder of these terms."""
-        return receipt_of(kept, self.ladder)
+        """``unfolded`` with the ladder of these terms, the second."""
+        return unfolded(kept, self.ladder)[1]
 
 
-def realised_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
-    """``realised`` from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
+def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``realised`` and ``receipt`` from what ``fold`` kept, by its terms' ladder.
+
+    NaN where a record was not trained on.
+    """
     bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
     value = (bits & ~np.uint32(RUNG_MASK)).view(np.float32)
-    return np.asarray(np.minimum(value.astype(np.float64), ladder[-1]))
-
-
-def receipt_of(kept: Float32Array, ladder: FloatArray) -> FloatArray:
-    """The receipts from what ``fold`` kept, by its terms' ladder; NaN where not trained on."""
-    bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
     rung = np.minimum(bits & np.uint32(RUNG_MASK), len(ladder) - 1)
-    return np.where(np.isnan(kept), np.nan, ladder[rung])
+    realised = np.minimum(value.astype(np.float64), ladder[-1])
+    return realised, np.where(np.isnan(kept), np.nan, ladder[rung])
 
 
-def fold(
-    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
-) -> Float32Array:
+def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor:
     """Four bytes per record (record,), from which ``Terms`` reads ``realised`` and ``receipt``.
 
     ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in 200ths of the clip
-    norm, lies in (bin - 1, bin]; bin 0 is gradient zero.
+    norm, lies in (bin - 1, bin]; bin 0 is gradient zero. It is folded where it lies, on a CPU
+    (the host) or not: a GPU would take longer to hand 201 counts per record over than to train.
     """
-    terms = Terms(noise_multiplier, sampling_rate, _n_steps(steps_per_bin), dp_delta)
-    costs = terms.costs[:, _wanted_orders(terms)]
-    kept = []
-    for at in range(0, len(steps_per_bin), LOT):
-        lot = steps_per_bin[at : at + LOT]
-        spent = torch.from_numpy(lot.astype(np.float64) @ costs)
-        kept.append(_packed(spent, torch.from_numpy(lot[:, 0] == terms.n_steps), terms))
-    folded: Float32Array = torch.cat(kept).numpy()
-    return folded
-
-
-def fold_on_device(
-    steps_per_bin: Tensor, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
-) -> Tensor:
-    """``fold`` on the device where the counts lie, (record, bin) float64.
-
-    A GPU would otherwise hand 201 counts per record to the host, which takes longer than to train.
-    """
-    terms = Terms(noise_multiplier, sampling_rate, _n_steps(steps_per_bin), dp_delta)
-    costs = torch.tensor(terms.costs[:, _wanted_orders(terms)], device=steps_per_bin.device)
-    spent = (steps_per_bin @ costs).mul_(1 + SLACK)
-    return _packed(spent, steps_per_bin[:, 0] == terms.n_steps, terms)
-
-
-def _n_steps(steps_per_bin: StepCounts | Tensor) -> int:
-    """Steps of the training; every record must have them all."""
-    shape = tuple(steps_per_bin.shape)
-    if len(shape) != 2 or shape[1] != 1 + N_BINS or not shape[0]:
-        raise ValueError(f"steps_per_bin must have shape (record, {1 + N_BINS}), but has {shape}.")
-    totals = steps_per_bin.sum(1)
-    least, most = int(totals.min()), int(totals.max())
-    if least != most:
+    is_whole = steps_per_bin.shape[1:] == (1 + N_BINS,) and len(steps_per_bin) > 0
+    if not is_whole or bool((steps_per_bin.sum(1) != terms.n_steps).any()):
         raise ValueError(
-            f"steps_per_bin must count every step of every record, but rows add up to {least} to "
-            f"{most}."
+            f"steps_per_bin must count the {terms.n_steps} steps of every record in {1 + N_BINS} "
+            f"bins, but does not; its shape is {tuple(steps_per_bin.shape)}."
         )
-    return most
+    costs = torch.tensor(terms.costs[:, terms.wanted], device=steps_per_bin.device)
+    kept = [
+        _packed((lot.double() @ costs).mul_(1 if on_host else 1 + SLACK), lot[:, 0], terms)
+        for lot in torch.split(steps_per_bin, LOT if on_host else len(steps_per_bin))
+    ]
+    return torch.cat(kept)
 
 
-def _wanted_orders(terms: Terms) -> BoolArray:
-    """(order,) which can give less than the promise, by what each adds, and those of the levels."""
-    levels = np.isin(ORDERS, [level.order for level in terms.levels])
-    return np.asarray((conversion(terms.dp_delta) <= terms.nominal) | levels)
-
-
-def _packed(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
+def _packed(spent: Tensor, without_gradient: Tensor, terms: Terms) -> Tensor:
     """Realised epsilons rounded up to floats whose last bits are free, and the rungs in those.
 
-    Divergences (record, wanted order) are overwritten; untouched had no gradient at any step.
+    Divergences (record, wanted order) are overwritten.
     """
-    rungs = _rungs(spent, untouched, terms)
+    rungs = _rungs(spent, terms).masked_fill_(without_gradient == terms.n_steps, 0)
     hidden = spent.amin(dim=1) < float(-np.log1p(-(terms.dp_delta**2)))  # see ``epsilon_of``
-    added = torch.tensor(conversion(terms.dp_delta)[_wanted_orders(terms)], device=spent.device)
+    added = torch.tensor(conversion(terms.dp_delta)[terms.wanted], device=spent.device)
     realised = spent.add_(added).amin(dim=1).clamp_(0, terms.nominal).masked_fill_(hidden, 0)
     value = realised.float()
     value = torch.where(value < realised, value.nextafter(value.new_tensor(torch.inf)), value)
@@ -255,16 +229,14 @@ def _packed(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
     return packed
 
 
-def _rungs(spent: Tensor, untouched: Tensor, terms: Terms) -> Tensor:
-    """(record,) the lowest rung that holds; the last one always does."""
-    orders = ORDERS[_wanted_orders(terms)]
-    columns = orders.searchsorted([level.order for level in terms.levels])
+def _rungs(spent: Tensor, terms: Terms) -> Tensor:
+    """(record,) the lowest rung above 0 that holds; the last one always does."""
+    columns = ORDERS[terms.wanted].searchsorted([level.order for level in terms.levels])
     budgets = spent.new_tensor([level.divergence for level in terms.levels])
     last = 1 + len(terms.levels)
     holds = spent[:, columns.tolist()] <= budgets
     rung = torch.arange(1, last, device=spent.device).where(holds, last)
-    lowest = torch.cat([rung, rung.new_full((len(rung), 1), last)], dim=1).amin(dim=1)
-    return lowest.masked_fill_(untouched, 0)
+    return torch.cat([rung, rung.new_full((len(rung), 1), last)], dim=1).amin(dim=1)
 
 
 def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
@@ -285,18 +257,6 @@ def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
         )
     column = int(np.flatnonzero(best.order == ORDERS)[0])
     return terms.costs[:, column].copy(), best.divergence
-
-
-@lru_cache(maxsize=1024)
-def _nominal(terms: Terms) -> float:
-    return float(epsilon_of(terms.n_steps * terms.costs[N_BINS], dp_delta=terms.dp_delta))
-
-
-@lru_cache(maxsize=1024)
-def _levels(terms: Terms) -> tuple[Level, ...]:
-    wanted = [terms.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
-    levels = (_level(epsilon, terms, terms.dp_delta / N_LEVELS) for epsilon in wanted)
-    return tuple(level for level in levels if level is not None)
 
 
 def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -22,7 +23,13 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.opacus import NamedModule, train_module
+from pcer.train.opacus import (
+    ModuleFactory,
+    NamedModule,
+    name_of,
+    require_private,
+    train_module,
+)
 
 
 def train_seeds(
@@ -32,6 +39,7 @@ def train_seeds(
     config: TrainConfig | None = None,
     flags: EngineFlags | None = None,
     secret: bytes = b"",
+    module: ModuleFactory | None = None,
 ) -> Predictions:
     """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
 
@@ -46,12 +54,18 @@ def train_seeds(
         secret: up to 64 bytes mixed into every stream. Without one the models can be reproduced
             by anyone who knows the seeds, and so can the noise: fine for public data, no
             protection for private data.
+        module: called with the number of features, it makes a fresh ``torch.nn.Module`` in place of
+            the network of ``config.hidden``, which Opacus then trains; its random initial weights
+            are drawn from the model's own stream.
     """
     config, flags = config or TrainConfig(), flags or EngineFlags()
+    if module is not None:
+        require_private(module, data.features.shape[1], config)
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
     models = plan_models(calibrated, data.seeds)
-    blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
-    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
+    size = 1 if module is not None else flags.models_per_block(len(models))
+    blocks = cut_blocks(models, block_size=size)
+    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret, module=module)
     return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
 
@@ -62,7 +76,7 @@ def run_blocks(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes = b"",
-    module: NamedModule | None = None,
+    module: ModuleFactory | None = None,
 ) -> Generator[BlockResult, None, None]:
     """Train blocks and give each one's result as soon as it is there, in any order.
 
@@ -92,12 +106,12 @@ def prepare(flags: EngineFlags) -> None:
         compile_kernels()
 
 
-def require_engine(flags: EngineFlags, module: NamedModule | None = None) -> None:
+def require_engine(flags: EngineFlags, module: ModuleFactory | None = None) -> None:
     """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
     if module is not None and (flags.engine is Engine.RAY or flags.device != "cpu"):
         raise InputError(
-            f"{module.name} is imported from a folder of this machine and trained on its cores; "
-            "use engine 'local' and device 'cpu'."
+            f"{name_of(module)} is imported from a folder of this machine and trained on its "
+            "cores; use engine 'local' and device 'cpu'."
         )
     if flags.engine is Engine.RAY:
         from pcer.train.ray import require_ray
@@ -113,11 +127,11 @@ def _train_task(
     config: TrainConfig,
     flags: EngineFlags,
     secret: bytes,
-    module: NamedModule | None,
+    module: ModuleFactory | None,
 ) -> BlockResult:
     """Train one block in this process."""
     if module is None:
         return train_block(data, block, config, device=choose_device(flags.device), secret=secret)
-    with folder_first(module.folder):
-        logits = [train_module(module.factory, data, m, config, secret=secret) for m in block]
+    with folder_first(module.folder if isinstance(module, NamedModule) else Path.cwd()):
+        logits = [train_module(module, data, m, config, secret=secret) for m in block]
     return BlockResult(block, np.stack(logits))

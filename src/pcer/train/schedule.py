@@ -33,10 +33,6 @@ WIDE_SHARE = 1e-4
 # 10^9, draws again from the start of the same stream.
 SPARE_DRAWS = 6.0
 
-# From a model's stream and its training records' rows of the table, fill its batches (step, column)
-# from the left and give their sizes.
-Draw = Callable[[np.random.Philox, Tensor, Tensor], Tensor]
-
 
 @dataclass(frozen=True)
 class Widths:
@@ -74,21 +70,14 @@ class Schedule:
         return wide
 
 
-@dataclass(frozen=True)
 class Drawer:
-    """Draws the sample of one model after the other, on one device; make it with ``on``."""
+    """Draws the sample of one model after the other, where the rows lie."""
 
-    sampling: Sampling
-    threshold: Tensor
-    alias: Tensor
-    bits: int
-
-    @classmethod
-    def on(cls, device: torch.device, sampling: Sampling) -> Drawer:
-        """With the table of gaps of a sampling."""
+    def __init__(self, sampling: Sampling, place: torch.device) -> None:
         table = GapTable.of(sampling.steps_per_epoch)
-        threshold = torch.from_numpy(table.threshold).to(device)
-        return cls(sampling, threshold, torch.from_numpy(table.alias).to(device), table.bits)
+        self.sampling, self.bits = sampling, table.bits
+        self.threshold = torch.from_numpy(table.threshold).to(place)
+        self.alias = torch.from_numpy(table.alias).to(place)
 
     def gaps(self, words: Tensor) -> Tensor:
         """The geometric gap that each word stands for."""
@@ -103,35 +92,37 @@ class Drawer:
         ``words`` gives the first so many 64-bit words of the model's stream, int64.
         """
         n_trials, spare = self.sampling.n_steps * self.sampling.n_train, SPARE_DRAWS
+        expected = n_trials * self.sampling.sample_rate
         while True:
-            drawn = words(n_draws(self.sampling, spare))
-            positions = self.gaps(drawn).cumsum(dim=0).sub_(1)
+            n_words = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
+            positions = self.gaps(words(n_words)).cumsum(dim=0).sub_(1)
             n_found = int((positions < n_trials).sum())  # the CPU waits for the device
-            if n_found < len(drawn):
+            if n_found < n_words:
                 return positions[:n_found]
             spare += SPARE_DRAWS
 
+    def fill(self, rows: Tensor, words: Callable[[int], Tensor], train_rows: Tensor) -> Tensor:
+        """Write one model's batches into ``rows`` (step, column), from the left; gives their sizes.
 
-def n_draws(sampling: Sampling, spare: float) -> int:
-    """Words that a training draws at first: the expected number and some standard deviations."""
-    expected = sampling.n_steps * sampling.n_train * sampling.sample_rate
-    return max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
-
-
-def fill_rows(rows: Tensor, positions: Tensor, train_rows: Tensor) -> Tensor:
-    """Write one model's batches into ``rows`` (step, column) from the left and give their sizes."""
-    n_steps, width = rows.shape
-    steps = torch.arange(n_steps + 1, device=rows.device)
-    ends = torch.searchsorted(positions, steps * len(train_rows))
-    sizes = ends.diff()
-    require_room(sizes, width)
-    n, steps = len(positions), steps[:-1]
-    record = positions - (steps * len(train_rows)).repeat_interleave(sizes, output_size=n)
-    place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(sizes, output_size=n)
-    place += torch.arange(n, device=rows.device)
-    line = rows.as_strided(((n_steps - 1) * rows.stride(0) + width,), (1,))
-    line.scatter_(0, place, train_rows.index_select(0, record))
-    return sizes
+        ``train_rows`` are its training records' rows of the table.
+        """
+        n_steps, width = rows.shape
+        positions, steps = self.positions(words), torch.arange(n_steps + 1, device=rows.device)
+        ends = torch.searchsorted(positions, steps * len(train_rows))
+        sizes = ends.diff()
+        largest = int(sizes.max())  # the CPU waits for the device
+        if largest > width:
+            raise PcerError(
+                f"A batch of {largest} records does not fit the {width} padded columns; "
+                "this should never happen: train with another seed and report it."
+            )
+        n, steps = len(positions), steps[:-1]
+        record = positions - (steps * len(train_rows)).repeat_interleave(sizes, output_size=n)
+        place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(sizes, output_size=n)
+        place += torch.arange(n, device=rows.device)
+        line = rows.as_strided(((n_steps - 1) * rows.stride(0) + width,), (1,))
+        line.scatter_(0, place, train_rows.index_select(0, record))
+        return sizes
 
 
 def thin_rows(
@@ -159,13 +150,3 @@ def thin_rows(
     order = torch.sort(stays.logical_not().to(torch.uint8), dim=1, stable=True).indices
     rows.copy_(kept.gather(1, order))
     return stays.sum(dim=1)
-
-
-def require_room(sizes: Tensor, width: int) -> None:
-    """Raise PcerError if a batch is wider than the padding."""
-    largest = int(sizes.max())  # the CPU waits for the device
-    if largest > width:
-        raise PcerError(
-            f"A batch of {largest} records does not fit the {width} padded columns; "
-            "this should never happen: train with another seed and report it."
-        )

@@ -10,12 +10,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pcer.errors import require_at_least
 
@@ -48,6 +51,17 @@ def stream(*, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"") 
     name = f"pcer/1|seed={seed}|epsilon={float(epsilon).hex()}|{purpose}"
     digest = hashlib.blake2b(name.encode(), digest_size=KEY_BYTES, key=secret).digest()
     return np.random.Philox(key=int.from_bytes(digest, "little"))
+
+
+def first_words(bits: np.random.Philox) -> Callable[[int], Tensor]:
+    """The first 64-bit words of a stream (int64), as many as one asks for."""
+    start = bits.state
+
+    def words(n_words: int) -> Tensor:
+        bits.state = start
+        return torch.from_numpy(bits.random_raw(n_words).view(np.int64))
+
+    return words
 
 
 @dataclass(frozen=True)

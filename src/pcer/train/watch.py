@@ -164,10 +164,11 @@ class Watch:
         shape = (len(clip), n_records + 1)  # one more, for padding
         self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if self.rule.adapts else None
         self.until, self.filter = None, None  # only where bounds are, too
-        if config.budget_per_person is not None:
-            rate, delta = sampling.sample_rate, config.dp_delta
-            terms = [Terms(m.noise_multiplier, rate, self.n_steps, delta) for m in private]
-            allowances = [allowance(config.budget_per_person, own) for own in terms]
+        rate, delta = sampling.sample_rate, config.dp_delta
+        noises = {m.noise_multiplier for m in private}
+        self.terms = {noise: Terms(noise, rate, self.n_steps, delta) for noise in noises}
+        if (most := config.budget_per_person) is not None:
+            allowances = [allowance(most, self.terms[m.noise_multiplier]) for m in private]
             self.filter = PersonFilter(allowances, sampling.n_train, place)
             self.until = torch.full(shape, self.n_steps, dtype=torch.int32, device=place)
         every = [config.refresh_steps(sampling.n_train, m.noise_multiplier) for m in private]
@@ -204,8 +205,7 @@ class Watch:
         (mine,) = [each for each in self.rounds if model in each.models.tolist()]
         assert mine.book is not None
         row = torch.tensor([mine.models.tolist().index(model)], device=mine.models.device)
-        counts = mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
-        return counts.view(np.uint16 if counts.itemsize == 2 else np.uint32)
+        return mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
         """The clip bound of every record of a step's batches, (model, column or 1, 1).
