@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pcer.errors import PcerError
-from pcer.train import NO_DP, EngineFlags, TrainConfig, TrainingData, train_seeds
+from pcer.train import EngineFlags, TrainConfig, TrainingData
 from pcer.train import ray as path
 from pcer.train.fleet import Model
 from pcer.train.run import run_blocks
@@ -40,22 +40,9 @@ def flags(**changes: object) -> EngineFlags:
 
 
 def trained(**changes: object) -> dict[tuple[Model, ...], bytes]:
-    """The logits of every block on Ray."""
+    """The logits of every block, on Ray unless said otherwise."""
     results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(**changes), secret=SECRET)
     return {result.models: result.logits.tobytes() for result in results}
-
-
-def local() -> dict[tuple[Model, ...], bytes]:
-    """The logits of every block in this process."""
-    here = EngineFlags(jobs=1)
-    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=here, secret=SECRET)
-    return {result.models: result.logits.tobytes() for result in results}
-
-
-def with_task(task: Callable[..., object], work: Callable[[], object]) -> object:
-    """Do something while another function is the task."""
-    with replaced("train_task", task):
-        return work()
 
 
 def faulty(n_deaths: int) -> Callable[..., object]:
@@ -99,12 +86,6 @@ def gpus_seen(work: object, block: tuple[Model, ...]) -> object:
     return path.BlockResult(block, np.array([len(ray.get_gpu_ids()), len(visible)]))
 
 
-def gpus_of_tasks() -> list[list[int]]:
-    """For each task on the GPU: those Ray gave it, and those it could see."""
-    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(device="cuda"))
-    return [result.logits.tolist() for result in results]
-
-
 @contextmanager
 def replaced(name: str, value: object) -> Iterator[None]:
     """Put something else in a place of the module."""
@@ -139,60 +120,41 @@ def refusal(work: Callable[[], object]) -> list[str]:
     return ["none", ""]
 
 
-def first_only() -> int:
-    """Take one result and leave the others behind."""
-    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
-    next(results)
-    results.close()
-    return 1
-
-
 def without_standardising() -> object:
     config = TrainConfig(epochs=1, expected_batch=20, standardise=False, split="given")
     return list(run_blocks(data(np.nan), BLOCKS, config=config, flags=flags()))
 
 
-def other_versions() -> list[str]:
-    others = (("pcer", "0.0.0"), *path._versions()[1:])
-    with replaced("_versions", lambda: others):
-        return refusal(trained)
-
-
-def seeds_alike() -> bool:
-    both = [
-        train_seeds(data(), budgets=(NO_DP,), config=CONFIG, flags=each)
-        for each in (flags(), EngineFlags(jobs=1))
-    ]
-    return bool((both[0].logits == both[1].logits).all())
-
-
 def main() -> None:
-    expected, found = local(), {}
+    expected, found = trained(engine="local", jobs=1), {}
     with node_with_a_gpu():
         import ray
 
         found["same"] = trained() == expected
-        found["same_after_a_death"] = with_task(faulty(1), trained) == expected
+        with replaced("train_task", faulty(1)):
+            found["same_after_a_death"] = trained() == expected
         found["deaths"] = len(list(FOLDER.glob("death-*")))
-        found["seeds_alike"] = seeds_alike()
-        with replaced("MAX_RETRIES", 1):
-            found["given_up"] = with_task(faulty(9), lambda: refusal(trained))
+        with replaced("MAX_RETRIES", 1), replaced("train_task", faulty(9)):
+            found["given_up"] = refusal(trained)
         found["missing"] = refusal(without_standardising)
-        found["gpus_of_tasks"] = with_task(gpus_seen, gpus_of_tasks)
+        with replaced("train_task", gpus_seen):
+            results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(device="cuda"))
+            found["gpus_of_tasks"] = [result.logits.tolist() for result in results]
         found["false_gpu"] = refusal(lambda: trained(device="cuda"))
         with replaced("_slots", lambda flags: 0):
             found["no_gpu"] = refusal(lambda: trained(device="cuda"))
-        found["versions"] = other_versions()
+        others = (("pcer", "0.0.0"), *path._versions()[1:])
+        with replaced("_versions", lambda: others):
+            found["versions"] = refusal(trained)
         found["most_in_flight"] = [most_in_flight(jobs=jobs) for jobs in (1, 3, None)]
-        found["first_only"] = first_only()
+        results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
+        next(results)
+        results.close()  # the others are left behind
         found["still_connected"] = ray.is_initialized()
         logs = Path(ray._private.worker._global_node.get_logs_dir_path())
-        found["logs"] = len(list(logs.rglob("*.log")))
-        found["logs_with_secret"] = [
-            file.name
-            for file in logs.rglob("*")
-            if file.is_file() and _tells(file.read_bytes(), SECRET)
-        ]
+        files = [file for file in logs.rglob("*") if file.is_file()]
+        found["logs"] = len(files)
+        found["logs_with_secret"] = [f.name for f in files if _tells(f.read_bytes(), SECRET)]
         found["work"] = repr(path.Work(data(), SECRET, CONFIG, "cpu", ()))
     found["closed"] = not ray.is_initialized()
     print(json.dumps(found))

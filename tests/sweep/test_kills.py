@@ -102,8 +102,6 @@ class Sweeper:
         require_gone(lambda: alive(company) | marked(self.mark), within=PATIENCE)
         assert running.returncode == CODES[case.number], said
         self.require_clean(case, said)
-        for lock in self.temporary.glob("*/.lock"):  # the next sweep on Ray removes what is old
-            os.utime(lock, (0, 0))
         if case.number != KILL:  # of the group, it ends those who would have cleared up
             own = re.compile(f".*[-_]{running.pid}[-_].*")
             assert not [*filter(own.match, shared_memory() - before)]

@@ -55,7 +55,14 @@ def on_the_cpu(data, models, config):
         return plain_logits(fleet, last).numpy()[np.argsort(order)]
 
 
-@pytest.mark.parametrize("config", [CONFIG, TrainConfig(epochs=2, expected_batch=64)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        CONFIG,
+        TrainConfig(epochs=2, expected_batch=64),
+        TrainConfig(epochs=1, expected_batch=64, hidden=(24,)),  # takes the plain path
+    ],
+)
 def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     data, models = make_data(), make_models()
     ours = on_the_cpu(data, models, config)
@@ -64,6 +71,37 @@ def test_models_on_the_device_agree_with_the_cpu_to_rounding(config):
     np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
     again = train_block(data, models, config, device=device)
     assert np.array_equal(theirs, again)
+
+
+@pytest.mark.parametrize("hidden", [(64, 32), (16, 128)])
+@pytest.mark.parametrize("receipts", ["none", "held"])
+def test_fused_step_is_the_plain_step_to_rounding(monkeypatch, hidden, receipts):
+    """Also with bounds of single records, and where some are out."""
+    from pcer.train.cuda import CudaStep
+
+    allow(monkeypatch, MOST)
+    how = {"receipts": receipts, "budget_per_person": None if receipts == "none" else 1.0}
+    config = TrainConfig(epochs=3, expected_batch=64, hidden=hidden, **how)
+    company = sorted(make_models(), key=lambda model: not model.is_private)
+    fleet = assemble(make_data(), company, config)
+    if receipts == "held":
+        generator = torch.Generator(device="cuda").manual_seed(5)
+        bounds, until = fleet.watch.bounds, fleet.watch.until
+        bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
+        until[:8] = torch.randint(0, 4, until[:8].shape, device="cuda", generator=generator).int()
+    with torch.no_grad():
+        fused, plain = CudaStep(fleet), CudaStep(fleet)
+        assert fused.fused is not None
+        for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full) * 2:
+            fused.advance(width)
+            plain.advance_plainly(width)
+            for mine, theirs in (
+                (fused.state.weights, plain.state.weights),
+                (fused.state.velocity, plain.state.velocity),
+            ):
+                torch.testing.assert_close(mine, theirs, atol=2e-6, rtol=2e-5)
+                theirs.copy_(mine)
+            plain.counter.add_(1)
 
 
 def test_rounded_products_are_refused():
@@ -75,43 +113,6 @@ def test_rounded_products_are_refused():
             require_full_precision()
     finally:
         torch.set_float32_matmul_precision("highest")
-
-
-@pytest.mark.parametrize("hidden", [(64, 32), (16, 128)])
-def test_fused_step_is_the_plain_step_to_rounding(hidden):
-    from pcer.train import cuda
-
-    config = TrainConfig(epochs=1, expected_batch=64, hidden=hidden)
-    company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = assemble(make_data(), company, config)
-    with torch.no_grad():
-        fused, plain = cuda._hold(fleet), cuda._hold(fleet)
-        assert fused.fused is not None
-        for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full):
-            fused.fused.advance(fused.state, fused.counter, width)
-            cuda._advance_plainly(fleet, plain, width)
-            for mine, theirs in (
-                (fused.state.weights, plain.state.weights),
-                (fused.state.velocity, plain.state.velocity),
-            ):
-                torch.testing.assert_close(mine, theirs, atol=2e-6, rtol=2e-5)
-            plain.state.weights.copy_(fused.state.weights)
-            plain.state.velocity.copy_(fused.state.velocity)
-            fused.counter.add_(1)
-            plain.counter.add_(1)
-
-
-def test_a_network_of_another_shape_takes_the_plain_path():
-    from pcer.train import cuda
-
-    config = TrainConfig(epochs=1, expected_batch=64, hidden=(24,))
-    data, models = make_data(), make_models()
-    company = sorted(models, key=lambda model: not model.is_private)
-    with torch.no_grad():
-        assert cuda._hold(assemble(data, company, config)).fused is None
-    ours = on_the_cpu(data, models, config)
-    theirs = train_block(data, models, config, device=choose_device("cuda"))
-    np.testing.assert_allclose(theirs, ours, atol=2e-3, rtol=2e-3)
 
 
 PAPER = TrainConfig(epochs=3, expected_batch=64)  # the fused step
@@ -130,7 +131,7 @@ def fitted(config, device):
 
 @pytest.mark.parametrize("config", [PAPER, OTHER])
 def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
-    from pcer.train import cuda
+    from pcer.train.cuda import CudaStep
 
     fleet, state = fitted(dataclasses.replace(config, receipts="refreshed"), "cuda")
     here, _ = fitted(dataclasses.replace(config, receipts="refreshed"), "cpu")
@@ -139,10 +140,11 @@ def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
         plain = fleets.norm_bins_plainly(fleet, state.weights, everybody).cpu().int()
         weights = FleetState(state.weights.cpu(), state.velocity.cpu())
         expected = choose_device("cpu").norm_bins(here, weights, torch.arange(8)).int()
-        held = dataclasses.replace(cuda._hold(fleet), state=state)
-        fused = cuda._norm_bins(fleet, held, everybody).cpu().int()
-        some = cuda._norm_bins(fleet, held, torch.tensor([1, 2, 6], device="cuda")).cpu().int()
-    assert (held.norms is None) == (config is OTHER)
+        held = CudaStep(fleet)
+        held.state = state
+        fused = held.norm_bins(everybody).cpu().int()
+        some = held.norm_bins(torch.tensor([1, 2, 6], device="cuda")).cpu().int()
+    assert (held.fused is None) == (config is OTHER)
     for found in (plain, fused):
         assert found.shape == (8, 210)
         assert (found - expected).abs().max() <= 1
@@ -192,33 +194,6 @@ def test_held_models_on_the_device_agree_with_the_cpu(config):
     ours = train_block(data, models, settings, device=choose_device("cuda"))
     np.testing.assert_allclose(ours, train_block(data, models, settings), atol=2e-3, rtol=2e-3)
     assert np.abs(ours - train_block(data, models, config)).max() > 5e-3  # it is another rule
-
-
-def test_fused_step_with_bounds_of_single_records_is_the_plain_step_to_rounding(monkeypatch):
-    from pcer.train import cuda
-
-    allow(monkeypatch, MOST)
-
-    settings = dataclasses.replace(PAPER, receipts="held", budget_per_person=1.0)
-    company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = assemble(make_data(), company, settings)
-    generator = torch.Generator(device="cuda").manual_seed(5)
-    bounds, until = fleet.watch.bounds, fleet.watch.until
-    bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
-    until[:8] = torch.randint(0, 4, until[:8].shape, device="cuda", generator=generator).int()
-    with torch.no_grad():
-        fused, plain = cuda._hold(fleet), cuda._hold(fleet)
-        assert fused.fused is not None
-        for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full) * 2:
-            fused.fused.advance(fused.state, fused.counter, width)
-            cuda._advance_plainly(fleet, plain, width)
-            torch.testing.assert_close(
-                fused.state.weights, plain.state.weights, atol=2e-6, rtol=2e-5
-            )
-            plain.state.weights.copy_(fused.state.weights)
-            plain.state.velocity.copy_(fused.state.velocity)
-            fused.counter.add_(1)
-            plain.counter.add_(1)
 
 
 @pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])

@@ -184,18 +184,6 @@ def test_a_module_whose_training_diverges_is_named():
         train_module(SOUND["dropout"], make_data(), Model(2, NO_DP, 0.0), config)
 
 
-def test_initial_weights_come_from_the_models_stream_and_leave_torch_alone():
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state()
-    one, same, other = (
-        seeded_module(lambda n: nn.Linear(n, 1), 5, initial_seed(Model(seed, 1.0, 1.0))).weight
-        for seed in (1, 1, 2)
-    )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
     sampling, noise = CONFIG.sampling(210), []
     models = [(0, 1.0, b""), (0, 2.0, b""), (1, 1.0, b""), (0, 1.0, b"another secret")]

@@ -138,7 +138,6 @@ def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
     assert found["same"]
     assert found["same_after_a_death"]
     assert found["deaths"] == 1
-    assert found["seeds_alike"]
     kind, sentence = found["given_up"]
     assert kind == "PcerError"
     assert "given up after 2 attempts (WorkerCrashedError" in sentence

@@ -39,23 +39,33 @@ MOST_NAMED = 3
 """Faulty blocks that a sentence names."""
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can look into, or close one that is there to others."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
+        ) from None
+    with suppress(OSError):  # systems without modes pass over them
+        folder.chmod(OWNERS_FOLDER)
+
+
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; it is free again when the process ends, however it ends.
 
     The system drops the lock. A file system without locks gets a file with the owner's process
-    number instead, which does not count once that process is gone.
-
-    Nobody else can read the folder, nor what lies in it; what an older version left open to others
-    is closed to them.
+    number instead, which does not count once that process is gone. Nobody else can look into the
+    folder.
     """
+    make_private(folder)
     with warnings.catch_warnings():  # filelock remarks on systems without locks
         warnings.filterwarnings("ignore", message=".*soft ?file ?lock", category=UserWarning)
         from filelock import FileLock, Timeout
 
+        lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
-            lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
             lock.acquire()
         except Timeout:
             raise InputError(
@@ -63,14 +73,9 @@ def owned(folder: Path) -> Iterator[None]:
             ) from None
         except OSError as error:
             raise OutputError(
-                f"{folder} cannot be made ({error.strerror}); choose a folder that you may write "
-                "to."
+                f"{folder} cannot be written to ({error.strerror}); choose another folder."
             ) from None
     try:
-        for path in (folder, *folder.iterdir()):
-            with suppress(OSError):
-                if path == folder or (path.is_file() and not path.is_symlink()):
-                    path.chmod(OWNERS_FOLDER if path == folder else OWNERS_FILE)
         yield
     finally:
         lock.release()
@@ -189,20 +194,18 @@ def resume_folder(
             before = read_json(folder / SETTINGS)
         if isinstance(before, dict):
             require_same_settings(before, settings, added=added, where=folder)
-    faults = {}
+    faults = []
     for path, block in blocks.items():
         if fault := _fault(block, digest, n_columns, n_second):
-            faults[path] = fault
+            faults.append(f"{path.stem} ({fault})")
             _remove(path)
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
-    if not faults:
-        return []
-    named = [f"{path.stem} ({fault})" for path, fault in [*faults.items()][:MOST_NAMED]]
     more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
-    return [
+    sentence = (
         f"{folder}: what these blocks held is made again, as they are not what the same settings "
-        f"wrote: {', '.join(named)}{more}."
-    ]
+        f"wrote: {', '.join(faults[:MOST_NAMED])}{more}."
+    )
+    return [sentence] if faults else []
 
 
 def require_same_settings(
@@ -218,24 +221,16 @@ def require_same_settings(
     """
     made = {**{name: added[name] for name in added if name in settings}, **before}
     for name in (*settings, *made):
-        if name not in settings:
-            fault = (
-                f"was made with {name} {made[name]!r}, a setting that this version of pcer does "
-                "not have; go on with the version that began it, or choose another folder"
-            )
-        elif name not in made:
-            fault = (
-                f"does not say with which {name} it was made, and {settings[name]!r} is asked for; "
-                "choose another folder, or remove it"
-            )
-        elif made[name] != settings[name]:
-            fault = (
-                f"was made with {name} {made[name]!r}, but {settings[name]!r} is asked for; "
-                "choose another folder, or remove it"
-            )
-        else:
+        if name in settings and name in made and made[name] == settings[name]:
             continue
-        raise InputError(f"{where} {fault}.")
+        said = repr(made[name]) if name in made else "that it does not name"
+        asked = "this version of pcer has no such setting"
+        if name in settings:
+            asked = f"{settings[name]!r} is asked for"
+        raise InputError(
+            f"{where} was made with {name} {said}, but {asked}; choose another folder, or remove "
+            "it, or go on with the version of pcer that began it."
+        )
 
 
 def settings_digest(settings: Settings, *, added: Settings) -> str:

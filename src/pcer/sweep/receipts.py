@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.data import ProtectedAttribute
-from pcer.errors import InputError, OutputError
+from pcer.errors import InputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format, write_files
 from pcer.metrics import NO_DP, BoolArray, FloatArray, IntArray
 from pcer.release.format import Bound
-from pcer.store.blocks import OWNERS_FOLDER, file_digest, is_sealed, save_array, sealed
+from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions, TrainConfig
 from pcer.train.receipts import Terms, allowed_advantage, mu_of, unfolded
@@ -207,13 +207,7 @@ def sweep_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, Kep
 
 def write_receipts(folder: Path, index: ReceiptIndex, kept: KeptArray) -> None:
     """The array first, then the index that makes it count; both whole, for their owner only."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
-        folder.chmod(OWNERS_FOLDER)
-    except OSError as error:
-        raise OutputError(
-            f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
-        ) from None
+    make_private(folder)
     digest = save_array(folder / ARRAY, kept)
     record = index.model_copy(update={"array_sha256": digest}).model_dump(exclude={"sha256"})
     write_files({folder / INDEX: canonical_json(sealed(record))}, private=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from pcer.release.format import Release
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
 from pcer.sweep.sweep import Sweep
-from pcer.train import Budget, Predictions
+from pcer.train import Predictions
 from pcer.train.accounting import joint_epsilon
 from pcer.train.config import Adjacency
 
@@ -44,6 +43,11 @@ ADJACENCY_NOTES = {
     ),
 }
 """What the budgets of a release mean, for every report."""
+JOINT_MEANING = (
+    "An upper bound (RDP composition) for a record that is in every training set. Models without "
+    "privacy, the exact counts in this file, the standardisation and the choice of settings are "
+    "outside it."
+)
 
 
 def build_releases(
@@ -114,9 +118,8 @@ def _counted(sweep: Sweep, name: str, scores: Predictions, splits: Mapping[int, 
                     epsilon_by_accountant=budget.epsilon_by_accountant,
                 )
             )
-    return replace(
-        model, runs=tuple(runs), notes=()
-    )  # the dataset's own notes tell who is left out
+    # The dataset's own notes tell who is left out.
+    return replace(model, runs=tuple(runs), notes=())
 
 
 def _settings(
@@ -139,7 +142,9 @@ def _settings(
 
 def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
     dataset, private = sweep.dataset, [b for b in scores.budgets if b.epsilon != NO_DP]
-    meaning = [ADJACENCY_NOTES[sweep.config.adjacency]] if private else []
+    n_seeds, meaning = len(scores.seeds), [ADJACENCY_NOTES[sweep.config.adjacency]]
+    noises = [budget.noise_multiplier for budget in private] * n_seeds
+    n_train = int(scores.member[0].sum())
     return ReleaseFacts(
         dataset=dataset.name,
         outcome=dataset.outcome,
@@ -150,28 +155,18 @@ def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFa
         unit_of_privacy="record",
         mechanism=sweep.config.rule if private else "sgd",
         config=sweep.release_config,
-        joint_privacy=_joint_privacy(sweep, scores, private),
+        joint_privacy={  # what releasing every model costs a person who is in all training sets
+            "private_models": len(noises),
+            "models_without_privacy": (len(scores.budgets) - len(private)) * n_seeds,
+            "epsilon_of_the_private_models": joint_epsilon(
+                noises, n_train=n_train, config=sweep.config
+            ),
+            "dp_delta": sweep.config.dp_delta,
+            "adjacency": str(sweep.config.adjacency),
+            "meaning": JOINT_MEANING,
+        },
         dp_delta=sweep.config.dp_delta,
         data_digest=dataset.published_digest(sweep.secret),
         source=source_state(),
-        notes=(*dataset.notes, *notes, *meaning),
+        notes=(*dataset.notes, *notes, *(meaning if private else ())),
     )
-
-
-def _joint_privacy(sweep: Sweep, scores: Predictions, private: list[Budget]) -> dict[str, Any]:
-    """What releasing every model of the sweep costs a person who is in all training sets."""
-    n_seeds = len(scores.seeds)
-    noises = [budget.noise_multiplier for budget in private for _ in range(n_seeds)]
-    epsilon = joint_epsilon(noises, n_train=int(scores.member[0].sum()), config=sweep.config)
-    return {
-        "private_models": len(private) * n_seeds,
-        "models_without_privacy": (len(scores.budgets) - len(private)) * n_seeds,
-        "epsilon_of_the_private_models": epsilon,
-        "dp_delta": sweep.config.dp_delta,
-        "adjacency": str(sweep.config.adjacency),
-        "meaning": (
-            "An upper bound (RDP composition) for a record that is in every training set. Models "
-            "without privacy, the exact counts in this file, the standardisation and the choice of "
-            "settings are outside it."
-        ),
-    }

@@ -160,26 +160,25 @@ def version_note(trained: Iterable[Mapping[str, str]], now: Mapping[str, str]) -
 
     >>> old, new = {"pcer": "0.1.0", "torch": "2.12.0"}, {"pcer": "0.1.0", "torch": "2.13.0"}
     >>> version_note([old, new, new], new)
-    ['Not all models are trained by the versions that write this release: 1 by torch 2.12.0, 2 by \
-torch 2.13.0; trained by one version, some numbers could differ slightly.']
+    ['Not all models are trained by the versions that write this release: 1 by torch 2.12.0; \
+trained by one version, some numbers could differ slightly.']
     >>> version_note([new, new], new)
     []
     """
-    counts = Counter(tuple(sorted(versions.items())) for versions in trained)
-    if set(counts) <= {tuple(sorted(now.items()))}:
-        return []
-    kinds = [now, *map(dict, counts)]
-    names = sorted({name for versions in kinds for name in versions})
-    differing = [name for name in names if len({kind.get(name) for kind in kinds}) > 1]
-    parts = [
-        f"{n} by "
-        + " and ".join(f"{name} {dict(kind).get(name, '(not noted)')}" for name in differing)
-        for kind, n in sorted(counts.items())
-    ]
-    return [
+    others = Counter(
+        " and ".join(
+            f"{name} {versions.get(name, '(not noted)')}"
+            for name in sorted(now)
+            if versions.get(name) != now[name]
+        )
+        for versions in trained
+    )
+    parts = [f"{n} by {versions}" for versions, n in sorted(others.items()) if versions]
+    sentence = (
         "Not all models are trained by the versions that write this release: "
         f"{', '.join(parts)}; trained by one version, some numbers could differ slightly."
-    ]
+    )
+    return [sentence] if parts else []
 
 
 def _train_missing(
@@ -237,12 +236,10 @@ def _collected(
     def results() -> Iterator[BlockResult]:
         for block in finished_blocks(work):
             rows = [row for row, key in enumerate(block.keys) if key in wanted]
-            values = load_block(block, data.n_records)
+            models = tuple(wanted[block.keys[row]] for row in rows)
+            logits = load_block(block, data.n_records)[rows]
             second = load_block(block, data.n_train, is_second=True) if has_receipts else None
-            for row in rows:
-                at = slice(row, row + 1)
-                receipts = None if second is None else second[at]
-                yield BlockResult((wanted[block.keys[row]],), values[at], receipts)
+            yield BlockResult(models, logits, None if second is None else second[rows])
 
     scores = gather_predictions(results(), budgets=budgets, seeds=data.seeds, member=data.member)
     if not np.isfinite(scores.logits).all():

@@ -17,12 +17,9 @@ from pcer.train import NamedModule, ReceiptMode, TrainConfig
 from pcer.train.config import ADDED_SETTINGS
 from pcer.train.opacus import require_private
 
-NO_MODULE: Mapping[str, Any] = {
-    "module": None,
-    "module_settings": None,
-    "module_weights": None,
-    "module_digest": None,
-}
+NO_MODULE: Mapping[str, Any] = dict.fromkeys(
+    ("module", "module_settings", "module_weights", "module_digest")
+)
 """What stands for a module in a sweep of pcer's own networks."""
 
 

@@ -47,13 +47,6 @@ NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
 CACHE_FORMAT = {"format": "pcer-calibration", "version": 1}
 MAX_CACHE_BYTES = 10_000
 
-# Whose epsilon stands beside that of the accountant that chose the noise.
-_SECOND = {
-    Accountant.PLD: Accountant.RDP,
-    Accountant.PRV: Accountant.PLD,
-    Accountant.RDP: Accountant.PLD,
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -110,7 +103,7 @@ def joint_epsilon(
 @lru_cache(maxsize=1024)
 def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> Budget:
     """The answer that was kept, if it is sound; else one that is computed and kept."""
-    both = (accountant, _SECOND[accountant])
+    both = _accountants(accountant)
     question = {  # all that the answer depends on
         "epsilon": epsilon,
         **asdict(sampling),
@@ -130,6 +123,11 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
         path.parent.mkdir(parents=True, exist_ok=True)
         write_files({path: canonical_json(_record(question, answer))})
     return answer
+
+
+def _accountants(chosen: Accountant) -> tuple[Accountant, Accountant]:
+    """Who chose the noise, and whose epsilon stands beside theirs."""
+    return chosen, Accountant.RDP if chosen is Accountant.PLD else Accountant.PLD
 
 
 def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
@@ -159,7 +157,7 @@ def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Ac
     A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
     and being coarse it may lie a little above the budget.
     """
-    if list(kept.epsilon_by_accountant) != [str(accountant), str(_SECOND[accountant])]:
+    if tuple(kept.epsilon_by_accountant) != _accountants(accountant):
         return False
     spent = _pld(sampling, delta, kept.noise_multiplier, kept.epsilon, COARSE)
     is_kept = kept.epsilon_by_accountant[str(accountant)] <= kept.epsilon

@@ -16,7 +16,7 @@ import triton
 from torch import Tensor
 
 from pcer.errors import InputError
-from pcer.train.cuda_step import COUNTERS, FusedNorms, FusedStep, can_fuse, philox_kernel
+from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, fused_norm_bins, philox_kernel
 from pcer.train.engine import (
     Fleet,
     batch_sum,
@@ -53,15 +53,15 @@ class CudaDevice:
         """Train the block by replaying a captured step, the usual or the wide one."""
         require_full_precision()
         with torch.cuda.device(fleet.table.device):
-            held, widths = _hold(fleet), fleet.schedule.widths
-            usual, wide = (_capture(fleet, held, width) for width in (widths.usual, widths.full))
-            held.reset(fleet.start)
+            loop, widths = CudaStep(fleet), fleet.schedule.widths
+            usual, wide = (loop.captured(width) for width in (widths.usual, widths.full))
+            loop.reset()
             for at, is_wide in enumerate(fleet.schedule.wide_steps()):
                 for due in fleet.watch.due(at):
-                    fleet.watch.refresh(due, at, _norm_bins(fleet, held, due.models))
+                    fleet.watch.refresh(due, at, loop.norm_bins(due.models))
                 (wide if is_wide else usual).replay()
             torch.cuda.synchronize()  # the CPU waits for the device
-        return held.state
+        return loop.state
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
@@ -82,38 +82,59 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
 
 
-@dataclass(frozen=True)
-class _Replayed:
-    """The tensors a captured step reads and overwrites; fused where the network allows it."""
+class CudaStep:
+    """The tensors that a captured step reads and overwrites; fused where the network allows it."""
 
-    state: FleetState
-    counter: Tensor
-    keys: Tensor
-    fused: FusedStep | None
-    norms: FusedNorms | None
+    def __init__(self, fleet: Fleet) -> None:
+        device = fleet.table.device
+        self.fleet = fleet
+        self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
+        self.keys = philox_keys(fleet.noise).to(device)
+        self.fused = FusedStep(fleet, self.keys) if can_fuse(fleet) else None
 
-    def reset(self, start: FleetState) -> None:
-        self.state.weights.copy_(start.weights)
-        self.state.velocity.copy_(start.velocity)
+    def reset(self) -> None:
+        """Go back to the start, in place."""
+        self.state.weights.copy_(self.fleet.start.weights)
+        self.state.velocity.copy_(self.fleet.start.velocity)
         self.counter.zero_()
 
+    def norm_bins(self, models: Tensor) -> Tensor:
+        """Norm bins (model, training record) of some private models."""
+        bins = norm_bins_plainly if self.fused is None else fused_norm_bins
+        return bins(self.fleet, self.state.weights, models)
 
-def _norm_bins(fleet: Fleet, held: _Replayed, models: Tensor) -> Tensor:
-    if held.norms is None:
-        return norm_bins_plainly(fleet, held.state.weights, models)
-    return held.norms.bins(held.state.weights, models)
+    def captured(self, width: int) -> torch.cuda.CUDAGraph:
+        """A step of so many columns, to be replayed."""
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(min(WARM_UP_STEPS, len(self.fleet.schedule.rows))):
+                self.advance(width)
+            self.reset()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.advance(width)
+        return graph
 
+    def advance(self, width: int) -> None:
+        """One step of every model, in place, with so many columns of the batches."""
+        if self.fused is not None:
+            self.fused.advance(self.state, self.counter, width)
+        else:
+            self.advance_plainly(width)
+        self.counter.add_(1)
 
-def _hold(fleet: Fleet) -> _Replayed:
-    device = fleet.table.device
-    keys = philox_keys(fleet.noise).to(device)
-    return _Replayed(
-        FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone()),
-        torch.zeros(1, dtype=torch.int64, device=device),
-        keys,
-        FusedStep.of(fleet, keys) if can_fuse(fleet) else None,
-        FusedNorms.of(fleet) if can_fuse(fleet) and fleet.watch.rounds else None,
-    )
+    def advance_plainly(self, width: int) -> None:
+        """Change the state as a step does, for a network of any shape."""
+        fleet = self.fleet
+        rows = fleet.schedule.rows.index_select(0, self.counter)[0]
+        bits = philox_words(self.keys, self.counter, fleet.layout.width // 2).view(torch.int32)
+        total = batch_sum(fleet, self.state.weights, rows[:, :width], self.counter)
+        after = step(fleet, self.state, total, bits)
+        self.state.weights.copy_(after.weights)
+        self.state.velocity.copy_(after.velocity)
 
 
 def require_full_precision() -> None:
@@ -124,34 +145,3 @@ def require_full_precision() -> None:
             "but torch.get_float32_matmul_precision() is "
             f"{torch.get_float32_matmul_precision()!r}; set it to 'highest'."
         )
-
-
-def _capture(fleet: Fleet, held: _Replayed, width: int) -> torch.cuda.CUDAGraph:
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(min(WARM_UP_STEPS, len(fleet.schedule.rows))):
-            _advance(fleet, held, width)
-        held.reset(fleet.start)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        _advance(fleet, held, width)
-    return graph
-
-
-def _advance(fleet: Fleet, held: _Replayed, width: int) -> None:
-    if held.fused is not None:
-        held.fused.advance(held.state, held.counter, width)
-    else:
-        _advance_plainly(fleet, held, width)
-    held.counter.add_(1)
-
-
-def _advance_plainly(fleet: Fleet, held: _Replayed, width: int) -> None:
-    rows = fleet.schedule.rows.index_select(0, held.counter)[0]
-    bits = philox_words(held.keys, held.counter, fleet.layout.width // 2).view(torch.int32)
-    total = batch_sum(fleet, held.state.weights, rows[:, :width], held.counter)
-    after = step(fleet, held.state, total, bits)
-    held.state.weights.copy_(after.weights)
-    held.state.velocity.copy_(after.velocity)

@@ -7,8 +7,6 @@ Other networks take the plain path. Import this only where there is a CUDA devic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import triton
 import triton.language as tl
@@ -256,100 +254,60 @@ def gather_batch(table: Tensor, rows: Tensor, counter: Tensor, n_columns: int) -
     return batch
 
 
-@dataclass(frozen=True)
-class FusedNorms:
-    """What the norms of all training records are computed from; make it with ``of``."""
-
-    fleet: Fleet
-    rows: Tensor  # (private model, training record) int32, rows of the table
-    clip: Tensor  # (private model,)
-    start: Tensor  # (1,) zero: the rows are those of one step
-
-    @classmethod
-    def of(cls, fleet: Fleet) -> FusedNorms:
-        """For the private models of a fleet."""
-        watch, n = fleet.watch, len(fleet.watch.records)
-        rows = (watch.records + watch.firsts[:n, None]).int().contiguous()
-        clip = fleet.rule.clip.reshape(-1)[:n].contiguous()
-        return cls(fleet, rows, clip, torch.zeros(1, dtype=torch.int64, device=rows.device))
-
-    def bins(self, weights: Tensor, models: Tensor) -> Tensor:
-        """Norm bins (model, training record) uint8 of some private models."""
-        mine, rows = weights.index_select(0, models), self.rows.index_select(0, models)
-        clip = self.clip.index_select(0, models)
-        bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
-        for at in range(0, rows.shape[1], NORM_CHUNK):
-            self._fill(mine, clip, rows[:, at : at + NORM_CHUNK], bins[:, at:])
-        return bins
-
-    def _fill(self, weights: Tensor, clip: Tensor, rows: Tensor, bins: Tensor) -> None:
-        n_models, n_columns = rows.shape
-        batch = gather_batch(self.fleet.table, rows[None], self.start, n_columns)
-        n_inputs, h1, h2, _ = self.fleet.layout.sizes
-        _, start2, start3, _ = self.fleet.layout.starts
-        matrix = self.fleet.layout.layers(weights)[0].matrix
+def fused_norm_bins(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
+    """Norm bins (model, training record) uint8 of some private models."""
+    watch, mine = fleet.watch, weights.index_select(0, models)
+    rows = (watch.records[models] + watch.firsts[models, None]).int()
+    clip = fleet.rule.clip.reshape(-1).index_select(0, models)
+    bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
+    step = torch.zeros(1, dtype=torch.int64, device=rows.device)  # rows are those of one step
+    n_inputs, h1, h2, _ = fleet.layout.sizes
+    _, start2, start3, _ = fleet.layout.starts
+    matrix = fleet.layout.layers(mine)[0].matrix
+    for at in range(0, rows.shape[1], NORM_CHUNK):
+        some, out = rows[:, at : at + NORM_CHUNK], bins[:, at:]
+        n_models, n_columns = some.shape
+        batch = gather_batch(fleet.table, some[None], step, n_columns)
         norm_kernel[(n_models, NORM_SHARES)](
-            batch, torch.bmm(batch[..., : n_inputs + 1], matrix), weights, clip, bins, n_columns,
-            batch.shape[2], n_inputs, weights.shape[1], start2, start3, bins.stride(0),
+            batch, torch.bmm(batch[..., : n_inputs + 1], matrix), mine, clip, out, n_columns,
+            batch.shape[2], n_inputs, mine.shape[1], start2, start3, bins.stride(0),
             H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
         )  # fmt: skip
+    return bins
 
 
-@dataclass(frozen=True)
 class FusedStep:
-    """The tensors that a fused step reads and overwrites; make it with ``of``."""
+    """The tensors that a fused step reads and overwrites."""
 
-    fleet: Fleet
-    keys: Tensor
-    std: Tensor
-    clip: Tensor
-    tail: Tensor
-
-    @classmethod
-    def of(cls, fleet: Fleet, keys: Tensor) -> FusedStep:
-        """Room for the sums of a fleet's later layers; the gaps between layers stay zero."""
-        start2 = fleet.layout.starts[1]
-        shape = (SHARES, len(fleet.slots), fleet.layout.width - start2)
-        tail = fleet.start.weights.new_zeros(shape)
-        std, clip = fleet.std.reshape(-1).contiguous(), fleet.rule.clip.reshape(-1).contiguous()
-        return cls(fleet, keys, std, clip, tail)
+    def __init__(self, fleet: Fleet, keys: Tensor) -> None:
+        self.fleet, self.keys = fleet, keys
+        self.std, self.clip = (x.reshape(-1).contiguous() for x in (fleet.std, fleet.rule.clip))
+        # Room for the sums of the later layers; the gaps between layers stay zero.
+        shape = (SHARES, len(fleet.slots), fleet.layout.width - fleet.layout.starts[1])
+        self.tail = fleet.start.weights.new_zeros(shape)
 
     def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:
         """One step of every model, in place, with so many columns of the batches."""
-        sizes = self.fleet.layout.sizes
-        batch = gather_batch(self.fleet.table, self.fleet.schedule.rows, counter, n_columns)
-        inputs = batch[..., : sizes[0] + 1]
-        matrix = self.fleet.layout.layers(state.weights)[0].matrix
-        signal = torch.bmm(inputs, matrix)
-        self.clip_signals(batch, signal, state.weights, self.limits(counter, n_columns))
-        self.update(state, torch.bmm(inputs.mT, signal), counter)
-
-    def limits(self, counter: Tensor, n_columns: int) -> Tensor:
-        """The clip bound of every model (model,), or of every record (model, column)."""
-        watch = self.fleet.watch
-        if watch.bounds is None:
-            return self.clip
-        rows = self.fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
-        return watch.limits(rows, counter)[..., 0].contiguous()
-
-    def clip_signals(self, batch: Tensor, first: Tensor, weights: Tensor, clip: Tensor) -> None:
-        """Turn the first layer's product into its clipped signals, and fill the tail."""
-        n_models, n_columns, width = batch.shape
-        n_inputs, h1, h2, _ = self.fleet.layout.sizes
-        _, start2, start3, _ = self.fleet.layout.starts
-        hidden_kernel[(n_models, SHARES)](
-            batch, first, weights, clip, self.tail, n_columns, width, n_inputs,
-            weights.shape[1], start2, start3, H1=h1, H2=h2, R=RECORDS, OWN=clip.ndim == 2,
+        fleet, weights = self.fleet, state.weights
+        (n_models, n_parameters), rule = weights.shape, fleet.rule
+        n_inputs, h1, h2, _ = fleet.layout.sizes
+        _, start2, start3, _ = fleet.layout.starts
+        batch = gather_batch(fleet.table, fleet.schedule.rows, counter, n_columns)
+        inputs = batch[..., : n_inputs + 1]
+        signal = torch.bmm(inputs, fleet.layout.layers(weights)[0].matrix)
+        clip = self.clip  # of every model (model,), or of every record (model, column)
+        if fleet.watch.bounds is not None:
+            rows = fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
+            clip = fleet.watch.limits(rows, counter)[..., 0].contiguous()
+        hidden_kernel[(n_models, SHARES)](  # the product becomes clipped signals, the tail sums
+            batch, signal, weights, clip, self.tail, n_columns, batch.shape[2], n_inputs,
+            n_parameters, start2, start3, H1=h1, H2=h2, R=RECORDS, OWN=clip.ndim == 2,
             num_warps=WARPS,
         )  # fmt: skip
-
-    def update(self, state: FleetState, head: Tensor, counter: Tensor) -> None:
-        """Noise, momentum and weights from the clipped sums."""
-        n_models, n_parameters = state.weights.shape
-        rule, start2 = self.fleet.rule, self.fleet.layout.starts[1]
+        head = torch.bmm(inputs.mT, signal)
         grid = (n_models, triton.cdiv(n_parameters // 16, UPDATE_COUNTERS))
         update_kernel[grid](
-            state.weights, state.velocity, head, self.tail, self.keys, self.std, counter,
+            weights, state.velocity, head, self.tail, self.keys, self.std, counter,
             len(self.keys), n_parameters, start2,
             rule.momentum, 1 / rule.expected_batch, rule.learning_rate,
             SHARES=SHARES, SIZE=UPDATE_COUNTERS,

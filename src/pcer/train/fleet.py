@@ -206,13 +206,11 @@ def gather_predictions(
 
 
 def _check_rows(train_rows: Mapping[int, IntArray], n_records: int) -> None:
-    if not train_rows:
-        raise InputError("train_rows must hold the split of at least one seed, but it is empty.")
-    sizes = {len(rows) for rows in train_rows.values()}
-    if len(sizes) > 1:
+    sizes = sorted({len(rows) for rows in train_rows.values()})
+    if len(sizes) != 1:
         raise InputError(
-            f"train_rows must have the same number of training records for every seed, but has "
-            f"{min(sizes)} to {max(sizes)}; split with one test_share."
+            "train_rows must hold the split of at least one seed, and the same number of training "
+            f"records for every seed, but has {sizes or 'none'}; split with one test_share."
         )
     for seed, rows in train_rows.items():
         inside = rows.size and rows[0] >= 0 and rows[-1] < n_records

@@ -26,6 +26,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import patch  # sets variables, and puts back what was there
 
 import numpy as np
 
@@ -284,7 +285,7 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
     A node of our own asks for a token, listens on this machine only, and goes with its folder.
     """
     if flags.address is not None:
-        with _environment(QUIET):
+        with patch.dict(os.environ, QUIET):
             yield {"address": flags.address}
         return
     folder = Path(mkdtemp(prefix="pcer-ray-"))  # for its owner only; sockets need short names
@@ -299,7 +300,7 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
         token.write_text(_token(), encoding="ascii")
         protection["RAY_AUTH_TOKEN_PATH"] = str(token)
     try:
-        with _environment(protection):
+        with patch.dict(os.environ, protection):
             yield {
                 "address": LOCAL,
                 "num_cpus": flags.jobs or usable_cores(),
@@ -314,18 +315,6 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
 def _token() -> str:
     """One token per process: Ray reads it once."""
     return secrets.token_hex(32)
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ[name] for name in variables if name in os.environ}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            del os.environ[name]
-        os.environ.update(before)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:

@@ -69,7 +69,7 @@ LOT = 8192  # records that are folded at a time, for memory
 # 201 products rounds by less than 1e-13, so that no number is below the CPU's.
 SLACK = 1e-12
 
-LEAST_MU, LARGEST_MU, N_MU = 1e-6, 100.0, 20_000  # the accountant is turned around on this grid
+MU_GRID: FloatArray = np.geomspace(1e-6, 100.0, 20_000)  # where the accountant is turned around
 MOST_QUANTILES = 512  # of mu, above which neighbours share their mean: an error below 1e-4
 
 
@@ -280,18 +280,14 @@ def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
 
     An epsilon of 0 gives 0; NaN stays NaN.
     """
-    square = np.interp(epsilon, _epsilons_of_mu(dp_delta), _mu_grid() ** 2)  # linear in mu^2
+    square = np.interp(epsilon, _epsilons_of_mu(dp_delta), MU_GRID**2)  # linear in mu^2
     nothing = np.where(np.isnan(epsilon), np.nan, 0)
     return np.where(np.asarray(epsilon) > 0, np.sqrt(square), nothing)
 
 
-def _mu_grid() -> FloatArray:
-    return np.geomspace(LEAST_MU, LARGEST_MU, N_MU)
-
-
 @lru_cache(maxsize=16)
 def _epsilons_of_mu(dp_delta: float) -> FloatArray:
-    return epsilon_of(_mu_grid()[:, None] ** 2 * ORDERS / 2, dp_delta=dp_delta)
+    return epsilon_of(MU_GRID[:, None] ** 2 * ORDERS / 2, dp_delta=dp_delta)
 
 
 def allowed_advantage(mu: FloatArray) -> float:

@@ -80,9 +80,8 @@ class PersonFilter:
         self, allowances: Sequence[tuple[FloatArray, float]], n_train: int, place: torch.device
     ) -> None:
         costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
-        self.costs = torch.from_numpy(costs).to(place)
-        budgets = np.array([budget for _, budget in allowances]).reshape(-1, 1)
-        self.budget = torch.from_numpy(budgets).to(place)
+        self.costs, budgets = torch.from_numpy(costs).to(place), [[most] for _, most in allowances]
+        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
         self.spent = torch.zeros(len(allowances), n_train, dtype=torch.float64, device=place)
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
