@@ -7,6 +7,7 @@ somebody else may have written (names of files, fields, columns and groups) is s
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import NoReturn
@@ -48,11 +49,7 @@ def spelt(character: str) -> str:
     >>> spelt("\u202e"), spelt("\U000e0041")
     ('\\u202e', '\\udb40\\udc41')
     """
-    number = ord(character)
-    if number < 0x10000:
-        return f"\\u{number:04x}"
-    high, low = divmod(number - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    return re.sub("....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex())
 
 
 def alike(name: str) -> str:

@@ -21,7 +21,6 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pcer.errors import InputError, OutputError, clipped, shown
@@ -277,31 +276,8 @@ def canonical_json(tree: Any) -> str:
     Characters that cannot be seen are written by their number, so that no text in a file can
     steer a terminal, or hide in it; a reader of JSON sees the same either way.
     """
-    flat = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ": "))
-    return _indented(shown(flat)) + "\n"
-
-
-def _indented(flat: str) -> str:
-    """JSON text with a line for every value, as ``json.dumps`` indents by 1, but compiled."""
-    text = np.frombuffer(flat.encode(), dtype=np.uint8)
-    plain = text.tobytes().replace(rb"\\", b"__").replace(rb"\"", b"__")
-    letters = np.frombuffer(plain, dtype=np.uint8)
-    is_outside = np.cumsum(letters == ord('"'), dtype=np.uint8) % 2 == 0  # overflow keeps parity
-    marks = np.flatnonzero(np.isin(letters, list(b"[]{},")) & is_outside)
-    opens, closes = np.isin(letters[marks], list(b"[{")), np.isin(letters[marks], list(b"]}"))
-    depth = np.cumsum(opens.astype(np.int64) - closes)
-    is_empty = opens[:-1] & closes[1:] & (np.diff(marks) == 1)
-    breaks = ~(np.append(is_empty, False) | np.append(False, is_empty))[: len(marks)]
-    # What closes gets its line before it, everything else after it.
-    before, n_added = (marks + ~closes)[breaks], 1 + depth[breaks]
-    start = before + np.cumsum(n_added) - n_added
-    turns = np.zeros(len(text) + n_added.sum() + 1, dtype=np.int8)
-    turns[start] += 1
-    turns[start + n_added] -= 1
-    is_old = np.cumsum(turns, dtype=np.int8)[:-1] == 0
-    lines = np.full(len(is_old), ord(" "), dtype=np.uint8)
-    lines[is_old], lines[start] = text, ord("\n")
-    return lines.tobytes().decode()
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1)
+    return shown(text, keep="\n") + "\n"
 
 
 def write_files(

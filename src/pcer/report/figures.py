@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
-from pcer.auditing.algorithm1 import rate_difference
 from pcer.auditing.file import Audit, BudgetResult, rounded
 from pcer.auditing.planner import Outlook, OutlookPoint
-from pcer.auditing.words import listed, setting_name
+from pcer.auditing.words import listed
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release.format import Release
@@ -23,9 +22,7 @@ from pcer.report.pictures import LIGHT, N_SERIES
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import (
     MOST_PAIRS,
-    audit_floors,
     cost_estimates,
-    floor_rows,
     setting_labels,
     setting_pairs,
     shown_groups,
@@ -85,7 +82,7 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
         f"{what}, {n} privacy budget{'s' if n > 1 else ''}, of which {unsure} floor dominated, "
         "not resolved or insufficient. The numbers are in the tables."
     )
-    return complete(to_spec(chart, description), {"rows": rounded(rows)})
+    return _described(chart, description, {"rows": rounded(rows)})
 
 
 def spec_chart(spec: Spec) -> Any:
@@ -114,16 +111,18 @@ def drawn(spec: Spec) -> dict[str, bytes]:
     }
 
 
-def to_spec(chart: AnyChart, description: str) -> Spec:
-    """What Vega-Lite draws, without its rows and look."""
+def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
+    """What Vega-Lite draws, with its rows and its look: fonts, colours by role, kinds of marks."""
+    file = resources.files("pcer.report").joinpath("templates", "figures.json")
+    named = re.compile(r"var\(--([a-z0-9-]+)\)")
+    look = json.loads(named.sub(lambda m: LIGHT[m[1]], file.read_text(encoding="utf-8")))
+    return {**spec, "config": look, "background": "white", "datasets": rows}
+
+
+def _described(chart: AnyChart, description: str, rows: dict[str, Any]) -> Spec:
     spec: Spec = chart.to_dict(validate=False)
     spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
-    return spec | {"description": description}
-
-
-def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
-    """Add the rows and the look."""
-    return {**spec, "config": _look(), "background": "white", "datasets": rows}
+    return complete(spec | {"description": description}, rows)
 
 
 def series(names: Sequence[str]) -> alt.Scale:
@@ -135,14 +134,6 @@ def series(names: Sequence[str]) -> alt.Scale:
 def legend() -> alt.Legend:
     """A legend above its chart, names in full."""
     return alt.Legend(orient="top", columns=2, labelLimit=150, symbolLimit=0)
-
-
-def _look() -> Spec:
-    """Fonts, colours by role, and the look of every kind of mark."""
-    file = resources.files("pcer.report").joinpath("templates", "figures.json")
-    named = re.compile(r"var\(--([a-z0-9-]+)\)")
-    look: Spec = json.loads(named.sub(lambda m: LIGHT[m[1]], file.read_text(encoding="utf-8")))
-    return look
 
 
 def figure1(audit: Audit, release: Release) -> Drawing:
@@ -187,38 +178,9 @@ def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
             color=alt.Color("series:N", scale=colours, **look),
             stroke=alt.Stroke("series:N", scale=colours, **look),
             shape=alt.Shape("series:N", scale=shapes, **look),
-            fillOpacity=_hollow("unsure"),
+            fillOpacity=alt.when("datum.unsure != ''").then(alt.value(0)).otherwise(alt.value(1)),
         ),
     )
-
-
-def gaps_chart(audit: Audit, release: Release) -> Drawing:
-    """Each group's gap beside the gap that no memorisation at all would show."""
-    rows = []
-    for label, budget in zip(setting_labels(audit), audit.budgets, strict=True):
-        for name in (audit.subject.groups[g] for g in shown_groups(audit)):
-            group = budget.groups[name]
-            gap, null = group.overfitting_gap, group.null_gap
-            noise = group.noise_level if audit.proxy.is_from_counts else None  # of the gap alone
-            low, high = null.interval if null else (None, None)
-            rows.append(
-                {"setting": label, "group": isolated(name), "unsure": "no" * (not group.resolved)}
-                | {"noise": null.mean if null else noise, "null_low": low, "null_high": high}
-                | _interval(gap.mean, gap.ci)
-            )
-    base = alt.Chart(ROWS)
-    title = "more right in training, people in 100"
-    band = alt.Y("null_low:Q", title=title, axis=alt.Axis(labelExpr=HUNDREDTHS, tickCount=5))
-    at, interval, point = _group_layers(audit, base, alt.Y("low:Q"))
-    chart = alt.layer(
-        base.transform_filter("isValid(datum.null_low)")
-        .mark_bar(style="band")
-        .encode(y=band, y2="null_high:Q", **at),
-        base.mark_tick(style="noise").encode(y=alt.Y("noise:Q"), **at),
-        interval,
-        point.encode(fillOpacity=_hollow("unsure")),
-    ).properties(width=WIDTH, height=HEIGHT)
-    return chart, rows, "Gap of each group and its null band"
 
 
 def costs_chart(audit: Audit, release: Release) -> Drawing | None:
@@ -230,72 +192,36 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     ]
     if not rows:
         return None
+    names = [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
+    shapes = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+    look: dict[str, Any] = {"title": None, "legend": legend()}
+    colour = alt.Color("group:N", scale=series(names), **look)
+    stroke = alt.Stroke("group:N", scale=series(names), **look)
+    at = {"x": _settings_axis(audit), "xOffset": alt.XOffset("group:N", sort=names)}
     axis = alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
-    y = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=axis)
-    _, *marks = _group_layers(audit, alt.Chart(), y)
-    zero = alt.Chart().mark_rule(style="zero").encode(y=alt.datum(0))
-    layers = alt.layer(zero, *marks, data=ROWS)
-    attacks = list(dict.fromkeys(row["attack"] for row in rows))
-    width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
-    chart = _facets(layers, "attack", attacks, width)
-    if len(attacks) > 1:
-        chart = chart.resolve_scale(y="independent")
-    return chart, rows, "Cost estimates with intervals"
-
-
-def floors_chart(audit: Audit, release: Release) -> Drawing:
-    """Size of the disparity against the floor on logarithmic axes, a panel per setting."""
-    rows = []
-    for budget in audit.budgets:
-        for pair in budget.pairs[:MOST_PAIRS]:
-            rate = rate_difference(budget, pair)
-            for floor, found in floor_rows(audit, pair):
-                low, high = sorted(map(abs, found.ci)) if found.ci else (None, None)
-                holds_zero = bool(found.ci and found.ci[0] <= 0 <= found.ci[1])
-                rows.append(
-                    {"line": _line_name(budget), "pair": pair_name(pair.groups), "floor": floor}
-                    | _interval(abs(found.mean) if found.mean else None, None)
-                    | {"low": None if holds_zero else low, "high": high}
-                    | {"sign": "below 0" if (found.mean or 0) < 0 else "above 0"}
-                    | {"law": None if rate is None else abs(rate) / floor}
-                    | {"unsure": _unsure(budget)}
-                )
-    floors = audit_floors(audit)
-    scale = alt.Scale(type="log", domain=[min(floors) / 1.4, max(floors) * 1.4], nice=False)
-    ticks = alt.Axis(format="~g", values=floors, labelAngle=0)
-    x = alt.X("floor:Q", title="floor", scale=scale, axis=ticks)
-    powers = alt.Axis(format="~g", values=[10.0**power for power in range(-6, 7)])
-    y = alt.Y("mean:Q", title="size of the disparity", scale=alt.Scale(type="log"), axis=powers)
-    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
-    colour = {"color": alt.Color("pair:N", title=None, scale=series(names), legend=legend())}
-    colour = colour if len(names) > 1 else {}
-    signs = alt.Scale(domain=["above 0", "below 0"], range=["triangle-up", "triangle-down"])
-    shape = alt.Shape("sign:N", title=None, scale=signs, legend=legend())
-    known = alt.Chart().transform_filter("isValid(datum.mean) && datum.mean > 0")
+    low = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=axis)
+    shape, mean = alt.Shape("group:N", scale=shapes, **look), alt.Y("mean:Q")
+    base = alt.Chart()
     layers = alt.layer(
-        alt.Chart()
-        .transform_filter("datum.law > 0")
-        .mark_line(style="law")
-        .encode(x=x, y=alt.Y("law:Q"), detail="pair:N"),
-        alt.Chart()
-        .transform_filter("isValid(datum.low) && datum.low > 0")
-        .mark_rule(style="interval")
-        .encode(x=x, y=alt.Y("low:Q"), y2="high:Q", **colour),
-        known.mark_line(style="path").encode(x=x, y=y, detail="pair:N", **colour),
-        known.mark_point(style="mean").encode(
-            x=x, y=y, shape=shape, fillOpacity=_hollow("unsure"), **colour
+        base.mark_rule(style="zero").encode(y=alt.datum(0)),
+        base.mark_rule(style="interval").encode(y=low, y2="high:Q", color=colour, **at),
+        base.mark_point(style="point").encode(
+            y=mean, color=colour, stroke=stroke, shape=shape, **at
         ),
         data=ROWS,
     )
-    lines = [_line_name(budget) for budget in audit.budgets]
-    return _facets(layers, "line", lines), rows, "Size of the disparity against the floor"
+    what, attacks = "Cost estimates with intervals", list(dict.fromkeys(r["attack"] for r in rows))
+    if len(attacks) == 1:
+        return layers.properties(width=WIDTH, height=HEIGHT), rows, what
+    width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
+    facet = alt.Facet("attack:N", title=None, sort=attacks)
+    chart = layers.properties(width=width, height=CELL).facet(facet=facet, columns=3)
+    return chart.resolve_scale(y="independent"), rows, what
 
 
 CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
     "figure1": figure1,
-    "gaps": gaps_chart,
     "costs": costs_chart,
-    "floors": floors_chart,
 }
 """By the name of their file, in reading order."""
 
@@ -310,15 +236,6 @@ def _unsure(budget: BudgetResult) -> str:
     return budget.verdict.words if budget.verdict.voids else ""
 
 
-def _line_name(budget: BudgetResult) -> str:
-    label = f" ({_unsure(budget)})" if _unsure(budget) else ""
-    return isolated(setting_name(budget.model, budget.epsilon)) + label
-
-
-def _hollow(field: str) -> Any:
-    return alt.when(f"datum.{field} != ''").then(alt.value(0)).otherwise(alt.value(1))
-
-
 def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
     """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
     labels = setting_labels(audit)
@@ -331,31 +248,6 @@ def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
         axis.labelExpr = f"{json.dumps(words)}[datum.label]"
     title = "model and privacy budget ε" if many else "privacy budget ε"
     return alt.X("setting:N", title=title, sort=labels, axis=axis)
-
-
-def _group_layers(audit: Audit, base: alt.Chart, y: alt.Y) -> tuple[dict[str, Any], Any, Any]:
-    """Where a group stands in its setting, its interval, and its point: shape and colour."""
-    names = [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
-    shapes = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
-    look: dict[str, Any] = {"title": None, "legend": legend()}
-    colour = alt.Color("group:N", scale=series(names), **look)
-    at = {"x": _settings_axis(audit), "xOffset": alt.XOffset("group:N", sort=names)}
-    marks = {
-        "color": colour,
-        "stroke": alt.Stroke("group:N", scale=series(names), **look),
-        "shape": alt.Shape("group:N", scale=shapes, **look),
-    }
-    interval = base.mark_rule(style="interval").encode(y=y, y2="high:Q", color=colour, **at)
-    return at, interval, base.mark_point(style="point").encode(y=alt.Y("mean:Q"), **marks, **at)
-
-
-def _facets(layers: AnyChart, field: str, names: Sequence[str], width: int = CELL) -> AnyChart:
-    """One panel, or one per name."""
-    if len(set(names)) < 2:
-        return layers.properties(width=WIDTH, height=HEIGHT)
-    cells = layers.properties(width=width, height=CELL)
-    facet = alt.Facet(f"{field}:N", title=None, sort=list(dict.fromkeys(names)))
-    return cells.facet(facet=facet, columns=3)
 
 
 def outlook_spec(outlook: Outlook) -> Spec:
@@ -388,8 +280,7 @@ def outlook_spec(outlook: Outlook) -> Spec:
         base.mark_point(style="point").encode(x=x, y=y, color=colour),
         own.transform_aggregate(splits="max(splits)").mark_rule(style="chosen").encode(x=x),
     ).properties(width=WIDTH, height=WIDTH * 3 // 5)
-    spec = to_spec(chart, f"{outlook.title}. {' '.join(outlook.sentences)}")
-    return complete(spec, {OUTLOOK: rows})
+    return _described(chart, f"{outlook.title}. {' '.join(outlook.sentences)}", {OUTLOOK: rows})
 
 
 def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
