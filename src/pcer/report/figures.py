@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from importlib import resources
 from typing import Any
 
 from pcer.auditing.file import Audit, BudgetResult, rounded
@@ -19,7 +18,7 @@ from pcer.files import as_shown
 from pcer.release.format import Release
 from pcer.report.outlooks import hardest
 from pcer.report.pictures import LIGHT, N_SERIES
-from pcer.report.table import isolated, pair_name
+from pcer.report.table import isolated, pair_name, template
 from pcer.report.tables import (
     MOST_PAIRS,
     cost_estimates,
@@ -113,9 +112,8 @@ def drawn(spec: Spec) -> dict[str, bytes]:
 
 def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
     """What Vega-Lite draws, with its rows and its look: fonts, colours by role, kinds of marks."""
-    file = resources.files("pcer.report").joinpath("templates", "figures.json")
     named = re.compile(r"var\(--([a-z0-9-]+)\)")
-    look = json.loads(named.sub(lambda m: LIGHT[m[1]], file.read_text(encoding="utf-8")))
+    look = json.loads(named.sub(lambda m: LIGHT[m[1]], template("figures.json")))
     return {**spec, "config": look, "background": "white", "datasets": rows}
 
 

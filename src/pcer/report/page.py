@@ -14,7 +14,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from pcer._version import __version__
@@ -27,7 +26,7 @@ from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
 from pcer.release.panel import carried_costs, panels
 from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
-from pcer.report.table import Table, isolated, to_html
+from pcer.report.table import Table, isolated, template, to_html
 from pcer.report.tables import (
     advice,
     estimates_table,
@@ -73,7 +72,7 @@ def to_report(
     audits, releases = as_shown([*audits]), as_shown([*releases])
     pairs = enumerate(zip(audits, releases, strict=True), start=1)
     title, several = audits[0].title, len(audits) > 1
-    script = _resource("report.js")
+    script = template("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
     plan_table = Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
@@ -89,7 +88,7 @@ def to_report(
         glossary=glossary(),
         generator=GENERATOR,
         palette=PALETTE,
-        css=_safe(_resource("report.css")),
+        css=_safe(template("report.css")),
         script=_safe(script),
         script_hash=_safe(f"'sha256-{digest}'"),
         payload=_safe(script_json(payload)),
@@ -263,7 +262,7 @@ class Term(NamedTuple):
 @cache
 def glossary() -> tuple[Term, ...]:
     """Every term, in the order of the appendix."""
-    return tuple(Term(**term) for term in tomllib.loads(_resource("glossary.toml"))["term"])
+    return tuple(Term(**term) for term in tomllib.loads(template("glossary.toml"))["term"])
 
 
 def explained(text: str, known: set[str]) -> str:
@@ -284,10 +283,6 @@ def explained(text: str, known: set[str]) -> str:
         parts += [html.escape(text[end : match.start()]), mark]
         end = match.end()
     return "".join([*parts, html.escape(text[end:])])
-
-
-def _resource(name: str) -> str:
-    return resources.files("pcer.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 class Payload(NamedTuple):

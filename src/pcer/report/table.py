@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import Literal, TextIO
 
 import rich.box
@@ -65,6 +66,11 @@ def isolated(name: str) -> str:
         for character in name
     )
     return f"{ISOLATES[0]}{name}{ISOLATES[1]}" if turns else name
+
+
+def template(name: str) -> str:
+    """A file of the room that is no Python: words, looks, forms."""
+    return resources.files("pcer.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def pair_name(groups: Sequence[str]) -> str:

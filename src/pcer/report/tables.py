@@ -6,8 +6,9 @@ the renderers escape them.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from pcer.auditing.words import (
 )
 from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
-from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
+from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name, template
 from pcer.statistics import interval_quantile
 
 MOST_ROWS = 24
@@ -55,7 +56,6 @@ MOST_PAIRS = 5
 """Pairs that charts show; more would not be told apart, and the tables have all."""
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
-DIFFERENCES = "By how much do the groups differ?"
 UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 """Where nothing is said about anyone's exposure."""
 P_BOTH = "p\n(alone)"
@@ -120,7 +120,7 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
         "Every test": [resolution_table(audit), pairs_table(audit), differences_table(audit)],
         "Every cost": [
             *([costs_table(audit)] if len(audit.costs) > 1 else []),
-            *([agreement_table(found)] if (found := agreement(audit)) else []),
+            *([agreement_table(audit, found)] if (found := agreement(audit)) else []),
         ],
         "The floor": [floors_table(audit)],
         "As published": [
@@ -153,48 +153,36 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
         for name in (name for name in names if name in first[:most_rows]):
             at = (_setting(budget),) if several else ()
             rows.append(at + _finding_row(audit, budget, name))
-    level = f"{100 * audit.plan.confidence_level:g}"
-    weight = "a benefit" if audit.subject.outcome == "benefit" else "a harm"
-    chance = "; guessing gives 50" if audit.proxy.scale.is_advantage else ""
-    left_out = n_all - len(rows)
-    return Table(
-        "Who receives what, and who is exposed" + ("" if several else f": {_setting(settings[0])}"),
-        (
-            *(("setting",) if several else ()),
-            "group",
-            RECEIVED[audit.plan.benefit],
-            f"{audit.proxy.scale.column}\n[{level} % interval]",
-            "at\nmost",
-            "shown?",
-        ),
-        tuple(rows),
-        n_labels=1 + several,
-        note=(
-            f"A positive prediction is {weight}. Exposure: {audit.proxy.label}{chance}. Shown: "
-            "beyond chance. At most: with 95 % confidence, each alone."
-            + (f" {left_out} further rows are in the full table." if left_out else "")
-        ),
+    heads = (
+        "group",
+        RECEIVED[audit.plan.benefit],
+        f"{audit.proxy.scale.column}\n[{_level(audit)} % interval]",
+        "at\nmost",
+        "shown?",
     )
+    left_out = n_all - len(rows)
+    at = "" if several else f": {_setting(settings[0])}"
+    chance = "; guessing gives 50" if audit.proxy.scale.is_advantage else ""
+    more = f" {left_out} further rows are in the full table." if left_out else ""
+    heads = (*(("setting",) if several else ()), *heads)
+    return _titled(audit, "finding", heads, rows, 1 + several, at=at, chance=chance, more=more)
 
 
 def _finding_row(audit: Audit, budget: BudgetResult, name: str) -> tuple[str, ...]:
-    group = budget.groups[name]
-    received, cost = group.benefit.mean, group.cost
-    ends = ", ".join(_exposure(audit, end) for end in cost.interval or ())
+    group, shown = budget.groups[name], "yes"
+    ends = ", ".join(_exposure(audit, end) for end in group.cost.interval or ())
     if group.too_few:
         shown = "too few"
     elif not group.resolved or budget.verdict in UNSURE:
         shown = "no"
-    elif name not in budget.worse_off:
-        shown = "yes"
-    else:
+    elif name in budget.worse_off:
         is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
         shown = "yes, doubly disadvantaged" if is_double else "yes, worse off"
     return (
         name,
-        NOTHING if received is None else f"{round(100 * received)}",
-        _exposure(audit, cost.value) + (f" [{ends}]" if ends else ""),
-        _exposure(audit, cost.upper_limit),
+        _amount(proxies.ACCURACY, group.benefit.mean, 0),
+        _exposure(audit, group.cost.value) + (f" [{ends}]" if ends else ""),
+        _exposure(audit, group.cost.upper_limit),
         shown,
     )
 
@@ -204,9 +192,7 @@ def _exposure(audit: Audit, cost: float | None) -> str:
     if cost is None:
         return NOTHING
     scale = audit.proxy.scale
-    costs = [
-        group.cost.value or 0.0 for budget in audit.budgets for group in budget.groups.values()
-    ]
+    costs = (g.cost.value or 0.0 for budget in audit.budgets for g in budget.groups.values())
     is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
     return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
 
@@ -218,13 +204,14 @@ def numbers_table(audit: Audit) -> Table:
     rows = []
     for budget in audit.budgets:
         for name, group in budget.groups.items():
-            low, high = group.cost.interval or (None, None)
-            costs = (group.cost.value, low, high, group.cost.upper_limit_together)
-            numbers = [None if cost is None else base + scale.per_unit * cost for cost in costs]
-            received = group.benefit.mean
-            numbers.insert(0, None if received is None else HUNDREDTHS * received)
-            shown = ["" if number is None else f"{number:z.4f}" for number in numbers]
-            rows.append((_setting(budget), name, *shown, yes_no(group.resolved)))
+            ends, received = group.cost.interval or (None, None), group.benefit.mean
+            costs = (group.cost.value, *ends, group.cost.upper_limit_together)
+            numbers = [
+                None if received is None else HUNDREDTHS * received,
+                *(None if cost is None else base + scale.per_unit * cost for cost in costs),
+            ]
+            cells = ("" if number is None else f"{number:z.4f}" for number in numbers)
+            rows.append((_setting(budget), name, *cells, yes_no(group.resolved)))
     columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
@@ -234,16 +221,34 @@ Column = tuple[str, Callable[..., str]]
 
 
 def _made(
-    title: str, columns: Sequence[Column], items: Iterable[Sequence[Any]], note: str, n_labels: int
+    audit: Audit, name: str, columns: Sequence[Column], items: Iterable[Any], n: int, **words: str
 ) -> Table:
-    """A row for every item."""
-    rows = tuple(tuple(cell(*item) for _, cell in columns) for item in items)
-    return Table(title, tuple(head for head, _ in columns), rows, n_labels, note)
+    """A row for every item, the first ``n`` columns being labels."""
+    rows = [tuple(cell(*item) for _, cell in columns) for item in items]
+    return _titled(audit, name, [head for head, _ in columns], rows, n, **words)
+
+
+def _titled(
+    audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **words: Any
+) -> Table:
+    """Cells under the title and over the note that they have in ``tables.toml``."""
+    found = {"audit": audit, "gap": GAP, "level": _level(audit), "unit": _unit(audit.proxy.scale)}
+    title, note = (text.format(**found, **words) for text in _words()[name].values())
+    return Table(title, tuple(heads), tuple(rows), n, note)
+
+
+@cache
+def _words() -> dict[str, dict[str, str]]:
+    return tomllib.loads(template("tables.toml"))
+
+
+def _level(audit: Audit) -> str:
+    return f"{100 * audit.plan.confidence_level:g}"
 
 
 def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is the cost signal, or chance? People of 100, costs in hundredths."""
-    scale, level = audit.proxy.scale, 100 * audit.plan.confidence_level
+    scale = audit.proxy.scale
     received = audit.plan.benefit.replace("_", "\n", 1).replace("_", " ")
 
     def cost(_: BudgetResult, __: str, group: GroupResult) -> str:
@@ -256,7 +261,7 @@ def resolution_table(audit: Audit) -> Table:
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
         ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
-        (f"cost ± error\n[{level:g} % interval]", cost),
+        (f"cost ± error\n[{_level(audit)} % interval]", cost),
         ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
         ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
         (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
@@ -264,16 +269,10 @@ def resolution_table(audit: Audit) -> Table:
         ("resolved", lambda *at: yes_no(at[2].resolved)),
     ]
     groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
-    note = (
-        f"Rate and gap: of 100 people. Cost: {audit.proxy.label}, in {_unit(scale)}, 0 at "
-        "chance. Noise level: its mean if nothing is memorised, below 0 taken as 0. p: "
-        "one-sided, Holm-adjusted, in brackets of this test alone, about these records; the "
-        "interval and the most it can be are for people like these."
-    )
-    return _made("Is it signal?", columns, groups, note, 2)
+    return _made(audit, "signal", columns, groups, 2)
 
 
-def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str) -> Table:
+def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **words: str) -> Table:
     """A row for every setting and pair; beside disparities stands the setting's verdict.
 
     Cells are made of the setting, the pair, and the paper's numbers of the pair.
@@ -282,10 +281,10 @@ def _pairs_table(audit: Audit, title: str, columns: Sequence[Column], note: str)
     labels: list[Column] = [("ε", lambda budget, *_: _short(budget))]
     if several:
         labels.append(("groups", lambda _, pair, __: pair_name(pair.groups)))
-    if title != DIFFERENCES:
+    if name != "differences":
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
-    return _made(title, [*labels, *columns], setting_pairs(audit), note, len(labels))
+    return _made(audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **words)
 
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
@@ -325,13 +324,7 @@ def pairs_table(audit: Audit) -> Table:
         ),
         ("sign holds\nbelow floor", lambda _, pair, __: decimals(pair.sign_holds_below_floor, 4)),
     ]
-    note = (
-        "Cross product: rate of the first times cost of the second, minus the reverse; 0 "
-        "without memorisation. n.r.: costs not resolved, the pooled number means nothing. "
-        "p: Holm-adjusted, in brackets of this test alone; of double disadvantage the larger of "
-        "its two tests."
-    )
-    return _pairs_table(audit, "Is there a disparity?", columns, note)
+    return _pairs_table(audit, "pairs", columns)
 
 
 def differences_table(audit: Audit) -> Table:
@@ -350,18 +343,12 @@ def differences_table(audit: Audit) -> Table:
     ]
     pairs = audit.budgets[0].pairs
     only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
-    note = (
-        f"{only}Costs in {_unit(scale)}, rates of 100 people. For people like "
-        f"these, with {100 * audit.plan.confidence_level:g} % intervals; p adjusted over "
-        "settings and pairs, in brackets of this test alone; at most: with 95 % confidence, "
-        "each alone."
-    )
-    return _pairs_table(audit, DIFFERENCES, columns, note)
+    return _pairs_table(audit, "differences", columns, only=only)
 
 
 def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
     """The disparity at every floor of the grid and at the plan's, or the paper's, by the gap."""
-    label = f" as published, by {GAP.label}" if as_published else f", by {audit.proxy.label}"
+    by = f" as published, by {GAP.label}" if as_published else f", by {audit.proxy.label}"
     pooled = not as_published and any(
         row.mean is not None and row.n_positive_seeds is None
         for row in audit.budgets[0].pairs[0].floors
@@ -380,12 +367,7 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
     floors = enumerate(audit_floors(audit))
     columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
     columns.append(("slope", lambda _, *pairs: decimals(pairs[as_published].floor_slope, 2)))
-    note = (
-        "Mean ± standard deviation; interval; seeds above 0; share of seeds floored, in which "
-        "every cost is below the floor, so that the disparity is only the rate difference "
-        f"divided by the floor. A slope of −1 is all floor.{more}"
-    )
-    return _pairs_table(audit, f"Floor sensitivity{label}", columns, note)
+    return _pairs_table(audit, "floors", columns, by=by, more=more)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -423,12 +405,7 @@ def published_table(audit: Audit) -> Table:
         head = name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
         columns.append((f"gap\n{head}", partial(gap, name)))
     columns.append(("PCER\ndisparity", disparity))
-    note = (
-        f"Mean ± standard deviation over seeds, and the {100 * audit.plan.confidence_level:g} % "
-        f"interval of the mean; floor {audit.plan.floor:g}; the cost is the {GAP.label}. DP gap: "
-        "demographic parity; EO gap: equalized odds. Read a disparity only with its verdict."
-    )
-    return _pairs_table(audit, "As published", columns, note)
+    return _pairs_table(audit, "published", columns)
 
 
 def costs_table(audit: Audit) -> Table:
@@ -446,8 +423,7 @@ def costs_table(audit: Audit) -> Table:
         ("p", lambda story: p_value(story.p_value)),
         ("p over\ncosts", lambda story: p_value(story.p_value_over_costs)),
     ]
-    note = "Each cost put to the same tests. The first is the one that the verdict rests on."
-    return _made("What every cost says", columns, zip(audit.costs, strict=True), note, 1)
+    return _made(audit, "costs", columns, zip(audit.costs, strict=True), 1)
 
 
 Ends = tuple[float, float]
@@ -478,17 +454,12 @@ def estimates_table(audit: Audit, release: Release) -> Table:
         ends = _amounts(proxy.scale, interval) if interval else ""
         line = f"{isolated(group)}: {_amount(proxy.scale, value)} {ends}"
         rows.setdefault((setting, proxy.label), []).append(line)
-    return Table(
-        "Cost by every proxy",
-        ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]"),
-        tuple((*key, "\n".join(lines)) for key, lines in rows.items()),
-        3,
-        "Each proxy measures another side of exposure, on its own scale, in hundredths; the spent "
-        "epsilon as it is. Intervals do not tell who is more exposed: the tests above do.",
-    )
+    heads = ("ε", "proxy", f"cost [{_level(audit)} % interval]")
+    cells = ((*key, "\n".join(lines)) for key, lines in rows.items())
+    return _titled(audit, "estimates", heads, cells, 3)
 
 
-def agreement_table(attacks: Sequence[ProxyAgreement]) -> Table:
+def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
     """Each attack beside the gap."""
 
     def share(count: int, row: ProxyAgreement) -> str:
@@ -506,14 +477,7 @@ def agreement_table(attacks: Sequence[ProxyAgreement]) -> Table:
         ("r of dis-\nparities", lambda row: decimals(row.disparity_correlation, 2)),
         ("exceeds gap\n(beyond error)", exceeding),
     ]
-    note = (
-        "Correlations over budgets and groups, counts over budgets and pairs: descriptive, as "
-        "they share records. An attack that is one number for all seeds has no disparities "
-        "over them. Last column: cells (budget, group) whose advantage is above the "
-        "overfitting gap, which Proposition 1 claims never to happen; beyond error in brackets."
-    )
-    title = f"Do the attacks agree? Each beside {GAP.phrase}"
-    return _made(title, columns, zip(attacks, strict=True), note, 1)
+    return _made(audit, "agreement", columns, zip(attacks, strict=True), 1)
 
 
 def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
@@ -528,13 +492,9 @@ def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
     informative = "no floor is informative, since no cost is resolved"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
-    return Table(
-        f"Algorithm 1: budget of smallest disparity{_of_model(audit, published.model)}",
-        ("floor", "budget", "informative?"),
-        tuple(rows),
-        n_labels=3,
-        note=f"{found.verdict.words} ({found.label}); {informative}.",
-    )
+    heads, model = ("floor", "budget", "informative?"), _of_model(audit, published.model)
+    words = {"model": model, "found": found, "informative": informative}
+    return _titled(audit, "algorithm", heads, rows, 3, **words)
 
 
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
@@ -552,18 +512,14 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     known = {pair: r for pair, r in compared.correlations.items() if r is not None}
     correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in known.items())
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
-    return Table(
-        f"Comparison with outcome-only measures{_of_model(audit, compared.model)}",
-        ("measure", "budgets, smallest first", "other best budget\nthan PCER"),
-        tuple(rows),
-        n_labels=3,
-        note=(
-            f"Opposite direction to the rate difference at: {', '.join(turned) or 'no budget'}. "
-            "Passing both audits would claim equal costs (Proposition 3), which is refuted at: "
-            f"{', '.join(refuted) or 'no budget'}. "
-            + (f"{descriptive} {correlations}." if correlations else "")
-        ),
-    )
+    words = {
+        "model": _of_model(audit, compared.model),
+        "turned": ", ".join(turned) or "no budget",
+        "refuted": ", ".join(refuted) or "no budget",
+        "more": f"{descriptive} {correlations}." if correlations else "",
+    }
+    heads = ("measure", "budgets, smallest first", "other best budget\nthan PCER")
+    return _titled(audit, "rankings", heads, rows, 3, **words)
 
 
 def summary_table(audits: Sequence[Audit]) -> Table:
@@ -578,7 +534,7 @@ def summary_table(audits: Sequence[Audit]) -> Table:
         found = (audit.verdict.words, ", ".join(audit.worse_off) or NOTHING, told or NOTHING)
         rows.append((audit.subject.dataset, audit.subject.attribute, *found))
     heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
-    return Table("All releases", heads, tuple(rows), n_labels=len(heads))
+    return Table("All releases", heads, tuple(rows), len(heads))
 
 
 def shown_groups(audit: Audit) -> list[int]:
