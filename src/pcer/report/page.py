@@ -12,7 +12,7 @@ import html
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -368,7 +368,7 @@ def _form(tree: Any, leaves: list[Any]) -> Any:
 
 
 def unpack(tree: Any) -> Any:
-    """The tree that was packed; ValueError where a row does not fit its form."""
+    """The tree that was packed; ValueError or LookupError where a row does not fit its form."""
     if isinstance(tree, list):
         return [unpack(item) for item in tree]
     if not isinstance(tree, dict):
@@ -376,25 +376,20 @@ def unpack(tree: Any) -> Any:
     if set(tree) != {FORMS, ROWS}:
         names = {key: key.removeprefix(OURS) if key.startswith(OURS * 2) else key for key in tree}
         return {names[key]: unpack(value) for key, value in tree.items()}
-    sizes = [_n_values(form) for form in tree[FORMS]]
+    sizes = [1 + str(form).count(":") for form in tree[FORMS]]  # at least the values of each
     if sum(sizes[row[0]] for row in tree[ROWS]) > MAX_VALUES:
         raise ValueError("unpacked it would hold more values than are read")
     found = []
     for number, *leaves in tree[ROWS]:
-        left = iter(leaves)
+        left = leaves[::-1]
         found.append(_filled(tree[FORMS][number], left))
-        if list(left):
+        if left:
             raise ValueError("a row has more leaves than its form")
     return found
 
 
-def _n_values(form: Any) -> int:
-    return 1 + sum(map(_n_values, form.values())) if isinstance(form, dict) else 1
-
-
-def _filled(form: Any, leaves: Iterator[Any]) -> Any:
+def _filled(form: Any, left: list[Any]) -> Any:
+    """A form with the leaves that are left, the last first; IndexError where they are too few."""
     if isinstance(form, dict):
-        return {key: _filled(value, leaves) for key, value in form.items()}
-    for leaf in leaves:
-        return leaf
-    raise ValueError("a row has fewer leaves than its form")
+        return {key: _filled(value, left) for key, value in form.items()}
+    return left.pop()

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,13 +58,12 @@ def verify_audits(
     # Of one audit and one release, a digest that does not fit is the difference itself.
     if len(found) > 1 or len(releases) > 1:
         for release in releases:
-            if audited[release.sha256] < named[release.sha256]:
+            if release.sha256 in named - audited:
                 name = f"{release.title}, release {release.sha256}"
                 return f"from what was named: it holds no audit of {name}"
         for digest in audited - named:
-            twice = "a second audit" if named[digest] else "an audit"
             return (
-                f"from what was named: it holds {twice} of release {digest}; name every release "
+                f"from what was named: it holds an audit of release {digest}; name every release "
                 "that it audits once"
             )
     for index, tree in enumerate(found):
@@ -93,18 +93,17 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
     digest = str(found.get("release_sha256"))
-    known, family = {release.sha256: release for release in releases}, []
+    known = {release.sha256: release for release in releases}
     if digest not in known and len(releases) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     named = found.get("family")
     members = [*map(str, named)] if isinstance(named, list) and digest in known else []
-    for member in members:
-        if member not in known:
-            raise InputError(
-                f"The audit was judged in a family of {len(members)} releases, and the one with "
-                f"the digest {member} is missing; name all of them."
-            )
-        family += [known[member]] if member != digest else []
+    if missing := [member for member in members if member not in known]:
+        raise InputError(
+            f"The audit was judged in a family of {len(members)} releases, and the one with "
+            f"the digest {missing[0]} is missing; name all of them."
+        )
+    family = [known[member] for member in members if member != digest]
     recomputed = audit(known.get(digest, releases[0]), plan, family=family)
     # A plan's numbers are written as given, not rounded as results are.
     said, written = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
@@ -170,16 +169,15 @@ def _page_difference(found: str, expected: str) -> str | None:
         at_line = found.count("\n", 0, meta.start()) + 1 if meta else 1
         generator = clipped(meta[1]) if meta else "no generator"
         return _at(at_line, "the head of the page", generator, GENERATOR)
-    theirs, ours = found.split("\n"), expected.split("\n")
-    shared = min(len(theirs), len(ours))
-    line = next((k for k in range(shared) if theirs[k] != ours[k]), shared)
-    their, our = (lines[line] if line < len(lines) else "" for lines in (theirs, ours))
-    letters = enumerate(zip(their, our, strict=False))
-    at = next((k for k, (a, b) in letters if a != b), min(len(their), len(our)))
-    places = re.findall(r'\bid="([^"]+)"', "\n".join([*ours[:line], our[:at]]))
-    around = slice(max(0, at - SHOWN_BEFORE), at + SHOWN_AFTER)
+    at = next(k for k, (a, b) in enumerate(zip_longest(found, expected)) if a != b)
+    same = expected[:at]
+    start, places = same.rfind("\n") + 1, re.findall(r'\bid="([^"]+)"', same)
+    # Both lines from a little before the difference, so that it is seen.
+    their, our = (
+        text[max(start, at - SHOWN_BEFORE) : at + SHOWN_AFTER] for text in (found, expected)
+    )
     where = places[-1] if places else "the head of the page"
-    return _at(line + 1, where, their[around], our[around])
+    return _at(same.count("\n") + 1, where, their.split("\n")[0], our.split("\n")[0])
 
 
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:
@@ -187,14 +185,14 @@ def first_difference(found: Any, expected: Any, *, path: str) -> Difference | No
     if isinstance(expected, dict):
         if not isinstance(found, dict):
             return Difference(path, found, "an object")
-        for key, value in expected.items():
+        for key in {**expected, **found}:
             below = f"{path}.{key}" if path else key
-            if key not in found:
-                return Difference(below, "nothing", rounded(value))
-            if difference := first_difference(found[key], value, path=below):
+            if key not in found or key not in expected:
+                ours = rounded(expected.get(key, "nothing"))
+                return Difference(below, found.get(key, "nothing"), ours)
+            if difference := first_difference(found[key], expected[key], path=below):
                 return difference
-        extra = next((key for key in found if key not in expected), None)
-        return None if extra is None else Difference(f"{path}.{extra}", found[extra], "nothing")
+        return None
     if isinstance(expected, list | tuple):
         if not isinstance(found, list) or len(found) != len(expected):
             return Difference(path, found, rounded(list(expected)))
