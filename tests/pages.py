@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,35 @@ HOSTILE = [
     "مجموعة‮ abc",
     "🙂 \u2028 & 'quoted'",
 ]
+
+
+class Html(HTMLParser):
+    """Every element with its attributes, and the text that a reader sees; what opens closes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text, self.open = "", list[str]()
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        self.elements.append((tag, dict(attrs)))
+        self.open += [tag] if tag not in ("br", "meta") else []
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close what opened last."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is no script or style."""
+        self.text += data if not {"script", "style"} & set(self.open) else ""
 
 
 @cache
@@ -93,19 +123,11 @@ def with_attacks(release: Release) -> Release:
     tree = json.loads(release.to_json())
     for run in tree["runs"]:
         for g, cell in enumerate(run["groups"].values()):
-            cell["exposure"] = {
-                "attack_advantage": {"value": 0.01 + 0.1 * g, "standard_error": 0.01}
-            }
-    tree["pooled_exposure"] = [
-        {
-            "epsilon": None,
-            "group": name,
-            "proxy": "lira_advantage",
-            "value": v,
-            "standard_error": 0.1,
-        }
-        for name, v in zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
-    ]
+            found = {"value": 0.01 + 0.1 * g, "standard_error": 0.01}
+            cell["exposure"] = {"attack_advantage": found}
+    row = {"epsilon": None, "proxy": "lira_advantage", "standard_error": 0.1}
+    values = zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
+    tree["pooled_exposure"] = [row | {"group": name, "value": value} for name, value in values]
     return parse_release(tree, file="simulated")
 
 

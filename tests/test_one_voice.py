@@ -6,13 +6,10 @@ object: for every release of the repository, and for 500 that are drawn in every
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from html.parser import HTMLParser
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,21 +19,14 @@ import pcer
 from pcer.auditing.file import Audit
 from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict, strongest
 from pcer.cli.audit import print_audits
-from pcer.errors import InputError
 from pcer.release.format import Release
 from pcer.release.proxies import proxy_named
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.table import latex_text, markdown_text
 from tests.any_release import any_release
+from tests.pages import ROOT, SAMPLES, Html
 
-ROOT = Path(__file__).parents[1]
-FILES = sorted(
-    [
-        *ROOT.glob("examples/*.release.json"),
-        *ROOT.glob("studies/paper/*.release.json"),
-        *ROOT.glob("tests/releases/*.release.json"),
-    ]
-)
+FILES = [*SAMPLES, ROOT / "tests/releases/version-2.release.json"]
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 # Most of them run in `make test-more`.
 CHUNKS = [pytest.param(k, marks=pytest.mark.slow if k else ()) for k in range(N_DRAWN // CHUNK)]
@@ -146,13 +136,6 @@ def check_junit(audits: Sequence[Audit]) -> None:
         assert audit.headline in (suite.findtext("system-out") or "")
 
 
-def check_json(audit: Audit) -> None:
-    tree = json.loads(audit.to_json())
-    assert tree["verdict"] == audit.verdict.value == tree["budgets"][tree["telling"]]["verdict"]
-    assert tree["worse_off"] == audit.worse_off
-    assert (tree["headline"], tree["account"]) == (audit.headline, audit.account)
-
-
 def check_text(audit: Audit, text: str, *, escape=str) -> None:
     """A rendered text has the headline and the verdict's words, and no claim beyond them."""
     text = plain(text)
@@ -173,7 +156,6 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
         check_object(audit)
         check_headline(audit)
         check_account(audit)
-        check_json(audit)
     check_junit(audits)
     markdown, latex = to_markdown_page(audits), to_latex_tables(audits)
     for audit in audits if len(audits) == 1 else ():
@@ -186,28 +168,8 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
         assert latex_text(audit.title) in latex
 
 
-class _Visible(HTMLParser):
-    """The text that a reader sees."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hidden, self.parts = 0, list[str]()
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.hidden += tag in ("script", "style")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.hidden -= tag in ("script", "style")
-
-    def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.parts.append(data)
-
-
 def check_page(audit: Audit, release: Release) -> None:
-    reader = _Visible()
-    reader.feed(to_report([audit], [release]))
-    check_text(audit, "".join(reader.parts))
+    check_text(audit, Html(to_report([audit], [release])).text)
 
 
 @cache
@@ -249,11 +211,7 @@ def test_pages_speak_with_the_same_voice(chunk):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".release.json"))
 def test_releases_of_the_repository_speak_with_one_voice(path, capsys):
-    try:
-        release = pcer.read_release(path)
-    except InputError:
-        assert path.parent.name == "releases"  # kept there because they cannot be read
-        return
+    release = pcer.read_release(path)
     audit = pcer.audit(release, QUICK)
     print_audits([audit])
     check_all([audit], capsys.readouterr().out)

@@ -7,12 +7,7 @@ import pytest
 from scipy import stats
 
 from pcer import statistics as resampling
-from pcer.statistics import (
-    bootstrap_sums,
-    generator,
-    percentile_interval,
-    sign_test,
-)
+from pcer.statistics import bootstrap_sums, generator, percentile_interval, sign_test
 
 
 def test_bootstrap_distribution_is_scipys():
@@ -26,17 +21,11 @@ def test_bootstrap_distribution_is_scipys():
     assert interval == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
 
-def test_resampled_sums_against_a_loop():
-    values = np.random.default_rng(2).normal(size=(4, 2, 3))
-    ours = bootstrap_sums(values, resamples=5, rng=np.random.default_rng(3))
-    index = np.random.default_rng(3).integers(0, 4, (5, 4))
-    for r in range(5):
-        assert ours[r] == pytest.approx(sum(values[unit] for unit in index[r]))
-
-
-def test_blocks_change_nothing(monkeypatch):
-    values = np.random.default_rng(2).normal(size=(7, 3))
+def test_resampled_sums_against_a_loop_in_blocks_of_any_size(monkeypatch):
+    values = np.random.default_rng(2).normal(size=(7, 2, 3))
+    index = np.random.default_rng(3).integers(0, 7, (50, 7))
     whole = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
+    assert whole == pytest.approx(np.array([values[row].sum(axis=0) for row in index]))
     for entries in (1, 30, 70):
         monkeypatch.setattr(resampling, "BLOCK_ENTRIES", entries)
         again = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))

@@ -37,6 +37,12 @@ MOST_MISTAKES = 10_000
 LONGEST_QUOTE = 60
 MOST_BITS = 10_000
 """Python writes no whole number of more than some thousand digits."""
+PROBLEMS = {
+    "extra_forbidden": "is not a field of this format; remove it or check its spelling",
+    "string_pattern_mismatch": "should be one line of text that can be seen",
+    "model_type": "should be an object",
+}
+"""What pydantic says in other words."""
 CACHE_VARIABLE = "PCER_CACHE"
 """Environment variable that names another cache folder."""
 
@@ -222,18 +228,12 @@ def _first_mistake(
     own = error.get("ctx", {}).get("error")  # what a check of ours raised
     path = _place(error["loc"], data, is_missing=kind == "missing")
     where, name = field_path(path), str(path[-1]) if path else ""
-    if isinstance(own, Exception):
-        problem = str(own)
-    elif kind == "extra_forbidden":
-        problem = "is not a field of this format; remove it or check its spelling"
-    elif kind == "string_pattern_mismatch":
-        problem = "should be one line of text that can be seen"
-    elif kind == "model_type":
-        problem, name = "should be an object", ""
+    problem = PROBLEMS.get(kind, problem) if own is None else str(own)
     if isinstance(given, str | int | float | None) and kind not in ("missing", "extra_forbidden"):
         problem += f", but is {_quoted(given)}"
     problem = problem[0].lower() + problem[1:]
-    hint = f"; {hints[name]}" if name in hints and kind != "extra_forbidden" else ""
+    is_hinted = name in hints and kind not in ("extra_forbidden", "model_type")
+    hint = f"; {hints[name]}" if is_hinted else ""
     return InputError(
         f"{file}: {f'field {where}: ' if where else ''}{problem}{hint}.",
         field=getattr(own, "field", None) or where or None,
@@ -295,7 +295,8 @@ def write_files(
     """
     staged: dict[Path, Path] = {}  # by target, the new content
     kept: dict[Path, Path] = {}  # by target, the old content
-    target, stuck = Path(), list[Path]()
+    stuck: dict[Path, Path | None] = {}
+    target = Path()
     try:
         for path, content in contents.items():
             target = Path(path)
@@ -308,14 +309,15 @@ def write_files(
             os.replace(new, target)
     except BaseException as error:
         replaced = [path for path, new in staged.items() if not new.exists()]
-        if len(replaced) < len(staged):
-            stuck = [path for path in replaced if not _put_back(path, kept.get(path))]
+        for path in replaced if len(replaced) < len(staged) else ():
+            try:
+                os.replace(kept[path], path) if path in kept else path.unlink(missing_ok=True)
+            except OSError:
+                stuck[path] = kept.pop(path, None)
         if isinstance(error, OSError):
-            raise _cannot_write(target, error, {path: kept.get(path) for path in stuck}) from None
+            raise _cannot_write(target, error, stuck) from None
         raise
     finally:
-        for path in stuck:
-            kept.pop(path, None)
         for leftover in (*staged.values(), *kept.values()):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
@@ -339,15 +341,6 @@ def _stage(target: Path, content: str | bytes, private: bool) -> Path:
         Path(name).unlink(missing_ok=True)
         raise
     return Path(name)
-
-
-def _put_back(target: Path, old: Path | None) -> bool:
-    """Whether a target has its old content again, or is gone where it had none."""
-    try:
-        target.unlink(missing_ok=True) if old is None else os.replace(old, target)
-    except OSError:
-        return False
-    return True
 
 
 def _cannot_write(target: Path, error: OSError, stuck: Mapping[Path, Path | None]) -> OutputError:

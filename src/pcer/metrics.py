@@ -52,13 +52,6 @@ class Counts(NamedTuple):
         return self.tp + self.fp + self.tn + self.fn
 
 
-class GroupCounts(NamedTuple):
-    """One model's confusion table and the names of the groups on its last axis."""
-
-    group_names: tuple[str, ...]
-    counts: Counts
-
-
 def positive_rate(counts: Counts) -> FloatArray:
     """Share predicted positive (Definition 1).
 
@@ -194,16 +187,16 @@ def equalized_odds_gap(
 
 def group_counts(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sensitive_features: npt.ArrayLike
-) -> GroupCounts:
-    """Tabulate one model's predictions per group, in fairlearn's argument order.
+) -> tuple[tuple[str, ...], Counts]:
+    """Names of the groups and one model's predictions in them, in fairlearn's argument order.
 
     Args:
         y_true: labels, 0 or 1 (False or True).
         y_pred: predictions, 0 or 1.
         sensitive_features: the group of each record; the sorted values name the groups.
 
-    >>> table = group_counts([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
-    >>> table.group_names, positive_rate(table.counts)
+    >>> names, counts = group_counts([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
+    >>> names, positive_rate(counts)
     (('a', 'b'), array([1., 0.]))
     """
     truth, guess = _binary(y_true, name="y_true"), _binary(y_pred, name="y_pred")
@@ -215,7 +208,7 @@ def group_counts(
         )
     cells = np.bincount(group * 4 + truth * 2 + guess, minlength=4 * len(values))
     tn, fp, fn, tp = cells.reshape(len(values), 4).T.astype(np.float64)
-    return GroupCounts(tuple(values.tolist()), Counts(tp=tp, fp=fp, tn=tn, fn=fn))
+    return tuple(values.tolist()), Counts(tp=tp, fp=fp, tn=tn, fn=fn)
 
 
 def demographic_parity_difference(
@@ -226,7 +219,7 @@ def demographic_parity_difference(
     >>> demographic_parity_difference([1, 0, 1], [1, 1, 0], sensitive_features=["a", "a", "b"])
     1.0
     """
-    counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features).counts
+    _, counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features)
     return float(demographic_parity_gap(positive_rate(counts)))
 
 
@@ -234,7 +227,7 @@ def equalized_odds_difference(
     y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sensitive_features: npt.ArrayLike
 ) -> float:
     """Equalized odds gap of one model's predictions, named and called as fairlearn's."""
-    counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features).counts
+    _, counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features)
     return float(equalized_odds_gap(true_positive_rate(counts), false_positive_rate(counts)))
 
 

@@ -102,11 +102,6 @@ def test_terminal_keeps_every_character():
     assert "African-American-or-Other-People" in letters
 
 
-def test_rows_must_fit():
-    with pytest.raises(ValueError, match="must have 2 cells"):
-        Table("x", ("a", "b"), (("1",),))
-
-
 def test_names_are_text_in_markdown_and_latex():
     for hostile in ("<script>", '"onload=', "{{7*7}}", "a|b", "[x](javascript:1)", "`c`", "$x$"):
         safe = markdown_text(hostile)

@@ -110,15 +110,14 @@ def _release_facts(release: Release) -> list[str]:
 def release_table(release: Release) -> Table:
     """The groups of a release: how many people, and what the models predict for them."""
     names, settings = release.subject.groups, panels(release)
-    train, test, rates = (
-        np.stack([values.mean(axis=0) for values in found])
-        for found in zip(*((s.n_train, s.n_test, s.positive_rate) for s in settings), strict=True)
+    means = np.array(
+        [[v.mean(axis=0) for v in (s.n_train, s.n_test, s.positive_rate)] for s in settings]
     )
     rows = []
     for g, name in enumerate(names[:MOST_ROWS]):
-        known = [values[:, g][np.isfinite(values[:, g])] for values in (train, test, rates)]
-        counts = (f"{round(float(n.mean())):,}" if n.size else NOTHING for n in known[:2])
-        ends = [round(100 * float(end(known[2]))) for end in (np.min, np.max) if known[2].size]
+        *sizes, rates = (values[np.isfinite(values)] for values in means[:, :, g].T)
+        counts = (f"{round(float(n.mean())):,}" if n.size else NOTHING for n in sizes)
+        ends = [round(100 * float(end(rates))) for end in (np.min, np.max) if rates.size]
         # Least and most over the settings.
         rows.append((name, *counts, " to ".join(map(str, dict.fromkeys(ends))) or NOTHING))
     more = len(names) - MOST_ROWS
@@ -194,9 +193,7 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
         name = f"{prefix}{key}"
         if value is None and key in OPTIONAL:
             fields_of = OPTIONAL[key].model_fields.items()
-            value = {
-                field: None for field, kind in fields_of if kind.annotation != dict[str, float]
-            }
+            value = {f: None for f, kind in fields_of if kind.annotation != dict[str, float]}
         if isinstance(value, dict):
             yield from _flat(f"{name}_", value)
         elif key.endswith(("interval", "ci")):
@@ -208,13 +205,12 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
 
 def _backend(named: str | None) -> Any:
     """The library, named or the first that is installed."""
-    if named is not None and named not in BACKENDS:
-        raise InputError(f"backend must be one of {', '.join(BACKENDS)}, and not {named!r}.")
     found = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
-    wanted = named or next(iter(found), None)
+    wanted = named or next(iter(found), "pandas, polars or pyarrow")
     if wanted not in found:
         raise InputError(
-            f"to_frame needs {named or 'pandas, polars or pyarrow'}, which is not installed; "
-            "install it, or read the same numbers with to_tree()."
+            f"to_frame needs {wanted} as backend, which is not installed or not one of "
+            f"{', '.join(BACKENDS)}; install one, or read the same numbers with to_tree().",
+            field="backend",
         )
     return wanted

@@ -20,7 +20,7 @@ from pcer._version import __version__
 from pcer.auditing.file import Audit, parse_plan
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import BUDGET_VERDICTS
-from pcer.auditing.words import NOTHING, listed, number_range, setting_name, short_setting
+from pcer.auditing.words import NOTHING, listed, number_range, short_setting
 from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
@@ -34,6 +34,7 @@ from pcer.report.tables import (
     isolate_names,
     numbers_table,
     setting_labels,
+    setting_of,
     subject_name,
     table_groups,
 )
@@ -146,7 +147,7 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
     reason = f" Reason: {budget.reason}." if budget.reason else ""
     words = "" if k == audit.telling else f"{budget.advice}{reason}"
     return {
-        "name": isolated(setting_name(budget.model, budget.epsilon)),
+        "name": isolated(setting_of(budget)),
         "label": short_setting(budget.model, budget.epsilon),
         "verdict": budget.verdict,
         "advice": _safe(explained(isolate_names(words, audit), set())),
@@ -323,8 +324,8 @@ def read_payload(text: str, *, file: str) -> Payload:
 def script_json(tree: Any) -> str:
     r"""JSON that is safe inside a script element: no character of it can end the element.
 
-    >>> script_json({"a": "</script>"})
-    '{"a":"\\u003c/script\\u003e"}'
+    >>> script_json({"a": "</script>&"})
+    '{"a":"\\u003c/script\\u003e\\u0026"}'
     """
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":

@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
@@ -19,7 +20,15 @@ from pcer.auditing.words import bounds, listed, setting_name, signed
 from pcer.errors import clipped
 from pcer.release.proxies import Proxy
 from pcer.report.table import isolated, pair_name
-from pcer.report.tables import MOST_PAIRS, UNSURE, audit_floors, floor_rows
+from pcer.report.tables import (
+    MOST_PAIRS,
+    UNSURE,
+    Ends,
+    audit_floors,
+    floor_rows,
+    setting_of,
+    wording,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -61,18 +70,6 @@ CIRCLE, UP, DOWN = (
 )
 SHAPES = (CIRCLE, "M-4.5-4.5h9v9h-9z", UP, "M0-6L6 0L0 6L-6 0z", DOWN)
 """Of the groups in their order, drawn around 0, so that colour is not needed."""
-RECEIVED = {
-    "positive_rate": "who receive a positive prediction",
-    "true_positive_rate": "who qualify and are predicted positive",
-    "precision": "who are predicted positive and qualify",
-}
-UNEQUAL = {
-    "positive_rate": "positive predictions",
-    "true_positive_rate": "positive predictions for those who qualify",
-    "precision": "right ones among positive predictions",
-}
-
-Ends = tuple[float, float]
 Drawn = dict[str, Any]
 """What a template places: words, coordinates, looks."""
 Placing = Callable[[float | None], float | None]
@@ -88,10 +85,10 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     """
     budget = audit.told if setting is None else audit.budgets[setting]
     names, allowed = _drawn_groups(audit, budget), _allowed(audit, budget)
-    received, proxy = RECEIVED[audit.plan.benefit], audit.proxy
+    received, proxy = wording()[audit.plan.benefit]["who"], audit.proxy
     groups, rows = [budget.groups[name] for name in names], []
-    for name, group in zip(names, groups, strict=True):
-        mean = group.benefit.mean
+    for name in names:
+        mean = budget.groups[name].benefit.mean
         value = "not known" if mean is None else f"{round(100 * mean)} of 100"
         row = _group_row(audit, budget, name, value, f"{value} {received}")
         rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
@@ -112,8 +109,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     if allowed:
         notes.append("Bracket: what the training allows, an estimate.")
     further = _further(len(audit.subject.groups) - len(names), "groups")
-    name = setting_name(budget.model, budget.epsilon)
-    other = f"{name}: {budget.verdict.words}. {exposure_claim(budget)}"
+    other = f"{setting_of(budget)}: {budget.verdict.words}. {exposure_claim(budget)}"
     return _drawn(
         "finding.svg",
         _lines(" ".join(notes) + further, second["axis_y"] + 18, NOTE_SIZE),
@@ -126,7 +122,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
 def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
     """Who receives less, or is harmed more, beyond chance."""
     helps = audit.subject.outcome == "benefit"
-    less = f"{'fewer' if helps else 'more'} {UNEQUAL[audit.plan.benefit]}"
+    less = f"{'fewer' if helps else 'more'} {wording()[audit.plan.benefit]['unequal']}"
     worse = [
         next(name for name in pair.groups if name != pair.better_off)
         for pair in budget.pairs
@@ -170,8 +166,7 @@ def _exposed_row(
     group = budget.groups[name]
     is_shown = group.resolved and budget.verdict not in UNSURE
     mark = _mark(audit, group, place, is_shown=is_shown)
-    limit = None if is_shown else place(group.cost.upper_limit_together)
-    told = mark["words"]
+    limit, told = None if is_shown else place(group.cost.upper_limit_together), mark["words"]
     if allowed is not None:
         told += f"; the training allows about {_amount(audit.proxy, allowed)}"
     row = _group_row(audit, budget, name, mark["words"], told)
@@ -184,9 +179,9 @@ def _group_row(audit: Audit, budget: BudgetResult, name: str, value: str, told: 
     doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
     # A lower ratio of harms is no disadvantage by itself.
     worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
-    shown = _short_name(name) + (f" ({worse})" if is_worse else "")
-    words = {"value": value, "told": f"{_short_name(name)}: {told}"}
-    return {"name": shown, "is_worse": is_worse, **words, **_look(audit, name)}
+    short = _short_name(name)
+    words = {"value": value, "told": f"{short}: {told}", "is_worse": is_worse}
+    return {"name": short + (f" ({worse})" if is_worse else ""), **words, **_look(audit, name)}
 
 
 def _mark(audit: Audit, group: GroupResult, place: Placing, *, is_shown: bool) -> Drawn:
@@ -241,7 +236,7 @@ def exposures_svg(audit: Audit) -> str:
     top, places = keys[-1]["y"] + 12, []
     for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
-        setting = isolated(setting_name(budget.model, budget.epsilon))
+        setting = isolated(setting_of(budget))
         marks = []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
@@ -282,11 +277,10 @@ def spread_claim(audit: Audit) -> str:
     if not any(group.resolved for budget in settings for group in budget.groups.values()):
         return "No exposure is shown in any setting"
     known = [budget for budget in settings if math.isfinite(budget.largest_cost)]
-    told = []
-    for pick in (min, max):
-        budget = pick(known, key=lambda budget: budget.largest_cost)
-        setting = isolated(setting_name(budget.model, budget.epsilon))
-        told.append(f"{_amount(audit.proxy, max(budget.largest_cost, 0.0))} at {setting}")
+    told = [
+        f"{_amount(audit.proxy, max(budget.largest_cost, 0.0))} at {isolated(setting_of(budget))}"
+        for budget in (pick(known, key=lambda budget: budget.largest_cost) for pick in (min, max))
+    ]
     return f"Largest exposure: {', '.join(told)}"
 
 
@@ -294,7 +288,7 @@ def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
     """Names as rows have room for them; a single model is named by the claim alone."""
     if len({budget.model for budget in settings}) == 1:
         return [setting_name(None, budget.epsilon) for budget in settings]
-    names = [setting_name(budget.model, budget.epsilon) for budget in settings]
+    names = map(setting_of, settings)
     return [isolated(n if len(n) <= LONGEST_NAME else "…" + n[-LONGEST_NAME:]) for n in names]
 
 
@@ -325,7 +319,7 @@ def floors_svg(audit: Audit) -> str:
     names = pairs if several else _row_names(settings)
     left, floors = _room(names), audit_floors(audit)
     claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
-    at = f" ({setting_name(audit.told.model, audit.told.epsilon)})" if several else ""
+    at = f" ({setting_of(audit.told)})" if several else ""
     shapes = (
         f"Triangle up: the first group of {'the pair' if several else pairs[0]} has the higher "
         f"ratio{at}; down: the second"
@@ -368,7 +362,7 @@ def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[D
     for floor, row in floor_rows(audit, pair):
         ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
         holds_zero = row.ci is not None and row.ci[0] <= 0 <= row.ci[1]
-        setting = isolated(setting_name(budget.model, budget.epsilon))
+        setting = isolated(setting_of(budget))
         numbers = f"{signed(row.mean)} {bounds(row.ci)}"
         share = row.floor_dominated_share if isinstance(row, FloorRow) else None
         marks.append(
@@ -404,10 +398,8 @@ def _further(n: int, what: str) -> str:
 
 def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> Ends:
     """Both ends of an axis: 0, every mark, and every group's exposure with its interval."""
-    every = list(marks)
-    for group in groups:
-        every += [group.cost.value, *(group.cost.interval or ())]
-    known = [0.0, *(mark for mark in every if mark is not None)]
+    costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
+    known = [0.0, *(mark for mark in chain(marks, *costs) if mark is not None)]
     low, high = min(known), max(known)
     return (low, high) if high > low else (low, low + 0.01)
 
@@ -452,10 +444,8 @@ def _look(audit: Audit, name: str) -> Drawn:
     """A group's colour and shape."""
     position = audit.subject.groups.index(name)
     colour = f"series-{position % N_SERIES}"
-    return {
-        "colour": f"var(--{colour}, {LIGHT[colour]})",
-        "shape": SHAPES[position % len(SHAPES)],
-    }
+    shape = SHAPES[position % len(SHAPES)]
+    return {"colour": f"var(--{colour}, {LIGHT[colour]})", "shape": shape}
 
 
 def _short_name(name: str) -> str:
@@ -472,12 +462,8 @@ def _few(names: Iterable[str]) -> str:
 
 def _drawn(template: str, notes: list[Drawn], **marks: Any) -> str:
     """A template with its marks, as high as its last line of notes needs."""
-    height = round(notes[-1]["y"] + 6)
-    return (
-        environment()
-        .get_template(template)
-        .render(width=WIDTH, height=height, notes=notes, **marks)
-    )
+    height, form = round(notes[-1]["y"] + 6), environment().get_template(template)
+    return form.render(width=WIDTH, height=height, notes=notes, **marks)
 
 
 @cache

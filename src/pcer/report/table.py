@@ -35,10 +35,6 @@ class Table:
     n_labels: int = 1
     note: str = ""
 
-    def __post_init__(self) -> None:
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"Every row of {self.title!r} must have {len(self.columns)} cells.")
-
 
 SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
 LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"

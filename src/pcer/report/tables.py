@@ -60,11 +60,6 @@ UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
 """Where nothing is said about anyone's exposure."""
 P_BOTH = "p\n(alone)"
 """Heads a column of adjusted p-values with those of single tests in brackets."""
-RECEIVED = {
-    "positive_rate": "predicted\npositive,\nof 100",
-    "true_positive_rate": "predicted\npositive, of 100\nwho qualify",
-    "precision": "qualify, of 100\npredicted\npositive",
-}
 
 
 def subject_name(audit: Audit) -> str:
@@ -110,7 +105,7 @@ def advice(audit: Audit) -> list[str]:
     for budget in budgets:
         reason = f" Reason: {budget.reason}." if budget.reason else ""
         text = f"{budget.verdict.words}: {budget.advice}{reason}"
-        by_text.setdefault(text, []).append(setting_name(budget.model, budget.epsilon))
+        by_text.setdefault(text, []).append(setting_of(budget))
     return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
 
 
@@ -146,45 +141,49 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     names = audit.subject.groups
     n_all = len(audit.budgets) * len(names)
     settings = audit.budgets if most_rows is None or n_all <= most_rows else [audit.told]
-    several, rows = len(settings) > 1, []
+    several, items = len(settings) > 1, list[tuple[BudgetResult, str, GroupResult]]()
     for budget in settings:
-        cost = {name: budget.groups[name].cost.value or 0.0 for name in names}
+        cost = {name: group.cost.value or 0.0 for name, group in budget.groups.items()}
         first = sorted(names, key=lambda name: (name not in budget.worse_off, -cost[name]))
-        for name in (name for name in names if name in first[:most_rows]):
-            at = (_setting(budget),) if several else ()
-            rows.append(at + _finding_row(audit, budget, name))
-    heads = (
-        "group",
-        RECEIVED[audit.plan.benefit],
-        f"{audit.proxy.scale.column}\n[{_level(audit)} % interval]",
-        "at\nmost",
-        "shown?",
+        shown = (name for name in names if name in first[:most_rows])
+        items += [(budget, name, budget.groups[name]) for name in shown]
+
+    def exposure(_: BudgetResult, __: str, group: GroupResult) -> str:
+        ends = ", ".join(_exposure(audit, end) for end in group.cost.interval or ())
+        return _exposure(audit, group.cost.value) + (f" [{ends}]" if ends else "")
+
+    columns: list[Column] = [
+        ("setting", lambda budget, *_: setting_of(budget)),
+        ("group", lambda _, name, group: name),
+        (
+            wording()[audit.plan.benefit]["head"],
+            lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0),
+        ),
+        (f"{audit.proxy.scale.column}\n[{_level(audit)} % interval]", exposure),
+        ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_limit)),
+        ("shown?", _is_shown),
+    ]
+    more = f" {n_all - len(items)} further rows are in the full table."
+    return _made(
+        audit,
+        "finding",
+        columns[not several :],
+        items,
+        1 + several,
+        at="" if several else f": {setting_of(settings[0])}",
+        chance="; guessing gives 50" if audit.proxy.scale.is_advantage else "",
+        more=more if n_all > len(items) else "",
     )
-    left_out = n_all - len(rows)
-    at = "" if several else f": {_setting(settings[0])}"
-    chance = "; guessing gives 50" if audit.proxy.scale.is_advantage else ""
-    more = f" {left_out} further rows are in the full table." if left_out else ""
-    heads = (*(("setting",) if several else ()), *heads)
-    return _titled(audit, "finding", heads, rows, 1 + several, at=at, chance=chance, more=more)
 
 
-def _finding_row(audit: Audit, budget: BudgetResult, name: str) -> tuple[str, ...]:
-    group, shown = budget.groups[name], "yes"
-    ends = ", ".join(_exposure(audit, end) for end in group.cost.interval or ())
+def _is_shown(budget: BudgetResult, name: str, group: GroupResult) -> str:
     if group.too_few:
-        shown = "too few"
-    elif not group.resolved or budget.verdict in UNSURE:
-        shown = "no"
-    elif name in budget.worse_off:
-        is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
-        shown = "yes, doubly disadvantaged" if is_double else "yes, worse off"
-    return (
-        name,
-        _amount(proxies.ACCURACY, group.benefit.mean, 0),
-        _exposure(audit, group.cost.value) + (f" [{ends}]" if ends else ""),
-        _exposure(audit, group.cost.upper_limit),
-        shown,
-    )
+        return "too few"
+    if not group.resolved or budget.verdict in UNSURE:
+        return "no"
+    is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
+    worse = ", doubly disadvantaged" if is_double else ", worse off"
+    return "yes" + worse * (name in budget.worse_off)
 
 
 def _exposure(audit: Audit, cost: float | None) -> str:
@@ -211,7 +210,7 @@ def numbers_table(audit: Audit) -> Table:
                 *(None if cost is None else base + scale.per_unit * cost for cost in costs),
             ]
             cells = ("" if number is None else f"{number:z.4f}" for number in numbers)
-            rows.append((_setting(budget), name, *cells, yes_no(group.resolved)))
+            rows.append((setting_of(budget), name, *cells, yes_no(group.resolved)))
     columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
@@ -221,25 +220,26 @@ Column = tuple[str, Callable[..., str]]
 
 
 def _made(
-    audit: Audit, name: str, columns: Sequence[Column], items: Iterable[Any], n: int, **words: str
+    audit: Audit, name: str, columns: Sequence[Column], items: Iterable[Any], n: int, **values: str
 ) -> Table:
     """A row for every item, the first ``n`` columns being labels."""
     rows = [tuple(cell(*item) for _, cell in columns) for item in items]
-    return _titled(audit, name, [head for head, _ in columns], rows, n, **words)
+    return _titled(audit, name, [head for head, _ in columns], rows, n, **values)
 
 
 def _titled(
-    audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **words: Any
+    audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **values: Any
 ) -> Table:
-    """Cells under the title and over the note that they have in ``tables.toml``."""
+    """Cells under the title and over the note that they have in ``words.toml``."""
     found = {"audit": audit, "gap": GAP, "level": _level(audit), "unit": _unit(audit.proxy.scale)}
-    title, note = (text.format(**found, **words) for text in _words()[name].values())
+    title, note = (text.format(**found, **values) for text in wording()[name].values())
     return Table(title, tuple(heads), tuple(rows), n, note)
 
 
 @cache
-def _words() -> dict[str, dict[str, str]]:
-    return tomllib.loads(template("tables.toml"))
+def wording() -> dict[str, dict[str, str]]:
+    """Titles and notes of tables, and what benefits are called."""
+    return tomllib.loads(template("words.toml"))
 
 
 def _level(audit: Audit) -> str:
@@ -272,7 +272,7 @@ def resolution_table(audit: Audit) -> Table:
     return _made(audit, "signal", columns, groups, 2)
 
 
-def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **words: str) -> Table:
+def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **values: str) -> Table:
     """A row for every setting and pair; beside disparities stands the setting's verdict.
 
     Cells are made of the setting, the pair, and the paper's numbers of the pair.
@@ -284,7 +284,7 @@ def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **words: st
     if name != "differences":
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
-    return _made(audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **words)
+    return _made(audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **values)
 
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
@@ -493,8 +493,8 @@ def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
     heads, model = ("floor", "budget", "informative?"), _of_model(audit, published.model)
-    words = {"model": model, "found": found, "informative": informative}
-    return _titled(audit, "algorithm", heads, rows, 3, **words)
+    values = {"model": model, "found": found, "informative": informative}
+    return _titled(audit, "algorithm", heads, rows, 3, **values)
 
 
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
@@ -512,14 +512,14 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     known = {pair: r for pair, r in compared.correlations.items() if r is not None}
     correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in known.items())
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
-    words = {
+    values = {
         "model": _of_model(audit, compared.model),
         "turned": ", ".join(turned) or "no budget",
         "refuted": ", ".join(refuted) or "no budget",
         "more": f"{descriptive} {correlations}." if correlations else "",
     }
     heads = ("measure", "budgets, smallest first", "other best budget\nthan PCER")
-    return _titled(audit, "rankings", heads, rows, 3, **words)
+    return _titled(audit, "rankings", heads, rows, 3, **values)
 
 
 def summary_table(audits: Sequence[Audit]) -> Table:
@@ -556,7 +556,8 @@ def _of_model(audit: Audit, model: str | None) -> str:
     return f", {model}" if len(audit.models) > 1 else ""
 
 
-def _setting(budget: BudgetResult) -> str:
+def setting_of(budget: BudgetResult) -> str:
+    """The name of a setting."""
     return setting_name(budget.model, budget.epsilon)
 
 

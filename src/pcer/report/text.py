@@ -13,7 +13,6 @@ from xml.etree import ElementTree as Xml
 
 from pcer.auditing.file import Audit
 from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import setting_name
 from pcer.files import as_shown
 from pcer.report import tables
 from pcer.report.pictures import finding_svg
@@ -181,7 +180,7 @@ def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
         worse = f": {', '.join(budget.worse_off)}" if budget.worse_off else ""
         failure = f"{budget.verdict.words}{worse}" if budget.verdict.value in failing else None
         text = f"{budget.reason}. {budget.advice}" if budget.reason else budget.advice
-        yield Case(suite, setting_name(budget.model, budget.epsilon), failure, text)
+        yield Case(suite, tables.setting_of(budget), failure, text)
     for published in audit.published:
         found = published.algorithm1.verdict
         failure = found.words if found is Verdict.FLOOR_SENSITIVE and found in failing else None
