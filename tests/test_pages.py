@@ -1,8 +1,9 @@
-"""What the pages show can be typed: Python runs, commands parse, and the quick ones run."""
+"""Pages say what the program does: Python runs, commands parse and run, numbers are today's."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -19,9 +20,12 @@ import typer
 
 import pcer
 from pcer.auditing.policy import read_policy
+from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.cli import app as cli
 from pcer.cli.config import RunFile, read_config
+from pcer.release.format import parse_release
 from tests import page_stages
+from tests.commands import run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -129,11 +133,6 @@ def arguments(words: list[str]) -> list[str]:
     return list(chain.from_iterable(spelt))
 
 
-def test_every_program_that_is_shown_is_known():
-    programs = {words[0] for page in (*PAGES, *OTHERS) for words in commands(page)}
-    assert programs <= {"pcer", ".venv/bin/pcer", *CHECKS}
-
-
 @pytest.mark.parametrize("page", pages_with("console", [*PAGES, *OTHERS]))
 def test_commands_parse(page):
     """Every verb, option and value is one that the program takes; none is run."""
@@ -145,18 +144,28 @@ def test_commands_parse(page):
             assert verb is not None, words
             verb.make_context(words[1], arguments(words[2:]), parent=context)
         else:
-            CHECKS[words[0]](words[1:])
+            check_other(*words)
 
 
-def check_make(targets: list[str]) -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert all(f"\n{target}:" in makefile for target in targets), targets
+def check_other(program: str, *words: str) -> None:
+    """What can be looked at where a command is not pcer's own; others are not known."""
+    if program == "make":
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert all(f"\n{target}:" in makefile for target in words), words
+    elif program.endswith("pip"):
+        check_pip(*words)
+    elif (program, words[0]) == ("uv", "pip"):
+        check_pip(*words[1:])
+    elif program.startswith("python"):
+        assert words[0] == "-m"
+        assert importlib.util.find_spec(words[1]) is not None, words
+    else:
+        assert f"{program} {' '.join(words)}" in ("uv venv --python 3.11", ". .venv/bin/activate")
 
 
-def check_pip(words: list[str]) -> None:
+def check_pip(verb: str, *rest: str) -> None:
     """Only what lies in a clone, with extras that exist; torch by its pin."""
-    verb, *rest = words
-    assert verb == "install", words
+    assert verb == "install", rest
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     given = [word for word in rest if word not in ("-c", "-e", "-r", "--require-hashes")]
     for word in given:
@@ -169,33 +178,6 @@ def check_pip(words: list[str]) -> None:
         else:
             assert (ROOT / word).exists(), word
 
-
-def check_uv(words: list[str]) -> None:
-    if words[0] == "pip":
-        check_pip(words[1:])
-    else:
-        assert words == ["venv", "--python", "3.11"]
-
-
-def check_python(words: list[str]) -> None:
-    assert words[0] == "-m"
-    assert importlib.util.find_spec(words[1]) is not None, words
-
-
-def check_activate(words: list[str]) -> None:
-    assert words == [".venv/bin/activate"]
-
-
-CHECKS = {
-    "make": check_make,
-    "pip": check_pip,
-    ".venv/bin/pip": check_pip,
-    "uv": check_uv,
-    "python": check_python,
-    "python3.11": check_python,
-    ".": check_activate,
-}
-"""What is looked at where a command is not pcer's own."""
 
 QUICK = {"audit", "compare", "datasets", "plan", "receipt", "release", "schema", "verify"}
 """Verbs that end within seconds; the others train, and are parsed only."""
@@ -255,3 +237,69 @@ def test_the_planner_keeps_its_bar_in_the_table_of_worlds():
     misses = [abs(int(row[k]) - int(row[k + 1])) for row in rows for k in (4, 7) if row[k] != "–"]
     assert len(misses) == 39
     assert max(misses) <= 5
+
+
+def test_readme_shows_real_output():
+    (shown,) = blocks("README.md", "text")
+    done = run("audit", ROOT / "examples")
+    assert done.returncode == 0, done.stderr
+    real = {line.strip() for line in done.stdout.splitlines()}
+    assert [line for line in shown.splitlines() if line.strip() not in real] == []
+
+
+def test_the_ten_lines_of_the_format_page_are_a_release():
+    (text,) = blocks("docs/format.md", "json")
+    assert len(text.strip().splitlines()) <= 10
+    release = parse_release(json.loads(text), file="docs/format.md")
+    assert pcer.audit(release).verdict is pcer.Verdict.NO_DISPARITY_SHOWN
+
+
+def test_every_verdict_is_explained():
+    page = (ROOT / "docs" / "reports.md").read_text()
+    for verdict in BUDGET_VERDICTS:
+        assert f"| `{verdict.value}` |" in page
+
+
+def test_sharp_edges_name_tests_that_exist():
+    page = (ROOT / "docs" / "security.md").read_text()
+    for file, name in re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", page):
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
+
+
+def test_links_lead_somewhere():
+    for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), (page, target)
+
+
+def test_examples_are_canonical_and_random():
+    for path in (ROOT / "examples").glob("*.release.json"):
+        release = pcer.read_release(path)
+        assert release.to_json() == path.read_text()
+        assert release.training.split_kind == "random"
+        assert len({run.split for run in release.runs}) == 20
+        assert release.subject.n_records == 6_172
+
+
+PROXIES = (
+    *("overfitting_gap", "auc_advantage", "paired_gap", "paired_confidence"),
+    *("lira_advantage", "rmia_advantage"),
+)
+
+
+def attack_cell(found) -> str:
+    cost = f"{found.cost.value:+.4f} ± {found.cost.standard_error:.4f}".replace("0.", ".")
+    return cost + " *" * found.resolved
+
+
+def test_the_table_of_attacks_is_that_of_the_shipped_study():
+    page = (ROOT / "docs" / "attacks.md").read_text().splitlines()
+    release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+    plans = [pcer.Plan(cost=c, resamples=10, null_draws=10) for c in PROXIES]
+    audits = [pcer.audit(release, plan) for plan in plans]
+    for budgets in zip(*(audit.budgets for audit in audits), strict=True):
+        epsilon = budgets[0].epsilon
+        for number, group in enumerate(release.subject.groups):
+            name = "" if number else "no-DP " if epsilon is None else f"{epsilon:g} "
+            cells = (attack_cell(budget.groups[group]) for budget in budgets)
+            assert f"| {name}| {' | '.join(cells)} |" in page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -24,16 +23,8 @@ from pcer.report.pictures import (
     floors_svg,
 )
 from pcer.report.tables import floors_table
-from tests.pages import (
-    QUICK,
-    hostile_audit,
-    many_groups,
-    mixed_audit,
-    mixed_release,
-    with_models,
-)
+from tests.pages import QUICK, ROOT, hostile_audit, many_groups, mixed_release, with_models
 
-STUDY = Path(__file__).parents[2] / "studies" / "paper"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -61,11 +52,10 @@ def test_marks_lie_where_their_numbers_are(audit):
     assert [float(bar.get("width")) for bar in bars] == pytest.approx(
         [WIDTH * group.benefit.mean for group in told.values()], abs=0.06
     )
-    points = [float(c.get("cx")) for c in root.iter(f"{SVG}circle")]
+    points = [c.get("cx") for c in root.iter(f"{SVG}circle")]
     spans = re.findall(r'd="M([\d.]+) [\d.]+H([\d.]+)"', ElementTree.tostring(root, "unicode"))
-    drawn = [
-        x for point, ends in zip(points, spans, strict=True) for x in (point, *map(float, ends))
-    ]
+    pairs = zip(points, spans, strict=True)
+    drawn = [float(x) for point, ends in pairs for x in (point, *ends)]
     values = [v for group in told.values() for v in (group.cost.value, *group.cost.interval)]
     slope = (drawn[0] - drawn[-1]) / (values[0] - values[-1])
     placed = [drawn[0] + slope * (value - values[0]) for value in values]
@@ -103,6 +93,9 @@ def test_of_many_groups_those_worse_off_are_drawn():
     assert audit.worse_off
     for name in audit.worse_off[:MOST_GROUPS]:
         assert any(line.startswith(f"{name}:") for line in said)
+    floors = floors_svg(audit)
+    assert len(marks(floors)) == 5 * 4
+    assert f"{len(names) - 6} further pairs are in the tables" in floors
 
 
 def test_what_is_not_known_is_said(plain_release):
@@ -117,7 +110,7 @@ def test_what_is_not_known_is_said(plain_release):
 
 
 def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
-    tree = json.loads((STUDY / "compas.race.release.json").read_text(encoding="utf-8"))
+    tree = json.loads((ROOT / "studies/paper/compas.race.release.json").read_text(encoding="utf-8"))
     row = {"epsilon": None, "kind": "receipt", "mode": "exact", "accountant": "rdp", "mean": 1.0}
     row |= {"group": "Other", "n_records": 100}
     tree["bounds"] = [row | {"allowed_advantage": 0.2}]
@@ -133,11 +126,6 @@ def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
     assert "Bracket" not in finding_svg(gap, setting=told)
 
 
-def test_one_setting_has_no_second_picture():
-    audit = mixed_audit()
-    assert exposures_svg(audit.model_copy(update={"budgets": audit.budgets[:1]})) == ""
-
-
 def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
     names = [f"a model with a name, {k}" for k in range(6)]
     audit = pcer.audit(with_models(mixed_release(n_seeds=2), names), QUICK)
@@ -146,6 +134,7 @@ def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
     assert len(drawn) == 6
     assert {one.model for one in drawn} == {audit.told.model}
     assert "30 further" in exposures_svg(audit)
+    assert exposures_svg(audit.model_copy(update={"budgets": drawn[:1]})) == ""
     settings = [audit.told.model_copy(update={"epsilon": 1.0 + k}) for k in range(30)]
     long = audit.model_copy(update={"budgets": settings, "telling": 29})
     assert drawn_settings(long) == settings[-MOST_SETTINGS:]
@@ -177,13 +166,6 @@ def test_a_floor_of_the_plan_that_is_not_in_the_grid_is_drawn_and_in_the_table()
     assert ">0.02<" in floors_svg(audit)
     table = floors_table(audit)
     assert table.columns[2:-1] == tuple(f"floor {x:g}" for x in (1e-4, 1e-3, 0.01, 0.02, 0.1))
-
-
-def test_of_many_groups_the_third_picture_has_the_pairs_of_the_told_setting():
-    audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
-    text = floors_svg(audit)
-    assert len(marks(text)) == 5 * 4
-    assert "2 further pairs are in the tables" in text
 
 
 def test_a_disparity_that_is_not_known_has_no_mark_and_no_seeds_above_0(plain_release):
