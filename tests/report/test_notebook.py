@@ -146,12 +146,10 @@ def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def test_frames_have_the_same_columns_whatever_the_release(audit):
-    for what in frames.FRAMES:
-        assert list(audit.to_frame(what)) == list(audited(SAMPLES[0]).to_frame(what))
-    other = audited(ROOT / "studies/paper/compas.race.release.json")  # with some receipts
-    frame = nw.from_native(other.to_frame("groups", backend="polars"))
-    bounds = [g.allowed for one in other.budgets for g in one.groups.values()]
+def test_what_some_settings_lack_is_none_in_their_rows():
+    audit = audited(ROOT / "studies/paper/compas.race.release.json")
+    frame = nw.from_native(audit.to_frame("groups", backend="polars"))
+    bounds = [g.allowed for one in audit.budgets for g in one.groups.values()]
     assert None in bounds
     assert frame["allowed_spent"].to_list() == [None if b is None else b.spent for b in bounds]
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from pcer.auditing.compare_words import Changes
-from pcer.auditing.file import Audit, CoinFlips, Equivalence, GroupBound, NullPicture
+from pcer.auditing.file import Audit
 from pcer.auditing.planner import Outlook
 from pcer.auditing.words import NOTHING, budget_name, number_range
 from pcer.errors import InputError, clipped
-from pcer.files import Record, write_files
+from pcer.files import write_files
 from pcer.release.format import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.proxies import proxy_named
@@ -178,13 +178,8 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
 
 LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
 """Fields of a pair that have their own columns, or whose columns the frame has already."""
-OPTIONAL: dict[str, type[Record]] = {
-    "null_gap": NullPicture,
-    "allowed": GroupBound,
-    "equivalence": Equivalence,
-    "coin_flips": CoinFlips,
-}
-"""Records that not every row has, so that all frames have the same columns."""
+OPTIONAL = {"null_gap", "allowed", "equivalence", "coin_flips"}
+"""Records that not every row has; a frame has their columns where one row does."""
 
 
 def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
@@ -192,8 +187,7 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
     for key, value in fields.items():
         name = f"{prefix}{key}"
         if value is None and key in OPTIONAL:
-            fields_of = OPTIONAL[key].model_fields.items()
-            value = {f: None for f, kind in fields_of if kind.annotation != dict[str, float]}
+            continue
         if isinstance(value, dict):
             yield from _flat(f"{name}_", value)
         elif key.endswith(("interval", "ci")):

@@ -101,35 +101,28 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
     """Everything that the page shows of one release: two screens, and a folded appendix."""
     id, marked = f"release-{number}", set[str]()  # terms are explained where they first stand
 
-    def plain(lines: Sequence[str]) -> list[str]:
-        return [isolate_names(line, audit) for line in lines]
+    def plain(line: str) -> str:
+        return isolate_names(line, audit)
 
-    def marking(lines: Sequence[str]) -> list[str]:
-        return [_safe(explained(line, marked)) for line in plain(lines)]
+    def marking(line: str) -> str:
+        return _safe(explained(plain(line), marked))
 
     tables = table_groups(audit)
     if carried_costs(panels(release)):
         tables["Every cost"].insert(1, estimates_table(audit, release))
     return {
         "id": id,
-        "title": isolate_names(subject_name(audit), audit),
-        "verdict": audit.verdict,
-        "policy": plain(audit.policy_lines),
-        "headline": marking([audit.headline])[0],
-        "words": {
-            "In plain words": ("account", marking(audit.account)),
-            "Can it be trusted?": ("trust", marking(audit.trust)),
-            "What can be done": ("next", marking(audit.next_steps)),
-        },
+        "title": plain(subject_name(audit)),
+        "audit": audit,
+        "plain": plain,
+        "marking": marking,
         "settings": [_setting(audit, k) for k in range(len(audit.budgets))],
         "exposures": _safe(exposures_svg(audit)),
         "floors": _safe(floors_svg(audit)),
         "numbers": _table(numbers_table(audit), f"{id}-numbers"),
-        "card": [
-            (name, isolate_names(text, audit), code) for name, text, code in card(audit, release)
-        ],
-        "facts": plain(facts(audit)),
-        "advice": plain(advice(audit)),
+        "card": _card(audit, release),
+        "facts": facts(audit),
+        "advice": advice(audit),
         "tables": {
             heading: [
                 _table(table, f"{id}-{heading.lower().replace(' ', '-')}-{k}")
@@ -156,8 +149,8 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
     }
 
 
-def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
-    """What a reader needs to ask further and to check: name, text, and what must be copied."""
+def _card(audit: Audit, release: Release) -> dict[str, str]:
+    """What a reader needs to ask further."""
     subject, told = audit.subject, audit.told
     seeds = number_range(sorted({budget.n_seeds for budget in audit.budgets}))
     n, mechanism = len(audit.budgets), release.training.mechanism
@@ -175,16 +168,12 @@ def card(audit: Audit, release: Release) -> list[tuple[str, str, str]]:
         groups.append(f"{name} ({f'{train + test:,.0f}' if known else 'size not said'})")  # type: ignore[operator]
     more = len(subject.groups) - len(groups)
     rest = f" and {more} more" if more else ""
-    return [
-        ("Model", "; ".join([*([models] if models else []), trained, settings]), ""),
-        ("Data", f"{subject.dataset}{people}{missing}.{means}", ""),
-        ("Compared", f"{subject.attribute}: {', '.join(groups)}{rest}.", ""),
-        ("Cost", audit.choice, ""),
-        ("Not said", "who trained the model, when the plan was declared, whom to ask.", ""),
-        ("Release", "SHA-256", audit.release_sha256),
-        ("Plan", "SHA-256", audit.plan_sha256),
-        ("Check it", "recomputes every number and compares every byte:", "pcer verify FILE"),
-    ]
+    return {
+        "Model": "; ".join([*([models] if models else []), trained, settings]),
+        "Data": f"{subject.dataset}{people}{missing}.{means}",
+        "Compared": f"{subject.attribute}: {', '.join(groups)}{rest}.",
+        "Cost": audit.choice,
+    }
 
 
 def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
