@@ -16,16 +16,10 @@ from pcer.auditing.words import listed
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
 from pcer.release.format import Release
+from pcer.report import tables
 from pcer.report.outlooks import hardest
 from pcer.report.pictures import LIGHT, N_SERIES
 from pcer.report.table import isolated, pair_name, template
-from pcer.report.tables import (
-    MOST_PAIRS,
-    cost_estimates,
-    setting_labels,
-    setting_pairs,
-    shown_groups,
-)
 
 try:
     import altair as alt
@@ -136,9 +130,9 @@ def legend() -> alt.Legend:
 
 def figure1(audit: Audit, release: Release) -> Drawing:
     """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
-    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[:MOST_PAIRS]]
-    labels, rows = setting_labels(audit), []
-    for budget, pair, published in setting_pairs(audit):
+    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]]
+    labels, rows = tables.setting_labels(audit), []
+    for budget, pair, published in tables.setting_pairs(audit):
         at = {"setting": labels[audit.budgets.index(budget)], "pair": pair_name(pair.groups)}
         gap, disparity = budget.demographic_parity_gap, published.pcer_disparity
         rows.append(at | {"series": PARITY, "unsure": ""} | _interval(gap.mean, gap.ci))
@@ -186,11 +180,11 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     rows = [
         {"setting": setting, "group": isolated(group), "attack": proxy.label}
         | _interval(value, interval)
-        for setting, proxy, group, value, interval in cost_estimates(audit, release)
+        for setting, proxy, group, value, interval in tables.cost_estimates(audit, release)
     ]
     if not rows:
         return None
-    names = [isolated(audit.subject.groups[g]) for g in shown_groups(audit)]
+    names = [isolated(audit.subject.groups[g]) for g in tables.shown_groups(audit)]
     shapes = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
     look: dict[str, Any] = {"title": None, "legend": legend()}
     colour = alt.Color("group:N", scale=series(names), **look)
@@ -236,7 +230,7 @@ def _unsure(budget: BudgetResult) -> str:
 
 def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
     """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
-    labels = setting_labels(audit)
+    labels = tables.setting_labels(audit)
     many = any(budget.model is not None for budget in audit.budgets)
     crowded = len(labels) > MOST_LABELS
     axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)

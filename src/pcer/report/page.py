@@ -25,19 +25,9 @@ from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
 from pcer.release.panel import carried_costs, panels
+from pcer.report import tables
 from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
 from pcer.report.table import Table, isolated, template, to_html
-from pcer.report.tables import (
-    advice,
-    estimates_table,
-    facts,
-    isolate_names,
-    numbers_table,
-    setting_labels,
-    setting_of,
-    subject_name,
-    table_groups,
-)
 
 FORMAT: Final = "pcer-report"
 VERSION: Final = 3
@@ -102,33 +92,33 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
     id, marked = f"release-{number}", set[str]()  # terms are explained where they first stand
 
     def plain(line: str) -> str:
-        return isolate_names(line, audit)
+        return tables.isolate_names(line, audit)
 
     def marking(line: str) -> str:
         return _safe(explained(plain(line), marked))
 
-    tables = table_groups(audit)
+    groups = tables.table_groups(audit)
     if carried_costs(panels(release)):
-        tables["Every cost"].insert(1, estimates_table(audit, release))
+        groups["Every cost"].insert(1, tables.estimates_table(audit, release))
     return {
         "id": id,
-        "title": plain(subject_name(audit)),
+        "title": plain(tables.subject_name(audit)),
         "audit": audit,
         "plain": plain,
         "marking": marking,
         "settings": [_setting(audit, k) for k in range(len(audit.budgets))],
         "exposures": _safe(exposures_svg(audit)),
         "floors": _safe(floors_svg(audit)),
-        "numbers": _table(numbers_table(audit), f"{id}-numbers"),
+        "numbers": _table(tables.numbers_table(audit), f"{id}-numbers"),
         "card": _card(audit, release),
-        "facts": facts(audit),
-        "advice": advice(audit),
+        "facts": tables.facts(audit),
+        "advice": tables.advice(audit),
         "tables": {
             heading: [
                 _table(table, f"{id}-{heading.lower().replace(' ', '-')}-{k}")
                 for k, table in enumerate(found)
             ]
-            for heading, found in tables.items()
+            for heading, found in groups.items()
             if found
         },
     }
@@ -140,10 +130,10 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
     reason = f" Reason: {budget.reason}." if budget.reason else ""
     words = "" if k == audit.telling else f"{budget.advice}{reason}"
     return {
-        "name": isolated(setting_of(budget)),
+        "name": isolated(tables.setting_of(budget)),
         "label": short_setting(budget.model, budget.epsilon),
         "verdict": budget.verdict,
-        "advice": _safe(explained(isolate_names(words, audit), set())),
+        "advice": _safe(explained(tables.isolate_names(words, audit), set())),
         "picture": _safe(finding_svg(audit, setting=k)),
         "is_first": k == audit.telling,
     }
@@ -183,7 +173,7 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
     named: dict[tuple[str, float], str] = {}
     for audit in audits:
-        for budget, label in zip(audit.budgets, setting_labels(audit), strict=True):
+        for budget, label in zip(audit.budgets, tables.setting_labels(audit), strict=True):
             is_bare = budget.model is None and budget.epsilon is not None
             named[budget.model or "", budget.budget] = f"ε = {label}" if is_bare else label
     rows = []
@@ -206,7 +196,7 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
     for audit, release in zip(audits, releases, strict=True):
         origin = release.provenance
         commit = _plain(origin.source_commit) + " (with changes)" * bool(origin.source_dirty)
-        name, mechanism = subject_name(audit), release.training.mechanism
+        name, mechanism = tables.subject_name(audit), release.training.mechanism
         found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
         rows.append((name, audit.release_sha256, mechanism, *found))
     columns = ("release", "SHA-256", "mechanism", "pcer", "source commit", "data digest")

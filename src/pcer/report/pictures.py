@@ -19,16 +19,8 @@ from pcer.auditing.verdict import Verdict
 from pcer.auditing.words import bounds, listed, setting_name, signed
 from pcer.errors import clipped
 from pcer.release.proxies import Proxy
+from pcer.report import tables
 from pcer.report.table import isolated, pair_name
-from pcer.report.tables import (
-    MOST_PAIRS,
-    UNSURE,
-    Ends,
-    audit_floors,
-    floor_rows,
-    setting_of,
-    wording,
-)
 
 if TYPE_CHECKING:
     import jinja2
@@ -85,7 +77,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     """
     budget = audit.told if setting is None else audit.budgets[setting]
     names, allowed = _drawn_groups(audit, budget), _allowed(audit, budget)
-    received, proxy = wording()[audit.plan.benefit]["who"], audit.proxy
+    received, proxy = tables.wording()[audit.plan.benefit]["who"], audit.proxy
     groups, rows = [budget.groups[name] for name in names], []
     for name in names:
         mean = budget.groups[name].benefit.mean
@@ -109,7 +101,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
     if allowed:
         notes.append("Bracket: what the training allows, an estimate.")
     further = _further(len(audit.subject.groups) - len(names), "groups")
-    other = f"{setting_of(budget)}: {budget.verdict.words}. {exposure_claim(budget)}"
+    other = f"{tables.setting_of(budget)}: {budget.verdict.words}. {exposure_claim(budget)}"
     return _drawn(
         "finding.svg",
         _lines(" ".join(notes) + further, second["axis_y"] + 18, NOTE_SIZE),
@@ -122,7 +114,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
 def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
     """Who receives less, or is harmed more, beyond chance."""
     helps = audit.subject.outcome == "benefit"
-    less = f"{'fewer' if helps else 'more'} {wording()[audit.plan.benefit]['unequal']}"
+    less = f"{'fewer' if helps else 'more'} {tables.wording()[audit.plan.benefit]['unequal']}"
     worse = [
         next(name for name in pair.groups if name != pair.better_off)
         for pair in budget.pairs
@@ -164,7 +156,7 @@ def _exposed_row(
     audit: Audit, budget: BudgetResult, name: str, place: Placing, allowed: float | None
 ) -> Drawn:
     group = budget.groups[name]
-    is_shown = group.resolved and budget.verdict not in UNSURE
+    is_shown = group.resolved and budget.verdict not in tables.UNSURE
     mark = _mark(audit, group, place, is_shown=is_shown)
     limit, told = None if is_shown else place(group.cost.upper_limit_together), mark["words"]
     if allowed is not None:
@@ -236,7 +228,7 @@ def exposures_svg(audit: Audit) -> str:
     top, places = keys[-1]["y"] + 12, []
     for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
-        setting = isolated(setting_of(budget))
+        setting = isolated(tables.setting_of(budget))
         marks = []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
@@ -277,10 +269,11 @@ def spread_claim(audit: Audit) -> str:
     if not any(group.resolved for budget in settings for group in budget.groups.values()):
         return "No exposure is shown in any setting"
     known = [budget for budget in settings if math.isfinite(budget.largest_cost)]
-    told = [
-        f"{_amount(audit.proxy, max(budget.largest_cost, 0.0))} at {isolated(setting_of(budget))}"
-        for budget in (pick(known, key=lambda budget: budget.largest_cost) for pick in (min, max))
-    ]
+    told = []
+    for pick in (min, max):
+        budget = pick(known, key=lambda budget: budget.largest_cost)
+        cost = _amount(audit.proxy, max(budget.largest_cost, 0.0))
+        told.append(f"{cost} at {isolated(tables.setting_of(budget))}")
     return f"Largest exposure: {', '.join(told)}"
 
 
@@ -288,7 +281,7 @@ def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
     """Names as rows have room for them; a single model is named by the claim alone."""
     if len({budget.model for budget in settings}) == 1:
         return [setting_name(None, budget.epsilon) for budget in settings]
-    names = map(setting_of, settings)
+    names = map(tables.setting_of, settings)
     return [isolated(n if len(n) <= LONGEST_NAME else "…" + n[-LONGEST_NAME:]) for n in names]
 
 
@@ -314,12 +307,12 @@ def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
     several = len(audit.budgets[0].pairs) > 1
     settings = [audit.told] if several else drawn_settings(audit)
-    found = [(budget, pair) for budget in settings for pair in budget.pairs[:MOST_PAIRS]]
+    found = [(budget, pair) for budget in settings for pair in budget.pairs[: tables.MOST_PAIRS]]
     pairs = [f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found]
     names = pairs if several else _row_names(settings)
-    left, floors = _room(names), audit_floors(audit)
+    left, floors = _room(names), tables.audit_floors(audit)
     claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
-    at = f" ({setting_of(audit.told)})" if several else ""
+    at = f" ({tables.setting_of(audit.told)})" if several else ""
     shapes = (
         f"Triangle up: the first group of {'the pair' if several else pairs[0]} has the higher "
         f"ratio{at}; down: the second"
@@ -359,10 +352,10 @@ def floor_claim(audit: Audit) -> str:
 def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[Drawn]:
     """Filled only where the audit shows a disparity, and the interval at this floor too."""
     marks = []
-    for floor, row in floor_rows(audit, pair):
+    for floor, row in tables.floor_rows(audit, pair):
         ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
         holds_zero = row.ci is not None and row.ci[0] <= 0 <= row.ci[1]
-        setting = isolated(setting_of(budget))
+        setting = isolated(tables.setting_of(budget))
         numbers = f"{signed(row.mean)} {bounds(row.ci)}"
         share = row.floor_dominated_share if isinstance(row, FloorRow) else None
         marks.append(
@@ -396,7 +389,7 @@ def _further(n: int, what: str) -> str:
     return f" {n} further {what} are in the tables." if n else ""
 
 
-def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> Ends:
+def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> tables.Ends:
     """Both ends of an axis: 0, every mark, and every group's exposure with its interval."""
     costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
     known = [0.0, *(mark for mark in chain(marks, *costs) if mark is not None)]
@@ -404,14 +397,14 @@ def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> Ends:
     return (low, high) if high > low else (low, low + 0.01)
 
 
-def _placing(ends: Ends, left: float) -> Placing:
+def _placing(ends: tables.Ends, left: float) -> Placing:
     """Where a value lies on an axis from a place to the right end."""
     (low, high), start = ends, left + MARK_MARGIN
     room = WIDTH - left - 2 * MARK_MARGIN
     return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
 
 
-def _ticks(proxy: Proxy, ends: Ends, left: float) -> list[Drawn]:
+def _ticks(proxy: Proxy, ends: tables.Ends, left: float) -> list[Drawn]:
     """About four round numbers, of people in 100 or of the cost's own unit, and the base's name."""
     unit, is_advantage = proxy.scale.per_unit, proxy.scale.is_advantage
     low, high = (unit * end for end in ends)

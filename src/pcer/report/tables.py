@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pcer.auditing import words
 from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.auditing.file import (
     AsPublished,
@@ -27,23 +28,6 @@ from pcer.auditing.file import (
 )
 from pcer.auditing.measure import measure_costs
 from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import (
-    NOTHING,
-    both_p,
-    bounds,
-    budget_list,
-    decimals,
-    number_range,
-    p_value,
-    plus_minus,
-    rate_bounds,
-    rate_plus_minus,
-    setting_name,
-    short_budget,
-    short_setting,
-    signed,
-    yes_no,
-)
 from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name, template
@@ -90,8 +74,8 @@ def facts(audit: Audit) -> list[str]:
         f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
         f"Split {subject.split_kind or 'not said to be random'}.",
         f"Records per run, train + test: {', '.join(sizes)}.",
-        f"Budgets: {len(audit.budgets)}; seeds per budget: {number_range(seeds)}; "
-        f"distinct splits per budget: {number_range(splits)}.",
+        f"Budgets: {len(audit.budgets)}; seeds per budget: {words.number_range(seeds)}; "
+        f"distinct splits per budget: {words.number_range(splits)}.",
     ]
     if subject.n_missing_group:
         lines.append(f"{subject.n_missing_group:,} records have no known group and are left out.")
@@ -139,7 +123,7 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     of its groups first those that are worse off or most exposed.
     """
     names = audit.subject.groups
-    n_all = len(audit.budgets) * len(names)
+    n_all, received = len(audit.budgets) * len(names), wording()[audit.plan.benefit]["head"]
     settings = audit.budgets if most_rows is None or n_all <= most_rows else [audit.told]
     several, items = len(settings) > 1, list[tuple[BudgetResult, str, GroupResult]]()
     for budget in settings:
@@ -155,10 +139,7 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     columns: list[Column] = [
         ("setting", lambda budget, *_: setting_of(budget)),
         ("group", lambda _, name, group: name),
-        (
-            wording()[audit.plan.benefit]["head"],
-            lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0),
-        ),
+        (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0)),
         (f"{audit.proxy.scale.column}\n[{_level(audit)} % interval]", exposure),
         ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_limit)),
         ("shown?", _is_shown),
@@ -189,11 +170,11 @@ def _is_shown(budget: BudgetResult, name: str, group: GroupResult) -> str:
 def _exposure(audit: Audit, cost: float | None) -> str:
     """A cost in people out of 100 or its own unit, all of one audit with the same decimals."""
     if cost is None:
-        return NOTHING
+        return words.NOTHING
     scale = audit.proxy.scale
     costs = (g.cost.value or 0.0 for budget in audit.budgets for g in budget.groups.values())
     is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
-    return decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
+    return words.decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
 
 
 def numbers_table(audit: Audit) -> Table:
@@ -210,7 +191,7 @@ def numbers_table(audit: Audit) -> Table:
                 *(None if cost is None else base + scale.per_unit * cost for cost in costs),
             ]
             cells = ("" if number is None else f"{number:z.4f}" for number in numbers)
-            rows.append((setting_of(budget), name, *cells, yes_no(group.resolved)))
+            rows.append((setting_of(budget), name, *cells, words.yes_no(group.resolved)))
     columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
@@ -266,7 +247,7 @@ def resolution_table(audit: Audit) -> Table:
         ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
         (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
         (P_BOTH, lambda *at: _both_p(at[2])),
-        ("resolved", lambda *at: yes_no(at[2].resolved)),
+        ("resolved", lambda *at: words.yes_no(at[2].resolved)),
     ]
     groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
     return _made(audit, "signal", columns, groups, 2)
@@ -303,26 +284,26 @@ def pairs_table(audit: Audit) -> Table:
     """Per setting and pair: is a disparity shown, who is worse off, the pooled estimate."""
 
     def double(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
-        p = both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
-        return f"{pair.double_disadvantage or NOTHING}\n{p}"
+        p = words.both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
+        return f"{pair.double_disadvantage or words.NOTHING}\n{p}"
 
     def pooled(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
         if pair.pooled.disparity is None:
-            return NOTHING
+            return words.NOTHING
         label = "" if pair.pooled.costs_resolved else " (n.r.)"
-        return f"{signed(pair.pooled.disparity)}{label}\n{bounds(pair.pooled.ci)}"
+        return f"{words.signed(pair.pooled.disparity)}{label}\n{words.bounds(pair.pooled.ci)}"
 
     columns: list[Column] = [
-        ("cross\nproduct", lambda _, pair, __: signed(pair.cross_product.value)),
+        ("cross\nproduct", lambda _, pair, __: words.signed(pair.cross_product.value)),
         (P_BOTH, lambda _, pair, __: _both_p(pair.cross_product)),
-        ("lower\nratio", lambda _, pair, __: pair.lower_ratio or NOTHING),
+        ("lower\nratio", lambda _, pair, __: pair.lower_ratio or words.NOTHING),
         (f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}", double),
         ("pooled\ndisparity", pooled),
         (
             "disparity if\nnothing memorised",
-            lambda _, pair, __: bounds(pair.pcer_disparity.null_interval),
+            lambda _, pair, __: words.bounds(pair.pcer_disparity.null_interval),
         ),
-        ("sign holds\nbelow floor", lambda _, pair, __: decimals(pair.sign_holds_below_floor, 4)),
+        ("sign holds\nbelow floor", lambda *at: words.decimals(at[1].sign_holds_below_floor, 4)),
     ]
     return _pairs_table(audit, "pairs", columns)
 
@@ -339,7 +320,7 @@ def differences_table(audit: Audit) -> Table:
             lambda _, pair, __: _difference(proxies.ACCURACY, pair.benefit),
         ),
         (P_BOTH, lambda _, pair, __: _both_p(pair.benefit)),
-        ("driven by", lambda _, pair, __: pair.driven_by or NOTHING),
+        ("driven by", lambda _, pair, __: pair.driven_by or words.NOTHING),
     ]
     pairs = audit.budgets[0].pairs
     only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
@@ -360,13 +341,13 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
         above = share = None
         if isinstance(row, FloorRow):
             above, share = row.n_positive_seeds, row.floor_dominated_share
-        counts = NOTHING if above is None else f"{above}/{budget.n_seeds}"
-        floored = NOTHING if share is None else f"{100 * share:.0f} %"
-        return f"{plus_minus(row)}\n{bounds(row.ci)}\n{counts}; {floored}"
+        counts = words.NOTHING if above is None else f"{above}/{budget.n_seeds}"
+        floored = words.NOTHING if share is None else f"{100 * share:.0f} %"
+        return f"{words.plus_minus(row)}\n{words.bounds(row.ci)}\n{counts}; {floored}"
 
     floors = enumerate(audit_floors(audit))
     columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
-    columns.append(("slope", lambda _, *pairs: decimals(pairs[as_published].floor_slope, 2)))
+    columns.append(("slope", lambda _, *pairs: words.decimals(pairs[as_published].floor_slope, 2)))
     return _pairs_table(audit, "floors", columns, by=by, more=more)
 
 
@@ -386,14 +367,14 @@ def published_table(audit: Audit) -> Table:
     """The paper's columns for every setting and pair, the gap being the cost."""
 
     def rate(found: Summary, digits: int) -> str:
-        return f"{rate_plus_minus(found, digits)}\n{rate_bounds(found.ci, digits)}"
+        return f"{words.rate_plus_minus(found, digits)}\n{words.rate_bounds(found.ci, digits)}"
 
     def gap(name: str, budget: BudgetResult, *_: Any) -> str:
         return rate(budget.groups[name].overfitting_gap, 4)
 
     def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
         found = published.pcer_disparity
-        return f"{plus_minus(found)}\n{bounds(found.ci)}"
+        return f"{words.plus_minus(found)}\n{words.bounds(found.ci)}"
 
     columns: list[Column] = [
         ("accuracy", lambda budget, *_: rate(budget.accuracy, 3)),
@@ -412,7 +393,7 @@ def costs_table(audit: Audit) -> Table:
     """What every carried cost says, the audit's own first."""
 
     def names(groups: Sequence[str]) -> str:
-        return ", ".join(groups) or NOTHING
+        return ", ".join(groups) or words.NOTHING
 
     columns: list[Column] = [
         ("cost", lambda story: proxy_named(story.cost).label),
@@ -420,8 +401,8 @@ def costs_table(audit: Audit) -> Table:
         ("more\nexposed", lambda story: names(story.more_exposed)),
         ("lower\nratio", lambda story: names(story.lower_ratio)),
         (f"doubly dis{SOFT_HYPHEN}advantaged", lambda story: names(story.double_disadvantage)),
-        ("p", lambda story: p_value(story.p_value)),
-        ("p over\ncosts", lambda story: p_value(story.p_value_over_costs)),
+        ("p", lambda story: words.p_value(story.p_value)),
+        ("p over\ncosts", lambda story: words.p_value(story.p_value_over_costs)),
     ]
     return _made(audit, "costs", columns, zip(audit.costs, strict=True), 1)
 
@@ -463,18 +444,18 @@ def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
     """Each attack beside the gap."""
 
     def share(count: int, row: ProxyAgreement) -> str:
-        return f"{count}/{row.n_settings}" if row.n_settings else NOTHING
+        return f"{count}/{row.n_settings}" if row.n_settings else words.NOTHING
 
     def exceeding(row: ProxyAgreement) -> str:
         cells = row.exceeding
-        return NOTHING if cells is None else f"{cells[0]}/{cells[2]} ({cells[1]})"
+        return words.NOTHING if cells is None else f"{cells[0]}/{cells[2]} ({cells[1]})"
 
     columns: list[Column] = [
         ("attack", lambda row: proxy_named(row.proxy).label),
-        ("r of\ncosts", lambda row: decimals(row.correlation, 2)),
+        ("r of\ncosts", lambda row: words.decimals(row.correlation, 2)),
         ("same sign of\ndisparity", lambda row: share(row.n_same_sign, row)),
         ("larger\ndisparity", lambda row: share(row.n_larger_disparity, row)),
-        ("r of dis-\nparities", lambda row: decimals(row.disparity_correlation, 2)),
+        ("r of dis-\nparities", lambda row: words.decimals(row.disparity_correlation, 2)),
         ("exceeds gap\n(beyond error)", exceeding),
     ]
     return _made(audit, "agreement", columns, zip(attacks, strict=True), 1)
@@ -488,7 +469,7 @@ def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
         word = "yes" if row.floor in found.informative_floors else "no: not below a resolved cost"
         if row.repeats_demographic_parity:
             word = "no: above every cost, so it repeats demographic parity"
-        rows.append((f"{row.floor:g}", budget_list(row.budgets), word))
+        rows.append((f"{row.floor:g}", words.budget_list(row.budgets), word))
     informative = "no floor is informative, since no cost is resolved"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
@@ -502,13 +483,13 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     rows = [
         (
             row.measure.replace("_", " "),
-            " < ".join(short_budget(epsilon) for epsilon in row.budgets) or NOTHING,
-            yes_no(compared.ranking_disagreement.get(row.measure)),
+            " < ".join(words.short_budget(epsilon) for epsilon in row.budgets) or words.NOTHING,
+            words.yes_no(compared.ranking_disagreement.get(row.measure)),
         )
         for row in compared.rankings
     ]
-    turned = [short_budget(epsilon) for epsilon, _ in compared.opposite]
-    refuted = [short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
+    turned = [words.short_budget(epsilon) for epsilon, _ in compared.opposite]
+    refuted = [words.short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
     known = {pair: r for pair, r in compared.correlations.items() if r is not None}
     correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in known.items())
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
@@ -530,9 +511,10 @@ def summary_table(audits: Sequence[Audit]) -> Table:
         for budget in audit.budgets:
             if budget.verdict is not audit.verdict:
                 others.setdefault(budget.verdict.words, []).append(_short(budget))
-        told = "; ".join(f"{words}: {', '.join(names)}" for words, names in others.items())
-        found = (audit.verdict.words, ", ".join(audit.worse_off) or NOTHING, told or NOTHING)
-        rows.append((audit.subject.dataset, audit.subject.attribute, *found))
+        told = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in others.items())
+        subject, worse = audit.subject, ", ".join(audit.worse_off)
+        found = (audit.verdict.words, worse or words.NOTHING, told or words.NOTHING)
+        rows.append((subject.dataset, subject.attribute, *found))
     heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
     return Table("All releases", heads, tuple(rows), len(heads))
 
@@ -558,22 +540,22 @@ def _of_model(audit: Audit, model: str | None) -> str:
 
 def setting_of(budget: BudgetResult) -> str:
     """The name of a setting."""
-    return setting_name(budget.model, budget.epsilon)
+    return words.setting_name(budget.model, budget.epsilon)
 
 
 def _short(budget: BudgetResult) -> str:
-    return short_setting(budget.model, budget.epsilon)
+    return words.short_setting(budget.model, budget.epsilon)
 
 
 def _both_p(test: Any) -> str:
-    return both_p(test.p_value, test.p_value_alone)
+    return words.both_p(test.p_value, test.p_value_alone)
 
 
 def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
     """A cost or a difference of two in hundredths, or in its own unit."""
     if cost is None or scale.per_unit != HUNDREDTHS:
-        return decimals(cost, 4)
-    return decimals(HUNDREDTHS * cost, digits)
+        return words.decimals(cost, 4)
+    return words.decimals(HUNDREDTHS * cost, digits)
 
 
 def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
