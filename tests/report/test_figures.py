@@ -33,8 +33,14 @@ def test_rows_are_the_audits_numbers():
     assert disparity["unsure"] == "not resolved"
     own = [row for row in rows["costs"] if row["attack"] == audit.proxy.label]
     assert own[1]["mean"] == pytest.approx(women.cost.value)
-    panels = spec_of(audit, "costs")["facet"]["sort"]
-    assert panels == ["overfitting gap", "threshold attack", "LiRA"]
+    costs = spec_of(audit, "costs")
+    assert costs["facet"]["sort"] == ["overfitting gap", "threshold attack", "LiRA"]
+    # No chart needs colour: groups have shapes, untrusted settings hollow points and labels.
+    assert '"shape": {"field": "group"' in json.dumps(costs)
+    assert '["circle", "square"]' in json.dumps(costs)
+    figure1 = json.dumps(spec_of(audit, "figure1"))
+    assert '[\\"0.1\\", \\"not\\", \\"resolved\\"]' in figure1
+    assert "fillOpacity" in figure1
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -72,16 +78,6 @@ def test_rates_without_sizes_can_be_drawn(plain_release):
     assert "compas-race-costs.svg" not in names
     with pytest.raises(InputError, match="nothing to draw for 'costs'"):
         audit.plot("costs")
-
-
-def test_no_chart_needs_colour():
-    """Groups have shapes, settings have panels, untrusted settings hollow points and labels."""
-    text = json.dumps(spec_of(mixed_audit(), "costs"))
-    assert '"shape": {"field": "group"' in text
-    assert '["circle", "square"]' in text
-    text = json.dumps(spec_of(mixed_audit(), "figure1"))
-    assert '[\\"0.1\\", \\"not\\", \\"resolved\\"]' in text
-    assert "fillOpacity" in text
 
 
 def test_hostile_names_are_text_in_figures():

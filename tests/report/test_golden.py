@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 import pcer
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.changes import change_parts, changes_to_junit
@@ -72,9 +70,3 @@ def test_outputs_are_those_that_are_kept():
         for number, (old, new) in enumerate(lines, start=1):
             assert new == old, f"{name}, line {number}"
         assert content == kept[name], name
-
-
-@pytest.mark.parametrize("name", ["short.txt", "full.txt", "compare.txt", "plan.txt"])
-def test_what_a_terminal_shows_fits(name):
-    lines = (GOLDEN / name).read_text(encoding="utf-8").splitlines()
-    assert max(map(len, lines)) <= 80

@@ -152,10 +152,18 @@ def to_frame(audit: Audit, what: str = "groups", backend: str | None = None) -> 
 
     if what not in FRAMES:
         raise InputError(f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}.")
+    installed = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
+    wanted: Any = backend or next(iter(installed), "pandas, polars or pyarrow")
+    if wanted not in installed:
+        raise InputError(
+            f"to_frame needs {wanted} as backend, which is not installed or not one of "
+            f"{', '.join(BACKENDS)}; install one, or read the same numbers with to_tree().",
+            field="backend",
+        )
     rows = [dict(_flat("", row)) for row in _frame_rows(audit, what)]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
-    return nw.from_dict(columns, backend=_backend(backend)).to_native()
+    return nw.from_dict(columns, backend=wanted).to_native()
 
 
 def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
@@ -195,16 +203,3 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}_low", low), (f"{name}_high", high))
         else:
             yield name, ", ".join(value) if isinstance(value, list) else value
-
-
-def _backend(named: str | None) -> Any:
-    """The library, named or the first that is installed."""
-    found = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
-    wanted = named or next(iter(found), "pandas, polars or pyarrow")
-    if wanted not in found:
-        raise InputError(
-            f"to_frame needs {wanted} as backend, which is not installed or not one of "
-            f"{', '.join(BACKENDS)}; install one, or read the same numbers with to_tree().",
-            field="backend",
-        )
-    return wanted

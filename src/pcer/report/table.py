@@ -119,9 +119,9 @@ def to_latex(table: Table) -> str:
 
     One that is wider than the page is made smaller (with graphicx) until it fits.
     """
-    count = len(table.columns)
-    align = "l" * table.n_labels + "c" * (count - table.n_labels)
-    body = [" & ".join(latex_text(cell) for cell in row) + r" \\" for row in table.rows]
+    align = "l" * table.n_labels + "c" * (len(table.columns) - table.n_labels)
+    every = (table.columns, *table.rows)
+    head, *body = (" & ".join(map(latex_text, row)) + r" \\" for row in every)
     title = table.title if table.title.endswith("?") else f"{table.title}."
     caption = f"{title} {table.note}".strip()
     return "\n".join(
@@ -132,7 +132,7 @@ def to_latex(table: Table) -> str:
             r"\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{align}}}",
             r"\toprule",
-            " & ".join(latex_text(name) for name in table.columns) + r" \\",
+            head,
             r"\midrule",
             *body,
             r"\bottomrule",

@@ -140,7 +140,10 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
         ("setting", lambda budget, *_: setting_of(budget)),
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0)),
-        (f"{audit.proxy.scale.column}\n[{_level(audit)} % interval]", exposure),
+        (
+            f"{audit.proxy.scale.column}\n[{100 * audit.plan.confidence_level:g} % interval]",
+            exposure,
+        ),
         ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_limit)),
         ("shown?", _is_shown),
     ]
@@ -212,7 +215,9 @@ def _titled(
     audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **values: Any
 ) -> Table:
     """Cells under the title and over the note that they have in ``words.toml``."""
-    found = {"audit": audit, "gap": GAP, "level": _level(audit), "unit": _unit(audit.proxy.scale)}
+    scale, level = audit.proxy.scale, f"{100 * audit.plan.confidence_level:g}"
+    unit = "hundredths" if scale.per_unit == HUNDREDTHS else f"units of {scale.unit}"
+    found = {"audit": audit, "gap": GAP, "level": level, "unit": unit}
     title, note = (text.format(**found, **values) for text in wording()[name].values())
     return Table(title, tuple(heads), tuple(rows), n, note)
 
@@ -221,10 +226,6 @@ def _titled(
 def wording() -> dict[str, dict[str, str]]:
     """Titles and notes of tables, and what benefits are called."""
     return tomllib.loads(template("words.toml"))
-
-
-def _level(audit: Audit) -> str:
-    return f"{100 * audit.plan.confidence_level:g}"
 
 
 def resolution_table(audit: Audit) -> Table:
@@ -242,7 +243,7 @@ def resolution_table(audit: Audit) -> Table:
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
         ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
-        (f"cost ± error\n[{_level(audit)} % interval]", cost),
+        (f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]", cost),
         ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
         ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
         (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
@@ -435,7 +436,7 @@ def estimates_table(audit: Audit, release: Release) -> Table:
         ends = _amounts(proxy.scale, interval) if interval else ""
         line = f"{isolated(group)}: {_amount(proxy.scale, value)} {ends}"
         rows.setdefault((setting, proxy.label), []).append(line)
-    heads = ("ε", "proxy", f"cost [{_level(audit)} % interval]")
+    heads = ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]")
     cells = ((*key, "\n".join(lines)) for key, lines in rows.items())
     return _titled(audit, "estimates", heads, cells, 3)
 
@@ -560,10 +561,6 @@ def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
 
 def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
     return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
-
-
-def _unit(scale: proxies.Scale) -> str:
-    return "hundredths" if scale.per_unit == HUNDREDTHS else f"units of {scale.unit}"
 
 
 def _difference(scale: proxies.Scale, found: GroupDifference) -> str:
