@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -86,64 +87,37 @@ class StandIn:
     """As much of the toolbox as the page calls; pcer's part of the page runs for real."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        pass
-
-    def fit(self, *given: Any) -> None:
-        """Learn nothing."""
-
-    def infer(self, x: Any, y: Any, *, probabilities: bool) -> Any:
-        """A number for every record."""
-        return np.asarray(x)[:, :1]
+        self.fit = lambda *given: None
+        self.infer = lambda x, y, *, probabilities: np.asarray(x)[:, :1]  # one for every record
 
 
 PRETENDED = "art"
 
 
 def _pretend_toolbox() -> None:
-    inference = f"{PRETENDED}.attacks.inference.membership_inference"
     for name, member in (
-        (inference, "MembershipInferenceBlackBox"),
-        (f"{PRETENDED}.estimators.classification", "SklearnClassifier"),
+        ("attacks.inference.membership_inference", "MembershipInferenceBlackBox"),
+        ("estimators.classification", "SklearnClassifier"),
     ):
-        parts = name.split(".")
-        for k in range(1, len(parts) + 1):
-            sys.modules.setdefault(".".join(parts[:k]), ModuleType(".".join(parts[:k])))
-        setattr(sys.modules[name], member, StandIn)
+        path = PRETENDED
+        for part in ("", *name.split(".")):
+            path = f"{path}.{part}".rstrip(".")
+            sys.modules.setdefault(path, ModuleType(path))
+        setattr(sys.modules[path], member, StandIn)
 
 
-def datasets(folder: Path) -> Names:
-    """A table of one's own."""
-    loans(folder)
-    return {}
-
-
-def study(folder: Path) -> Names:
-    """The shipped study where a run of one's own would lie."""
-    shutil.copytree(ROOT / "studies" / "paper", folder / "pcer-study")
-    return {}
-
-
-def examples(folder: Path) -> Names:
-    """The examples, as in a clone."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
-    return {}
-
-
-def opacus(folder: Path) -> Names:
-    """Nothing but a known start."""
-    import torch
-
-    torch.manual_seed(0)
-    return {}
+def copied(name: str, folder: Path) -> None:
+    """A folder of the repository, where a page presumes it."""
+    shutil.copytree(ROOT / name, folder)
 
 
 STAGES: dict[str, Callable[[Path], Names]] = {
     "README.md": readme,
     "docs/attacks.md": attacks,
-    "docs/reports.md": examples,
-    "docs/datasets.md": datasets,
-    "docs/opacus.md": opacus,
-    "studies/docs/study.md": study,
+    "docs/reports.md": lambda folder: {"_": copied("examples", folder / "examples")},
+    "docs/datasets.md": lambda folder: {"_": loans(folder)},
+    "docs/opacus.md": lambda folder: {"_": importlib.import_module("torch").manual_seed(0)},
+    "studies/docs/study.md": lambda folder: {"_": copied("studies/paper", folder / "pcer-study")},
 }
 """Pages whose Python presumes something; the Python of all others stands alone."""
 
