@@ -1,8 +1,8 @@
 """The paper's own view of an audit: Algorithm 1, rankings beside parity, attacks beside the gap.
 
-``algorithm1`` is part of every audit; ``comparisons`` and ``agreement`` are made of a finished one
-when they are asked for. Descriptive: seeds and budgets share records, so counts over settings are
-no independent votes.
+``as_published`` is part of every audit; ``comparisons`` and ``agreement`` are made of a finished
+one when they are asked for. Descriptive: seeds and budgets share records, so counts over settings
+are no independent votes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from pcer import metrics
 from pcer.auditing.checks import variance_inflation
 from pcer.auditing.file import (
     Algorithm1,
+    AsPublished,
     Audit,
     BudgetResult,
     EquitableBudget,
     PairResult,
     PublishedBudget,
 )
-from pcer.auditing.measure import Measured, Pair, measure_costs
-from pcer.auditing.plan import Plan
+from pcer.auditing.measure import Measured, measure_costs
+from pcer.auditing.tests import Tested
 from pcer.auditing.verdict import GridVerdict, Verdict
-from pcer.metrics import BoolArray, FloatArray
+from pcer.metrics import FloatArray
 from pcer.release import panels
 from pcer.release.proxies import GAP, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
@@ -40,44 +41,40 @@ RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
 # Algorithm 1
 
 
-def algorithm1(
-    budgets: Sequence[PublishedBudget],
-    plan: Plan,
-    *,
-    costs: Sequence[FloatArray],
-    resolved: BoolArray,
-) -> Algorithm1:
-    """Part II of the paper's Algorithm 1 for one model, and the same over the informative floors.
-
-    ``costs`` has each budget's groups, and ``resolved`` (budget, group) whether they are.
-    """
-    chosen = []
-    for k, floor in enumerate(plan.floors):
-        at_floor = [[pair.floors[k] for pair in budget.pairs] for budget in budgets]
-        sizes = [spread([row.mean for row in rows]) for rows in at_floor]
-        shares = [row.floor_dominated_share for rows in at_floor for row in rows]
-        chosen.append(
-            EquitableBudget(
-                floor=floor,
-                budgets=smallest([budget.epsilon for budget in budgets], sizes),
-                repeats_demographic_parity=all(share == 1.0 for share in shares),
+def as_published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPublished]:
+    """Part II of the paper's Algorithm 1 for each model, and again over the informative floors."""
+    resolved, models = tested.evidence[GAP.name,].resolved, dict[str | None, list[int]]()
+    for k, panel in enumerate(tested.panels):
+        models.setdefault(panel.model, []).append(k)
+    published = []
+    for model, settings in models.items():
+        own, chosen, detected = [budgets[k] for k in settings], [], list[float]()
+        for at, floor in enumerate(tested.plan.floors):
+            rows = [[pair.floors[at] for pair in budget.pairs] for budget in own]
+            sizes = [spread([row.mean for row in of_pairs]) for of_pairs in rows]
+            shares = [row.floor_dominated_share for of_pairs in rows for row in of_pairs]
+            chosen.append(
+                EquitableBudget(
+                    floor=floor,
+                    budgets=smallest([budget.epsilon for budget in own], sizes),
+                    repeats_demographic_parity=all(share == 1.0 for share in shares),
+                )
             )
+        for k in settings:
+            if (exposed := tested.measured[GAP.name][k].exposed) is not None:
+                detected += exposed.value[resolved[k]].tolist()
+        informative = [row for row in chosen if row.floor < max(detected, default=-math.inf)]
+        named = {epsilon for row in chosen for epsilon in row.budgets}
+        is_resolved = [resolved[k].all() for k in settings if budgets[k].epsilon in named]
+        found = Algorithm1(
+            equitable_budget=chosen,
+            verdict=_grid_verdict(chosen),
+            informative_floors=[row.floor for row in informative],
+            informative_verdict=_grid_verdict(informative) if informative else None,
+            label=RESOLVED_CHOICE if is_resolved and all(is_resolved) else AS_PUBLISHED,
         )
-    largest = max(np.array(costs)[resolved].tolist(), default=-math.inf)
-    informative = [row for row in chosen if row.floor < largest]
-    named = {epsilon for row in chosen for epsilon in row.budgets}
-    is_resolved = [
-        bool(row.all())
-        for budget, row in zip(budgets, resolved, strict=True)
-        if budget.epsilon in named
-    ]
-    return Algorithm1(
-        equitable_budget=chosen,
-        verdict=_grid_verdict(chosen),
-        informative_floors=[row.floor for row in informative],
-        informative_verdict=_grid_verdict(informative) if informative else None,
-        label=RESOLVED_CHOICE if is_resolved and all(is_resolved) else AS_PUBLISHED,
-    )
+        published.append(AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=found))
+    return published
 
 
 def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict:
@@ -143,30 +140,31 @@ def comparisons(audit: Audit) -> list[Comparison]:
 
 
 def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Comparison:
-    disparities = [spread([pair.pcer_disparity.mean for pair in b.pairs]) for b in budgets]
-    rankings = [
-        _ranking("pcer_disparity", budgets, disparities),
-        *(
-            _ranking(gap, budgets, [getattr(budget, gap).mean for budget in budgets])
-            for gap in ("demographic_parity_gap", "equalized_odds_gap")
-        ),
-    ]
-    ours = set(rankings[0].best)
+    outcome_only = ("demographic_parity_gap", "equalized_odds_gap")
+    measures = {
+        "pcer_disparity": [spread([p.pcer_disparity.mean for p in b.pairs]) for b in budgets],
+        **{gap: [getattr(budget, gap).mean for budget in budgets] for gap in outcome_only},
+    }
+    rankings = []
+    for name, values in measures.items():
+        both = zip(values, budgets, strict=True)
+        known = sorted((v, each.budget, each.epsilon) for v, each in both if v is not None)
+        best = smallest([budget.epsilon for budget in budgets], values)
+        rankings.append(Ranking(name, [epsilon for *_, epsilon in known], best))
+    ours, claims = set(rankings[0].best), []
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
-    claims = []
-    for budget in budgets:
-        for pair in budget.pairs:
-            disparity, rate = pair.pcer_disparity.mean, rate_difference(budget, pair)
-            known = points.setdefault(pair.groups, [])
-            if disparity is not None and rate is not None:
-                known.append((disparity, rate))
-                opposite += [(budget.epsilon, pair.groups)] if disparity * rate < 0 else []
-            cost, answer = pair.exposure, pair.exposure_answer
-            if cost.p_value is not None and cost.value is not None:
-                # What placebo groups speak against is refuted all the same: it is about these.
-                refuted = pair.more_exposed is not None or answer.downgraded is not None
-                claims.append(EqualGapClaim(budget.epsilon, pair.groups, cost.value, refuted))
+    for budget, pair in ((each, pair) for each in budgets for pair in each.pairs):
+        disparity, rate = pair.pcer_disparity.mean, rate_difference(budget, pair)
+        known_points = points.setdefault(pair.groups, [])
+        if disparity is not None and rate is not None:
+            known_points.append((disparity, rate))
+            opposite += [(budget.epsilon, pair.groups)] if disparity * rate < 0 else []
+        cost, answer = pair.exposure, pair.exposure_answer
+        if cost.p_value is not None and cost.value is not None:
+            # What placebo groups speak against is refuted all the same: it is about these.
+            refuted = pair.more_exposed is not None or answer.downgraded is not None
+            claims.append(EqualGapClaim(budget.epsilon, pair.groups, cost.value, refuted))
     return Comparison(
         model=model,
         rankings=rankings,
@@ -176,15 +174,10 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
         },
         opposite=opposite,
         equal_gap_claims=claims,
-        correlations={groups: pearson(known) for groups, known in points.items()},
+        correlations={
+            groups: pearson(*np.array(known).reshape(-1, 2).T) for groups, known in points.items()
+        },
     )
-
-
-def _ranking(name: str, budgets: Sequence[BudgetResult], values: Sequence[float | None]) -> Ranking:
-    known = [(v, budget) for v, budget in zip(values, budgets, strict=True) if v is not None]
-    ordered = sorted(known, key=lambda item: (item[0], item[1].budget))
-    best = smallest([budget.epsilon for budget in budgets], values)
-    return Ranking(name, [budget.epsilon for _, budget in ordered], best)
 
 
 def rate_difference(budget: BudgetResult, pair: PairResult) -> float | None:
@@ -193,16 +186,15 @@ def rate_difference(budget: BudgetResult, pair: PairResult) -> float | None:
     return None if first is None or second is None else first - second
 
 
-def pearson(points: Sequence[tuple[float, float]]) -> float | None:
-    """Pearson r; None for fewer than three points, or where one side varies by rounding only."""
-    if len(points) < 3:
+def pearson(x: FloatArray, y: FloatArray) -> float | None:
+    """Pearson r where both are known; None for fewer than three, or if one varies by rounding."""
+    known = np.isfinite(x) & np.isfinite(y)
+    columns = x[known], y[known]
+    if known.sum() < 3:
         return None
-    columns = [np.array(column) for column in zip(*points, strict=True)]
     if any(np.ptp(column) <= TIE_TOLERANCE * np.abs(column).max() for column in columns):
         return None
-    x, y = (column - column.mean() for column in columns)
-    scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
-    return max(-1.0, min(1.0, float((x * y).sum()) / scale)) if scale > 0 else None
+    return float(np.corrcoef(*columns)[0, 1])
 
 
 # The attacks beside the gap
@@ -224,23 +216,36 @@ class ProxyAgreement(NamedTuple):
 
 def agreement(audit: Audit) -> list[ProxyAgreement]:
     """Every attack that the audited release has beside the gap."""
-    release, plan = audit.sources[0], audit.plan
-    by_setting = panels(release)
-    by_cost = measure_costs(by_setting, plan, inflation=variance_inflation(release))
+    release, names = audit.sources[0], audit.subject.groups
+    by_cost = measure_costs(panels(release), audit.plan, inflation=variance_inflation(release))
     # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
-    names = audit.subject.groups
-    pairs = [
-        (names.index(a), names.index(b)) for a, b in (p.groups for p in audit.budgets[0].pairs)
-    ]
-    gap = _costs_and_disparities(by_cost[GAP.name], pairs)
-    return [
-        _beside(gap, _costs_and_disparities(by_cost[name], pairs), name)
-        for name in sorted(by_cost.keys() - {GAP.name})
-    ]
+    pairs = [[names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs]
+    gap_cost, gap_error, ours = _costs_and_disparities(by_cost.pop(GAP.name), pairs)
+    found = []
+    for name in sorted(by_cost):
+        cost, error, theirs = _costs_and_disparities(by_cost[name], pairs)
+        exceeding = None
+        if proxy_named(name).scale.is_advantage:
+            excess = cost - gap_cost
+            p = holm(upper_p(excess, np.hypot(error, gap_error)))
+            counts = (excess > 0).sum(), (p <= SIGNIFICANCE).sum(), np.isfinite(excess).sum()
+            exceeding = int(counts[0]), int(counts[1]), int(counts[2])
+        found.append(
+            ProxyAgreement(
+                proxy=name,
+                correlation=pearson(gap_cost, cost),
+                n_settings=int(np.isfinite(ours * theirs).sum()),
+                n_same_sign=int((ours * theirs > 0).sum()),
+                n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
+                disparity_correlation=pearson(ours, theirs),
+                exceeding=exceeding,
+            )
+        )
+    return found
 
 
 def _costs_and_disparities(
-    measured: Sequence[Measured], pairs: Sequence[Pair]
+    measured: Sequence[Measured], pairs: Sequence[Sequence[int]]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs.
 
@@ -256,33 +261,3 @@ def _costs_and_disparities(
         ratio = metrics.pcer(one.benefit, one.cost, floor=one.floor).mean(axis=0)
         disparities.append(np.where(one.is_pooled, np.nan, ratio[first] - ratio[second]))
     return np.stack(costs), np.stack(errors), np.stack(disparities)
-
-
-def _beside(
-    gap: tuple[FloatArray, FloatArray, FloatArray],
-    attack: tuple[FloatArray, FloatArray, FloatArray],
-    name: str,
-) -> ProxyAgreement:
-    disparities = _both(gap[2], attack[2])
-    ours, theirs = np.array(disparities).reshape(-1, 2).T
-    exceeding = None
-    if proxy_named(name).scale.is_advantage:
-        excess = attack[0] - gap[0]
-        p = holm(upper_p(excess, np.hypot(attack[1], gap[1])))
-        counts = (excess > 0).sum(), (p <= SIGNIFICANCE).sum(), np.isfinite(excess).sum()
-        exceeding = int(counts[0]), int(counts[1]), int(counts[2])
-    return ProxyAgreement(
-        proxy=name,
-        correlation=pearson(_both(gap[0], attack[0])),
-        n_settings=len(disparities),
-        n_same_sign=int((ours * theirs > 0).sum()),
-        n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
-        disparity_correlation=pearson(disparities),
-        exceeding=exceeding,
-    )
-
-
-def _both(first: FloatArray, second: FloatArray) -> list[tuple[float, float]]:
-    """Where both are known, as pairs of numbers."""
-    known = np.isfinite(first) & np.isfinite(second)
-    return list(zip(first[known].tolist(), second[known].tolist(), strict=True))

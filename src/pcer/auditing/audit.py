@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, overload
 
 import numpy as np
 
-from pcer.auditing.algorithm1 import algorithm1
+from pcer.auditing.algorithm1 import as_published
 from pcer.auditing.checks import check_release, disclosed, is_random, variance_inflation
-from pcer.auditing.file import AsPublished, Audit, AuditSubject, PublishedBudget, outcomes_of
+from pcer.auditing.file import Audit, AuditSubject
 from pcer.auditing.measure import deciding_attacks, measure_costs, pairs_of, require_available
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import more_would_show
@@ -77,33 +76,18 @@ def audit(
     named = {"cost": cost, "benefit": benefit}
     fields = (plan or Plan()).model_dump() | {k: v for k, v in named.items() if v is not None}
     plan = Plan.model_validate(fields)
-    releases = [release] if isinstance(release, Release) else _require_releases(release)
+    releases: list[Any] = [*release] if isinstance(release, list | tuple) else [release]
+    wrong = [type(each).__name__ for each in releases if not isinstance(each, Release)]
+    if wrong or not releases:
+        given = f"this {wrong[0]}" if wrong else "an empty list"
+        raise InputError(
+            f"audit takes a release or a list of them, not {given}; pcer.read_release(path) reads "
+            "one, pcer.release_from_predictions(...) makes one of a model's predictions, and "
+            "pcer.release_from_estimator(...) of an estimator and its data."
+        )
     tested = [run_tests(each, plan) for each in releases]
     audits = judge_tested(tested, [run_tests(each, plan) for each in family])
     return next(audits) if isinstance(release, Release) else list(audits)
-
-
-def _require_releases(given: Any) -> list[Release]:
-    """Several releases; or one sentence on what to do with anything else."""
-    releases = list(given) if isinstance(given, list | tuple) else [given]
-    if not releases:
-        raise InputError("audit takes a release or a list of them, and the list is empty.")
-    for each in releases:
-        if isinstance(each, Release):
-            continue
-        remedy = (
-            "pcer.release_from_predictions(...) makes one of a model's predictions in arrays or "
-        )
-        remedy += "columns, pcer.release_from_estimator(...) of an estimator and its data."
-        if isinstance(each, str | os.PathLike):
-            remedy = "read the file first: pcer.audit(pcer.read_release(path))."
-        elif hasattr(each, "predict") or hasattr(each, "fit"):
-            remedy = "pcer.release_from_estimator(estimator, ...) makes one of an estimator and "
-            remedy += "its data."
-        raise InputError(
-            f"audit takes a release or a list of them, not this {type(each).__name__}; {remedy}"
-        )
-    return releases
 
 
 def run_tests(release: Release, plan: Plan) -> Tested:
@@ -141,15 +125,17 @@ def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Ite
 def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     """The audit of one release; the family, by digest, is judged together and includes it."""
     release, plan, training = tested.release, tested.plan, tested.release.training
-    family_p = _family_p(tested, family)
-    evidence = downgrade(tested, tested.attacks, family_p=family_p)
-    alone = {
-        cost: downgrade(tested, (cost,), family_p=_family_p(tested, family, cost))
-        for cost in tested.tests
-    }
+    # Smallest p-value of the release, Holm over the family: by the attacks that decide in each, or
+    # all by one cost, 1 where it is not carried. One release alone has none.
+    own, family_p = list(family).index(release.sha256), dict[str | None, float | None]()
+    for cost in (None, *tested.tests):
+        members = [m.evidence.get((cost,) if cost else m.attacks) for m in family.values()]
+        p = np.array([1.0 if each is None else each.smallest_p for each in members])
+        family_p[cost] = float(holm(p)[own]) if len(p) > 1 else None
+    evidence = downgrade(tested, tested.attacks, family_p=family_p[None])
+    alone = {cost: downgrade(tested, (cost,), family_p=family_p[cost]) for cost in tested.tests}
     results = [setting_result(tested, evidence, k) for k in range(len(tested.panels))]
     budgets = [budget for budget, _ in results]
-    published = _published(tested, [paper for _, paper in results])
     verdict = strongest(budget.verdict for budget in budgets)
     telling = max(
         (k for k, budget in enumerate(budgets) if budget.verdict is verdict),
@@ -159,7 +145,7 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         release_sha256=release.sha256,
         plan_sha256=plan.sha256,
         family=list(family),
-        family_p=family_p,
+        family_p=family_p[None],
         subject=AuditSubject(
             **release.subject.model_dump(include=set(AuditSubject.model_fields)),
             mechanism=training.mechanism,
@@ -178,44 +164,10 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         budgets=budgets,
         costs=cost_stories(tested, alone),
         declarations=list(tested.findings),
-        broken_rules=broken_rules(
-            plan.policy, release, budgets, tested.findings, outcomes_of(budgets, published)
-        ),
-        published=published,
+        broken_rules=[],
+        published=as_published(tested, [paper for _, paper in results]),
     )
     more = more_would_show(tested, evidence, telling, budgets[telling])
     others = [member.release for member in family.values() if member is not tested]
-    worded = conclude(found, disclosed=list(disclosed(release)), more=more)
-    return worded.with_sources(release, others)
-
-
-def _family_p(
-    tested: Tested, family: Mapping[str, Tested], cost: str | None = None
-) -> float | None:
-    """Smallest p-value of a release, Holm over the family; None for one release alone.
-
-    Each release by the attacks that decide in it, or all by one cost: 1 where it is not carried.
-    """
-    if len(family) < 2:
-        return None
-    smallest = []
-    for member in family.values():
-        evidence = member.evidence.get(member.attacks if cost is None else (cost,))
-        smallest.append(1.0 if evidence is None else evidence.smallest_p)
-    own = [member is tested for member in family.values()].index(True)
-    return float(holm(np.array(smallest))[own])
-
-
-def _published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPublished]:
-    """Algorithm 1 for each model, the gap being the cost."""
-    resolved, members = tested.evidence[GAP.name,].resolved, dict[str | None, list[int]]()
-    for k, panel in enumerate(tested.panels):
-        members.setdefault(panel.model, []).append(k)
-    found = []
-    for model, settings in members.items():
-        exposures = [tested.measured[GAP.name][k].exposed for k in settings]
-        unknown, own = np.full(resolved.shape[1], np.nan), [budgets[k] for k in settings]
-        costs = [unknown if exposed is None else exposed.value for exposed in exposures]
-        paper = algorithm1(own, tested.plan, costs=costs, resolved=resolved[settings])
-        found.append(AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=paper))
-    return found
+    found = found.model_copy(update={"broken_rules": broken_rules(found, release)})
+    return conclude(found, disclosed=[*disclosed(release)], more=more).with_sources(release, others)

@@ -439,7 +439,10 @@ class Audit(Result):
 
     def outcomes(self) -> set[str]:
         """Everything that a guard can meet: verdicts of all settings and one flag."""
-        return outcomes_of(self.budgets, self.published)
+        found = {budget.verdict.value for budget in self.budgets}
+        papers = (one.algorithm1.verdict for one in self.published)
+        flag = Verdict.FLOOR_SENSITIVE
+        return found | ({flag.value} if flag in papers else set())
 
     @cached_property
     def sources(self) -> list[Release]:
@@ -470,14 +473,6 @@ class Audit(Result):
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as ``pcer audit --html`` does: self-contained, and it can be verified."""
         Shown.drawings().save_page(self, path)
-
-
-def outcomes_of(budgets: Sequence[BudgetResult], published: Sequence[AsPublished]) -> set[str]:
-    """Verdicts of all settings, and whether Algorithm 1 depends on the floor."""
-    found = {budget.verdict.value for budget in budgets}
-    if any(one.algorithm1.verdict is Verdict.FLOOR_SENSITIVE for one in published):
-        found.add(Verdict.FLOOR_SENSITIVE.value)
-    return found
 
 
 def rounded(tree: Any) -> Any:

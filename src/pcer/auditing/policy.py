@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pcer.auditing.checks import some_of
-from pcer.auditing.file import BrokenRule, BudgetResult, DeclarationFinding
+from pcer.auditing.file import Audit, BrokenRule, BudgetResult, DeclarationFinding
 from pcer.auditing.plan import Policy
 from pcer.auditing.words import listed, setting_name
 from pcer.errors import InputError
@@ -40,14 +40,9 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     return parse_record(Policy, data, file=os.fspath(path))
 
 
-def broken_rules(
-    policy: Policy | None,
-    release: Release,
-    budgets: Sequence[BudgetResult],
-    findings: Sequence[DeclarationFinding],
-    outcomes: set[str],
-) -> list[BrokenRule]:
-    """Every rule that the audit breaks, each in one sentence; none without a policy."""
+def broken_rules(audit: Audit, release: Release) -> list[BrokenRule]:
+    """Every rule of the plan that the audit breaks, each in one sentence; none without a policy."""
+    policy, budgets, findings = audit.plan.policy, audit.budgets, audit.declarations
     if policy is None:
         return []
     rules = [*_strict(release, findings)] if policy.strict else []
@@ -60,7 +55,7 @@ def broken_rules(
         phrase = proxy_named(cost).phrase
         rules.append(("required_costs", f"it asks for {phrase}, which the release does not carry"))
     rules += _limits(policy, budgets)
-    for verdict in (verdict for verdict in policy.fail_on if verdict in outcomes):
+    for verdict in (verdict for verdict in policy.fail_on if verdict in audit.outcomes()):
         named = [_name(budget) for budget in budgets if budget.verdict.value == verdict]
         words = verdict.replace("_", " ")
         met = f'Algorithm 1 over the floor grid is "{words}"'

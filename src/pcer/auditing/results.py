@@ -24,7 +24,6 @@ from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, Tested
 from pcer.auditing.variances import (
     draw_differences,
-    equivalence_p,
     limit_quantile,
     noise_level,
     split_luck,
@@ -113,7 +112,7 @@ def setting_result(
 
 def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, str | None]:
     """The verdict of a setting, and its reason where something is missing or speaks against it."""
-    one, equal = tested.measured[tested.cost][k], adjusted_equivalence(evidence, tested.plan)
+    one = tested.measured[tested.cost][k]
     if one.exposed is None:
         return Verdict.INSUFFICIENT_DATA, one.reason
     if tested.release.training.split_kind != "random":
@@ -129,7 +128,7 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
     is_shown = evidence.shown[k].any()
     if (evidence.double[k] >= 0).any():
         return Verdict.DOUBLE_DISADVANTAGE, None
-    if not is_shown and equal is not None and bool((equal[k] <= SIGNIFICANCE).all()):
+    if not is_shown and (evidence.equal_p[k] <= SIGNIFICANCE).all():
         return Verdict.EQUAL_WITHIN_MARGIN, None
     if not evidence.resolved[k].any():
         return Verdict.NOT_RESOLVED, None
@@ -139,15 +138,6 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
         return Verdict.DISPARITY_SHOWN, None
     reasons = (reason for (setting, *_), reason in evidence.reasons.items() if setting == k)
     return Verdict.NO_DISPARITY_SHOWN, next(reasons, None)
-
-
-def adjusted_equivalence(evidence: Evidence, plan: Plan) -> FloatArray | None:
-    """(setting, pair) adjusted p-values of "equal within the margin"; None without a margin."""
-    if plan.margin is None:
-        return None
-    value, error, _, p_alone = evidence.exposure
-    p = equivalence_p(value, error, margin=plan.margin)
-    return holm(np.where(np.isfinite(p_alone), p, np.nan))
 
 
 # Groups
@@ -261,11 +251,10 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, An
     if answer.group is not None:
         driver = "both" if benefits_differ else "exposures"
     reasons = (evidence.reasons.get((k, pair, what)) for what in ("exposure", "double", "ratio"))
-    equal, equal_p = None, adjusted_equivalence(evidence, tested.plan)
-    if margin is not None and equal_p is not None:
-        p = equal_p[k, pair]
-        shown_equal = bool(p <= SIGNIFICANCE)
-        equal = file.Equivalence(margin=margin, p_value=number(p), shown=shown_equal)
+    equal, equal_p = None, evidence.equal_p[k, pair]
+    if margin is not None:
+        is_equal = bool(equal_p <= SIGNIFICANCE)
+        equal = file.Equivalence(margin=margin, p_value=number(equal_p), shown=is_equal)
     # the sign turns above some floor where the worse-off group has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
     rate, turns_at = one.received.mean(axis=0), None

@@ -34,7 +34,7 @@ from pcer.auditing.variances import (
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo, Release
 from pcer.release.panel import Panel
-from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upper_p
 
 TOO_MANY = 0.01
 """Placebo groups that alarm so often that alarms of 5 % have at most this chance are too many: 19
@@ -83,6 +83,7 @@ class Evidence:
     ``exposure``       attacks, settings and pairs, with four fifths of the level
     ``cross``          settings and pairs, with one fifth; what one does not need, the other gets
     ``benefit``        settings and pairs
+    ``equal_p``        settings and pairs
     ``double_p``       the larger of those of ``exposure`` and ``benefit``
     ``..._alone``      the attacks alone
     =================  ==========================================================================
@@ -104,6 +105,7 @@ class Evidence:
     double: IntArray  # the doubly disadvantaged group, -1 for none
     exposures_differ: BoolArray
     benefits_differ: BoolArray
+    equal_p: FloatArray  # of "equal within the margin"; NaN without one
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
     """By setting, pair and statement, why it does not count although its p-value is small."""
 
@@ -149,28 +151,16 @@ class Tested:
         return self.attacks[0]
 
     @cached_property
-    def placebos(self) -> dict[tuple[object, ...], Placebo]:
-        """The release's placebo rows, by model, budget, attack and groups."""
-        return {
-            (row.model, row.epsilon, row.proxy, frozenset(row.groups)): row
-            for row in self.release.placebo
-        }
-
-    @cached_property
     def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
         """What the deciding attacks show together, and what each carried attack shows alone."""
         outcome, evidence = self.release.subject.outcome, {}
         for attacks in dict.fromkeys((self.attacks, *((cost,) for cost in self.tests))):
-            found = decide([self.tests[attack] for attack in attacks], self.pairs, outcome=outcome)
+            tests = [self.tests[attack] for attack in attacks]
+            found = decide(tests, self.pairs, outcome=outcome, margin=self.plan.margin)
             if any(finding.caps_verdict for finding in self.findings):
-                found = replace(
-                    found,
-                    resolved=np.zeros_like(found.resolved),
-                    shown=np.zeros_like(found.shown),
-                    double=np.full_like(found.double, -1),
-                    exposures_differ=np.zeros_like(found.exposures_differ),
-                    benefits_differ=np.zeros_like(found.benefits_differ),
-                )
+                statements = ("resolved", "shown", "exposures_differ", "benefits_differ")
+                none = {name: np.zeros_like(getattr(found, name)) for name in statements}
+                found = replace(found, double=np.full_like(found.double, -1), **none)
             evidence[attacks] = found
         return evidence
 
@@ -178,8 +168,12 @@ class Tested:
         """What the release says of placebo groups for a setting, an attack and a pair."""
         panel = self.panels[setting]
         epsilon = None if np.isinf(panel.epsilon) else panel.epsilon
-        names = frozenset(panel.group_names[group] for group in self.pairs[pair])
-        return self.placebos.get((panel.model, epsilon, attack, names))
+        names = {panel.group_names[group] for group in self.pairs[pair]}
+        for row in self.release.placebo:
+            key = row.model, row.epsilon, row.proxy
+            if key == (panel.model, epsilon, attack) and names == set(row.groups):
+                return row
+        return None
 
     def by(self, plan: Plan) -> Tested:
         """These tests by the attack that a plan names, which differs from ours in nothing else."""
@@ -212,14 +206,23 @@ def attack_tests(
 
 
 def decide(
-    attacks: Sequence[AttackTests], pairs: tuple[Pair, ...], *, outcome: Outcome
+    attacks: Sequence[AttackTests],
+    pairs: tuple[Pair, ...],
+    *,
+    outcome: Outcome,
+    margin: float | None = None,
 ) -> Evidence:
     """Adjust every p-value of the deciding attacks for the whole audit, and draw conclusions."""
     memorised = np.stack([p for p, _ in attacks])
     exposures = np.stack([tests.exposure.p_alone for _, tests in attacks])
     exposure, benefit, cross = attacks[0][1]
     cost_p, cost_p_alone, detected_by = _smallest(holm(memorised), memorised)
-    all_exposure_p, cross_p = share_level(exposures, cross.p_alone)
+    parts = exposures.ravel(), cross.p_alone.ravel()
+    shares = zip(parts, (EXPOSURE_SHARE, 1 - EXPOSURE_SHARE), strict=True)
+    weights = [np.full(len(p), share / max(1, np.isfinite(p).sum())) for p, share in shares]
+    adjusted = holm(np.concatenate(parts), weights=np.concatenate(weights))
+    all_exposure_p = adjusted[: exposures.size].reshape(exposures.shape)
+    cross_p = adjusted[exposures.size :].reshape(cross.p_alone.shape)
     exposure_p, exposure_p_alone, decided_by = _smallest(all_exposure_p, exposures)
     benefit_p, resolved = holm(benefit.p_alone), cost_p <= SIGNIFICANCE
     # positive: the second group is the more exposed one, by the attack that decided
@@ -230,13 +233,14 @@ def decide(
     more_exposed = np.where(sign > 0, second, first)
     is_detected = np.take_along_axis(resolved, more_exposed, axis=1)
     worse = benefit.value if outcome == "harm" else -benefit.value
+    both_p = ((exposure_p, benefit_p), (exposure_p_alone, benefit.p_alone))
     double_p, double_p_alone = (
-        np.where(sign * worse > 0, both, np.where(np.isnan(both), np.nan, 1.0))
-        for both in (
-            np.maximum(exposure_p, benefit_p),
-            np.maximum(exposure_p_alone, benefit.p_alone),
-        )
+        np.maximum(np.maximum(*p), np.where(sign * worse > 0, 0.0, 1.0)) for p in both_p
     )
+    equal_p = np.full_like(exposure.value, np.nan)
+    if margin is not None:  # two one-sided tests; nothing is shown where nothing varied
+        p = upper_p(margin - np.abs(exposure.value), exposure.error)
+        equal_p = holm(np.where(np.isfinite(exposure_p_alone), p, np.nan))
     return Evidence(
         cost_p=cost_p,
         cost_p_alone=cost_p_alone,
@@ -254,19 +258,8 @@ def decide(
         double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
         exposures_differ=(exposure_p <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit_p <= SIGNIFICANCE,
+        equal_p=equal_p,
     )
-
-
-def share_level(exposure_p: FloatArray, cross_p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weighted Holm over exposures, with four fifths of the level, and ratios, with one fifth."""
-    parts = exposure_p.ravel(), cross_p.ravel()
-    weights = [
-        np.full(len(part), share / max(1, np.isfinite(part).sum()))
-        for part, share in zip(parts, (EXPOSURE_SHARE, 1 - EXPOSURE_SHARE), strict=True)
-    ]
-    adjusted = holm(np.concatenate(parts), weights=np.concatenate(weights))
-    exposure, cross = np.split(adjusted, [len(parts[0])])
-    return exposure.reshape(exposure_p.shape), cross.reshape(cross_p.shape)
 
 
 def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.auditing.exact import Strata
-from pcer.errors import require_at_least, require_open_unit, require_positive
+from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import Counts, FloatArray, IntArray, accuracy, positive_rate
-from pcer.statistics import upper_p
 
 ADDED = 2.0
 """People added on either side of a rate before its variance is taken."""
@@ -175,17 +174,6 @@ def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> floa
     require_at_least(1, n_limits=n_limits)
     require_open_unit(confidence_level=confidence_level)
     return float(-ndtri((1 - confidence_level) / n_limits))
-
-
-def equivalence_p(
-    difference: FloatArray, standard_error: FloatArray, *, margin: float
-) -> FloatArray:
-    """The p-value of "equal within the margin": the larger of two one-sided tests.
-
-    1 where the error is 0: nothing varied, so nothing was shown.
-    """
-    require_positive(margin=margin)
-    return upper_p(margin - np.abs(difference), standard_error)
 
 
 # What the numbers would be if nothing had been memorised. Membership is then exchangeable among a

@@ -11,19 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from pcer.auditing.file import Audit, BudgetResult, PairResult, Summary
+from pcer.auditing.file import Audit, BudgetResult, Summary
 from pcer.auditing.measure import ADVANTAGES, PAIRED
 from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.tests import share_level
 from pcer.auditing.verdict import Verdict
-from pcer.metrics import FloatArray
 from pcer.release import proxies
 from pcer.release.format import Release
 from pcer.release.panel import Panel, carried_costs
 from pcer.release.proxies import proxy_named
-from pcer.statistics import SIGNIFICANCE, holm
+from pcer.statistics import SIGNIFICANCE
 
 MOST_GROUPS_IN_A_SENTENCE = 4
 NOTHING = "–"
@@ -160,8 +156,13 @@ def number_range(values: list[int]) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Names or amounts as a sentence lists them; at least one."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    """Names or amounts as a sentence lists them."""
+    return " and ".join([", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts)
+
+
+def capital(text: str) -> str:
+    """A text at the head of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def in_100(amount: float) -> str:
@@ -185,33 +186,24 @@ def choice_words(
     text = [f"Exposure is measured by {chosen}, the strongest {kind} available for every group."]
     n_splits, silent = min(panel.n_splits for panel in panels), []
     for kinds in (ADVANTAGES, PAIRED):
-        names = [proxy.name for proxy in kinds]
-        stronger = next((k for k, name in enumerate(names) if name in attacks), 2)
-        for proxy in kinds[: min(stronger, 2)]:
-            if n_splits < proxy.least_models:
-                continue
+        used = next((k for k, proxy in enumerate(kinds) if proxy.name in attacks), 2)
+        for proxy in (each for each in kinds[: min(used, 2)] if n_splits >= each.least_models):
             reason = release.not_computed.get(proxy.name)
             if reason is None:
-                silent.append(proxy)
+                silent.append(proxy.short)
             else:
-                label = f"{proxy.label[0].upper()}{proxy.label[1:]}"
-                text.append(f"{label} was not computed: {reason.rstrip('.')}.")
+                text.append(f"{capital(proxy.label)} was not computed: {reason.rstrip('.')}.")
     if silent:
         text.append(
-            f"There are splits enough for {silent[0].short}, a stronger attack; so what is not "
-            "detected here says little."
+            f"There are splits enough for {silent[0]}, a stronger attack; so what is not detected "
+            "here says little."
         )
     # records that attacks could not score in some model, in the setting where they are most
     excluded = Counter[tuple[str, str | None, float | None]]()
     for row in release.pooled_exposure:
         excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
-    most = {
-        attack: max(n for key, n in excluded.items() if key[0] == attack)
-        for attack in attacks
-        if attack in panels[0].pooled
-    }
-    left_out = [f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n]
-    if left_out:
+    most = {a: max((n for key, n in excluded.items() if key[0] == a), default=0) for a in attacks}
+    if left_out := [f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n]:
         text.append(
             "Records left out for want of other models trained with or without them: "
             f"{listed(left_out)}."
@@ -223,134 +215,45 @@ def choice_words(
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
     """The audit with its words, among them what is disclosed and what more data would show."""
-    return audit.model_copy(
-        update={
-            "headline": _headline(audit),
-            "account": [*_account(audit), *disclosed],
-            "trust": [*_trust(audit)],
-            "next_steps": [
-                step for step in (audit.told.advice, more, _less_exposed(audit)) if step is not None
-            ],
-        }
-    )
+    steps = audit.told.advice, more, _less_exposed(audit)
+    words = {
+        "headline": _headline(audit),
+        "account": [*_account(audit), *disclosed],
+        "trust": [*_trust(audit)],
+        "next_steps": [step for step in steps if step is not None],
+    }
+    return audit.model_copy(update=words)
 
 
 # The headline
 
-
-def _headline(audit: Audit) -> str:
-    told = audit.told
-    opening = _opening(told)
-    match told.verdict:
-        case Verdict.DOUBLE_DISADVANTAGE:
-            names = told.worse_off
-            groups = _groups_of([pair for pair in told.pairs if pair.double_disadvantage])
-            harm = "" if audit.subject.outcome == "benefit" else ", which is a harm here"
-            return (
-                f"{opening}, {_so_many(names, 'is', 'are').lower()} doubly disadvantaged"
-                f"{_decider(audit)} ({listed(names)}): {_exposures(audit, groups)}; and "
-                f"{_received(audit, groups)}{harm}."
-            )
-        case Verdict.DISPARITY_SHOWN:
-            return f"{opening}, {_disparity(audit)}."
-        case Verdict.EQUAL_WITHIN_MARGIN:
-            margin = 100 * (audit.plan.margin or math.nan)
-            return (
-                f"{opening}, the groups' privacy costs are equal within {margin:g} hundredths, the "
-                "margin of the plan."
-            )
-        case Verdict.NO_DISPARITY_SHOWN:
-            reason = f": {told.reason}" if told.reason else ""
-            exposed = list(dict.fromkeys(p.more_exposed for p in told.pairs if p.more_exposed))
-            though = ""
-            if exposed:
-                though = f", though one is more exposed{_decider(audit)} ({listed(exposed)})"
-            return (
-                f"{opening}, the model remembers people's records: {_resolved(audit)}; no group is "
-                f"shown to pay more for what it receives{though}{reason}."
-            )
-        case Verdict.FLOOR_DOMINATED:
-            return (
-                f"{opening}, the model remembers people's records, but so little that it lies "
-                f"below the floor of the plan: {_resolved(audit)}."
-            )
-        case Verdict.NOT_RESOLVED if told.reason is None:
-            return f"The model is not shown to remember anyone's record{_at_most(audit)}."
-        case Verdict.NOT_RESOLVED:
-            return f"Nothing can be concluded from this release: {told.reason}."
-    return f"This release cannot tell who pays what: {told.reason}{_at_most(audit)}."
-
-
-def _disparity(audit: Audit) -> str:
-    names = audit.told.worse_off
-    groups = _groups_of([pair for pair in audit.told.pairs if pair.disparity_shown])
-    facts = f"{_received(audit, groups)}, while {_exposures(audit, groups)}"
-    if not names:
-        text = "positive predictions (a harm here) and privacy costs are shared unequally"
-        return f"{text}: {facts}; this alone puts nobody at a disadvantage"
-    who, whose = _so_many(names, "receives", "receive"), "its" if len(names) == 1 else "their"
-    return f"{who.lower()} less for {whose} privacy cost ({listed(names)}): {facts}"
-
-
-def _opening(budget: BudgetResult) -> str:
-    """A setting at the head of a sentence."""
-    where = in_setting(budget.model, budget.epsilon)
-    return where[0].upper() + where[1:]
-
-
-def _so_many(names: Sequence[str], singular: str, plural: str) -> str:
-    """How many groups do something; their names may be anything, so they are no subject."""
-    return f"One group {singular}" if len(names) == 1 else f"{len(names)} groups {plural}"
-
-
-def _decider(audit: Audit) -> str:
-    """The attack that told who is more exposed, where it is not the one whose numbers are shown."""
-    deciders = (p.exposure_answer.attack for p in audit.told.pairs if p.more_exposed)
-    others = dict.fromkeys(name for name in deciders if name != audit.cost)
-    return f", by {listed([proxy_named(name).phrase for name in others])}" if others else ""
-
-
-def _exposures(audit: Audit, names: Sequence[str]) -> str:
-    """Exposures of some groups."""
-    scale, groups = audit.proxy.scale, audit.told.groups
-    costs = [(name, groups[name].cost.value) for name in names]
-    amounts = [f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None]
-    return scale.short.format(found=listed(amounts))
-
-
-def _received(audit: Audit, names: Sequence[str]) -> str:
-    """Benefits of some groups."""
-    parts = [f"{_out_of_100([audit.told], name)} of 100 in {name}" for name in names]
-    return f"{listed(parts)} {RECEIVE[audit.plan.benefit]}"
-
-
-def _groups_of(pairs: Sequence[PairResult]) -> list[str]:
-    """Groups of some pairs, the worse off first."""
-    worse = [pair.double_disadvantage or pair.lower_ratio for pair in pairs]
-    names = [name for name in worse if name is not None] + [n for p in pairs for n in p.groups]
-    return list(dict.fromkeys(names))[:MOST_GROUPS_IN_A_SENTENCE]
-
-
-def _resolved(audit: Audit) -> str:
-    """What every resolved group's exposure is."""
-    names = [name for name, group in audit.told.groups.items() if group.resolved]
-    return _exposures(audit, names[:MOST_GROUPS_IN_A_SENTENCE])
-
-
-def _at_most(audit: Audit) -> str:
-    """The largest exposure that all limits together allow, over all settings."""
-    limits = [
-        group.cost.upper_limit_together
-        for budget in audit.budgets
-        for group in budget.groups.values()
-        if not group.too_few
-    ]
-    known = [limit for limit in limits if limit is not None]
-    if not known or len(known) < len(limits):
-        return ""
-    return f"; {audit.proxy.scale.at_most(max(known))}"
-
-
+UNEQUAL_HARM = (
+    "{where}, positive predictions (a harm here) and privacy costs are shared unequally: "
+    "{received}, while {exposures}; this alone puts nobody at a disadvantage."
+)
+NO_GROUND = "Nothing can be concluded from this release{reason}."
+HEADLINES = {
+    Verdict.DOUBLE_DISADVANTAGE: (
+        "{where}, {are} doubly disadvantaged{decider} ({names}): {exposures}; and {received}{harm}."
+    ),
+    Verdict.DISPARITY_SHOWN: (
+        "{where}, {receive} less for {their} privacy cost ({names}): {received}, while {exposures}."
+    ),
+    Verdict.EQUAL_WITHIN_MARGIN: (
+        "{where}, the groups' privacy costs are equal within {margin:g} hundredths, the margin of "
+        "the plan."
+    ),
+    Verdict.NO_DISPARITY_SHOWN: (
+        "{where}, the model remembers people's records: {exposures}; no group is shown to pay more "
+        "for what it receives{though}{reason}."
+    ),
+    Verdict.FLOOR_DOMINATED: (
+        "{where}, the model remembers people's records, but so little that it lies below the floor "
+        "of the plan: {exposures}."
+    ),
+    Verdict.NOT_RESOLVED: "The model is not shown to remember anyone's record{at_most}.",
+    Verdict.INSUFFICIENT_DATA: "This release cannot tell who pays what{reason}{at_most}.",
+}
 RECEIVE = {
     "positive_rate": "receive a positive prediction",
     "true_positive_rate": "are predicted positive, counted among those who qualify",
@@ -358,13 +261,74 @@ RECEIVE = {
 }
 
 
+def _headline(audit: Audit) -> str:
+    told, names, verdict = audit.told, audit.told.worse_off, audit.told.verdict
+    template, is_double = HEADLINES[verdict], verdict is Verdict.DOUBLE_DISADVANTAGE
+    if verdict is Verdict.DISPARITY_SHOWN and not names:
+        template = UNEQUAL_HARM
+    if verdict is Verdict.NOT_RESOLVED and told.reason is not None:
+        template = NO_GROUND
+    groups = [name for name, group in told.groups.items() if group.resolved]
+    if verdict.is_alarm:  # the groups of the pairs that it is about, the worse off first
+        pairs = [p for p in told.pairs if (p.double_disadvantage if is_double else p.lower_ratio)]
+        worse = [p.double_disadvantage or p.lower_ratio or "" for p in pairs]
+        groups = list(dict.fromkeys([*worse, *(name for p in pairs for name in p.groups)]))
+    groups = groups[:MOST_GROUPS_IN_A_SENTENCE]
+    received = [f"{_out_of_100([told], name)} of 100 in {name}" for name in groups]
+    # the attack that told who is more exposed, where it is not the one whose numbers are shown
+    deciders = (pair.exposure_answer.attack for pair in told.pairs if pair.more_exposed)
+    others = dict.fromkeys(proxy_named(a).phrase for a in deciders if a != audit.cost)
+    decider = f", by {listed([*others])}" if others else ""
+    exposed = dict.fromkeys(pair.more_exposed for pair in told.pairs if pair.more_exposed)
+    though = f", though one is more exposed{decider} ({listed([*exposed])})" if exposed else ""
+    return template.format(
+        where=capital(in_setting(told.model, told.epsilon)),
+        are=_so_many(names, "is", "are"),
+        receive=_so_many(names, "receives", "receive"),
+        their="its" if len(names) == 1 else "their",
+        names=listed(names),
+        exposures=audit.proxy.scale.short.format(found=_amounts(audit, groups)),
+        received=f"{listed(received)} {RECEIVE[audit.plan.benefit]}",
+        harm="" if audit.subject.outcome == "benefit" else ", which is a harm here",
+        margin=100 * (audit.plan.margin or math.nan),
+        decider=decider,
+        though=though,
+        reason=f": {told.reason}" if told.reason else "",
+        at_most=_at_most(audit),
+    )
+
+
+def _so_many(names: Sequence[str], singular: str, plural: str) -> str:
+    """How many groups do something; their names may be anything, so they are no subject."""
+    return f"one group {singular}" if len(names) == 1 else f"{len(names)} groups {plural}"
+
+
+def _amounts(audit: Audit, names: Sequence[str]) -> str:
+    """The known exposures of some groups."""
+    costs = [(name, audit.told.groups[name].cost.value) for name in names]
+    scale = audit.proxy.scale
+    return listed(
+        [f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None]
+    )
+
+
+def _at_most(audit: Audit) -> str:
+    """The largest exposure that all limits together allow, over all settings."""
+    groups = [group for budget in audit.budgets for group in budget.groups.values()]
+    limit = _largest([group.cost.upper_limit_together for group in groups if not group.too_few])
+    return "" if limit is None else f"; {audit.proxy.scale.at_most(limit)}"
+
+
+def _largest(limits: Sequence[float | None]) -> float | None:
+    """The largest of some limits; None where one of them is not known, or there is none."""
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None
+
+
 def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
     means = [budget.groups[name].benefit.mean for budget in budgets]
-    counts = [round(100 * mean) for mean in means if mean is not None]
-    if not counts:
-        return "an unknown number"
-    low, high = min(counts), max(counts)
-    return f"{low}" if low == high else f"{low} to {high}"
+    counts = sorted({round(100 * mean) for mean in means if mean is not None})
+    return number_range(counts) if counts else "an unknown number"
 
 
 # The account
@@ -372,7 +336,7 @@ def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
 
 def _account(audit: Audit) -> Iterator[str]:
     """Tell what was found, for whom, and what was not looked at."""
-    subject = audit.subject
+    subject, told, scale = audit.subject, audit.told, audit.proxy.scale
     weight = "a benefit" if subject.outcome == "benefit" else "a harm"
     names = subject.groups[:MOST_GROUPS_IN_A_SENTENCE]
     parts = [f"{_out_of_100(audit.budgets, name)} in {name}" for name in names]
@@ -380,13 +344,17 @@ def _account(audit: Audit) -> Iterator[str]:
     rest = f" (and {more} further groups)" if more > 0 else ""
     receive = RECEIVE[audit.plan.benefit]
     yield f"Out of 100 people, about {listed(parts)}{rest} {receive} (here {weight})."
-    yield _privacy(audit)
-    if audit.told.verdict in (
-        Verdict.DOUBLE_DISADVANTAGE,
-        Verdict.DISPARITY_SHOWN,
-        Verdict.EQUAL_WITHIN_MARGIN,
-        Verdict.NO_DISPARITY_SHOWN,
-    ):
+    resolved = [name for name, group in told.groups.items() if group.resolved]
+    if resolved:
+        found = scale.told.format(label=audit.proxy.label, found=_amounts(audit, resolved))
+        unclear = "; for the other groups this could not be told"
+        where = capital(in_setting(told.model, told.epsilon))
+        yield f"{where}, {found}{unclear if len(resolved) < len(told.groups) else ''}."
+    else:
+        reason = f": {told.reason}" if told.reason else ""
+        text = f"Whether the model remembers anyone's record cannot be told{reason}"
+        yield f"{text}{_at_most(audit)}."
+    if not told.verdict.voids:
         yield _balance(audit)
         yield from _of_pairs(audit)
     yield from _allowed(audit)
@@ -399,51 +367,35 @@ def _account(audit: Audit) -> Iterator[str]:
     )
 
 
-def _privacy(audit: Audit) -> str:
-    told, scale = audit.told, audit.proxy.scale
-    if not any(group.resolved for group in told.groups.values()):
-        text = "Whether the model remembers anyone's record cannot be told"
-        return f"{text}{f': {told.reason}' if told.reason else ''}{_at_most(audit)}."
-    amounts = [
-        f"{scale.hundredths(group.cost.value)} ({name})"
-        for name, group in told.groups.items()
-        if group.resolved and group.cost.value is not None
-    ]
-    unclear = "; for the other groups this could not be told"
-    words = scale.told.format(label=audit.proxy.label, found=listed(amounts))
-    return f"{_opening(told)}, {words}{unclear if len(amounts) < len(told.groups) else ''}."
-
-
-def _balance(audit: Audit) -> str:
-    """Who receives less for their privacy cost, why, and by how much exposures can differ."""
-    told, outcome = audit.told, audit.subject.outcome
-    lower = list(dict.fromkeys(pair.lower_ratio for pair in told.pairs if pair.lower_ratio))
-    text = "It is not shown that any group receives fewer positive predictions for its privacy cost"
-    if lower:
-        text = f"{_so_many(lower, 'receives', 'receive')} fewer positive predictions for "
-        text += f"{'its' if len(lower) == 1 else 'their'} privacy cost ({listed(lower)})"
-        if outcome == "harm":
-            text += ", which here are a harm, so that this alone is no disadvantage"
-        drivers = dict.fromkeys(pair.driven_by for pair in told.pairs if pair.driven_by)
-        text += f"; {listed([DRIVEN[driver] for driver in drivers])}"
-    doubled = sorted({name for budget in audit.budgets for name in budget.double_disadvantage})
-    if doubled:
-        worse = "fewer positive" if outcome == "benefit" else "more harmful"
-        text += f"; {_so_many(doubled, 'bears', 'bear').lower()} both a higher cost and {worse} "
-        text += f"predictions ({listed(doubled)})"
-    limits = [pair.exposure.upper_limit_together for pair in told.pairs]
-    known = [limit for limit in limits if limit is not None]
-    if known and len(known) == len(limits):
-        text += f"; the groups' exposures differ by at most {in_100(max(known))}"
-    return text + "."
-
-
 DRIVEN = {
     "benefits": "the predictions drive it, at exposures that cannot be told apart",
     "exposures": "the exposures drive it, at similar predictions",
     "both": "both the exposures and the predictions differ",
     "together": "neither the exposures nor the predictions differ by themselves",
 }
+
+
+def _balance(audit: Audit) -> str:
+    """Who receives less for their privacy cost, why, and by how much exposures can differ."""
+    pairs, is_harm = audit.told.pairs, audit.subject.outcome == "harm"
+    lower = list(dict.fromkeys(pair.lower_ratio for pair in pairs if pair.lower_ratio))
+    parts = ["It is not shown that any group receives fewer positive predictions for its privacy "]
+    parts[0] += "cost"
+    if lower:
+        who, whose = _so_many(lower, "receives", "receive"), "its" if len(lower) == 1 else "their"
+        harm = ", which here are a harm, so that this alone is no disadvantage" if is_harm else ""
+        fewer = f"fewer positive predictions for {whose} privacy cost ({listed(lower)}){harm}"
+        drivers = dict.fromkeys(DRIVEN[pair.driven_by] for pair in pairs if pair.driven_by)
+        parts = [f"{capital(who)} {fewer}", listed([*drivers])]
+    doubled = sorted({name for budget in audit.budgets for name in budget.double_disadvantage})
+    if doubled:
+        worse = "more harmful" if is_harm else "fewer positive"
+        who = f"{_so_many(doubled, 'bears', 'bear')} both a higher cost and {worse} predictions"
+        parts.append(f"{who} ({listed(doubled)})")
+    limit = _largest([pair.exposure.upper_limit_together for pair in pairs])
+    if limit is not None:
+        parts.append(f"the groups' exposures differ by at most {in_100(limit)}")
+    return "; ".join(parts) + "."
 
 
 def _of_pairs(audit: Audit) -> Iterator[str]:
@@ -483,7 +435,8 @@ def _allowed(audit: Audit) -> Iterator[str]:
     known = [(name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None]
     known = known[:MOST_GROUPS_IN_A_SENTENCE]
     spent = listed([f"{bound.spent:.2g} ({name})" for name, bound in known])
-    text = f"{_opening(budget)}, training spent on average an epsilon of {spent}"
+    where = capital(in_setting(budget.model, budget.epsilon))
+    text = f"{where}, training spent on average an epsilon of {spent}"
     right = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in known if b.advantage is not None]
     if right:
         text += f", which allows an attacker who sees every step about {listed(right)} right "
@@ -505,8 +458,6 @@ def _trust(audit: Audit) -> Iterator[str]:
     yield from (finding.sentence for finding in audit.declarations)
     if not audit.declarations:
         yield "What the release says about its splits agrees with its own counts."
-    if not any(finding.caps_verdict for finding in audit.declarations):
-        yield from _diluted(audit)
     if len(audit.costs) > 1:
         measured = [cost for cost in audit.costs if cost.cost != proxies.SPENT.name]
         n_resolved = sum(cost.n_resolved > 0 for cost in measured)
@@ -535,62 +486,25 @@ def _trust(audit: Audit) -> Iterator[str]:
 def _coin_flips(audit: Audit) -> str:
     """How often placebo groups raise the alarm, from the count that decides."""
     verdict, pairs = audit.told.verdict, audit.told.pairs
-    placebos = [pair.exposure_answer.placebo for pair in pairs]
+    rows, count = [pair.exposure_answer.placebo for pair in pairs], "n_exposure"
     is_exposure = not verdict.is_alarm and any(pair.more_exposed for pair in pairs)
     if verdict is Verdict.DOUBLE_DISADVANTAGE:
-        counts = [(row.n_double, row.n_draws) for row in placebos if row]
-    elif is_exposure:
-        known = [row for row in placebos if row and row.n_exposure is not None]
-        counts = [(row.n_exposure or 0, row.n_draws) for row in known]
-    else:
-        flips = [pair.coin_flips for pair in pairs]
-        counts = [(row.n_shown, row.n_draws) for row in flips if row]
+        count = "n_double"
+    elif not is_exposure:
+        rows, count = [pair.coin_flips for pair in pairs], "n_shown"
+    counts = [(getattr(row, count), row.n_draws) for row in rows if row is not None]
+    counts = [(n, n_draws) for n, n_draws in counts if n is not None]
     if not counts:
         return "This release lacks the made-up-groups check."
     n, n_draws = max(counts)
-    times = "once" if n == 1 else f"{n} times"
-    sound = f"(a sound test: up to about {math.ceil(SIGNIFICANCE * n_draws)})"
     if not verdict.is_alarm and not is_exposure:
         return f"{n_draws} made-up groups: {n} raised an alarm."
     did = "found exposures to differ" if is_exposure else "raised this alarm"
-    return f"The same audit on {n_draws} made-up groups {did} {times} {sound}."
-
-
-def _diluted(audit: Audit) -> Iterator[str]:
-    """What its own setting alone would show, and all settings together do not."""
-    budgets = audit.budgets
-
-    def p_values(which: str) -> list[FloatArray]:
-        """For groups, exposures and ratios, arrays (setting, group or pair)."""
-        rows = [
-            [[getattr(group, which) for group in budget.groups.values()] for budget in budgets],
-            [[getattr(pair.exposure, which) for pair in budget.pairs] for budget in budgets],
-            [[getattr(pair.cross_product, which) for pair in budget.pairs] for budget in budgets],
-        ]
-        return [np.array(kind, dtype=np.float64) for kind in rows]
-
-    if len(budgets) < 2:
-        return
-    memory, *pairs = p_values("p_value")
-    memory_alone, *pairs_alone = p_values("p_value_alone")
-    by_setting = [np.concatenate(share_level(*rows)) for rows in zip(*pairs_alone, strict=True)]
-    memory_alone = np.stack([holm(row) for row in memory_alone])
-    for shown, together, alone in (
-        ("memory of someone's record would be shown", memory, memory_alone),
-        (
-            "a comparison of its groups would be beyond chance",
-            np.hstack(pairs),
-            np.stack(by_setting),
-        ),
-    ):
-        if (together <= SIGNIFICANCE).any() or not (alone <= SIGNIFICANCE).any():
-            continue
-        k = int(np.nanargmin(alone)) // alone.shape[1]
-        yield (
-            f"If {setting_name(budgets[k].model, budgets[k].epsilon)} were the only setting, "
-            f"{shown} (p = {np.nanmin(alone[k]):.2g}); among the {len(alone)} settings of this "
-            f"release it is not (p = {np.nanmin(together[k]):.2g})."
-        )
+    times, most = "once" if n == 1 else f"{n} times", math.ceil(SIGNIFICANCE * n_draws)
+    return (
+        f"The same audit on {n_draws} made-up groups {did} {times} (a sound test: up to about "
+        f"{most})."
+    )
 
 
 def _less_exposed(audit: Audit) -> str | None:
@@ -607,7 +521,8 @@ def _less_exposed(audit: Audit) -> str | None:
     exposure = scale.short.format(
         found=f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
     )
+    where = capital(in_setting(best.model, best.epsilon))
     return (
-        f"{_opening(best)}, {exposure}, in the most exposed group; the model is right "
+        f"{where}, {exposure}, in the most exposed group; the model is right "
         f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
     )
