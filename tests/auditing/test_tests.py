@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from benchmarks.coverage import KINDS, TINY, usable
+from benchmarks.coverage import measured as measured_tables
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.optimize import brentq
 
 from pcer.auditing.file import Plan
-from pcer.auditing.measure import by_split, measure_panel
+from pcer.auditing.measure import Exposed, by_split, measure_panel
 from pcer.auditing.tests import alarms, attack_tests, compare_pairs, decide
+from pcer.auditing.variances import limit_quantile
 from pcer.release.panel import Panel, PooledExposures
 from pcer.statistics import holm, two_sided_p, upper_p
 from tests import reference
+from tests.worlds.people import certain, draw_people, draw_tables
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -24,67 +27,61 @@ def test_holm_is_the_definition(p_values):
     assert ours == pytest.approx(reference.holm(p_values), abs=1e-12)
 
 
-def test_no_spread_is_no_evidence():
-    """An error of 0 means that nothing could vary: every record right, or none."""
+def test_steps_by_hand():
+    """By hand: .001/.1 = .01 comes first, then .03 gets .6/.9 of the level, then .04 all of it."""
+    p, weights = np.array([0.03, 0.001, 0.04]), np.array([0.6, 0.1, 0.3])
+    assert holm(p, weights=weights) == pytest.approx([0.045, 0.01, 0.045])
+    # An error of 0 means that nothing could vary: every record right, or none.
     assert upper_p(np.array([0.0, 0.1]), np.zeros(2)).tolist() == [1.0, 1.0]
     assert two_sided_p(np.array([0.1]), np.zeros(1)).tolist() == [1.0]
-
-
-def test_runs_of_one_split_are_averaged_first():
     values = np.array([[1.0], [3.0], [10.0]])
     assert by_split(values, np.array([0, 0, 1])).tolist() == [[2.0], [10.0]]
 
 
-def measured(cost, variance, benefit, covariance=np.nan, null_error=np.nan):
-    """A pooled cost of two groups of 10,000 records with these errors, and ten splits' benefit."""
-    n = np.full((10, 2), 5_000.0)
+def measured(cost, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0):
+    """A pooled cost of groups of 10,000 records with these errors, and ten splits' benefit."""
+    cells = (10, len(cost))
     pooled = PooledExposures(
         value=np.array(cost),
         standard_error=np.sqrt(variance),
-        null_error=np.full(2, null_error),
-        benefit_covariance=np.full(2, covariance),
-        n_records=np.full(2, 10_000.0),
+        null_error=np.full(len(cost), null_error),
+        benefit_covariance=np.full(len(cost), covariance),
+        n_records=np.full(len(cost), 10_000.0),
+        separation=np.full(len(cost), separation),
     )
     panel = Panel(
         epsilon=np.inf,
         seeds=tuple(range(10)),
-        group_names=("a", "b"),
+        group_names=tuple(f"g{k}" for k in range(len(cost))),
         split=np.arange(10),
         train=None,
         test=None,
-        train_accuracy=np.full((10, 2), 0.8),
-        test_accuracy=np.full((10, 2), 0.8),
+        train_accuracy=np.full(cells, 0.8),
+        test_accuracy=np.full(cells, 0.8),
         positive_rate=np.tile(benefit, (10, 1)),
-        n_train=n,
-        n_test=n,
+        n_train=np.full(cells, 5_000.0),
+        n_test=np.full(cells, 5_000.0),
         exposure={},
         pooled={"paired_gap": pooled},
     )
     return measure_panel(panel, Plan(), "paired_gap")
 
 
-def test_each_question_about_a_cost_over_all_models_has_its_own_error():
-    """Is anything remembered: records alone. Groups: as given. One group's interval: the widest."""
-    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0, null_error=0.01)
+@pytest.mark.parametrize(("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)])
+def test_each_question_about_a_cost_over_all_models_has_its_own_error(separation, expected):
+    """Is anything remembered: records alone. One group's interval: the widest.
+
+    Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is not shared;
+    the first is wide enough anyhow.
+    """
+    costs, rates = [0.02, 0.05], [0.5, 0.2]
+    one = measured(costs, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation)
     assert one.exposed is not None
     assert one.memorised_p() == pytest.approx(stats.norm.sf([2.0, 5.0]))
-    assert compare_pairs(one, ((0, 1),)).exposure.error ** 2 == pytest.approx(0.0005)
+    assert compare_pairs(one, ((0, 1),)).exposure.error ** 2 == pytest.approx(expected)
     assert one.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
     by_hand = [0.02 + 1.644854 * 0.02, 0.05 + 1.644854 * 0.01 * np.sqrt(2)]
     assert one.exposed.limit(z=1.644854) == pytest.approx(by_hand)
-
-
-@pytest.mark.parametrize(("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)])
-def test_a_difference_counts_what_groups_do_not_share(separation, expected):
-    """Variances .0004 and .0001, of records alone .0001 each; the first is wide enough anyhow."""
-    one = measured([0.02, 0.05], [0.0004, 0.0001], [0.5, 0.2], 0.0, null_error=0.01)
-    pooled = replace(one.panel.pooled["paired_gap"], separation=np.full(2, separation))
-    panel = replace(one.panel, pooled={"paired_gap": pooled})
-    found = measure_panel(panel, Plan(), "paired_gap")
-    assert compare_pairs(found, ((0, 1),)).exposure.error ** 2 == pytest.approx(expected)
-    assert found.memorised_p() == pytest.approx(one.memorised_p())
-    assert found.exposed is not None
-    assert found.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
 
 
 @pytest.mark.parametrize("covariance", [0.0, -1e-6])
@@ -92,16 +89,9 @@ def test_cross_product_by_hand(covariance):
     one = measured([0.01, 0.03], [0.0004, 0.0009], [0.5, 0.2], covariance)
     found = compare_pairs(one, ((0, 1),)).cross
     received = [reference.rate_variance(r, 1 / (1 / 1e4 + 1e-4 / 10)) for r in (0.5, 0.2)]
-    sides = [
-        {
-            "benefit": r,
-            "cost": c,
-            "benefit_variance": v,
-            "cost_variance": w,
-            "covariance": covariance,
-        }
-        for r, c, v, w in zip((0.5, 0.2), (0.01, 0.03), received, (0.0004, 0.0009), strict=True)
-    ]
+    names = ("benefit", "cost", "benefit_variance", "cost_variance")
+    rows = zip((0.5, 0.2), (0.01, 0.03), received, (0.0004, 0.0009), strict=True)
+    sides = [dict(zip(names, row, strict=True)) | {"covariance": covariance} for row in rows]
     assert found.value == pytest.approx(0.5 * 0.03 - 0.2 * 0.01)
     assert found.error**2 == pytest.approx(reference.cross_variance(*sides))
 
@@ -113,8 +103,19 @@ def test_unequal_rates_alone_make_no_cross_product():
     assert found.benefit.p_value < 1e-12
 
 
-def evidence(one, pairs=((0, 1),)):
-    return decide([attack_tests([one], pairs, random=True)], pairs, outcome="benefit")
+def evidence(*attacks, margin=None):
+    """Of attacks on one setting with two groups."""
+    tests = [attack_tests([one], ((0, 1),), random=True) for one in attacks]
+    return decide(tests, ((0, 1),), outcome="benefit", margin=margin)
+
+
+@given(st.floats(-0.2, 0.2), st.floats(0.01, 0.2), st.floats(0.01, 0.2))
+def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, margin):
+    one = measured([0.1, 0.1 + difference], [error**2 / 2] * 2, [0.5, 0.5])
+    below = stats.norm.sf((difference + margin) / error)
+    above = stats.norm.cdf((difference - margin) / error)
+    assert evidence(one, margin=margin).equal_p.item() == pytest.approx(max(below, above), rel=1e-6)
+    assert np.isnan(evidence(one).equal_p.item())
 
 
 def test_both_disadvantages_must_be_the_same_groups():
@@ -136,12 +137,8 @@ def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
 
 
 def two_attacks(first, second, *, variance=1e-5):
-    """Evidence of two attacks on one setting with two groups whose rates are equal."""
-    tests = [
-        attack_tests([measured(costs, [variance] * 2, [0.4, 0.4])], ((0, 1),), random=True)
-        for costs in (first, second)
-    ]
-    return decide(tests, ((0, 1),), outcome="benefit")
+    """Evidence of two attacks where rates are equal."""
+    return evidence(*(measured(costs, [variance] * 2, [0.4, 0.4]) for costs in (first, second)))
 
 
 def test_two_attacks_decide_by_holm_over_both():
@@ -156,55 +153,23 @@ def test_two_attacks_decide_by_holm_over_both():
     assert not found.contradicted.item()
 
 
-def test_attacks_that_name_different_groups_are_said_to():
+def test_attacks_that_contradict_each_other_and_what_must_be_detected():
     found = two_attacks([0.04, 0.02], [0.02, 0.05])
     assert (found.decided_by.item(), found.more_exposed.item()) == (1, 1)
     assert found.contradicted.item()
     assert not two_attacks([0.0201, 0.02], [0.02, 0.05]).contradicted.item()
-
-
-def test_a_group_is_detected_by_either_attack():
-    found = two_attacks([0.0, 0.0], [0.0, 0.05])
-    assert found.resolved.tolist() == [[False, True]]
-    assert found.detected_by[0, 1] == 1
-
-
-def test_who_is_more_exposed_must_be_detected():
-    """A difference beyond chance between two groups of which neither is detected says nothing."""
+    either = two_attacks([0.0, 0.0], [0.0, 0.05])
+    assert either.resolved.tolist() == [[False, True]]
+    assert either.detected_by[0, 1] == 1
+    # A difference beyond chance between two groups of which neither is detected says nothing.
     assert not two_attacks([-0.05, 0.0], [-0.05, 0.0]).exposures_differ.any()
-
-
-def test_weighted_holm_step_by_step():
-    """By hand: .001/.1 = .01 comes first, then .03 gets .6/.9 of the level, then .04 all of it."""
-    p, weights = np.array([0.03, 0.001, 0.04]), np.array([0.6, 0.1, 0.3])
-    assert holm(p, weights=weights) == pytest.approx([0.045, 0.01, 0.045])
 
 
 def test_alarms_are_those_of_the_audit():
     """Families of pairs among pseudo-groups: what each would be told alone."""
     rng = np.random.default_rng(7)
     costs, rates = rng.normal(0.03, 0.02, 40), rng.uniform(0.2, 0.6, 40)
-    one = measured(costs[:2], np.full(2, 1e-4), rates[:2])
-    panel = one.panel
-    n = np.full((10, 40), 5_000.0)
-    many = replace(
-        panel,
-        group_names=tuple(f"g{k}" for k in range(40)),
-        train_accuracy=np.full((10, 40), 0.8),
-        test_accuracy=np.full((10, 40), 0.8),
-        positive_rate=np.tile(rates, (10, 1)),
-        n_train=n,
-        n_test=n,
-        pooled={
-            "paired_gap": PooledExposures(
-                value=costs,
-                standard_error=np.full(40, 0.01),
-                null_error=np.full(40, np.nan),
-                benefit_covariance=np.zeros(40),
-                n_records=np.full(40, 10_000.0),
-            )
-        },
-    )
+    many = measured(costs, np.full(40, 1e-4), rates, 0.0).panel
     pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
     found = alarms([many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20)
     for k, (i, j) in enumerate(pairs):
@@ -217,3 +182,49 @@ def test_alarms_are_those_of_the_audit():
     assert found.shown.any()
     assert (found.double >= 0).any()
     assert found.differ.any()
+
+
+# The most that a cost can be: a limit with the error that the limit itself would have
+
+DOZEN = 12
+CORNERS = [
+    ("accuracy .99", 0.1, 300, 1),
+    ("accuracy .7", 0.1, 100, 20),
+    ("accuracy .97", 0.1, 1_000, 1),
+]
+
+
+def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
+    """How far a cost lies above the value and z of its own errors, one number at a time."""
+    value, n, n_test = (float(part[g]) for part in (exposed.value, exposed.n, exposed.n_test))
+    xs, people = exposed.per_split[:, g], reference.rate_variance(cost, n)
+    wrong = [reference.rate_variance(c, n_test) for c in (cost, value)]
+    one = exposed.one_split[g] + max(0.0, wrong[0] - wrong[1])
+    variance = reference.cost_variance(xs.tolist(), one, people)
+    return cost - max(value, 0.0) - z * np.sqrt(variance)
+
+
+@pytest.mark.parametrize("n_splits", [1, 5])
+@pytest.mark.parametrize("n_limits", [1, DOZEN])
+def test_a_limit_is_where_its_own_error_puts_it(n_splits, n_limits):
+    rng, z = np.random.default_rng(3), limit_quantile(n_limits=n_limits)
+    population = certain(0.1)
+    drawn = draw_people(population, [400], 5, rng)
+    exposed = measured_tables(draw_tables(population, drawn, n_splits=n_splits, rng=rng)).exposed
+    assert exposed is not None
+    expected = [brentq(beyond, 0.0, 1.0, args=(exposed, g, z)) for g in range(5)]
+    assert exposed.limit(z=z) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "cost", "people", "n_splits"), CORNERS)
+def test_limits_hold_together_where_few_people_are_wrong(kind, cost, people, n_splits):
+    rng, population = np.random.default_rng(4), KINDS[kind](cost)
+    drawn = draw_people(population, [people], 2_000, rng)
+    found = measured_tables(
+        usable(draw_tables(population, drawn, n_splits=n_splits, rng=rng))
+    ).exposed
+    assert found is not None
+    for n_limits in (1, DOZEN):
+        misses = found.limit(z=limit_quantile(n_limits=n_limits)) < population.cost - TINY
+        assert n_limits * misses.mean() <= 0.065

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pcer.auditing import variances
 from pcer.auditing.exact import Strata, strata_of_counts
-from pcer.auditing.variances import (
-    LARGEST_SPREAD,
-    at_least_spread,
-    auc_people_part,
-    balanced_people_part,
-    benefit_variance,
-    cost_in_tests,
-    cost_variance,
-    cross_variance,
-    draw_differences,
-    equivalence_p,
-    hypergeometric,
-    limit_quantile,
-    noise_level,
-    people_covariance,
-    people_part,
-    pooled_cost,
-    rate_covariance,
-    rate_variance,
-    split_luck,
-    subset_covariance,
-)
+from pcer.auditing.measure import PEOPLE_PARTS
+from pcer.auditing.variances import cross_variance, hypergeometric, split_luck
 from pcer.metrics import Counts
+from pcer.release import proxies
 from pcer.release.format import Confusion
 from tests import reference
 from tests.strategies import confusions
 from tests.worlds.people import (
-    Population,
     certain,
     certain_positives,
     compared,
@@ -67,24 +46,27 @@ def array(value: float) -> np.ndarray:
 @given(st.floats(-0.5, 1), sizes)
 def test_people_parts_are_the_designs_with_four_people_more(cost, n):
     expected = reference.rate_variance(cost, n)
-    assert rate_variance(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
-    assert people_part(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
-    assert auc_people_part(array(cost / 2), array(n)) == pytest.approx([expected], rel=1e-9)
-    assert balanced_people_part(array(cost / 2), array(n)) == pytest.approx(
-        [expected / 4], rel=1e-9
-    )
+    assert variances.rate_variance(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
+    for scale, value, part in (
+        (proxies.ACCURACY, cost, expected),
+        (proxies.AUC, cost / 2, expected),
+        (proxies.BALANCED, cost / 2, expected / 4),
+    ):
+        assert PEOPLE_PARTS[scale](array(value), array(n)) == pytest.approx([part], rel=1e-9)
 
 
 @given(rates, sizes, st.floats(0.05, 1), st.integers(1, 60))
 def test_benefit_variance_is_that_of_so_many_people(benefit, n, share, n_splits):
-    ours = benefit_variance(array(benefit), n=array(n), n_test=array(share * n), n_splits=n_splits)
+    n_test = array(share * n)
+    ours = variances.benefit_variance(array(benefit), n=array(n), n_test=n_test, n_splits=n_splits)
     effective = 1 / (1 / n + (1 / (share * n) - 1 / n) / n_splits)
     assert ours == pytest.approx([reference.rate_variance(benefit, effective)], rel=1e-9)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), rates, rates)
 def test_cost_variance_is_its_slow_twin(xs, one_split, people):
-    ours = cost_variance(np.array(xs)[:, None], one_split=array(one_split), people=array(people))
+    given_parts = {"one_split": array(one_split), "people": array(people)}
+    ours = variances.cost_variance(np.array(xs)[:, None], **given_parts)
     expected = reference.cost_variance(xs, one_split, people)
     assert ours == pytest.approx([expected], rel=1e-9, abs=1e-12)
 
@@ -100,56 +82,35 @@ side = st.fixed_dictionaries(
 )
 
 
-def columns(*sides: dict[str, float]) -> dict[str, np.ndarray]:
-    """(side, pair) arrays of one pair."""
-    return {name: np.array([[one[name]] for one in sides]) for name in sides[0]}
-
-
 @given(side, side)
 def test_cross_variance_is_gradient_through_covariance(first, second):
-    ours = cross_variance(**columns(first, second))
+    """An unknown covariance counts as the worst: the extreme one of those that are possible."""
+
+    def ours(*sides: dict[str, float]) -> np.ndarray:
+        return cross_variance(**{name: np.array([[one[name]] for one in sides]) for name in first})
+
     expected = reference.cross_variance(first, second)
-    assert ours == pytest.approx([expected], rel=1e-9, abs=1e-9)
-
-
-@given(side, side)
-def test_an_unknown_covariance_counts_as_the_worst(first, second):
-    """No covariance that is possible gives L a larger variance, and the extreme one reaches it."""
+    assert ours(first, second) == pytest.approx([expected], rel=1e-9, abs=1e-9)
     most = np.sqrt(first["benefit_variance"] * first["cost_variance"])
-    expected = max(
+    worst = max(
         reference.cross_variance({**first, "covariance": sign * most}, second) for sign in (-1, 1)
     )
-    ours = cross_variance(**columns({**first, "covariance": np.nan}, second))
-    assert ours == pytest.approx([expected], rel=1e-9, abs=1e-9)
+    unknown = {**first, "covariance": np.nan}
+    assert ours(unknown, second) == pytest.approx([worst], rel=1e-9, abs=1e-9)
 
 
-def test_spread_over_splits_needs_two_of_them():
+def test_spreads_pooled_costs_and_limits_by_hand():
     closed, people = array(1.0), array(0.5)
-    assert at_least_spread(closed, np.array([[7.0]]), people).tolist() == [1.0]
-    assert at_least_spread(closed, np.array([[0.0], [0.0]]), people).tolist() == [1.0]
-    assert at_least_spread(closed, np.array([[0.0], [4.0]]), people).tolist() == [4.5]
-
-
-def test_the_pair_shares_its_cost():
-    pooled = pooled_cost(array(0.1), array(-0.05), array(100.0), array(300.0))
+    for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
+        spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
+        assert spread.tolist() == [expected]
+    pooled = variances.pooled_cost(array(0.1), array(-0.05), array(100.0), array(300.0))
     assert pooled == pytest.approx([-0.0125])
-    assert cost_in_tests(array(0.1), pooled).tolist() == [0.1]
-    assert cost_in_tests(array(-0.05), pooled).tolist() == [0.0]
-    assert cost_in_tests(array(0.1), array(0.3)).tolist() == [0.3]
-
-
-def test_limits_and_margins_by_hand():
-    z = limit_quantile()
-    assert z == pytest.approx(stats.norm.ppf(0.95))
-    assert limit_quantile(n_limits=10, confidence_level=0.9) == pytest.approx(stats.norm.ppf(0.99))
-
-
-@given(st.floats(-0.2, 0.2), st.floats(0.01, 0.2), st.floats(0.01, 0.2))
-def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, margin):
-    below = stats.norm.sf((difference + margin) / error)
-    above = stats.norm.cdf((difference - margin) / error)
-    ours = equivalence_p(array(difference), array(error), margin=margin)
-    assert ours == pytest.approx([max(below, above)], rel=1e-9)
+    for own, together, expected in ((0.1, pooled, 0.1), (-0.05, pooled, 0.0), (0.1, 0.3, 0.3)):
+        assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [expected]
+    assert variances.limit_quantile() == pytest.approx(stats.norm.ppf(0.95))
+    ten = variances.limit_quantile(n_limits=10, confidence_level=0.9)
+    assert ten == pytest.approx(stats.norm.ppf(0.99))
 
 
 # In a known population
@@ -159,20 +120,28 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, mar
 def test_one_splits_covariances_are_the_measured_ones(rng):
     """Of positive rate, true positive rate and precision with the cost, 40,000 releases."""
     population = certain(0.2)
-    tables = draw_tables(
-        population, draw_people(population, [800], 40_000, rng), n_splits=1, rng=rng
-    )
+    people = draw_people(population, [800], 40_000, rng)
+    tables = draw_tables(population, people, n_splits=1, rng=rng)
     cost = measured(tables).exposed.value
     test = Counts(*(part[:, 0, 0] for part in tables.test))
-    n = test.n
-    for benefit, formula in (
-        ((test.tp + test.fp) / n, rate_covariance(test)),
-        (test.tp / (test.tp + test.fn), subset_covariance(test.tp / (test.tp + test.fn), n)),
-        (test.tp / (test.tp + test.fp), subset_covariance(test.tp / (test.tp + test.fp), n)),
+    for benefit, is_rate in (
+        ((test.tp + test.fp) / test.n, True),
+        (test.tp / (test.tp + test.fn), False),
+        (test.tp / (test.tp + test.fp), False),
     ):
+        formula = variances.split_covariance(test, benefit, is_rate=is_rate)
         seen = np.cov(benefit, cost)
-        doubt = np.sqrt(seen[0, 0] * seen[1, 1] / len(n))
+        doubt = np.sqrt(seen[0, 0] * seen[1, 1] / len(test.n))
         assert formula.mean() == pytest.approx(seen[0, 1], abs=4 * doubt)
+
+
+def test_covariances_of_one_split_by_hand():
+    """100 people, 30 of 40 qualified and 10 others accepted, 80 right."""
+    test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
+    by_hand = {True: -(0.3 - 0.4 * 0.8) / 100, False: -0.4 * 0.6 / 100}
+    for is_rate, expected in by_hand.items():
+        found = variances.split_covariance(test, array(0.4), is_rate=is_rate)
+        assert found == pytest.approx([expected])
 
 
 def test_people_alone_cause_no_lower_covariance(rng):
@@ -182,37 +151,30 @@ def test_people_alone_cause_no_lower_covariance(rng):
     out, into = np.array(population.right_out), np.array(population.right_in)
     benefit = people @ np.where(population.label, out, 1 - out) / 500
     cost = people @ (into - out) / 500
-    bound = people_covariance(array(population.benefit), array(population.cost), array(500.0))
+    rate, planted = array(population.benefit), array(population.cost)
+    bound = variances.people_covariance(rate, planted, array(500.0))
     assert np.cov(benefit, cost)[0, 1] == pytest.approx(bound[0], rel=0.05)
 
 
-class Corner(NamedTuple):
-    """A population, and how much of it is seen."""
-
-    population: Population
-    size: int
-    n_splits: int
-
-
 CORNERS = {
-    "nothing memorised": Corner(certain(0.0), 1_000, 5),
-    "everything memorised": Corner(certain(0.26, accuracy=0.74), 300, 20),
-    "few people, few memorised": Corner(certain(0.03, accuracy=0.95), 300, 20),
-    "nobody wrong once trained on": Corner(certain(0.01, accuracy=0.99), 300, 1),
-    "the same in a tiny group": Corner(certain(0.1, accuracy=0.9), 20, 20),
-    "large and soft": Corner(soft(0.2), 10_000, 2),
-    "only positives": Corner(certain_positives(0.2), 1_000, 1),
+    "nothing memorised": (certain(0.0), 1_000, 5),
+    "everything memorised": (certain(0.26, accuracy=0.74), 300, 20),
+    "few people, few memorised": (certain(0.03, accuracy=0.95), 300, 20),
+    "nobody wrong once trained on": (certain(0.01, accuracy=0.99), 300, 1),
+    "the same in a tiny group": (certain(0.1, accuracy=0.9), 20, 20),
+    "large and soft": (soft(0.2), 10_000, 2),
+    "only positives": (certain_positives(0.2), 1_000, 1),
 }
+"""A population, and how many people and splits of it are seen."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("corner", CORNERS.values(), ids=CORNERS)
-def test_intervals_of_costs_cover(corner, rng):
+@pytest.mark.parametrize(("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS)
+def test_intervals_of_costs_cover(population, size, n_splits, rng):
     """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
-    people = draw_people(corner.population, [corner.size], 4_000, rng)
-    tables = draw_tables(corner.population, people, n_splits=corner.n_splits, rng=rng)
-    found = measured(tables).exposed
-    held = np.abs(found.value - corner.population.cost) <= 1.96 * np.sqrt(found.variance)
+    people = draw_people(population, [size], 4_000, rng)
+    found = measured(draw_tables(population, people, n_splits=n_splits, rng=rng)).exposed
+    held = np.abs(found.value - population.cost) <= 1.96 * np.sqrt(found.variance)
     assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
 
 
@@ -241,11 +203,8 @@ def test_coin_flip_groups_differ_in_no_more_than_five_of_a_hundred(population, n
 
 def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
     """Confusion tables of one group."""
-    parts = (
-        Counts(**{name: np.array([float(value)]) for name, value in cells.items()})
-        for cells in (train, test)
-    )
-    return strata_of_counts(*parts)
+    parts = [{name: array(float(n)) for name, n in cells.items()} for cells in (train, test)]
+    return strata_of_counts(*(Counts(**cells) for cells in parts))
 
 
 @given(confusions(), confusions())
@@ -256,13 +215,6 @@ def test_moments_are_the_hypergeometric_ones(train, test):
     assert ours.variance[0] == pytest.approx(variance, abs=1e-12)
 
 
-def test_noise_level_is_the_mean_of_clipped_noise():
-    quantiles = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000, scale=0.01)
-    assert noise_level(np.array(0.01**2)) == pytest.approx(
-        np.maximum(quantiles, 0).mean(), rel=1e-3
-    )
-
-
 @given(
     st.integers(0, 60), st.integers(0, 60), st.data(), st.lists(st.floats(0, 0.999999), min_size=1)
 )
@@ -271,9 +223,8 @@ def test_draws_by_inversion_are_scipys_quantiles(good, bad, data, uniforms):
     sampled = data.draw(st.integers(0, good + bad))
     ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms))
     law = stats.hypergeom(good + bad, good, sampled)
-    below, at = law.cdf(ours - 1), law.cdf(ours)
-    assert (below <= np.array(uniforms) + 1e-9).all()
-    assert (np.array(uniforms) <= at + 1e-9).all()
+    assert (law.cdf(ours - 1) <= np.array(uniforms) + 1e-9).all()
+    assert (np.array(uniforms) <= law.cdf(ours) + 1e-9).all()
 
 
 @pytest.mark.parametrize(
@@ -290,7 +241,7 @@ def test_the_closed_form_of_large_draws_is_scipys_quantile(good, bad, sampled):
     """To a hundredth of a deviation, skewed or not."""
     uniforms = np.array([1e-6, 1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-4, 1 - 1e-6])
     law = stats.hypergeom(good + bad, good, sampled)
-    assert law.std() > LARGEST_SPREAD
+    assert law.std() > variances.LARGEST_SPREAD
     ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=uniforms)
     assert ours == pytest.approx(law.ppf(uniforms), abs=0.01 * law.std())
 
@@ -302,8 +253,8 @@ def test_draws_of_any_size_stay_within_what_is_possible():
     assert (np.diff(ours) >= 0).all()
     assert ours[2] == pytest.approx(10**15 / 8, rel=1e-6)
     few = hypergeometric(good=10**15, bad=50_000, sampled=10**15, uniforms=uniforms)
-    assert (few >= 10**15 - 50_000).all()
-    assert (few <= 10**15).all()
+    assert few.min() >= 10**15 - 50_000
+    assert few.max() <= 10**15
 
 
 def test_drawn_differences_have_the_closed_form_moments():
@@ -312,7 +263,7 @@ def test_drawn_differences_have_the_closed_form_moments():
     )
     luck = split_luck(run)
     uniforms = np.random.default_rng(0).random((2, 20_000, 1))
-    drawn = draw_differences(run, uniforms=uniforms)[:, 0]
+    drawn = variances.draw_differences(run, uniforms=uniforms)[:, 0]
     error = np.sqrt(luck.variance[0] / 20_000)
     assert drawn.mean() == pytest.approx(luck.mean[0], abs=4 * error)
     assert drawn.var() == pytest.approx(luck.variance[0], rel=0.05)

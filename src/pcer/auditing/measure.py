@@ -10,28 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer import metrics
-from pcer.auditing.exact import (
-    SMALLEST_P,
-    Strata,
-    hidden_cost_limit,
-    lowest_seeds,
-    memorised,
-    strata_of_counts,
-)
+from pcer.auditing import exact, variances
+from pcer.auditing.exact import SMALLEST_P, Strata
 from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.variances import (
-    auc_people_part,
-    balanced_people_part,
-    benefit_variance,
-    cost_variance,
-    limit_quantile,
-    people_part,
-    rate_covariance,
-    rate_variance,
-    record_variance,
-    split_luck,
-    subset_covariance,
-)
 from pcer.errors import PlanError
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import proxies
@@ -56,9 +37,11 @@ LEAST_RECORDS = 50
 """Records of a group from which on an attack over all models tells something about it."""
 
 PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    proxies.ACCURACY: people_part,
-    proxies.AUC: auc_people_part,
-    proxies.BALANCED: balanced_people_part,
+    proxies.ACCURACY: variances.people_part,
+    # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 - 2a) / N
+    proxies.AUC: lambda advantage, n: variances.people_part(2 * advantage, n),
+    # half a difference of rates: a (1 - 2a) / (2N)
+    proxies.BALANCED: lambda advantage, n: variances.people_part(2 * advantage, n) / 4,
 }
 """What people add to the variance of a cost that is measured in each run, by its scale."""
 
@@ -113,7 +96,7 @@ class Exposed:
     def variance_at(self, cost: FloatArray, *, more: FloatArray | float = 0.0) -> FloatArray:
         """Variance of the value, its people's part taken at some cost, and more in one split."""
         one_split, people = self.one_split + more, self.people_part(cost)
-        return cost_variance(self.per_split, one_split=one_split, people=people)
+        return variances.cost_variance(self.per_split, one_split=one_split, people=people)
 
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
@@ -125,7 +108,8 @@ class Exposed:
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
             if self.is_counted:  # a larger cost: as many more people wrong out of training
-                more = people_part(limit, self.n_test) - people_part(self.value, self.n_test)
+                wrong = variances.rate_variance(np.stack([limit, self.value]), self.n_test)
+                more = wrong[0] - wrong[1]
             variance = self.variance_at(limit, more=np.maximum(more, 0.0))
             variance = np.maximum(np.fmax(variance, MUTUAL * self.of_records), self.alone)
         return np.asarray(start + z * np.sqrt(variance))
@@ -173,11 +157,11 @@ class Measured:
         if exposed is None or (exposed.is_counted and self.strata is None):
             return np.full(len(chosen), np.nan)
         if self.strata is not None and exposed.is_counted:
-            exact = memorised(Strata(*(part[..., chosen] for part in self.strata)))
+            found = exact.memorised(Strata(*(part[..., chosen] for part in self.strata)))
             clumps = self.inflation[chosen]
-            normal = upper_p(exact.excess, np.sqrt(exact.variance * clumps))
-            is_exact = np.isnan(exact.p_value) | (clumps == 1.0)
-            p = np.where(is_exact, exact.p_value, np.maximum(normal, SMALLEST_P))
+            normal = upper_p(found.excess, np.sqrt(found.variance * clumps))
+            is_exact = np.isnan(found.p_value) | (clumps == 1.0)
+            p = np.where(is_exact, found.p_value, np.maximum(normal, SMALLEST_P))
         else:
             null = exposed.null_variance[chosen]
             p = np.maximum(upper_p(exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
@@ -191,10 +175,11 @@ class Measured:
         """
         if self.exposed is None:
             return np.full(len(self.told), np.nan)
-        limit = self.exposed.limit(z=limit_quantile(n_limits=n_limits, confidence_level=level))
+        z = variances.limit_quantile(n_limits=n_limits, confidence_level=level)
+        limit = self.exposed.limit(z=z)
         if self.strata is not None and self.exposed.is_counted:
             each = 1 - (1 - level) / n_limits
-            limit = np.fmax(limit, hidden_cost_limit(self.strata, confidence_level=each))
+            limit = np.fmax(limit, exact.hidden_cost_limit(self.strata, confidence_level=each))
         return np.minimum(limit, self.proxy.scale.largest)
 
 
@@ -206,25 +191,21 @@ def measure_panel(
     Clumps of records multiply the variances of a group by ``inflation`` (group,); 1 by default.
     """
     proxy, told = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
+    values, is_pooled, strata = np.full(panel.train_accuracy.shape, np.nan), False, None
     if cost in panel.pooled:
         behind = panel.pooled[cost].n_records
         told = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
     clumps = np.ones(len(told)) if inflation is None else inflation
     benefit, received, variance, lasting = _received(panel, plan, clumps)
     exposed, reason = _exposed(panel, plan, proxy, clumps, told)
-    values, is_pooled = np.full(panel.train_accuracy.shape, np.nan), False
     if proxy.is_from_counts:
         values = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
-    elif cost in panel.exposure:
-        values = panel.exposure[cost].value
-    if not proxy.is_from_counts and cost in panel.pooled and not np.isfinite(values).all():
-        values, is_pooled = np.broadcast_to(panel.pooled[cost].value, values.shape), True
-    strata = None
-    if proxy.is_from_counts and panel.has_sizes:
-        first = lowest_seeds(panel.split)
-        strata = Strata(*(part[:, first] for part in strata_of(panel)))
-        if not np.isfinite(strata.hits + strata.correct).all():
-            strata = None
+        parts = [part[:, exact.lowest_seeds(panel.split)] for part in strata_of(panel)]
+        strata = Strata(*parts) if all(np.isfinite(part).all() for part in parts) else None
+    else:
+        values = panel.exposure[cost].value if cost in panel.exposure else values
+        is_pooled = cost in panel.pooled and not np.isfinite(values).all()
+        values = np.broadcast_to(panel.pooled[cost].value, values.shape) if is_pooled else values
     return Measured(
         panel=panel,
         proxy=proxy,
@@ -319,12 +300,10 @@ def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatA
     """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
     if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
         return panel.positive_rate, panel.n_test, panel.n_train + panel.n_test
-    test, train = panel.test, panel.train
-    if plan.benefit == "true_positive_rate":
-        n_test, n_train = test.tp + test.fn, train.tp + train.fn
-        return metrics.true_positive_rate(test), n_test, n_test + n_train
-    n_test, n_train = test.tp + test.fp, train.tp + train.fp
-    return metrics.precision(test), n_test, n_test + n_train
+    is_recall = plan.benefit == "true_positive_rate"
+    rate, beside = (metrics.true_positive_rate, "fn") if is_recall else (metrics.precision, "fp")
+    n_test, n_train = (part.tp + getattr(part, beside) for part in (panel.test, panel.train))
+    return rate(panel.test), n_test, n_test + n_train
 
 
 def strata_of(panel: Panel) -> Strata:
@@ -335,7 +314,7 @@ def strata_of(panel: Panel) -> Strata:
     rates = Strata(*(np.asarray(part)[None] for part in (*sizes, hits + spared, hits)))
     if panel.train is None or panel.test is None:
         return rates
-    counts = strata_of_counts(panel.train, panel.test)
+    counts = exact.strata_of_counts(panel.train, panel.test)
     known = np.isfinite(counts.total).all(axis=0)
     parts = zip(counts, rates, strict=True)
     return Strata(
@@ -361,84 +340,66 @@ def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[FloatArray,
         return benefit, unknown, unknown[0], unknown[0]
     per_split = by_split(benefit, panel.split)
     value = per_split.mean(axis=0)
-    variance = benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
-    return benefit, per_split, variance, rate_variance(value, people)
+    variance = variances.benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
+    return benefit, per_split, variance, variances.rate_variance(value, people)
 
 
 def _exposed(
     panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, told: npt.NDArray[np.bool_]
 ) -> tuple[Exposed | None, str | None]:
-    """What the tests of a cost need, or why there are none."""
+    """What the tests of a cost need, or why there are none.
+
+    Of the gap, the luck of the split is known, and so is what people add at most. The error of a
+    cost over all models holds its people; that of a cost of every run is about its records.
+    """
+    name, people = proxy.name, PEOPLE_PARTS.get(proxy.scale)
+    is_rate, covariance = plan.benefit == "positive_rate", np.full(len(clumps), np.nan)
+    of_records = covariance
     if proxy.is_from_counts:
+        accuracies, people = (panel.train_accuracy, panel.test_accuracy), variances.people_part
         if not panel.has_sizes:
             return None, NO_SIZES
-        if not np.isfinite(panel.train_accuracy - panel.test_accuracy).all():
+        if not np.isfinite(accuracies[0] - accuracies[1]).all():
             return None, "some group's accuracy is withheld in some model"
-        return _counted(panel, plan, clumps), None
-    if proxy.name not in panel.pooled and proxy.name not in panel.exposure:
-        return None, f"{proxy.name} is not released for this setting"
-    exposed = _attacked(panel, plan, proxy, clumps)
-    known = np.isfinite(exposed.value) & np.isfinite(exposed.one_split)
-    if not (known | ~told).all():
-        return None, f"{proxy.name} lacks a value or a standard error for some group"
-    if not (np.isfinite(exposed.variance) | ~told).all():
-        return None, NO_SIZES
-    return exposed, None
-
-
-def _counted(panel: Panel, plan: Plan, clumps: FloatArray) -> Exposed:
-    """The gap: the luck of the split is known, and so is what people add at most."""
-    accuracies = panel.train_accuracy, panel.test_accuracy
-    luck = split_luck(strata_of(panel))
-    null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
-    sizes = panel.n_train / clumps, panel.n_test / clumps
-    records = record_variance(*accuracies, *sizes)
-    per_split = by_split(metrics.accuracy_difference(*accuracies) - luck.mean, panel.split)
-    covariance = np.full(len(clumps), np.nan)
-    if panel.test is not None and plan.benefit == "positive_rate":
-        covariance = rate_covariance(panel.test).mean(axis=0) * clumps
-    elif panel.test is not None:
-        benefit = benefit_of(panel, plan)[0]
-        covariance = subset_covariance(benefit, panel.n_test).mean(axis=0) * clumps
-    return Exposed(
-        per_split=per_split,
-        null_variance=null / len(per_split),
-        one_split=np.maximum(null, by_split(records, panel.split).mean(axis=0)),
-        n=(sizes[0] + sizes[1]).mean(axis=0),
-        n_test=sizes[1].mean(axis=0),
-        people=people_part,
-        covariance=covariance,
-        is_counted=True,
-        of_records=np.full(len(clumps), np.nan),
-    )
-
-
-def _attacked(panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray) -> Exposed:
-    """A cost over all models, whose error holds its people; or of every run, about its records."""
-    covariance = of_records = np.full(len(clumps), np.nan)
-    is_pooled = proxy.name in panel.pooled
-    if is_pooled:
-        pooled = panel.pooled[proxy.name]
+        luck = variances.split_luck(strata_of(panel))
+        null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
+        sizes = panel.n_train / clumps, panel.n_test / clumps
+        records = variances.record_variance(*accuracies, *sizes)
+        one_split = np.maximum(null, by_split(records, panel.split).mean(axis=0))
+        per_split = by_split(metrics.accuracy_difference(*accuracies) - luck.mean, panel.split)
+        if panel.test is not None:
+            benefit = benefit_of(panel, plan)[0]
+            both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
+            covariance = both.mean(axis=0) * clumps
+    elif name in panel.pooled:
+        pooled, people = panel.pooled[name], None
         per_split, of_records = pooled.value[None], pooled.null_error**2 * clumps
         least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
         one_split = np.fmax(pooled.standard_error**2 * clumps, least)
         null = np.where(np.isnan(of_records), one_split, of_records)
-        if plan.benefit == "positive_rate":  # the release gives no other covariance
+        if is_rate:  # the release gives no other covariance
             covariance = pooled.benefit_covariance * clumps
-    else:
-        exposure = panel.exposure[proxy.name]
+    elif name in panel.exposure:
+        exposure = panel.exposure[name]
         per_split = by_split(exposure.value, panel.split)
         null = one_split = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
         if len(per_split) > 1:
             null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
-    return Exposed(
+    else:
+        return None, f"{name} is not released for this setting"
+    exposed = Exposed(
         per_split=per_split,
         null_variance=null / len(per_split),
         one_split=one_split,
         n=panel.mean_n / clumps,
         n_test=panel.mean_n_test / clumps,
-        people=None if is_pooled else PEOPLE_PARTS.get(proxy.scale),
+        people=people,
         covariance=covariance,
-        is_counted=False,
+        is_counted=proxy.is_from_counts,
         of_records=of_records,
     )
+    if not (np.isfinite(exposed.value + exposed.one_split) | ~told).all():
+        return None, f"{name} lacks a value or a standard error for some group"
+    if not (np.isfinite(exposed.variance) | ~told).all():
+        return None, NO_SIZES
+    return exposed, None

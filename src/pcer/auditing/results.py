@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from pcer import metrics
 from pcer.auditing import file
+from pcer.auditing.checks import stated_epsilon
 from pcer.auditing.exact import Strata
 from pcer.auditing.measure import (
     LEAST_RECORDS,
@@ -25,11 +26,11 @@ from pcer.auditing.tests import Evidence, Tested
 from pcer.auditing.variances import (
     draw_differences,
     limit_quantile,
-    noise_level,
     split_luck,
 )
 from pcer.auditing.verdict import BudgetVerdict, Verdict
 from pcer.metrics import FloatArray
+from pcer.release.format import Bound
 from pcer.release.proxies import GAP
 from pcer.statistics import (
     EXPOSURE_SHARE,
@@ -66,7 +67,7 @@ def setting_result(
     """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost."""
     main, gap = tested.measured[tested.cost][k], tested.measured[GAP.name][k]
     panel, names, n_pairs = main.panel, main.panel.group_names, range(len(tested.pairs))
-    epsilon = None if math.isinf(panel.epsilon) else panel.epsilon
+    epsilon = stated_epsilon(panel)
     columns = _columns(main, gap, tested.pairs, tested.plan)
     summaries = _summarise(columns, main, gap, tested.plan)
     null: Null | None = tested.chance(k)
@@ -147,16 +148,25 @@ def _groups(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
 ) -> dict[str, file.GroupResult]:
     one, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
-    exposed, panel, bounds = one.exposed, one.panel, _bounds(tested, k)
-    n_tests = len(attacks) * evidence.n_cost_tests
-    costs, groups = _cost_values(one, plan, n_limits=evidence.cost_p_alone.size), {}
+    exposed, panel, level, groups = one.exposed, one.panel, plan.confidence_level, {}
+    values = errors = np.full(len(one.told), np.nan)
+    if exposed is not None:
+        known, values = one.told & np.isfinite(exposed.variance), exposed.value
+        errors = np.where(known, np.sqrt(exposed.alone), np.nan)
+    n_limits = max(1, evidence.cost_p_alone.size)
+    limits = [one.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
+    setting = panel.model, stated_epsilon(panel)
+    bounds = [row for row in tested.release.bounds if (row.model, row.epsilon) == setting]
     for g, name in enumerate(panel.group_names):
         noise, smallest = None, None
         if exposed is not None and one.told[g] and exposed.null_variance[g] > 0:
             variance = exposed.null_variance[g]
-            noise = number(noise_level(variance * exposed.n_splits))
+            # the mean of max(0, noise): the "gap" of a model that memorises nothing
+            noise = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
+            n_tests = len(attacks) * evidence.n_cost_tests
             smallest = number(detectable(np.sqrt(variance), n_tests=n_tests))
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
+        largest, own_limits = one.proxy.scale.largest, [limit[g] for limit in limits]
         groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
@@ -164,7 +174,7 @@ def _groups(
             benefit=summaries["benefit", g],
             overfitting_gap=summaries["gap", g],
             accuracy_difference=summaries["difference", g],
-            cost=costs[g],
+            cost=file.CostValue(**_estimate(values[g], errors[g], own_limits, largest, level)),
             noise_level=noise,
             detectable_cost=smallest,
             p_value=number(evidence.cost_p[k, g]),
@@ -174,67 +184,41 @@ def _groups(
             too_few=not bool(one.told[g]),
             null_gap=null[0][g] if null is not None and one.proxy.is_from_counts else None,
             pcer=summaries["pcer", tested.cost, g],
-            allowed=bounds.get(name),
+            allowed=_bound([row for row in bounds if row.group == name]),
         )
     return groups
 
 
-def _cost_values(one: Measured, plan: Plan, *, n_limits: int) -> list[file.CostValue]:
-    """Every group's cost, its error, and the most it can be: alone, and with all of the audit."""
-    exposed, level, largest = one.exposed, plan.confidence_level, one.proxy.scale.largest
-    values = np.full(len(one.told), np.nan) if exposed is None else exposed.value
-    errors = np.full(len(one.told), np.nan)
-    if exposed is not None:
-        known = one.told & np.isfinite(exposed.variance)
-        errors = np.where(known, np.sqrt(exposed.alone), np.nan)
-    limits = [one.upper_limit(level=level, n_limits=n) for n in (1, max(1, n_limits))]
-    found = []
-    for g, (value, error) in enumerate(zip(values.tolist(), errors.tolist(), strict=True)):
-        reach = interval_quantile(level) * error
-        ends = max(-largest, value - reach), min(largest, value + reach)
-        is_known = math.isfinite(error)
-        found.append(
-            file.CostValue(
-                value=number(value),
-                standard_error=number(error),
-                interval=ends if is_known else None,
-                upper_limit=number(limits[0][g]) if is_known else None,
-                upper_limit_together=number(limits[1][g]) if is_known else None,
-            )
-        )
-    return found
+def _estimate(
+    value: float, error: float, limits: Sequence[float], largest: float, level: float
+) -> dict[str, Any]:
+    """Fields of a value with its error, interval and limits, alone and with all of the audit."""
+    reach, is_known = interval_quantile(level) * error, bool(np.isfinite(value + error))
+    ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
+    return {
+        "value": number(value),
+        "standard_error": number(error),
+        "interval": ends if is_known else None,
+        "upper_limit": number(limits[0]) if is_known else None,
+        "upper_limit_together": number(limits[1]) if is_known else None,
+    }
 
 
-def _bounds(tested: Tested, k: int) -> dict[str, file.GroupBound]:
-    """What training allows in one setting, by group; nothing without receipts."""
-    panel = tested.panels[k]
-    rows = [
-        row
-        for row in tested.release.bounds
-        if row.model == panel.model
-        and row.epsilon == (None if math.isinf(panel.epsilon) else panel.epsilon)
-    ]
-    found = {}
-    for receipt in (row for row in rows if row.kind == "receipt" and row.label is None):
-        own = [row for row in rows if row.group == receipt.group]
-        # the advantage that goes with a receipt may stand in the row of what was realised
-        beside = [receipt, *(row for row in own if row.label is None)]
-        advantages = (row.allowed_advantage for row in beside if row.allowed_advantage is not None)
-        found[receipt.group] = file.GroupBound(
-            mode=receipt.mode,
-            accountant=receipt.accountant,
-            nominal=receipt.nominal,
-            spent=receipt.mean,
-            standard_error=receipt.standard_error,
-            quantiles=receipt.quantiles,
-            by_label={
-                str(row.label): row.mean
-                for row in own
-                if row.kind == "receipt" and row.label is not None
-            },
-            advantage=next(advantages, None),
-        )
-    return found
+def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
+    """What training allows about one group; None without receipts."""
+    receipts = [row for row in rows if row.kind == "receipt"]
+    whole = next((row for row in receipts if row.label is None), None)
+    if whole is None:
+        return None
+    # the advantage that goes with a receipt may stand in the row of what was realised
+    beside = [row.allowed_advantage for row in (whole, *rows) if row.label is None]
+    copied = {"mode", "accountant", "nominal", "standard_error", "quantiles"}
+    return file.GroupBound(
+        **whole.model_dump(include=copied),
+        spent=whole.mean,
+        by_label={str(row.label): row.mean for row in receipts if row.label is not None},
+        advantage=next((value for value in beside if value is not None), None),
+    )
 
 
 # Pairs
@@ -295,16 +279,10 @@ def _difference(
     if what == "exposure":
         n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * EXPOSURE_SHARE
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
-    reach = interval_quantile(level) * error
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
-    ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return file.GroupDifference(
-        value=number(value),
-        standard_error=number(error),
-        interval=ends if np.isfinite(value + error) else None,
-        upper_limit=number(limits[0]),
-        upper_limit_together=number(limits[1]),
+        **_estimate(value, error, limits, largest, level),
         detectable=number(detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
         p_value=number(p_value),
         p_value_alone=number(p_alone),
@@ -355,12 +333,9 @@ def _published(
 ) -> dict[str, Any]:
     """What the paper computes for a pair of groups, by one cost: fields of its record."""
     plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", one.proxy.name, pair)
-    costs, n_positive = one.cost[:, groups], dict[float, int | None]()
-    for floor in (*plan.floors, one.floor):  # the main one last
-        values = columns[*key, floor]
-        by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
-        n_positive[floor] = int((values > 0).sum()) if by_seed else None
-    positive = n_positive[one.floor]
+    costs, values = one.cost[:, groups], columns[*key, one.floor]
+    by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
+    positive = int((values > 0).sum()) if by_seed else None
     picture = null[1][pair] if null is not None and one.proxy.is_from_counts else None
     floors = []
     for floor in plan.floors:
@@ -369,7 +344,7 @@ def _published(
             file.FloorRow(
                 **dict(summaries[*key, floor]),
                 floor=floor,
-                n_positive_seeds=n_positive[floor],
+                n_positive_seeds=int((columns[*key, floor] > 0).sum()) if by_seed else None,
                 floor_dominated_share=dominated if np.isfinite(costs).all() else None,
             )
         )
@@ -494,24 +469,20 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     luck = split_luck(strata)
     rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
     n_groups = len(panel.group_names)
-    luck_of_split: dict[int, FloatArray] = {}
-    n_runs = Counter(panel.split.tolist())
     gap = np.zeros((plan.null_draws, n_groups))
     disparity = np.zeros((plan.null_draws, len(pairs)))
-    first, second = [i for i, _ in pairs], [j for _, j in pairs]
-    for seed, split in enumerate(panel.split.tolist()):
-        mean, scale = luck.mean[seed], np.sqrt(luck.variance[seed])
-        if split not in luck_of_split:
-            uniforms = rng.random((2, plan.null_draws, n_groups))
-            run = Strata(*(part[:, seed] for part in strata))
-            off = draw_differences(run, uniforms=uniforms) - mean
-            luck_of_split[split] = np.divide(off, scale, out=np.zeros_like(off), where=scale > 0)
-        n_runs[split] -= 1  # the draws of a split are kept only while other runs need them
-        kept = luck_of_split[split] if n_runs[split] else luck_of_split.pop(split)
-        drawn = np.maximum(mean + scale * kept, 0.0)
-        ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
-        gap += drawn
-        disparity += ratio[:, first] - ratio[:, second]
+    (first, second), scale = np.array(pairs).T, np.sqrt(luck.variance)
+    for split in range(panel.n_splits):
+        seeds = np.flatnonzero(panel.split == split)
+        run = Strata(*(part[:, seeds[0]] for part in strata))
+        uniforms = rng.random((2, plan.null_draws, n_groups))
+        off = draw_differences(run, uniforms=uniforms) - luck.mean[seeds[0]]
+        off = np.divide(off, scale[seeds[0]], out=np.zeros_like(off), where=scale[seeds[0]] > 0)
+        for seed in seeds:
+            drawn = np.maximum(luck.mean[seed] + scale[seed] * off, 0.0)
+            ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
+            gap += drawn
+            disparity += ratio[:, first] - ratio[:, second]
     pictures = []
     for draws in (*gap.T / len(panel.seeds), *disparity.T / len(panel.seeds)):
         low, high = percentile_interval(draws, confidence_level=plan.confidence_level)

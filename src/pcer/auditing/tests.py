@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pcer.auditing.checks import stated_epsilon
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import Plan
@@ -167,11 +168,10 @@ class Tested:
     def placebo(self, setting: int, attack: str, pair: int) -> Placebo | None:
         """What the release says of placebo groups for a setting, an attack and a pair."""
         panel = self.panels[setting]
-        epsilon = None if np.isinf(panel.epsilon) else panel.epsilon
         names = {panel.group_names[group] for group in self.pairs[pair]}
         for row in self.release.placebo:
             key = row.model, row.epsilon, row.proxy
-            if key == (panel.model, epsilon, attack) and names == set(row.groups):
+            if key == (panel.model, stated_epsilon(panel), attack) and names == set(row.groups):
                 return row
         return None
 
@@ -342,8 +342,6 @@ def alarms(
     measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
     tests = _stacked(measured, pairs)
     raised = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
-    is_counted = measured[0].proxy.is_from_counts
-    memorised = np.array([]) if is_counted else np.stack([one.memorised_p() for one in measured])
     n_pairs = len(pairs) // n_families
     # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
     # memorisation, which take long, are not needed.
@@ -356,12 +354,9 @@ def alarms(
         family = slice(start, start + n_pairs)
         groups, own = np.unique(np.array(pairs[family]), return_inverse=True)
         kept = (PairDifference(*(part[:, family] for part in kind)) for kind in tests)
-        if is_counted:
-            p_memorised = np.stack([each.memorised_p(groups) for each in measured])
-        else:
-            p_memorised = memorised[:, groups]
+        memorised = np.stack([each.memorised_p(groups) for each in measured])
         numbered = tuple((int(i), int(j)) for i, j in own.reshape(-1, 2))
-        found = decide([(p_memorised, PairTests(*kept))], numbered, outcome=outcome)
+        found = decide([(memorised, PairTests(*kept))], numbered, outcome=outcome)
         raised.shown[:, family] = found.shown
         raised.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
         raised.differ[:, family] = found.exposures_differ

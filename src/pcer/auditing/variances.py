@@ -19,7 +19,7 @@ import numpy as np
 
 from pcer.auditing.exact import Strata
 from pcer.errors import require_at_least, require_open_unit
-from pcer.metrics import Counts, FloatArray, IntArray, accuracy, positive_rate
+from pcer.metrics import Counts, FloatArray, accuracy
 
 ADDED = 2.0
 """People added on either side of a rate before its variance is taken."""
@@ -35,23 +35,11 @@ def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray(held * (1 - held) / n)
 
 
-def people_part(cost: FloatArray, n: FloatArray) -> FloatArray:
-    """P = c (1 - c) / N: at most so much do the people add to the variance of a gap.
+people_part = rate_variance
+"""P = c (1 - c) / N: at most so much do the people add to the variance of a gap.
 
-    It holds where no record's expected memorisation is negative, and is reached where each person
-    is memorised wholly or not at all. A cost below 0 counts as 0.
-    """
-    return rate_variance(cost, n)
-
-
-def auc_people_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
-    """P = 2a (1 - 2a) / N for a = AUC - 1/2: a record counts as a member and among the others."""
-    return rate_variance(2 * np.asarray(advantage), n)
-
-
-def balanced_people_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
-    """P = a (1 - 2a) / (2N) for a balanced advantage a, which is half a difference of rates."""
-    return rate_variance(2 * np.asarray(advantage), n) / 4
+It holds where no record's expected memorisation is negative, and is reached where each person is
+memorised wholly or not at all. A cost below 0 counts as 0."""
 
 
 def record_variance(
@@ -113,21 +101,14 @@ def at_least_spread(closed: FloatArray, per_split: FloatArray, people: FloatArra
     return np.asarray(np.maximum(closed, spread + people))
 
 
-def rate_covariance(test: Counts) -> FloatArray:
-    """Cov(R, c) = -(tp/n - R acc)/n_test of positive rate and gap in one split.
+def split_covariance(test: Counts, benefit: FloatArray, *, is_rate: bool) -> FloatArray:
+    """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus.
 
-    Both are means over one test part, and accuracy enters the gap with a minus.
+    -(tp/n - R acc)/n for the positive rate: both are means over one test part. -R (1 - R)/n where R
+    is the accuracy among some of its records: the qualified, or the accepted.
     """
-    joint = test.tp / test.n - positive_rate(test) * accuracy(test)
+    joint = test.tp / test.n - benefit * accuracy(test) if is_rate else benefit * (1 - benefit)
     return np.asarray(-joint / test.n)
-
-
-def subset_covariance(benefit: FloatArray, n_test: FloatArray) -> FloatArray:
-    """Cov(R, c) = -R (1 - R)/n_test where R is the accuracy among some of all n_test records.
-
-    The true positive rate is (among the qualified), and precision (among the accepted).
-    """
-    return np.asarray(-benefit * (1 - benefit) / n_test)
 
 
 def people_covariance(benefit: FloatArray, cost: FloatArray, n: FloatArray) -> FloatArray:
@@ -187,8 +168,6 @@ LARGEST_SPREAD = 100.0
 """Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
 quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes no
 longer for 10^15 people than for 10^5."""
-GRID_SLACK = 1e-6
-"""Share of a grid's step: more than rounding can move a number."""
 
 
 class SplitLuck(NamedTuple):
@@ -208,15 +187,6 @@ def split_luck(strata: Strata) -> SplitLuck:
         mean=np.asarray(difference - strata.excess.sum(axis=0) * scale),
         variance=np.asarray(strata.variance.sum(axis=0) * scale**2),
     )
-
-
-def noise_level(variance: FloatArray) -> FloatArray:
-    """Mean of max(0, noise): the "gap" that a model shows which memorises nothing.
-
-    >>> noise_level(np.array([2 * np.pi])).round(12)
-    array([1.])
-    """
-    return np.sqrt(np.asarray(variance) / (2 * math.pi))
 
 
 def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
@@ -271,22 +241,6 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
     above = np.arange(mode, high, dtype=np.float64)
     down = np.cumprod(1 / ratio(below[::-1]))[::-1]
     weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
-    return np.asarray(low + _n_at_most(np.cumsum(weights), uniforms), dtype=np.float64)
-
-
-def _n_at_most(cumulative: FloatArray, uniforms: FloatArray) -> IntArray:
-    """How many of the ascending sums are at most each uniform's share of the last.
-
-    What ``searchsorted`` gives, in a quarter of its time for numbers in no order: it starts from
-    where an even grid of numbers ends up, and few need more than a step from there.
-    """
-    last = cumulative[-1]
-    share = np.minimum(uniforms * last, np.nextafter(last, 0))
-    n_grid = max(256, 2 * len(cumulative))
-    grid = (np.arange(n_grid) - GRID_SLACK) * (last / n_grid)  # never beyond what it stands for
-    nearest = np.minimum((share * (n_grid / last)).astype(np.int64), n_grid - 1)
-    found = np.searchsorted(cumulative, grid, side="right")[nearest]
-    found += cumulative[found] <= share
-    far = np.flatnonzero(cumulative[found] <= share)
-    found[far] = np.searchsorted(cumulative, share[far], side="right")
-    return np.asarray(found, dtype=np.int64)
+    cumulative = np.cumsum(weights)
+    share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
+    return np.asarray(low + np.searchsorted(cumulative, share, side="right"), dtype=np.float64)
