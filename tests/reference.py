@@ -62,8 +62,8 @@ def sample_variance(values: list[float]) -> float:
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
-def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[float, float]:
-    """Cost of a group, runs of one split averaged first, and its error for people like these."""
+def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[float, ...]:
+    """Cost of a group, runs of one split averaged first, its error, and the luck of one split."""
     by_split: dict[object, list[tuple[float, float, float]]] = {}
     sizes = []
     for run in release.runs:
@@ -77,7 +77,7 @@ def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[
     xs, vs, us = ([mean([row[k] for row in rows]) for rows in by_split.values()] for k in range(3))
     cost = mean(xs)
     people = rate_variance(cost, mean(sizes))
-    return cost, math.sqrt(cost_variance(xs, max(mean(vs), mean(us)), people))
+    return cost, math.sqrt(cost_variance(xs, max(mean(vs), mean(us)), people)), mean(vs)
 
 
 def memorised_p(release: Release, epsilon: float | None, name: str) -> float | None:

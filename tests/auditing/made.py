@@ -1,0 +1,103 @@
+"""Releases for tests of audits: drawn with a known truth, written by hand, and changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pcer.release.format import Release, parse_release
+from tests.worlds.releases import World, simulate
+
+Pair = tuple[float, float]
+
+
+def drawn(
+    sizes: Sequence[int],
+    label_shares: Sequence[float],
+    gaps: Sequence[float],
+    *,
+    right: Pair = (0.9, 0.6),
+    n_seeds: int = 10,
+    rng: int = 0,
+    **fields: object,
+) -> Release:
+    """One release in which exactly these gaps are memorised; groups g0, g1, ..."""
+    alike = [right] * len(sizes)
+    world = World(
+        sizes=sizes, label_shares=label_shares, right=alike, gaps=gaps, n_seeds=n_seeds, **fields
+    )
+    return simulate(world, np.random.default_rng(rng))
+
+
+def written(
+    runs: Sequence[object], groups: Sequence[str], outcome: str = "benefit", **training: object
+) -> Release:
+    """A release of these runs."""
+    subject = {"dataset": "d", "attribute": "x", "groups": [*groups], "outcome": outcome}
+    said = {"split_kind": "random", **training}
+    tree = {"format": "pcer-release", "version": 2, "subject": subject, "training": said}
+    return parse_release({**tree, "runs": [*runs]}, file="written")
+
+
+def of_rates(
+    settings: Mapping[float | None, tuple[Pair, Pair]],
+    groups: Sequence[str] = ("a", "b"),
+    *,
+    n: Pair | None = None,
+    accuracy: float = 0.8,
+    **said: object,
+) -> Release:
+    """Gaps and positive rates of two groups by budget, one seed each; n of training and test."""
+    sizes = [{}, {}] if n is None else [{"n": part} for part in n]
+    runs = [
+        {
+            "epsilon": epsilon,
+            "seed": 0,
+            "split": "s",
+            "groups": {
+                name: {
+                    "train": {"accuracy": accuracy + gap, **sizes[0]},
+                    "test": {"accuracy": accuracy, "positive_rate": rate, **sizes[1]},
+                }
+                for name, gap, rate in zip(groups, *pair, strict=True)
+            },
+        }
+        for epsilon, pair in settings.items()
+    ]
+    return written(runs, groups, **said)
+
+
+def changed(release: Release, **fields: object) -> Release:
+    """A release with other fields, as version 3."""
+    return parse_release({**json.loads(release.to_json()), "version": 3, **fields}, file="changed")
+
+
+def attacked(release: Release, attack: str, values: Sequence[float], error: float) -> Release:
+    """With an attack on every run, the same value in each for a group."""
+    tree = json.loads(release.to_json())
+    for run in tree["runs"]:
+        for tables, value in zip(run["groups"].values(), values, strict=True):
+            found = {"value": value, "standard_error": error}
+            tables["exposure"] = {**tables.get("exposure", {}), attack: found}
+    return parse_release(tree, file="attacked")
+
+
+def pooled(
+    release: Release,
+    attack: str,
+    values: Sequence[float],
+    error: float,
+    epsilons: Sequence[float | None] = (None,),
+    **fields: object,
+) -> Release:
+    """With an attack over all models of a setting."""
+    tree = json.loads(release.to_json())
+    rows = [
+        {"epsilon": epsilon, "group": name, "proxy": attack, "value": value, **fields}
+        for epsilon in epsilons
+        for name, value in zip(release.subject.groups, values, strict=True)
+    ]
+    rows = [{**row, "standard_error": error} for row in rows]
+    return changed(release, pooled_exposure=[*tree.get("pooled_exposure", []), *rows])
