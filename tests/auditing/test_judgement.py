@@ -4,72 +4,38 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 import pcer
 from pcer.auditing.algorithm1 import comparisons
 from pcer.release import Release, parse_release
-from tests.worlds.releases import World, simulate
+from tests.auditing.made import attacked, changed, drawn, pooled, written
 
 QUICK = pcer.Plan(resamples=20, null_draws=5)
 ALARMS = (pcer.Verdict.DOUBLE_DISADVANTAGE, pcer.Verdict.DISPARITY_SHOWN)
-UNEQUAL = World(
-    sizes=(10_000, 10_000),
-    label_shares=(0.527, 0.2),
-    right=[(0.95, 0.6)] * 2,
-    gaps=(0.005, 0.05),
-    n_seeds=10,
-)
 
 
 @pytest.fixture(scope="module")
 def unequal() -> Release:
     """Group g1 is memorised more and receives less."""
-    return simulate(UNEQUAL, np.random.default_rng(0))
+    return drawn((10_000, 10_000), (0.527, 0.2), (0.005, 0.05), right=(0.95, 0.6))
 
 
-def changed(release: Release, **fields: object) -> Release:
-    return parse_release({**json.loads(release.to_json()), "version": 3, **fields}, file="changed")
+@pytest.fixture(scope="module")
+def alike() -> Release:
+    return drawn((4_000, 4_000), (0.4, 0.4), (0.02, 0.02), n_seeds=4, rng=1)
 
 
-def with_placebo(release: Release, **row: object) -> Release:
-    said = {
-        "epsilon": None,
-        "proxy": "overfitting_gap",
-        "groups": ["g0", "g1"],
-        "n_draws": 200,
-        "n_shown": 9,
-        "n_double": 4,
-        "p_value": 0.001,
-    }
-    return changed(release, placebo=[{**said, **row}])
+def with_placebo(release: Release, **row: object) -> pcer.Audit:
+    """The audit of a release that says this of placebo groups."""
+    said = {"epsilon": None, "proxy": "overfitting_gap", "groups": ["g0", "g1"], "n_draws": 200}
+    counts = {"n_shown": 9, "n_double": 4, "p_value": 0.001}
+    return pcer.audit(changed(release, placebo=[{**said, **counts, **row}]), QUICK)
 
 
-def four_rows() -> Release:
-    table = {"train": {"tp": 1, "fp": 0, "tn": 0, "fn": 0}, "test": {"tp": 1} | EMPTY}
-    return one_run({"a": table, "b": table})
-
-
-EMPTY = {"fp": 0, "tn": 0, "fn": 0}
-
-
-def one_run(groups: dict[str, object]) -> Release:
-    return parse_release(
-        {
-            "format": "pcer-release",
-            "version": 2,
-            "subject": {
-                "dataset": "d",
-                "attribute": "x",
-                "groups": list(groups),
-                "outcome": "benefit",
-            },
-            "training": {"split_kind": "random"},
-            "runs": [{"epsilon": None, "seed": 0, "split": "s", "groups": groups}],
-        },
-        file="one run",
-    )
+def one_run(**groups: object) -> pcer.Audit:
+    run = {"epsilon": None, "seed": 0, "split": "s", "groups": groups}
+    return pcer.audit(written([run], [*groups]), QUICK)
 
 
 def right(n: int, *, wrong: int = 0) -> dict[str, int]:
@@ -80,25 +46,29 @@ def test_one_error_in_the_test_part_is_no_finding():
     """Of 100 people one was classified wrong, and he was in the test part: chance 1 in 10."""
     lucky = {"train": right(90), "test": {"tp": 4, "fp": 1, "tn": 5, "fn": 0}}
     plain = {"train": right(90, wrong=1), "test": right(10, wrong=1)}
-    audit = pcer.audit(one_run({"lucky": lucky, "plain": plain}), QUICK)
+    audit = one_run(lucky=lucky, plain=plain)
     assert audit.budgets[0].groups["lucky"].p_value_alone == pytest.approx(0.1, abs=0.03)
     assert audit.verdict is pcer.Verdict.NOT_RESOLVED
 
 
-@pytest.mark.parametrize("release", [four_rows()], ids=["4 rows"])
-def test_data_that_can_show_nothing_are_insufficient(release):
-    audit = pcer.audit(release, QUICK)
-    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    assert "nobody was classified wrong, or everybody was" in audit.headline
-    group = audit.budgets[0].groups["a"]
-    assert group.detectable_cost is None
-    assert group.noise_level is None
-    assert group.cost.upper_limit > 0.5
+def test_data_that_can_show_nothing_are_insufficient_and_told_with_the_limit_that_they_give():
+    nobody_wrong = "nobody was classified wrong, or everybody was"
+    one = {"tp": 1, "fp": 0, "tn": 0, "fn": 0}
+    perfect = {"train": right(7_000), "test": right(3_000)}
+    for table, least, most in (({"train": one, "test": one}, 0.5, 1.0), (perfect, 99e-5, 0.01)):
+        audit = one_run(a=table, b=table)
+        assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
+        assert nobody_wrong in audit.headline
+        group = audit.budgets[0].groups["a"]
+        assert group.detectable_cost is group.noise_level is None
+        assert least < group.cost.upper_limit <= most
+    told = "in no group does training on people make the model right for more than"
+    assert told in audit.headline
 
 
 def test_no_interval_and_no_limit_of_rates_is_beyond_what_they_can_be():
     tiny = {"train": right(4, wrong=1), "test": right(3, wrong=1)}
-    audit = pcer.audit(one_run({"a": tiny, "b": tiny}), QUICK)
+    audit = one_run(a=tiny, b=tiny)
     (pair,), groups = audit.budgets[0].pairs, audit.budgets[0].groups.values()
     for found in (pair.exposure, pair.benefit, *(group.cost for group in groups)):
         low, high = found.interval
@@ -107,26 +77,15 @@ def test_no_interval_and_no_limit_of_rates_is_beyond_what_they_can_be():
     assert "e+02" not in " ".join([audit.headline, *audit.account, *audit.next_steps])
 
 
-def test_a_perfect_model_is_told_with_the_limit_that_it_gives():
-    table = {"train": right(7_000), "test": right(3_000)}
-    audit = pcer.audit(one_run({"a": table, "b": table}), QUICK)
-    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    limit = audit.budgets[0].groups["a"].cost.upper_limit
-    assert 3 / 3_000 <= limit + 1e-5 < 0.01
-    assert (
-        "in no group does training on people make the model right for more than" in audit.headline
-    )
-
-
 def test_coin_flips_that_alarm_too_take_the_alarm_back(unequal):
-    assert pcer.audit(with_placebo(unequal), QUICK).verdict in ALARMS
-    many = pcer.audit(with_placebo(unequal, n_shown=19, n_double=19, n_exposure=19), QUICK)
+    assert with_placebo(unequal).verdict in ALARMS
+    many = with_placebo(unequal, n_shown=19, n_double=19, n_exposure=19)
     assert many.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "19 of 200 made-up groups raise this alarm, too" in many.headline
     assert many.worse_off == []
     assert many.budgets[0].pairs[0].capped is not None
     assert claims(many) == set()
-    assert pcer.audit(with_placebo(unequal, n_shown=18, n_double=18), QUICK).verdict in ALARMS
+    assert with_placebo(unequal, n_shown=18, n_double=18).verdict in ALARMS
 
 
 def claims(audit):
@@ -138,13 +97,13 @@ def claims(audit):
 
 
 def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
-    assert claims(pcer.audit(with_placebo(unequal), QUICK)) == {"g1"}
-    audit = pcer.audit(with_placebo(unequal, n_double=19), QUICK)
+    assert claims(with_placebo(unequal)) == {"g1"}
+    audit = with_placebo(unequal, n_double=19)
     assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
     assert audit.budgets[0].double_disadvantage == []
     assert claims(audit) == {"g1"}
     assert any("200 made-up groups raised this alarm 9 times" in one for one in audit.trust)
-    exposed = pcer.audit(with_placebo(unequal, n_exposure=19), QUICK)
+    exposed = with_placebo(unequal, n_exposure=19)
     assert exposed.budgets[0].double_disadvantage == []  # it rests on exposures
     assert claims(exposed) == set()
     assert exposed.budgets[0].pairs[0].driven_by == "benefits"
@@ -153,7 +112,7 @@ def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
 def test_where_there_is_no_alarm_no_placebo_raised_it(unequal):
     """Exposures differ, ratios do not count: the verdict is no alarm."""
     row = {"n_shown": 19, "n_double": 19, "n_exposure": 7}
-    audit = pcer.audit(with_placebo(unequal, **row), QUICK)
+    audit = with_placebo(unequal, **row)
     assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert audit.budgets[0].pairs[0].more_exposed == "g1"
     said = " ".join(audit.trust)
@@ -162,7 +121,7 @@ def test_where_there_is_no_alarm_no_placebo_raised_it(unequal):
 
 
 def test_permuted_labels_take_the_alarm_back(unequal):
-    audit = pcer.audit(with_placebo(unequal, p_value=0.06, exposure_p_value=0.07), QUICK)
+    audit = with_placebo(unequal, p_value=0.06, exposure_p_value=0.07)
     assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "randomly drawn groups differ as much (permutation p = 0.07)" in audit.headline
     assert claims(audit) == set()
@@ -171,11 +130,11 @@ def test_permuted_labels_take_the_alarm_back(unequal):
 
 def test_each_statement_is_downgraded_by_its_own_check_only(unequal):
     """In a harm task a true double disadvantage may leave the ratios equal."""
-    ratio = pcer.audit(with_placebo(unequal, p_value=0.61, exposure_p_value=0.0025), QUICK)
+    ratio = with_placebo(unequal, p_value=0.61, exposure_p_value=0.0025)
     assert ratio.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert not ratio.budgets[0].pairs[0].disparity_shown
     assert claims(ratio) == {"g1"}
-    exposure = pcer.audit(with_placebo(unequal, p_value=0.0025, exposure_p_value=0.61), QUICK)
+    exposure = with_placebo(unequal, p_value=0.0025, exposure_p_value=0.61)
     assert exposure.verdict is pcer.Verdict.DISPARITY_SHOWN
     answer = exposure.budgets[0].pairs[0].exposure_answer
     assert (answer.answer, answer.group) == ("no_difference_shown", None)
@@ -184,7 +143,7 @@ def test_each_statement_is_downgraded_by_its_own_check_only(unequal):
 
 @pytest.mark.parametrize("p", [0.33, 0.01])
 def test_the_mix_of_labels_is_said(unequal, p):
-    audit = pcer.audit(with_placebo(unequal, exposure_p_value_within_labels=p), QUICK)
+    audit = with_placebo(unequal, exposure_p_value_within_labels=p)
     said = " ".join(audit.account)
     explained = "no difference between the exposures of g0 and g1 is shown (p = 0.33)"
     assert (explained in said) == (p > 0.05)
@@ -203,68 +162,51 @@ def test_double_disadvantage_needs_no_floor(unequal):
 
 
 def attribute(release: Release, name: str, digest: str | None) -> Release:
-    tree = json.loads(release.to_json())
-    tree["subject"]["attribute"] = name
-    return changed(release, subject=tree["subject"], provenance={"data_digest": digest})
+    subject = {**release.subject.model_dump(mode="json"), "attribute": name}
+    return changed(release, subject=subject, provenance={"data_digest": digest})
 
 
 @pytest.fixture(scope="module")
 def weak() -> Release:
     """An alarm that just passes alone."""
-    world = World(
-        sizes=(4_000, 4_000),
-        label_shares=(0.4, 0.4),
-        right=[(0.9, 0.6)] * 2,
-        gaps=(0.01, 0.042),
-        n_seeds=4,
-    )
-    for seed in range(100):
-        found = simulate(world, np.random.default_rng(seed))
+    for rng in range(100):
+        found = drawn((4_000, 4_000), (0.4, 0.4), (0.01, 0.042), n_seeds=4, rng=rng)
         audit = pcer.audit(found, QUICK)
-        p = audit.budgets[0].pairs[0].cross_product.p_value
-        difference = audit.budgets[0].pairs[0].exposure.p_value
-        if audit.verdict in ALARMS and 0.02 < min(p, difference) <= 0.05:
+        pair = audit.budgets[0].pairs[0]
+        p = min(pair.cross_product.p_value, pair.exposure.p_value)
+        if audit.verdict in ALARMS and 0.02 < p <= 0.05:
             return found
     raise AssertionError("no such release among 100")
 
 
-def test_attributes_of_the_same_records_are_judged_together(weak):
-    found, other = weak, simulate(UNEQUAL_NOT, np.random.default_rng(1))
-    alone = pcer.audit(attribute(found, "sex", "d"), QUICK)
-    family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
-    together = pcer.audit(family, QUICK)
+def family(found: Release, other: Release) -> list[Release]:
+    return [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
+
+
+def test_attributes_of_the_same_records_are_judged_together(weak, alike):
+    releases = family(weak, alike)
+    alone, together = pcer.audit(releases[0], QUICK), pcer.audit(releases, QUICK)
     assert alone.verdict in ALARMS
     assert together[0].verdict is pcer.Verdict.NO_DISPARITY_SHOWN
     assert "judged together with the other attributes" in together[0].headline
-    assert together[0].family == sorted(one.sha256 for one in family)
+    assert together[0].family == sorted(one.sha256 for one in releases)
     pair = alone.budgets[0].pairs[0]
     p = min(pair.cross_product.p_value, pair.exposure.p_value)
     assert together[0].family_p == pytest.approx(5 * p)
     assert together[0].budgets[0].pairs[0].cross_product == alone.budgets[0].pairs[0].cross_product
     assert claims(together[0]) == set()
-    apart = [attribute(found, "sex", "d"), attribute(other, "x", "e"), attribute(other, "y", None)]
+    apart = [releases[0], attribute(alike, "x", "e"), attribute(alike, "y", None)]
     assert pcer.audit(apart, QUICK)[0].family_p is None
-    named = pcer.audit(apart[0], QUICK, family=family[1:])
+    named = pcer.audit(apart[0], QUICK, family=releases[1:])
     assert named.to_tree() == together[0].to_tree()
 
 
-def with_attack(release: Release) -> Release:
+def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
     """An attack that finds nobody is measured as well, and is the sharper cost."""
-    tree = json.loads(release.to_json())
-    for run in tree["runs"]:
-        for tables in run["groups"].values():
-            tables["exposure"] = {"auc_advantage": {"value": 0.0, "standard_error": 0.01}}
-    return parse_release(tree, file="made")
-
-
-def test_costs_beside_the_main_one_are_judged_together_as_well(weak):
-    found, other = (
-        with_attack(one) for one in (weak, simulate(UNEQUAL_NOT, np.random.default_rng(1)))
-    )
-    family = [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
+    releases = family(*(attacked(one, "auc_advantage", (0, 0), 0.01) for one in (weak, alike)))
     for audit, lower in (
-        (pcer.audit(family[0], QUICK), ["g1"]),
-        (pcer.audit(family, QUICK)[0], []),
+        (pcer.audit(releases[0], QUICK), ["g1"]),
+        (pcer.audit(releases, QUICK)[0], []),
     ):
         assert audit.cost == "auc_advantage"
         (gap,) = [cost for cost in audit.costs if not cost.is_main]
@@ -272,26 +214,8 @@ def test_costs_beside_the_main_one_are_judged_together_as_well(weak):
         assert bool(gap.more_exposed) == bool(lower)
 
 
-UNEQUAL_NOT = World(
-    sizes=(4_000, 4_000),
-    label_shares=(0.4, 0.4),
-    right=[(0.9, 0.6)] * 2,
-    gaps=(0.02, 0.02),
-    n_seeds=4,
-)
-
-
 def test_a_margin_makes_equality_a_verdict():
-    release = simulate(
-        World(
-            sizes=(30_000, 30_000),
-            label_shares=(0.4, 0.4),
-            right=[(0.9, 0.6)] * 2,
-            gaps=(0.02, 0.02),
-            n_seeds=10,
-        ),
-        np.random.default_rng(3),
-    )
+    release = drawn((30_000, 30_000), (0.4, 0.4), (0.02, 0.02), rng=3)
     wide, narrow = (
         pcer.audit(release, QUICK.model_copy(update={"margin": m})) for m in (0.02, 1e-3)
     )
@@ -301,14 +225,10 @@ def test_a_margin_makes_equality_a_verdict():
     assert pcer.audit(release, QUICK).budgets[0].pairs[0].equivalence is None
 
 
-def two_models(release: Release) -> Release:
-    tree = json.loads(release.to_json())
-    runs = [{**run, "model": name} for name in ("forest", "net") for run in tree["runs"]]
-    return changed(release, runs=runs)
-
-
 def test_settings_are_models_and_budgets(unequal):
-    audit = pcer.audit(two_models(unequal), QUICK)
+    runs = json.loads(unequal.to_json())["runs"]
+    models = [{**run, "model": name} for name in ("forest", "net") for run in runs]
+    audit = pcer.audit(changed(unequal, runs=models), QUICK)
     assert [(one.model, one.epsilon) for one in audit.budgets] == [("forest", None), ("net", None)]
     assert [one.model for one in audit.published] == ["forest", "net"]
     assert [one.model for one in comparisons(audit)] == ["forest", "net"]
@@ -319,27 +239,12 @@ def test_settings_are_models_and_budgets(unequal):
     assert one.p_value_alone == other.p_value_alone
 
 
-def with_pooled(release: Release, proxy: str, **fields: object) -> Release:
-    tree = json.loads(release.to_json())
-    rows = [
-        {
-            "epsilon": None,
-            "group": name,
-            "proxy": proxy,
-            "value": value,
-            "standard_error": 0.002,
-            **fields,
-        }
-        for name, value in (("g0", 0.01), ("g1", 0.03))
-    ]
-    return changed(release, pooled_exposure=[*tree.get("pooled_exposure", []), *rows])
-
-
 def test_the_sharpest_cost_is_the_default(unequal):
     audit = pcer.audit(unequal, QUICK)
     assert audit.cost == "overfitting_gap"
     assert "splits enough for RMIA" in audit.choice
-    sharper = pcer.audit(with_pooled(with_pooled(unequal, "paired_gap"), "lira_advantage"), QUICK)
+    lira = pooled(unequal, "lira_advantage", (0.01, 0.03), 0.002)
+    sharper = pcer.audit(pooled(lira, "paired_gap", (0.01, 0.03), 0.002), QUICK)
     assert sharper.cost == "lira_advantage"
     assert {one.cost: one.is_main for one in sharper.costs} == {
         "lira_advantage": True,
@@ -350,8 +255,7 @@ def test_the_sharpest_cost_is_the_default(unequal):
     assert sharper.published[0].budgets[0].pairs[0].pcer_disparity == (
         audit.budgets[0].pairs[0].pcer_disparity
     )
-    named = pcer.audit(with_pooled(unequal, "lira_advantage"), QUICK, cost="overfitting_gap")
-    assert named.cost == "overfitting_gap"
+    assert pcer.audit(lira, QUICK, cost="overfitting_gap").cost == "overfitting_gap"
 
 
 def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
@@ -362,7 +266,8 @@ def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
 
 
 def test_a_small_group_is_too_few_to_tell(unequal):
-    tree = json.loads(with_pooled(unequal, "lira_advantage", n_records=5_000).to_json())
+    lira = pooled(unequal, "lira_advantage", (0.01, 0.03), 0.002, n_records=5_000)
+    tree = json.loads(lira.to_json())
     tree["pooled_exposure"][0]["n_records"] = 49
     audit = pcer.audit(parse_release(tree, file="few"), QUICK)
     assert audit.cost == "lira_advantage"
@@ -397,8 +302,8 @@ def test_clumps_of_records_widen_every_error(unequal):
     )
 
 
-def test_benefits_that_are_not_given_leave_the_costs():
-    tree = json.loads(simulate(UNEQUAL, np.random.default_rng(0)).to_json())
+def test_benefits_that_are_not_given_leave_the_costs(unequal):
+    tree = json.loads(unequal.to_json())
     for run in tree["runs"]:
         for tables in run["groups"].values():
             for part in ("train", "test"):
@@ -415,20 +320,10 @@ def test_benefits_that_are_not_given_leave_the_costs():
 
 
 def with_receipts(release: Release, means: tuple[float, float] = (3.0, 4.0)) -> Release:
+    said = {"kind": "receipt", "mode": "held", "accountant": "rdp", "n_records": 10_000}
+    said |= {"standard_error": 0.01, "nominal": 5.4, "allowed_advantage": 0.2, "epsilon": 5.0}
     rows = [
-        {
-            "epsilon": 5.0,
-            "group": name,
-            "kind": "receipt",
-            "mode": "held",
-            "accountant": "rdp",
-            "mean": mean,
-            "standard_error": 0.01,
-            "nominal": 5.4,
-            "allowed_advantage": 0.2,
-            "n_records": 10_000,
-            **label,
-        }
+        {**said, "group": name, "mean": mean, **label}
         for name, mean in zip(("g0", "g1"), means, strict=True)
         for label in ({}, {"label": 1})
     ]
