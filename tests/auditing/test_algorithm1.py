@@ -12,46 +12,28 @@ import pcer
 from pcer.auditing.algorithm1 import agreement, comparisons, smallest, spread
 from pcer.files import as_shown
 from pcer.release.format import parse_release
-from tests.worlds.releases import World, simulate
+from tests.auditing.made import attacked, drawn, of_rates, pooled
 
 QUICK = pcer.Plan(resamples=50, null_draws=20)
 BUDGETS = (0.5, 1.0, 5.0, None)
 
 
 @pytest.fixture(scope="module")
-def plain():
-    world = World(
-        sizes=(4_000, 3_000),
-        label_shares=(0.5, 0.3),
-        right=[(0.9, 0.7)] * 2,
-        gaps=(0.01, 0.03),
-        n_seeds=4,
-        budgets=BUDGETS,
-    )
-    return simulate(world, np.random.default_rng(0))
+def unexposed():
+    sizes, shares, gaps = (4_000, 3_000), (0.5, 0.3), (0.01, 0.03)
+    return drawn(sizes, shares, gaps, right=(0.9, 0.7), n_seeds=4, budgets=BUDGETS)
 
 
 @pytest.fixture(scope="module")
-def exposed(plain):
+def exposed(unexposed):
     """Random exposures: one per run, one pooled that two budgets lack."""
-    rng = np.random.default_rng(1)
-    tree = json.loads(plain.to_json())
+    rng, tree = np.random.default_rng(1), json.loads(unexposed.to_json())
     for run in tree["runs"]:
         for tables in run["groups"].values():
-            value, error = float(rng.normal(0.02, 0.02)), 0.004
-            tables["exposure"] = {"attack_advantage": {"value": value, "standard_error": error}}
-    tree["pooled_exposure"] = [
-        {
-            "epsilon": e,
-            "group": g,
-            "proxy": "paired_gap",
-            "value": 0.01 * k,
-            "standard_error": 0.001,
-        }
-        for e in (5.0, None)
-        for k, g in enumerate(tree["subject"]["groups"], start=1)
-    ]
-    return parse_release(tree, file="exposed")
+            found = {"value": float(rng.normal(0.02, 0.02)), "standard_error": 0.004}
+            tables["exposure"] = {"attack_advantage": found}
+    made = parse_release(tree, file="exposed")
+    return pooled(made, "paired_gap", (0.01, 0.02), 0.001, epsilons=(5.0, None))
 
 
 def accuracy_gap(tables):
@@ -99,13 +81,7 @@ def test_against_loops(exposed):
 
 
 def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_too(exposed):
-    tree = json.loads(exposed.to_json())
-    tree["pooled_exposure"] += [
-        {**row, "epsilon": e, "proxy": "attack_advantage"}
-        for e in BUDGETS
-        for row in tree["pooled_exposure"][:2]
-    ]
-    both = parse_release(tree, file="both")
+    both = pooled(exposed, "attack_advantage", (0.01, 0.02), 0.001, epsilons=BUDGETS)
     row, alone = (agreement(pcer.audit(one, QUICK))[0] for one in (both, exposed))
     assert (row.n_settings, row.n_same_sign) == (alone.n_settings, alone.n_same_sign)
     assert row.disparity_correlation == alone.disparity_correlation
@@ -114,78 +90,42 @@ def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_to
     assert pair.pcer_disparity.ci is not None
 
 
-def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(exposed):
+def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(exposed, unexposed):
+    assert agreement(pcer.audit(unexposed, QUICK)) == []
     plain = agreement(pcer.audit(exposed, QUICK))
     assert plain == agreement(pcer.audit(exposed, QUICK, cost="overfitting_gap"))
     subject = exposed.subject.model_copy(update={"groups": exposed.subject.groups[::-1]})
     swapped = agreement(pcer.audit(exposed.model_copy(update={"subject": subject}), QUICK))
+    names = ("n_same_sign", "n_larger_disparity", "exceeding")
     for ours, theirs in zip(plain, swapped, strict=True):
-        assert (ours.n_same_sign, ours.n_larger_disparity) == (
-            theirs.n_same_sign,
-            theirs.n_larger_disparity,
-        )
-        assert ours.exceeding == theirs.exceeding
-
-
-def test_without_exposures_there_is_nothing_to_agree(plain):
-    assert agreement(pcer.audit(plain, QUICK)) == []
+        assert all(getattr(ours, name) == getattr(theirs, name) for name in names)
 
 
 @pytest.mark.parametrize(("value", "exceeding"), [(0.5, (8, 8, 8)), (-0.1, (0, 0, 8))])
-def test_proposition_1_is_measured_and_can_be_refuted(plain, value, exceeding):
+def test_proposition_1_is_measured_and_can_be_refuted(unexposed, value, exceeding):
     """Right about everyone, confident on members only: gap 0, advantage 1/2, in every run."""
-    tree = json.loads(plain.to_json())
-    for run in tree["runs"]:
-        for tables in run["groups"].values():
-            for split in ("train", "test"):
-                cells = tables[split]
-                right = {"tp": cells["tp"] + cells["fn"], "tn": cells["tn"] + cells["fp"]}
-                tables[split] = right | {"fp": 0, "fn": 0}
-            tables["exposure"] = {"attack_advantage": {"value": value, "standard_error": 0.001}}
-    (row,) = agreement(pcer.audit(parse_release(tree, file="counterexample"), QUICK))
+    tree = json.loads(unexposed.to_json())
+    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
+        for split in ("train", "test"):
+            cells = tables[split]
+            right = {"tp": cells["tp"] + cells["fn"], "tn": cells["tn"] + cells["fp"]}
+            tables[split] = right | {"fp": 0, "fn": 0}
+    certain = parse_release(tree, file="counterexample")
+    certain = attacked(certain, "attack_advantage", (value, value), 0.001)
+    (row,) = agreement(pcer.audit(certain, QUICK))
     assert row.exceeding == exceeding
 
 
-def release(rates: dict[float | None, tuple[float, float]]):
-    """Rates-only, one seed per budget: positive rates given, gaps 0.01 and 0.02."""
-    runs = [
-        {
-            "epsilon": epsilon,
-            "seed": 0,
-            "split": "s",
-            "groups": {
-                name: {
-                    "train": {"accuracy": 0.8 + gap, "n": 700},
-                    "test": {"accuracy": 0.8, "positive_rate": rate, "n": 300},
-                }
-                for name, gap, rate in zip(("a", "b"), (0.01, 0.02), pair, strict=True)
-            },
-        }
-        for epsilon, pair in rates.items()
-    ]
-    return parse_release(
-        {
-            "format": "pcer-release",
-            "version": 1,
-            "subject": {
-                "dataset": "d",
-                "attribute": "x",
-                "groups": ["a", "b"],
-                "outcome": "benefit",
-            },
-            "training": {"split_kind": "random"},
-            "runs": runs,
-        },
-        file="x",
-    )
-
-
 RATES = {0.5: (0.30, 0.50), 1.0: (0.40, 0.45), 5.0: (0.20, 0.50), None: (0.10, 0.40)}
-"""Disparities: 30-25=5, 40-22.5=17.5, 20-25=-5, 10-20=-10."""
+"""Disparities at gaps of .01 and .02: 30-25=5, 40-22.5=17.5, 20-25=-5, 10-20=-10."""
+
+
+def with_rates(rates):
+    return of_rates({e: ((0.01, 0.02), pair) for e, pair in rates.items()}, n=(700, 300))
 
 
 def test_rankings_directions_and_correlations_by_hand():
-    (compared,) = comparisons(pcer.audit(release(RATES), QUICK))
+    (compared,) = comparisons(pcer.audit(with_rates(RATES), QUICK))
     by_name = {row.measure: row for row in compared.rankings}
     assert by_name["pcer_disparity"].budgets == [0.5, 5.0, None, 1.0]
     assert by_name["demographic_parity_gap"].budgets == [1.0, 0.5, 5.0, None]
@@ -200,7 +140,7 @@ def test_rankings_directions_and_correlations_by_hand():
     expected = stats.pearsonr(disparity, rate).statistic
     assert compared.correlations == {("a", "b"): pytest.approx(expected, abs=1e-9)}
     few = {epsilon: RATES[epsilon] for epsilon in (0.5, 1.0)}
-    assert comparisons(pcer.audit(release(few), QUICK))[0].correlations == {("a", "b"): None}
+    assert comparisons(pcer.audit(with_rates(few), QUICK))[0].correlations == {("a", "b"): None}
 
 
 def test_the_spread_of_three_groups_and_budgets_without_a_value():
