@@ -8,7 +8,7 @@ or as folds. Settings share splits, as budgets do. What is said of a release is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -104,30 +104,29 @@ class NullRelease:
         if units is not None:
             named = dict(zip(names, units.tolist(), strict=True))
             said |= {"unit_of_split": "person", "effective_units": named}
-        subject = {"dataset": "null", "attribute": "group", "groups": names}
-        return parse_release(
-            {
-                "format": "pcer-release",
-                "version": 2,
-                "subject": {**subject, "groups": list(names), "outcome": self.outcome},
-                "training": said,
-                "runs": list(self._runs()),
-                "provenance": {"data_digest": data_digest},
-            },
-            file="null",
-        )
-
-    def _runs(self) -> Iterator[dict[str, object]]:
+        runs = []
         for k, split in np.ndindex(self.train.n.shape[:2]):
             groups = {
                 name: {
                     part: {cell: int(getattr(one, cell)[k, split, g]) for cell in Counts._fields}
                     for part, one in (("train", self.train), ("test", self.test))
                 }
-                for g, name in enumerate(self.group_names)
+                for g, name in enumerate(names)
             }
             epsilon = None if math.isinf(BUDGETS[k]) else BUDGETS[k]
-            yield {"epsilon": epsilon, "seed": split, "split": split, "groups": groups}
+            runs.append({"epsilon": epsilon, "seed": split, "split": split, "groups": groups})
+        subject = {"dataset": "null", "attribute": "group", "groups": [*names]}
+        return parse_release(
+            {
+                "format": "pcer-release",
+                "version": 2,
+                "subject": {**subject, "outcome": self.outcome},
+                "training": said,
+                "runs": runs,
+                "provenance": {"data_digest": data_digest},
+            },
+            file="null",
+        )
 
 
 def draw_null(world: NullWorld, rng: np.random.Generator) -> NullRelease:
@@ -137,6 +136,9 @@ def draw_null(world: NullWorld, rng: np.random.Generator) -> NullRelease:
         drawn = _classified(world, people, _trained(world, people, rng), rng)
         if drawn.is_usable:
             return drawn
+
+
+Draw = Callable[[np.random.Generator], NullRelease]
 
 
 def _people(world: NullWorld, rng: np.random.Generator) -> np.ndarray:
@@ -149,40 +151,26 @@ def _people(world: NullWorld, rng: np.random.Generator) -> np.ndarray:
     return rng.multinomial(persons, shares)
 
 
-def _strata(world: NullWorld) -> np.ndarray:
-    """(group, kind) number of the stratum that a person is split in."""
+def _trained(world: NullWorld, people: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(split, group, kind) persons that are trained on, drawn within each stratum."""
+    trained = np.zeros((world.n_splits, *people.shape), dtype=int)
     group = np.arange(len(world.sizes))[:, None] * np.ones(len(world.kinds), dtype=int)
     label = np.array([kind.label for kind in world.kinds]) + 0 * group
     parts = {"nothing": 0 * group, "label": label, "group": group, "both": 2 * group + label}
-    return parts[world.stratified_by]
-
-
-def _trained(world: NullWorld, people: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(split, group, kind) persons that are trained on."""
-    trained = np.zeros((world.n_splits, *people.shape), dtype=int)
-    strata = _strata(world)
-    for stratum in np.unique(strata):
-        inside = strata == stratum
-        trained[:, inside] = _split(world, people[inside], rng)
+    strata = parts[world.stratified_by]
+    for inside in (strata == stratum for stratum in np.unique(strata)):
+        cells = people[inside]
+        if world.n_folds is None:
+            n_train = round(world.train_share * cells.sum())
+            trained[:, inside] = rng.multivariate_hypergeometric(cells, n_train, world.n_splits)
+            continue
+        for split in range(world.n_splits):  # each cross-validation deals everybody out once
+            folds_left = world.n_folds - split % world.n_folds
+            if folds_left == world.n_folds:
+                left = cells
+            tested = rng.multivariate_hypergeometric(left, round(left.sum() / folds_left))
+            trained[split, inside], left = cells - tested, left - tested
     return trained
-
-
-def _split(world: NullWorld, people: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(split, cell) trained on, of one stratum's cells."""
-    if world.n_folds is None:
-        n_train = round(world.train_share * people.sum())
-        return rng.multivariate_hypergeometric(people, n_train, size=world.n_splits)
-    rounds = [_folds(people, world.n_folds, rng) for _ in range(world.n_splits // world.n_folds)]
-    return people - np.concatenate(rounds)
-
-
-def _folds(people: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
-    """(fold, cell) tested on, of one cross-validation."""
-    left, tested = people, []
-    for folds_left in range(n_folds, 0, -1):
-        tested.append(rng.multivariate_hypergeometric(left, round(left.sum() / folds_left)))
-        left = left - tested[-1]
-    return np.stack(tested)
 
 
 def _classified(
@@ -242,20 +230,6 @@ def world_of(
     return NullWorld(sizes=sizes, kinds=kinds, shares=np.array(shares), **fields)  # type: ignore[arg-type]
 
 
-def _shape(rng: np.random.Generator) -> dict[str, object]:
-    """Splits, settings and outcome of any release."""
-    return {
-        "n_splits": int(rng.choice(N_SPLITS)),
-        "n_settings": int(rng.choice([1, 1, 2, 6])),
-        "train_share": float(rng.choice(TRAIN_SHARES)),
-        "outcome": str(rng.choice(["benefit", "harm"])),
-    }
-
-
-def _sizes(rng: np.random.Generator, low: int, high: int, n_groups: int) -> list[int]:
-    return np.exp(rng.uniform(np.log(low), np.log(high), n_groups)).astype(int).tolist()
-
-
 def _nothing(rng: np.random.Generator, accuracy: float | None = None) -> list[tuple[float, ...]]:
     right = float(rng.choice([0.6, 0.8, 0.9, 0.97])) if accuracy is None else accuracy
     return memorising(0.0, right, spread=float(rng.choice([0.0, 0.5, 1.0])))
@@ -267,98 +241,79 @@ def _something(rng: np.random.Generator) -> list[tuple[float, ...]]:
     return memorising(cost, accuracy, spread=float(rng.choice([0.3, 1.0])))
 
 
-def many_groups(rng: np.random.Generator) -> NullRelease:
-    """2 to 20 groups of 50 to 50,000, rates unequal, nothing remembered."""
-    n = int(rng.integers(2, 21))
-    rates = rng.uniform(0.05, 0.6, n).tolist()
-    return draw_null(world_of(_sizes(rng, 50, 50_000, n), rates, _nothing(rng), **_shape(rng)), rng)
+def _strongly(rng: np.random.Generator) -> list[tuple[float, ...]]:
+    return memorising(float(rng.choice([0.1, 0.26])), 0.7, spread=float(rng.choice([0.5, 1.0])))
 
 
-def remembered_alike(rng: np.random.Generator) -> NullRelease:
-    """2 to 20 groups of 50 to 50,000 from one population, which is remembered."""
-    n, rate = int(rng.integers(2, 21)), float(rng.uniform(0.1, 0.6))
-    sizes = _sizes(rng, 50, 50_000, n)
-    return draw_null(world_of(sizes, [rate] * n, _something(rng), **_shape(rng)), rng)
+def _either(rng: np.random.Generator) -> list[tuple[float, ...]]:
+    return _something(rng) if rng.random() < 0.5 else _nothing(rng)
 
 
-def six_hundreds(rng: np.random.Generator, *, accuracy: float) -> NullRelease:
-    """Six groups of 100, split 90/10."""
-    shape = _shape(rng) | {"train_share": 0.9}
-    return draw_null(world_of([100] * 6, [0.4] * 6, _nothing(rng, accuracy), **shape), rng)
+def any_world(
+    rng: np.random.Generator,
+    *,
+    n_groups: tuple[int, int] = (2, 7),
+    sizes: tuple[int, int] = (100, 20_000),
+    rates: tuple[float, float] | None = None,
+    people: Callable[[np.random.Generator], list[tuple[float, ...]]] = _either,
+    **fixed: object,
+) -> NullWorld:
+    """Groups of any number below the second, any size, and rates between these or one rate."""
+    n = int(rng.integers(*n_groups))
+    shares = [float(rng.uniform(0.1, 0.6))] * n if rates is None else rng.uniform(*rates, n)
+    records = np.rint(np.exp(rng.uniform(*np.log(sizes), n))).astype(int).tolist()
+    shape = {
+        "n_splits": int(rng.choice(N_SPLITS)),
+        "n_settings": int(rng.choice([1, 1, 2, 6])),
+        "train_share": float(rng.choice(TRAIN_SHARES)),
+        "outcome": str(rng.choice(["benefit", "harm"])),
+    }
+    return world_of(records, list(shares), people(rng), **{**shape, **fixed})
 
 
-def twins(rng: np.random.Generator, *, n_splits: int | None = None) -> NullRelease:
-    """Two groups of the same people, strongly remembered."""
-    n, rate = int(rng.choice([100, 300, 1_000, 5_000])), float(rng.uniform(0.2, 0.6))
-    people = memorising(float(rng.choice([0.1, 0.26])), 0.7, spread=float(rng.choice([0.5, 1.0])))
-    shape = _shape(rng) | ({} if n_splits is None else {"n_splits": n_splits})
-    world = world_of([n, n], [rate] * 2, people, are_twins=True, **shape)
-    return draw_null(world, rng)
-
-
-def stratified(rng: np.random.Generator, *, strata: StratifiedBy) -> NullRelease:
-    """2 to 6 groups, split within strata; something or nothing remembered."""
-    n, rate = int(rng.integers(2, 7)), float(rng.uniform(0.1, 0.6))
-    people = _something(rng) if rng.random() < 0.5 else _nothing(rng)
-    sizes = _sizes(rng, 100, 20_000, n)
-    return draw_null(world_of(sizes, [rate] * n, people, stratified_by=strata, **_shape(rng)), rng)
+def drawn_as(**fields: object) -> Draw:
+    """Releases of such worlds."""
+    return lambda rng: draw_null(any_world(rng, **fields), rng)  # type: ignore[arg-type]
 
 
 def folds(rng: np.random.Generator) -> NullRelease:
     """One to four cross-validations of 5 folds; something or nothing remembered."""
-    n, rate = int(rng.integers(2, 7)), float(rng.uniform(0.1, 0.6))
-    people = _something(rng) if rng.random() < 0.5 else _nothing(rng)
-    strata = str(rng.choice(["nothing", "label"]))
-    shape = _shape(rng) | {"n_splits": 5 * int(rng.integers(1, 5)), "n_folds": 5}
-    sizes = _sizes(rng, 100, 20_000, n)
-    return draw_null(world_of(sizes, [rate] * n, people, stratified_by=strata, **shape), rng)
+    n_splits, strata = 5 * int(rng.integers(1, 5)), str(rng.choice(["nothing", "label"]))
+    return draw_null(any_world(rng, n_splits=n_splits, n_folds=5, stratified_by=strata), rng)
 
 
 def constants(rng: np.random.Generator) -> NullRelease:
     """Models that say one thing to all, or to everyone in a group, or are always right."""
-    n = int(rng.integers(2, 7))
-    drawn = draw_null(
-        world_of(
-            _sizes(rng, 50, 20_000, n), rng.uniform(0.05, 0.6, n), _nothing(rng), **_shape(rng)
-        ),
-        rng,
-    )
+    drawn = drawn_as(sizes=(50, 20_000), rates=(0.05, 0.6), people=_nothing)(rng)
+    n = len(drawn.group_names)
     kind = str(rng.choice(["positive", "negative", "right", "some groups"]))
     where = rng.random(n) < 0.5 if kind == "some groups" else np.ones(n, dtype=bool)
     say = kind if kind != "some groups" else str(rng.choice(["positive", "negative", "right"]))
-    train, test = (_said(one, say, where) for one in (drawn.train, drawn.test))
-    return replace(drawn, train=train, test=test)
 
+    def said(counts: Counts) -> Counts:
+        """The same people with a constant answer in some groups."""
+        positive, negative, none = counts.tp + counts.fn, counts.fp + counts.tn, 0 * counts.tp
+        told = {
+            "positive": Counts(tp=positive, fp=negative, tn=none, fn=none),
+            "negative": Counts(tp=none, fp=none, tn=negative, fn=positive),
+            "right": Counts(tp=positive, fp=none, tn=negative, fn=none),
+        }[say]
+        return Counts(*(np.where(where, new, old) for new, old in zip(told, counts, strict=True)))
 
-def _said(counts: Counts, say: str, where: np.ndarray) -> Counts:
-    """The same people with a constant answer in some groups."""
-    positive, negative, none = counts.tp + counts.fn, counts.fp + counts.tn, 0 * counts.tp
-    told = {
-        "positive": Counts(tp=positive, fp=negative, tn=none, fn=none),
-        "negative": Counts(tp=none, fp=none, tn=negative, fn=positive),
-        "right": Counts(tp=positive, fp=none, tn=negative, fn=none),
-    }[say]
-    return Counts(*(np.where(where, new, old) for new, old in zip(told, counts, strict=True)))
+    return replace(drawn, train=said(drawn.train), test=said(drawn.test))
 
 
 def duplicates(rng: np.random.Generator) -> NullRelease:
     """People with 1 to 10 records each, split by person, which is said."""
-    n, rate = int(rng.integers(2, 5)), float(rng.uniform(0.1, 0.6))
-    people = _something(rng) if rng.random() < 0.5 else _nothing(rng)
-    one = world_of(_sizes(rng, 500, 20_000, n), [rate] * n, people, **_shape(rng))
+    one = any_world(rng, n_groups=(2, 5), sizes=(500, 20_000))
     many, weight = (1, 2, 3, 5, 10), np.array([0.4, 0.2, 0.2, 0.1, 0.1])
     kinds = [kind._replace(n_records=m) for kind in one.kinds for m in many]
-    shares = (one.shares[:, :, None] * weight).reshape(n, -1)
+    shares = (one.shares[:, :, None] * weight).reshape(len(one.sizes), -1)
     return draw_null(replace(one, kinds=kinds, shares=shares), rng)
 
 
-def unequal_rates(rng: np.random.Generator) -> NullRelease:
-    """2 to 6 groups of unequal rates that are remembered alike: ratios differ, costs do not."""
-    n = int(rng.integers(2, 7))
-    rates = rng.uniform(0.05, 0.7, n).tolist()
-    return draw_null(
-        world_of(_sizes(rng, 300, 20_000, n), rates, _something(rng), **_shape(rng)), rng
-    )
+unequal_rates = drawn_as(sizes=(300, 20_000), rates=(0.05, 0.7), people=_something)
+"""2 to 6 groups of unequal rates that are remembered alike: ratios differ, costs do not."""
 
 
 def attributes(
@@ -389,32 +344,29 @@ def _counted(
     inside: np.ndarray, right: np.ndarray, label: np.ndarray, code: np.ndarray, n_groups: int
 ) -> Counts:
     """(1, split, group) of records that are inside each split's part."""
-
-    def cell(is_right: bool, is_positive: bool) -> np.ndarray:
+    cells = []
+    for is_right, is_positive in ((True, True), (False, False), (True, False), (False, True)):
         chosen = inside & (right == is_right) & (label == is_positive)
-        rows = [np.bincount(code[row], minlength=n_groups) for row in chosen]
-        return np.stack(rows)[None].astype(float)
-
-    return Counts(
-        tp=cell(True, True), fp=cell(False, False), tn=cell(True, False), fn=cell(False, True)
-    )
+        cells.append(np.stack([np.bincount(code[row], minlength=n_groups) for row in chosen]))
+    return Counts(*(cell[None].astype(float) for cell in cells))
 
 
-Draw = Callable[[np.random.Generator], NullRelease]
+MANY = {"n_groups": (2, 21), "sizes": (50, 50_000)}
+SIX = {"n_groups": (6, 7), "sizes": (100, 100), "rates": (0.4, 0.4), "train_share": 0.9}
+TWINS = {"n_groups": (2, 3), "sizes": (100, 5_000), "people": _strongly, "are_twins": True}
 
 KINDS: dict[str, Draw] = {
-    "2-20 groups of 50 to 50,000": many_groups,
-    "the same, remembered alike": remembered_alike,
+    "2-20 groups of 50 to 50,000": drawn_as(**MANY, rates=(0.05, 0.6), people=_nothing),
+    "the same, remembered alike": drawn_as(**MANY, people=_something),
     **{
-        f"six groups of 100, 90/10, accuracy {accuracy}": partial(six_hundreds, accuracy=accuracy)
+        f"six groups of 100, 90/10, accuracy {accuracy}": drawn_as(
+            **SIX, people=partial(_nothing, accuracy=accuracy)
+        )
         for accuracy in (0.9, 0.97, 0.99)
     },
-    "twins, one split": partial(twins, n_splits=1),
-    "twins, 1 to 50 splits": twins,
-    **{
-        f"stratified by {strata}": partial(stratified, strata=strata)
-        for strata in ("label", "group", "both")
-    },
+    "twins, one split": drawn_as(**TWINS, n_splits=1),
+    "twins, 1 to 50 splits": drawn_as(**TWINS),
+    **{f"stratified by {by}": drawn_as(stratified_by=by) for by in ("label", "group", "both")},
     "5-fold cross-validation": folds,
     "constants": constants,
     "duplicates by person": duplicates,
