@@ -11,6 +11,15 @@ from scipy import stats
 
 from pcer.release.format import Confusion, Release, Run
 
+Stratum = tuple[int, int, int, int]
+"""Total, trained, correct, and both trained and correct."""
+
+
+def by_label(train: Confusion, test: Confusion) -> list[Stratum]:
+    """The strata of one split: positive labels, then negative ones."""
+    rows = ((train.tp, train.fn, test.tp, test.fn), (train.tn, train.fp, test.tn, test.fp))
+    return [(sum(row), row[0] + row[1], row[0] + row[2], row[0]) for row in rows]
+
 
 def accuracy(table: Confusion) -> float:
     return (table.tp + table.tn) / table.n
@@ -36,16 +45,11 @@ def disparities(
 def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
     """Mean and variance of the accuracy difference, label by label, from scipy's distribution."""
     mean, variance = 0.0, 0.0
-    per_label = (
-        (train.tp, train.fn, test.tp, test.fn),
-        (train.tn, train.fp, test.tn, test.fp),
-    )
-    for right, wrong, test_right, test_wrong in per_label:
-        correct, total = right + test_right, right + wrong + test_right + test_wrong
+    for total, trained, correct, _ in by_label(train, test):
         if total == 0:
             continue
         with np.errstate(all="ignore"):  # scipy computes a kurtosis too, and divides by 0 in it
-            law_mean, law_variance = stats.hypergeom(total, correct, right + wrong).stats("mv")
+            law_mean, law_variance = stats.hypergeom(total, correct, trained).stats("mv")
         # difference = X/n_train - (K - X)/n_test, with X the correct ones that were trained on
         mean += float(law_mean) / train.n - (correct - float(law_mean)) / test.n
         if total > 1:
@@ -89,12 +93,7 @@ def memorised_p(release: Release, epsilon: float | None, name: str) -> float | N
     strata: list[Stratum] = []
     for run in first.values():
         train, test = run.groups[name].train, run.groups[name].test
-        for hit, miss, test_hit, test_miss in (
-            (train.tp, train.fn, test.tp, test.fn),
-            (train.tn, train.fp, test.tn, test.fp),
-        ):
-            total = hit + miss + test_hit + test_miss
-            strata.append((total, hit + miss, hit + test_hit, hit))
+        strata += by_label(train, test)
     varies = [n for n in strata if 0 < n[1] < n[0] and 0 < n[2] < n[0]]
     return convolved_tail([n for n in strata if n[0]]) if varies else None
 
@@ -107,10 +106,6 @@ def holm(p_values: list[float]) -> list[float]:
         steps = [(len(p_values) - rank) * q for rank, q in enumerate(smaller_or_equal)]
         adjusted.append(min(1.0, max(steps)))
     return adjusted
-
-
-Stratum = tuple[int, int, int, int]
-"""Total, trained, correct, and both trained and correct."""
 
 
 def exact_tail(strata: list[Stratum]) -> Fraction:

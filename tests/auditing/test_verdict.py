@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import pcer
 from pcer.auditing.file import audit_schema
 from pcer.auditing.verdict import BUDGET_VERDICTS, GRID_VERDICTS, Verdict, strongest
@@ -31,21 +29,17 @@ def test_files_hold_the_verdicts_of_the_list():
 
 
 def test_a_disparity_is_read_without_a_label_only_where_a_cost_was_seen():
-    read = {verdict for verdict in BUDGET_VERDICTS if not verdict.voids}
-    assert read == {
-        Verdict.DOUBLE_DISADVANTAGE,
-        Verdict.DISPARITY_SHOWN,
-        Verdict.EQUAL_WITHIN_MARGIN,
-        Verdict.NO_DISPARITY_SHOWN,
-    }
+    read = [verdict for verdict in BUDGET_VERDICTS if not verdict.voids]
+    assert read == [*BUDGET_VERDICTS[: BUDGET_VERDICTS.index(Verdict.NO_DISPARITY_SHOWN) + 1]]
+    assert len(read) == 4
     assert not any(verdict.voids for verdict in GRID_VERDICTS)
 
 
-@pytest.mark.parametrize("verdict", BUDGET_VERDICTS)
-def test_every_verdict_has_its_words_everywhere(verdict):
+def test_every_verdict_has_its_words_everywhere():
     release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
-    audit = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
-    budgets = [one.model_copy(update={"verdict": verdict}) for one in audit.budgets]
-    audit = audit.model_copy(update={"verdict": verdict, "budgets": budgets})
-    assert finding_svg(audit).count("<title>") == 1 + 2 * len(audit.subject.groups)
-    assert verdict.advice("benefit").endswith(".")
+    found = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
+    for verdict in BUDGET_VERDICTS:
+        budgets = [one.model_copy(update={"verdict": verdict}) for one in found.budgets]
+        audit = found.model_copy(update={"verdict": verdict, "budgets": budgets})
+        assert finding_svg(audit).count("<title>") == 1 + 2 * len(audit.subject.groups)
+        assert verdict.advice("benefit").endswith(".")
