@@ -77,17 +77,6 @@ def test_no_interval_and_no_limit_of_rates_is_beyond_what_they_can_be():
     assert "e+02" not in " ".join([audit.headline, *audit.account, *audit.next_steps])
 
 
-def test_coin_flips_that_alarm_too_take_the_alarm_back(unequal):
-    assert with_placebo(unequal).verdict in ALARMS
-    many = with_placebo(unequal, n_shown=19, n_double=19, n_exposure=19)
-    assert many.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert "19 of 200 made-up groups raise this alarm, too" in many.headline
-    assert many.worse_off == []
-    assert many.budgets[0].pairs[0].capped is not None
-    assert claims(many) == set()
-    assert with_placebo(unequal, n_shown=18, n_double=18).verdict in ALARMS
-
-
 def claims(audit):
     """Whom an audit calls more exposed, anywhere."""
     said = " ".join([audit.headline, *audit.account, *audit.trust])
@@ -96,69 +85,56 @@ def claims(audit):
     return (named - {None}) | ({"words"} if "more exposed" in said else set())
 
 
-def test_only_the_alarm_that_coin_flips_raise_is_taken_back(unequal):
-    assert claims(with_placebo(unequal)) == {"g1"}
-    audit = with_placebo(unequal, n_double=19)
-    assert audit.verdict is pcer.Verdict.DISPARITY_SHOWN
-    assert audit.budgets[0].double_disadvantage == []
-    assert claims(audit) == {"g1"}
-    assert any("200 made-up groups raised this alarm 9 times" in one for one in audit.trust)
-    exposed = with_placebo(unequal, n_exposure=19)
-    assert exposed.budgets[0].double_disadvantage == []  # it rests on exposures
-    assert claims(exposed) == set()
-    assert exposed.budgets[0].pairs[0].driven_by == "benefits"
+DOUBLE, DISPARITY = ALARMS
+NO_ALARM = pcer.Verdict.NO_DISPARITY_SHOWN
+MANY = {"n_shown": 19, "n_double": 19}
+PERMUTED = "randomly drawn groups differ as much (permutation p = "
+PLACEBOS = [
+    # what the release says, the verdict, whom it calls more exposed, a sentence
+    ({}, DOUBLE, {"g1"}, "200 made-up groups raised this alarm 4 times (a sound test: up to"),
+    ({"n_shown": 18, "n_double": 18}, DOUBLE, {"g1"}, "raised this alarm 18 times"),
+    ({**MANY, "n_exposure": 19}, NO_ALARM, set(), "19 of 200 made-up groups raise this alarm, too"),
+    ({"n_double": 19}, DISPARITY, {"g1"}, "200 made-up groups raised this alarm 9 times"),
+    ({"n_exposure": 19}, DISPARITY, set(), "the predictions drive it"),  # double rests on it
+    ({**MANY, "n_exposure": 7}, NO_ALARM, {"g1", "words"}, "found exposures to differ 7 times"),
+    ({"p_value": 0.06, "exposure_p_value": 0.07}, NO_ALARM, set(), f"{PERMUTED}0.07)"),
+    # in a harm task a true double disadvantage may leave the ratios equal
+    ({"p_value": 0.61, "exposure_p_value": 0.0025}, DOUBLE, {"g1"}, "It is not shown that any"),
+    ({"p_value": 0.0025, "exposure_p_value": 0.61}, DISPARITY, set(), "the predictions drive it"),
+    ({"exposure_p_value_within_labels": 0.33}, DOUBLE, {"g1"}, "g0 and g1 is shown (p = 0.33)"),
+    ({"exposure_p_value_within_labels": 0.01}, DOUBLE, {"g1"}, "also differ among people with"),
+]
 
 
-def test_where_there_is_no_alarm_no_placebo_raised_it(unequal):
-    """Exposures differ, ratios do not count: the verdict is no alarm."""
-    row = {"n_shown": 19, "n_double": 19, "n_exposure": 7}
+@pytest.mark.parametrize(("row", "verdict", "exposed", "sentence"), PLACEBOS)
+def test_each_statement_is_downgraded_by_its_own_placebos_only(
+    unequal, row, verdict, exposed, sentence
+):
     audit = with_placebo(unequal, **row)
-    assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert audit.budgets[0].pairs[0].more_exposed == "g1"
-    said = " ".join(audit.trust)
-    assert "200 made-up groups found exposures to differ 7 times" in said
-    assert "raised this alarm" not in said
+    (pair,), said = audit.told.pairs, " ".join([audit.headline, *audit.account, *audit.trust])
+    assert audit.verdict is verdict
+    assert audit.worse_off == (["g1"] if verdict in ALARMS else [])
+    assert claims(audit) == exposed
+    assert sentence in said
+    assert ("raised this alarm" in said) == (verdict in ALARMS)
+    assert audit.told.double_disadvantage == (["g1"] if verdict is DOUBLE else [])
+    assert pair.disparity_shown == (row.get("p_value", 0) < 0.05 and row.get("n_shown", 0) < 19)
+    assert (pair.driven_by == "benefits") == (verdict is DISPARITY and not exposed)
+    assert pair.better_off == "g0"  # no placebo is about benefits
+    taken_back = verdict is not DOUBLE or not pair.disparity_shown
+    assert (pair.capped is not None) == taken_back
+    answer = pair.exposure_answer
+    assert (answer.answer == "differs") == (answer.downgraded is None) == bool(exposed)
+    if row.get("exposure_p_value", 0) > 0.05:
+        assert answer.downgraded == f"{PERMUTED}{row['exposure_p_value']})"
 
 
-def test_permuted_labels_take_the_alarm_back(unequal):
-    audit = with_placebo(unequal, p_value=0.06, exposure_p_value=0.07)
-    assert audit.verdict is pcer.Verdict.NO_DISPARITY_SHOWN
-    assert "randomly drawn groups differ as much (permutation p = 0.07)" in audit.headline
-    assert claims(audit) == set()
-    assert audit.budgets[0].pairs[0].better_off == "g0"  # the cap is about exposures
-
-
-def test_each_statement_is_downgraded_by_its_own_check_only(unequal):
-    """In a harm task a true double disadvantage may leave the ratios equal."""
-    ratio = with_placebo(unequal, p_value=0.61, exposure_p_value=0.0025)
-    assert ratio.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
-    assert not ratio.budgets[0].pairs[0].disparity_shown
-    assert claims(ratio) == {"g1"}
-    exposure = with_placebo(unequal, p_value=0.0025, exposure_p_value=0.61)
-    assert exposure.verdict is pcer.Verdict.DISPARITY_SHOWN
-    answer = exposure.budgets[0].pairs[0].exposure_answer
-    assert (answer.answer, answer.group) == ("no_difference_shown", None)
-    assert answer.downgraded == "randomly drawn groups differ as much (permutation p = 0.61)"
-
-
-@pytest.mark.parametrize("p", [0.33, 0.01])
-def test_the_mix_of_labels_is_said(unequal, p):
-    audit = with_placebo(unequal, exposure_p_value_within_labels=p)
-    said = " ".join(audit.account)
-    explained = "no difference between the exposures of g0 and g1 is shown (p = 0.33)"
-    assert (explained in said) == (p > 0.05)
-    assert ("also differ among people with the same label (p = 0.01)" in said) == (p <= 0.05)
-
-
-def test_a_release_without_coin_flips_says_so(unequal):
-    assert any("lacks the made-up-groups check" in one for one in pcer.audit(unequal).trust)
-
-
-def test_double_disadvantage_needs_no_floor(unequal):
+def test_double_disadvantage_needs_no_floor_and_a_release_without_placebos_says_so(unequal):
     audit = pcer.audit(unequal, QUICK.model_copy(update={"floor": 0.5}))
     assert audit.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert "g1" in audit.headline
     assert any("one group bears both" in one and "(g1)" in one for one in audit.account)
+    assert any("lacks the made-up-groups check" in one for one in audit.trust)
 
 
 def attribute(release: Release, name: str, digest: str | None) -> Release:

@@ -79,9 +79,7 @@ def test_a_family_is_gated_by_holm_over_its_attributes():
     assert {tuple(one.family) for one in audits} == {tuple(sorted(r.sha256 for r in releases))}
     alone = [pcer.audit(one, PLAN) for one in releases]
     pairs = [[pair for budget in one.budgets for pair in budget.pairs] for one in alone]
-    p_values = [
-        [p.p_value for pair in own for p in (pair.cross_product, pair.exposure)] for own in pairs
-    ]
+    tests = [[t for pair in own for t in (pair.cross_product, pair.exposure)] for own in pairs]
     p_values = [[test.p_value for test in own if test.p_value is not None] for own in tests]
     by_hand = reference.holm([min(own) for own in p_values])
     assert [one.family_p for one in audits] == pytest.approx(by_hand)

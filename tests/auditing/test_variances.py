@@ -20,8 +20,6 @@ from tests.strategies import confusions
 from tests.worlds.people import (
     certain,
     certain_positives,
-    compared,
-    draw_coin_flips,
     draw_people,
     draw_tables,
     measured,
@@ -116,25 +114,6 @@ def test_spreads_pooled_costs_and_limits_by_hand():
 # In a known population
 
 
-@pytest.mark.slow
-def test_one_splits_covariances_are_the_measured_ones(rng):
-    """Of positive rate, true positive rate and precision with the cost, 40,000 releases."""
-    population = certain(0.2)
-    people = draw_people(population, [800], 40_000, rng)
-    tables = draw_tables(population, people, n_splits=1, rng=rng)
-    cost = measured(tables).exposed.value
-    test = Counts(*(part[:, 0, 0] for part in tables.test))
-    for benefit, is_rate in (
-        ((test.tp + test.fp) / test.n, True),
-        (test.tp / (test.tp + test.fn), False),
-        (test.tp / (test.tp + test.fp), False),
-    ):
-        formula = variances.split_covariance(test, benefit, is_rate=is_rate)
-        seen = np.cov(benefit, cost)
-        doubt = np.sqrt(seen[0, 0] * seen[1, 1] / len(test.n))
-        assert formula.mean() == pytest.approx(seen[0, 1], abs=4 * doubt)
-
-
 def test_covariances_of_one_split_by_hand():
     """100 people, 30 of 40 qualified and 10 others accepted, 80 right."""
     test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
@@ -176,26 +155,6 @@ def test_intervals_of_costs_cover(population, size, n_splits, rng):
     found = measured(draw_tables(population, people, n_splits=n_splits, rng=rng)).exposed
     held = np.abs(found.value - population.cost) <= 1.96 * np.sqrt(found.variance)
     assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
-
-
-PLACEBOS = {
-    "all or nothing": certain(0.26),
-    "positives only": certain_positives(0.25),
-    "soft": soft(0.2),
-    "few errors": certain(0.05, accuracy=0.95),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("population", PLACEBOS.values(), ids=PLACEBOS)
-@pytest.mark.parametrize("n_splits", [1, 2, 5, 20, 50])
-def test_coin_flip_groups_differ_in_no_more_than_five_of_a_hundred(population, n_splits, rng):
-    """Strongly memorising models; of 1,000 coin flips more than 7.5 % would be 3.6 deviations."""
-    people = draw_coin_flips(population, [1_600, 400], 1_000, rng)
-    found = compared(draw_tables(population, people, n_splits=n_splits, rng=rng))
-    for alarms in (found.exposure, found.cross):
-        assert (alarms.p_value <= 0.05).mean() <= 0.075
-    assert (np.maximum(found.exposure.p_value, found.benefit.p_value) <= 0.05).mean() <= 0.02
 
 
 # What split luck alone gives
