@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -72,9 +72,7 @@ def tree_of_rates(one: Configuration, *, sizes: bool) -> dict[str, Any]:
     return tree
 
 
-def simulated(
-    one: Configuration, *, n_seeds: int = 4, gaps: tuple[float, float] = (0, 0.03)
-) -> Release:
+def simulated(one: Configuration, *, n_seeds: int = 4) -> Release:
     """A release of one configuration; group 1 is memorised, group 0 is not."""
     rng = np.random.default_rng(CONFIGURATIONS.index(one))
 
@@ -85,27 +83,19 @@ def simulated(
         value = float(rng.normal(0.001 + 0.01 * group, 0.001))
         return {"value": value, "standard_error": 0.001, "n_records": 1_500, "n_excluded": 0}
 
-    world = _world(one, gaps=gaps, n_seeds=n_seeds)
-    return _release(one, world, rng, per_run, pooled, (*POOLED, "lira_offline_advantage"))
+    truth, attacks = Truth(gaps=(0, 0.03), n_seeds=n_seeds), (*POOLED, "lira_offline_advantage")
+    return _release(one, truth, rng, per_run, pooled, attacks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What is planted; per group.
-
-    Attributes:
-        gaps: memorised overfitting gaps.
-        exposure: what every other cost measures, exactly, with a standard error of 0.001.
-        label_shares: positive labels; positive rates follow them.
-        n_seeds: seeds, each with a split of its own.
-        rng: which luck of the splits; a fair test errs for one in twenty.
-    """
+    """What is planted; per group."""
 
     gaps: tuple[float, float] = (0.0, 0.0)
-    exposure: tuple[float, float] = (0.0, 0.0)
-    label_shares: tuple[float, float] = (0.45, 0.25)
-    n_seeds: int = 8
-    rng: int = 100
+    exposure: tuple[float, float] = (0.0, 0.0)  # what other costs measure, with an error of 0.001
+    label_shares: tuple[float, float] = (0.45, 0.25)  # positive rates follow them
+    n_seeds: int = 8  # each with a split of its own
+    rng: int = 100  # which luck of the splits; a fair test errs for one in twenty
 
 
 def planted(one: Configuration, truth: Truth) -> Release:
@@ -115,51 +105,36 @@ def planted(one: Configuration, truth: Truth) -> Release:
         return {"value": truth.exposure[group], "standard_error": ERROR}
 
     rng = np.random.default_rng([truth.rng, CONFIGURATIONS.index(one)])
-    world = _world(one, gaps=truth.gaps, n_seeds=truth.n_seeds, label_shares=truth.label_shares)
-    return _release(one, world, rng, measured, measured, POOLED)
-
-
-def planted_study(folder: Path, releases: Mapping[Configuration, Release]) -> Study:
-    """The study that holds these releases."""
-    for one, release in releases.items():
-        (folder / one.file_name).write_text(release.to_json(), encoding="utf-8")
-    return Study.read(folder)
+    return _release(one, truth, rng, measured, measured, POOLED)
 
 
 def all_planted(
     folder: Path, truth: Truth, configurations: Iterable[Configuration] = CONFIGURATIONS
 ) -> Study:
     """Every configuration with the same truth."""
-    return planted_study(folder, {one: planted(one, truth) for one in configurations})
-
-
-def _world(
-    one: Configuration,
-    *,
-    gaps: tuple[float, float],
-    n_seeds: int,
-    label_shares: tuple[float, float] = (0.45, 0.25),
-) -> World:
-    return World(
-        sizes=(3_000, 1_500),
-        label_shares=label_shares,
-        right=[(0.85, 0.7)] * 2,
-        gaps=gaps,
-        n_seeds=n_seeds,
-        budgets=ON_DISK,
-        outcome=one.outcome,
-    )
+    for one in configurations:
+        (folder / one.file_name).write_text(planted(one, truth).to_json(), encoding="utf-8")
+    return Study.read(folder)
 
 
 def _release(
     one: Configuration,
-    world: World,
+    truth: Truth,
     rng: np.random.Generator,
     per_run: Callable[[int], dict[str, Any]],
     pooled: Callable[[int], dict[str, Any]],
     proxies: tuple[str, ...],
 ) -> Release:
     """The simulated counts under the configuration's names, with exposures by group."""
+    world = World(
+        sizes=(3_000, 1_500),
+        label_shares=truth.label_shares,
+        right=[(0.85, 0.7)] * 2,
+        gaps=truth.gaps,
+        n_seeds=truth.n_seeds,
+        budgets=ON_DISK,
+        outcome=one.outcome,
+    )
     tree = json.loads(simulate(world, rng).to_json())
     tree["subject"] |= {"dataset": one.dataset, "attribute": one.attribute, "n_records": 4_500}
     tree["subject"]["groups"] = list(one.groups)
