@@ -196,7 +196,15 @@ def measure_panel(
         behind = panel.pooled[cost].n_records
         told = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
     clumps = np.ones(len(told)) if inflation is None else inflation
-    benefit, received, variance, lasting = _received(panel, plan, clumps)
+    benefit, n_test, n = benefit_of(panel, plan)
+    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
+    received, sizes = by_split(benefit, panel.split), people + panel.mean_n
+    if not (np.isfinite(received).all() and np.isfinite(sizes).all() and (tested > 0).all()):
+        received, people, tested = (
+            np.full_like(part, np.nan) for part in (received, people, people)
+        )
+    rate = received.mean(axis=0)
+    variance = variances.benefit_variance(rate, n=people, n_test=tested, n_splits=len(received))
     exposed, reason = _exposed(panel, plan, proxy, clumps, told)
     if proxy.is_from_counts:
         values = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
@@ -217,7 +225,7 @@ def measure_panel(
         inflation=clumps,
         received=received,
         received_variance=variance,
-        received_lasting=lasting,
+        received_lasting=variances.rate_variance(rate, people),
         exposed=exposed,
         told=np.asarray(told),
         reason=reason,
@@ -328,20 +336,6 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
     np.add.at(sums, split, values)
     runs = np.bincount(split).reshape(-1, *([1] * (values.ndim - 1)))
     return np.asarray(sums / runs)
-
-
-def _received(panel: Panel, plan: Plan, clumps: FloatArray) -> tuple[FloatArray, ...]:
-    """Benefit by seed and by split, the variance of its mean, and what splits leave of that."""
-    benefit, n_test, n = benefit_of(panel, plan)
-    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
-    known = panel.has_sizes and np.isfinite(benefit).all() and np.isfinite(people).all()
-    if not (known and (tested > 0).all()):
-        unknown = np.full((panel.n_splits, len(clumps)), np.nan)
-        return benefit, unknown, unknown[0], unknown[0]
-    per_split = by_split(benefit, panel.split)
-    value = per_split.mean(axis=0)
-    variance = variances.benefit_variance(value, n=people, n_test=tested, n_splits=len(per_split))
-    return benefit, per_split, variance, variances.rate_variance(value, people)
 
 
 def _exposed(

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pcer.auditing.checks import some_of
-from pcer.auditing.file import Audit, BrokenRule, BudgetResult, DeclarationFinding
+from pcer.auditing.file import Audit, BrokenRule, BudgetResult
 from pcer.auditing.plan import Policy
-from pcer.auditing.words import listed, setting_name
+from pcer.auditing.words import capital, listed, setting_name
 from pcer.errors import InputError
 from pcer.files import parse_record, read_text
 from pcer.release.format import Release
@@ -42,48 +42,45 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
 
 def broken_rules(audit: Audit, release: Release) -> list[BrokenRule]:
     """Every rule of the plan that the audit breaks, each in one sentence; none without a policy."""
-    policy, budgets, findings = audit.plan.policy, audit.budgets, audit.declarations
-    if policy is None:
+    if (policy := audit.plan.policy) is None:
         return []
-    rules = [*_strict(release, findings)] if policy.strict else []
+    return [
+        BrokenRule(rule=rule, sentence=f"{capital(sentence)}.")
+        for rule, sentence in _broken(policy, audit, release)
+    ]
+
+
+def _broken(policy: Policy, audit: Audit, release: Release) -> Iterator[tuple[str, str]]:
+    kind, runs, budgets = release.training.split_kind, release.runs, audit.budgets
+    if policy.strict:  # what a careful reader needs to know, whatever the numbers say
+        if kind != "random":
+            said = "does not say how its records were split" if kind is None else 'says "other"'
+            yield "split_kind", f"it asks for random splits, and the release {said}"
+        if unnamed := sum(run.split is None for run in runs):
+            none = f"{unnamed:,} of {len(runs):,} runs name none"
+            yield "split_ids", f"it asks for the name of every run's split, and {none}"
+        parts = [part for run in runs for t in run.groups.values() for part in (t.train, t.test)]
+        if n := sum(part.n is None for part in parts):
+            yield "sizes", f"it asks for the number of records of every rate, and {n:,} have none"
+        for finding in (finding for finding in audit.declarations if finding.caps_verdict):
+            sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
+            yield "contradiction", f"it asks for words that agree with the numbers, and {sentence}"
     least = policy.min_splits or (STRICT_SPLITS if policy.strict else 1)
     few = [f"{_name(one)} has {one.n_splits}" for one in budgets if one.n_splits < least]
     if few:
-        rules.append(("min_splits", f"it asks for {least} splits, and {some_of(few, MOST_NAMED)}"))
+        yield "min_splits", f"it asks for {least} splits, and {some_of(few, MOST_NAMED)}"
     carried = {GAP.name, *carried_costs(panels(release))}
     for cost in (cost for cost in policy.required_costs if cost not in carried):
         phrase = proxy_named(cost).phrase
-        rules.append(("required_costs", f"it asks for {phrase}, which the release does not carry"))
-    rules += _limits(policy, budgets)
+        yield "required_costs", f"it asks for {phrase}, which the release does not carry"
+    yield from _limits(policy, budgets)
     for verdict in (verdict for verdict in policy.fail_on if verdict in audit.outcomes()):
         named = [_name(budget) for budget in budgets if budget.verdict.value == verdict]
         words = verdict.replace("_", " ")
         met = f'Algorithm 1 over the floor grid is "{words}"'
         if named:
             met = f'the verdict "{words}" is given to {some_of(named, MOST_NAMED)}'
-        rules.append(("fail_on", f"{met}, on which it fails"))
-    return [
-        BrokenRule(rule=rule, sentence=f"{sentence[0].upper()}{sentence[1:]}.")
-        for rule, sentence in rules
-    ]
-
-
-def _strict(release: Release, findings: Sequence[DeclarationFinding]) -> Iterator[tuple[str, str]]:
-    """What a careful reader needs to know, whatever the numbers say."""
-    kind, runs = release.training.split_kind, release.runs
-    if kind != "random":
-        said = "does not say how its records were split" if kind is None else 'says "other"'
-        yield "split_kind", f"it asks for random splits, and the release {said}"
-    if unnamed := sum(run.split is None for run in runs):
-        none = f"{unnamed:,} of {len(runs):,} runs name none"
-        yield "split_ids", f"it asks for the name of every run's split, and {none}"
-    by_group = [tables for run in runs for tables in run.groups.values()]
-    if n := sum((tables.train.n is None) + (tables.test.n is None) for tables in by_group):
-        yield "sizes", f"it asks for the number of records of every rate, and {n:,} have none"
-    for finding in findings:
-        if finding.caps_verdict:
-            sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
-            yield "contradiction", f"it asks for words that agree with the numbers, and {sentence}"
+        yield "fail_on", f"{met}, on which it fails"
 
 
 def _limits(policy: Policy, budgets: Sequence[BudgetResult]) -> Iterator[tuple[str, str]]:

@@ -175,11 +175,6 @@ class Tested:
                 return row
         return None
 
-    def by(self, plan: Plan) -> Tested:
-        """These tests by the attack that a plan names, which differs from ours in nothing else."""
-        attacks = (plan.cost,) if plan.cost in self.tests else self.attacks
-        return replace(self, plan=plan, attacks=attacks)
-
 
 class Alarms(NamedTuple):
     """What would be said about pairs: arrays (setting, pair)."""

@@ -120,7 +120,7 @@ class Study:
             tested, plan = self._tested(self.release(dataset, attribute)), Plan(cost=cost)
             if cost not in tested.tests:
                 return audit(tested.release, plan)  # which says that it is missing
-            return next(judge_tested([tested.by(plan)]))
+            return next(judge_tested([replace(tested, plan=plan, attacks=(cost,))]))
 
         return self.keep(("audit", dataset, attribute, cost), make)
 
