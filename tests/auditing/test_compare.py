@@ -60,7 +60,7 @@ def test_a_planted_worsening_is_found_and_named(both, changes):
     assert setting.pairs[0].verdict is ChangeVerdict.WORSE
     audits = [pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both]
     for row in setting.groups:
-        old, new = (audit.groups[row.group].cost.value for audit in audits)
+        old, new = (audit.groups[row.groups[0]].cost.value for audit in audits)
         assert (row.old, row.new) == (pytest.approx(old), pytest.approx(new))
         assert row.change == pytest.approx(new - old)
         assert row.change <= row.most
@@ -237,7 +237,7 @@ def two(*, same_people=True, paired=True, of_records=np.nan) -> BothExposed:
 
 
 def pair_of(exposures: BothExposed) -> Rows:
-    return pair_rows(*(exposures.only(np.array([g])) for g in (0, 1)), tail=0.05)
+    return pair_rows(exposures.only(np.array([[0], [1]])), tail=0.05)
 
 
 def binomial(cost: float, n: float) -> float:

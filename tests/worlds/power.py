@@ -11,7 +11,7 @@ import numpy as np
 from pcer.auditing.exact import Strata, memorised
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.plan import Plan
-from pcer.auditing.planner import CountsError, Design
+from pcer.auditing.planner import Design
 from pcer.auditing.tests import PairDifference, alarms, compare_pairs
 from pcer.metrics import Counts
 from pcer.release.panel import Panel
@@ -25,15 +25,14 @@ LEVEL = 0.05
 def planted(design: Design, group: int, cost: float) -> float:
     """The exposure nearest to ``cost`` that so many people can have."""
     kinds = _kinds(design, group, cost)
-    return float(kinds[:, 1].sum() / kinds.sum())
+    return float(kinds[1] / kinds.sum())
 
 
 def resolved_share(
     design: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
-    kinds = _kinds(design, group, cost)
-    p = memorised(_strata(design, np.broadcast_to(kinds, (n, *kinds.shape)), rng)).p_value
+    p = memorised(_strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)).p_value
     return float((p * design.n_cost_tests <= LEVEL).mean())
 
 
@@ -86,54 +85,33 @@ def _compared(panel: Panel, n: int) -> PairDifference:
 def _panel(
     design: Design, costs: dict[int, float], setting: int, n: int, rng: np.random.Generator
 ) -> Panel:
-    """Studies of two groups each, n of them, as one setting of 2n groups."""
-    people = (_people(design, g, cost, n, rng) for g, cost in costs.items())
+    """Studies of two groups each, n of them, as one setting of 2n groups; people drawn anew."""
+    people = (
+        rng.multinomial(int(design.people[g]), _shares(design, g, cost), size=n)
+        for g, cost in costs.items()
+    )
     drawn = zip(*(_strata(design, kinds, rng) for kinds in people), strict=True)
-    cells = (np.stack(both, axis=-1) for both in drawn)
-    total, trained, correct, hits = (  # without labels everybody has the first
-        np.concatenate([one, 0 * one])[:2].reshape(2, -1, 2 * n) for one in cells
-    )
-    parts = ((trained, hits), (total - trained, correct - hits))
-    train, test = (
-        Counts(tp=hit[1], fn=size[1] - hit[1], tn=hit[0], fp=size[0] - hit[0])
-        for size, hit in parts
-    )
+    total, trained, correct, hits = (np.stack(both, axis=-1).reshape(-1, 2 * n) for both in drawn)
+    parts = (trained, hits), (total - trained, correct - hits)
+    train, test = (Counts(tp=hit, fn=size - hit, tn=0 * hit, fp=0 * hit) for size, hit in parts)
     return panel_of(train, test, epsilon=1.0 + setting)
 
 
-def _error(design: Design) -> CountsError:
-    assert isinstance(design.error, CountsError)
-    return design.error
-
-
 def _shares(design: Design, group: int, cost: float) -> np.ndarray:
-    """(label, kind) shares of those right anyway, memorised, and wrong."""
-    error = _error(design)
-    right, label = error.accuracy[group], error.label_share[group]
-    memorised_ones = (1 - right) * cost / (label * (1 - right)).sum()
-    return label[:, None] * np.stack([right, memorised_ones, 1 - right - memorised_ones], axis=1)
+    """Shares of those right anyway, memorised, and wrong."""
+    right = design.error.accuracy[group]
+    return np.array([right, cost, 1 - right - cost])
 
 
 def _kinds(design: Design, group: int, cost: float) -> np.ndarray:
     return np.rint(design.people[group] * _shares(design, group, cost)).astype(int)
 
 
-def _people(
-    design: Design, group: int, cost: float, n: int, rng: np.random.Generator
-) -> np.ndarray:
-    """(design, label, kind) people drawn from a population with that exposure."""
-    shares = _shares(design, group, cost)
-    drawn = rng.multinomial(int(design.people[group]), shares.ravel(), size=n)
-    return drawn.reshape(n, *shares.shape)
-
-
 def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
-    """Counts of every split, balanced by label, of n studies (design, label, kind) as n groups."""
-    n_splits, total = int(design.n_splits), kinds.sum(axis=2).T[:, None, :]
-    right, known = (kinds[:, :, kind].T[:, None, :] for kind in (0, 1))
-    trained = np.rint(_error(design).train_share * total).astype(int)
-    shape = (len(total), n_splits, len(kinds))
-    trained = np.broadcast_to(trained, shape)
+    """Counts of every split of n studies (study, kind) as n groups; everybody has one label."""
+    (right, known, _), total = kinds.T, kinds.sum(axis=1)
+    shape = (1, int(design.n_splits), len(kinds))
+    trained = np.broadcast_to(np.rint(design.error.train_share * total).astype(int), shape)
     right_in = rng.hypergeometric(right, total - right, trained, size=shape)
     known_in = rng.hypergeometric(known, total - right - known, trained - right_in, size=shape)
     parts = (np.broadcast_to(total, shape), trained, right + known_in, right_in + known_in)

@@ -13,21 +13,20 @@ and a little more. `python -m benchmarks.comparisons` has the alarms where nothi
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pcer.auditing.checks import check_release, is_random, stated_epsilon, variance_inflation
 from pcer.auditing.compare_words import (
+    Change,
     Changes,
     ChangeVerdict,
     ComparedRelease,
     ComparedSetting,
-    GroupChange,
-    PairChange,
     SettingChange,
     account,
     headline,
@@ -107,9 +106,17 @@ def compare(
     train_shares = [
         panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in matches[0]
     ]
+    sides = [
+        ComparedRelease(
+            title=release.title,
+            release_sha256=release.sha256,
+            data_digest=release.provenance.data_digest,
+        )
+        for release in (old, new)
+    ]
     return Changes(
-        old=_side(old),
-        new=_side(new),
+        old=sides[0],
+        new=sides[1],
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
@@ -119,11 +126,6 @@ def compare(
         settings=changes,
         left_out=left_out,
     )
-
-
-def _side(release: Release) -> ComparedRelease:
-    digest = release.provenance.data_digest
-    return ComparedRelease(title=release.title, release_sha256=release.sha256, data_digest=digest)
 
 
 # Who is compared with whom, and by which attack
@@ -164,53 +166,45 @@ def _inflation(release: Release, name: str) -> FloatArray | None:
 def _matches(
     old: Sequence[Panel], new: Sequence[Panel], settings: str | Sequence[str] | None
 ) -> tuple[list[Match], list[str]]:
-    """Settings beside each other, and the names of those that are left out."""
-    if settings is not None:
-        asked = [settings] if isinstance(settings, str) else settings
-        return [_asked(old, new, text) for text in asked], []
-    if len(old) == len(new) == 1:
-        return [(old[0], new[0])], []
-    before, after = ({(one.model, one.epsilon): one for one in side} for side in (old, new))
-    both = [(panel, after[key]) for key, panel in before.items() if key in after]
-    if not both:
-        raise InputError(
-            f"no setting is in both releases: {_names(old, new)}; name two that belong together, "
-            "such as 'A=B'."
-        )
-    left_out = [f"old: {_name(panel)}" for key, panel in before.items() if key not in after]
-    left_out += [f"new: {_name(panel)}" for key, panel in after.items() if key not in before]
-    return both, left_out
+    """Settings beside each other, and the names of those that are left out.
 
-
-def _asked(old: Sequence[Panel], new: Sequence[Panel], text: str) -> Match:
-    """The settings that a text names; a name may itself hold an =, and "no-DP" is also "none"."""
-    before, after = (
-        {_name(panel): panel for panel in side}
-        | {
-            f"{_name(one).removesuffix('no-DP')}none": one
-            for one in side
-            if one.epsilon == math.inf
-        }
+    A name may itself hold an =, and "none" at its end is "no-DP".
+    """
+    sides = [
+        {short_setting(panel.model, stated_epsilon(panel)): panel for panel in side}
         for side in (old, new)
-    )
-    cuts = [at for at, letter in enumerate(text) if letter == "="]
-    parts = [(text[:at].strip(), text[at + 1 :].strip()) for at in cuts]
-    for first, second in [(text, text), *parts]:
-        if first in before and second in after:
-            return before[first], after[second]
-    raise InputError(
-        f"the setting {text!r} is not in both releases: {_names(old, new)}; write one of them, or "
-        "'A=B' for A of the old and B of the new."
-    )
-
-
-def _name(panel: Panel) -> str:
-    return short_setting(panel.model, stated_epsilon(panel))
-
-
-def _names(old: Sequence[Panel], new: Sequence[Panel]) -> str:
-    names = (listed([repr(_name(panel)) for panel in side]) for side in (old, new))
-    return "the old one has {}, the new one {}".format(*names)
+    ]
+    names = [listed([repr(name) for name in side]) for side in sides]
+    here = "the old one has {}, the new one {}".format(*names)
+    if settings is None and len(old) == len(new) == 1:
+        return [(old[0], new[0])], []
+    if settings is None:
+        left_out = [
+            f"{which}: {name}"
+            for which, one, other in (("old", *sides), ("new", *sides[::-1]))
+            for name in one
+            if name not in other
+        ]
+        both = [(panel, sides[1][name]) for name, panel in sides[0].items() if name in sides[1]]
+        if not both:
+            raise InputError(
+                f"no setting is in both releases: {here}; name two that belong together, such as "
+                "'A=B'."
+            )
+        return both, left_out
+    found = []
+    for text in [settings] if isinstance(settings, str) else settings:
+        cuts = [at for at, letter in enumerate(text) if letter == "="]
+        asked = [(text, text), *((text[:at], text[at + 1 :]) for at in cuts)]
+        keys = [[re.sub("none$", "no-DP", name.strip()) for name in both] for both in asked]
+        known = [key for key in keys if key[0] in sides[0] and key[1] in sides[1]]
+        if not known:
+            raise InputError(
+                f"the setting {text!r} is not in both releases: {here}; write one of them, or "
+                "'A=B' for A of the old and B of the new."
+            )
+        found.append((sides[0][known[0][0]], sides[1][known[0][1]]))
+    return found, []
 
 
 def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
@@ -243,14 +237,15 @@ def _common_splits(match: Match, releases: tuple[Release, Release]) -> tuple[Int
     """Positions, in the old setting and in the new, of the splits of the same name and sizes."""
     sides = []
     for panel, release in zip(match, releases, strict=True):
-        setting, splits = (panel.model, panel.epsilon), {}
-        names = {run.seed: run.split for run in release.runs if (run.model, run.budget) == setting}
-        order = [panel.group_names.index(name) for name in match[0].group_names]
-        for row, seed in enumerate(panel.seeds):
-            if names[seed] is not None:
-                sizes = panel.n_train[row, order].tolist()
-                splits[names[seed], *sizes] = int(panel.split[row])
-        sides.append(splits)
+        setting, order = (panel.model, panel.epsilon), match[0].group_names
+        runs = [run for run in release.runs if (run.model, run.budget) == setting]
+        sides.append(
+            {
+                (run.split, *(run.groups[name].train.n for name in order)): panel.split[row]
+                for row, run in enumerate(sorted(runs, key=lambda run: run.seed))
+                if run.split is not None
+            }
+        )
     old, new = sides
     common = [split for split in old if split in new]
     return np.array([old[k] for k in common]), np.array([new[k] for k in common])
@@ -272,7 +267,7 @@ class BothExposed:
     """Whether both have the same splits, in the same order."""
 
     def only(self, groups: IntArray) -> BothExposed:
-        """Some groups, or one side of every pair."""
+        """Some groups, or (side, pair) both sides of every pair."""
         return replace(self, old=self.old.only(groups), new=self.new.only(groups))
 
     def per_split_and_lasting(
@@ -344,7 +339,7 @@ class Contrast(NamedTuple):
 
 
 Rows = dict[str, FloatArray]
-"""By the name of a field of ``GroupChange``: what is said of each group, or of each pair."""
+"""By the name of a field of ``Change``: what is said of each group, or of each pair."""
 
 
 def group_rows(both: BothExposed, *, tail: float) -> Rows:
@@ -367,17 +362,15 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     }
 
 
-def pair_rows(first: BothExposed, second: BothExposed, *, tail: float) -> Rows:
-    """The change of the differences between two groups, ``first`` minus ``second``."""
-    versions = (first.old, second.old), (first.new, second.new)
-    pooled = [pooled_cost(i.value, j.value, i.n, j.n) for i, j in versions]
-    contrasts = []
+def pair_rows(both: BothExposed, *, tail: float) -> Rows:
+    """The change of the differences between two groups; arrays of ``both`` are (side, pair)."""
+    sides, contrasts = (both.old, both.new), []
+    pooled = [pooled_cost(*side.value, *side.n) for side in sides]
     for way in (-1.0, 1.0):
-        (ours, lasting), (theirs, others) = (
-            side.per_split_and_lasting(way, pooled) for side in (first, second)
-        )
-        contrasts.append(Contrast.of(ours - theirs, lasting + others))  # what splits share cancels
-    old, new = (i.value - j.value for i, j in versions)
+        per_split, lasting = both.per_split_and_lasting(way, pooled)
+        apart = per_split[:, 0] - per_split[:, 1]  # what splits share cancels
+        contrasts.append(Contrast.of(apart, lasting.sum(axis=0)))
+    old, new = (side.value[0] - side.value[1] for side in sides)
     return size_rows(old, new, *contrasts, tail=tail)
 
 
@@ -424,7 +417,7 @@ def _changed_rows(
     if before.exposed is None or after.exposed is None:
         which, silent = ("old", before) if before.exposed is None else ("new", after)
         raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
-    names, pairs = before.panel.group_names, pairs_of((before.panel,), Plan())
+    names = before.panel.group_names
     order = np.array([after.panel.group_names.index(name) for name in names])
     old, new = before.exposed, after.exposed.only(order)
     by_split = old.n_splits == before.panel.n_splits and new.n_splits == after.panel.n_splits
@@ -439,47 +432,46 @@ def _changed_rows(
         largest=before.proxy.scale.largest,
         is_paired=is_paired,
     )
-    first, second = np.array(pairs, dtype=np.int64).T
+    pairs = np.array(pairs_of((before.panel,), Plan()), dtype=np.int64).T
     fails = (1 - CONFIDENCE) / n_settings
     of_groups = group_rows(both, tail=fails / len(names))
-    of_pairs = pair_rows(both.only(first), both.only(second), tail=fails / len(pairs))
+    of_pairs = pair_rows(both.only(pairs), tail=fails / len(pairs[0]))
     told = before.told & after.told[order]
-    is_told = np.concatenate([told, told[first] & told[second]])
-    columns = {name: np.concatenate([of_groups[name], of_pairs[name]]) for name in of_groups}
-    rows = {name: np.where(is_told, column, np.nan) for name, column in columns.items()}
-    return rows, old.n_splits if is_paired else None
+    is_told = np.concatenate([told, told[pairs].all(axis=0)])
+    return {
+        name: np.where(is_told, np.concatenate([of_groups[name], of_pairs[name]]), np.nan)
+        for name in of_groups
+    }, old.n_splits if is_paired else None
 
 
 def _setting_changes(
     matches: Sequence[Match], compared: Sequence[tuple[Rows, int | None]]
 ) -> list[SettingChange]:
     """Every number, the p-values adjusted over all settings, groups and pairs."""
-    ends = np.cumsum([len(rows["old"]) for rows, _ in compared])
-    worse, improved = (
-        np.split(holm(np.concatenate([rows[name] for rows, _ in compared])), ends[:-1])
-        for name in ("p_worse_alone", "p_improved_alone")
-    )
+    columns = {
+        name: np.concatenate([rows[name] for rows, _ in compared]) for name in compared[0][0]
+    }
+    columns |= {name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")}
+    shown = np.where(columns["p_improved"] <= SIGNIFICANCE, "improved", "cannot_be_told")
+    verdicts = map(ChangeVerdict, np.where(columns["p_worse"] <= SIGNIFICANCE, "worse", shown))
+    numbers = zip(*(map(number, column) for column in columns.values()), strict=True)
+    fields = (dict(zip(columns, row, strict=True)) for row in numbers)
     changes = []
-    for k, ((old, new), (rows, n_paired)) in enumerate(zip(matches, compared, strict=True)):
-        columns = rows | {"p_worse": worse[k], "p_improved": improved[k]}
-        shown = np.where(improved[k] <= SIGNIFICANCE, "improved", "cannot_be_told")
-        verdicts = [*map(ChangeVerdict, np.where(worse[k] <= SIGNIFICANCE, "worse", shown))]
-        fields: list[dict[str, Any]] = [
-            {name: number(column[row]) for name, column in columns.items()} | {"verdict": verdict}
-            for row, verdict in enumerate(verdicts)
+    for (old, new), (_, n_paired) in zip(matches, compared, strict=True):
+        names = old.group_names
+        pairs = [(names[i], names[j]) for i, j in pairs_of((old,), Plan())]
+        rows = [
+            Change(groups=groups, verdict=next(verdicts), **next(fields))
+            for groups in [*((name,) for name in names), *pairs]
         ]
-        names, pairs = old.group_names, pairs_of((old,), Plan())
         changes.append(
             SettingChange(
                 old=ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
                 new=ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
                 n_paired=n_paired,
-                groups=[GroupChange(group=g, **row) for g, row in zip(names, fields, strict=False)],
-                pairs=[
-                    PairChange(groups=(names[i], names[j]), **row)
-                    for (i, j), row in zip(pairs, fields[len(names) :], strict=True)
-                ],
-                verdict=ChangeVerdict.strongest(verdicts),
+                groups=rows[: len(names)],
+                pairs=rows[len(names) :],
+                verdict=ChangeVerdict.strongest(row.verdict for row in rows),
             )
         )
     return changes

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from pcer.auditing.file import Result
-from pcer.auditing.words import in_setting, setting_name
+from pcer.auditing.words import in_setting, listed, setting_name
 from pcer.files import Record
 from pcer.release.proxies import Proxy, proxy_named
 
@@ -51,39 +51,19 @@ class ComparedSetting(Record):
     epsilon: float | None
 
 
-class GroupChange(Record):
-    """One group's exposure, old and new, for people like these.
+class Change(Record):
+    """One group's exposure, or the difference of two (first minus second), for people like these.
 
     Attributes:
-        change: new minus old.
-        most: most that it may have risen by, all exposures of the comparison at once.
+        groups: one name, or two.
+        change: new minus old; of a difference that of its size, positive where they grew apart.
+        standard_error: of new minus old.
+        most: most that it may have risen, or its size grown, all of a kind at once.
         p_worse: of "it rose", adjusted over settings, groups and pairs; ``p_worse_alone`` not.
         p_improved: of "it fell", likewise.
     """
 
-    group: str
-    old: float | None
-    new: float | None
-    change: float | None
-    standard_error: float | None
-    most: float | None
-    p_worse: float | None
-    p_worse_alone: float | None
-    p_improved: float | None
-    p_improved_alone: float | None
-    verdict: ChangeVerdict
-
-
-class PairChange(Record):
-    """The difference of two groups' exposures, first minus second, old and new.
-
-    Attributes:
-        change: of its size: positive where the groups grew apart.
-        standard_error: of new minus old.
-        most: most that its size may have grown by, all differences of the comparison at once.
-    """
-
-    groups: tuple[str, str]
+    groups: tuple[str, ...]
     old: float | None
     new: float | None
     change: float | None
@@ -106,8 +86,8 @@ class SettingChange(Record):
     old: ComparedSetting
     new: ComparedSetting
     n_paired: int | None
-    groups: list[GroupChange]
-    pairs: list[PairChange]
+    groups: list[Change]
+    pairs: list[Change]
     verdict: ChangeVerdict
 
     @property
@@ -117,7 +97,7 @@ class SettingChange(Record):
         return new if old == new else f"{old} → {new}"
 
     @property
-    def rows(self) -> list[GroupChange | PairChange]:
+    def rows(self) -> list[Change]:
         """Everything that was tested."""
         return [*self.groups, *self.pairs]
 
@@ -163,11 +143,22 @@ def comparison_schema() -> dict[str, Any]:
     return Changes.file_schema()
 
 
+GROUNDS: Final = {
+    "splits": "Both are of the same records and share {n} splits, which are compared with each "
+    "other; whom the models remember of these people is taken as differently as it can be.",
+    "people": "Both are of the same records, but what is compared has too few splits in common, or "
+    "one error over all of them: the errors of both are added.",
+    "nothing": "The releases do not say that they are of the same records "
+    "(provenance.data_digest), so the errors of both are added.",
+}
+"""Sentences by what the two releases share."""
+
+
 def headline(settings: Sequence[SettingChange], cost: Proxy) -> str:
     """Whose exposure rose and which difference grew; or fell; or the most that may be missed."""
     verdict = ChangeVerdict.strongest(setting.verdict for setting in settings)
     if verdict is ChangeVerdict.CANNOT_BE_TOLD:
-        return _missed(settings, cost)
+        return _missed(settings, cost, "Not shown to be worse or better:")
     parts = []
     for setting in settings:
         new, several = setting.new, len(settings) > 1
@@ -182,25 +173,11 @@ def account(
 ) -> Iterator[str]:
     """What it rests on, in sentences; ``train_shares`` of the records of old and new models."""
     if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
-        yield _missed(settings, cost).replace("Not shown to be worse or better: no", "In all, no")
+        yield _missed(settings, cost, "In all,")
     yield f"Exposure is measured by {cost.phrase} in both, for people like these."
     paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
-    if paired:
-        yield (
-            f"Both are of the same records and share {min(paired)} splits, which are compared with "
-            "each other; whom the models remember of these people is taken as differently as it "
-            "can be."
-        )
-    elif same_people:
-        yield (
-            "Both are of the same records, but what is compared has too few splits in common, or "
-            "one error over all of them: the errors of both are added."
-        )
-    else:
-        yield (
-            "The releases do not say that they are of the same records (provenance.data_digest), "
-            "so the errors of both are added."
-        )
+    shared = "splits" if paired else "people" if same_people else "nothing"
+    yield GROUNDS[shared].format(n=min(paired, default=0))
     old, new = train_shares
     if abs(old - new) > SHARES_DIFFER:
         yield (
@@ -209,34 +186,29 @@ def account(
         )
 
 
-def _named(row: GroupChange | PairChange, where: str, cost: Proxy) -> str:
-    old, new = row.old or 0.0, row.new or 0.0
-    if isinstance(row, GroupChange):
-        amounts = f"{cost.scale.hundredths(new)} (before: {cost.scale.hundredths(old)})"
-        words = cost.scale.short.format(found=amounts, label=cost.label)
-        return f"in {row.group}{where} {words}"
+def _named(row: Change, where: str, cost: Proxy) -> str:
+    old, new, scale = row.old or 0.0, row.new or 0.0, cost.scale
+    if len(row.groups) == 1:
+        amounts = f"{scale.hundredths(new)} (before: {scale.hundredths(old)})"
+        return f"in {row.groups[0]}{where} {scale.short.format(found=amounts, label=cost.label)}"
     grew = "grew" if abs(new) > abs(old) else "shrank"
-    return (
-        f"the difference between {row.groups[0]} and {row.groups[1]}{where} {grew} from "
-        f"{hundredths(abs(old), cost)} to {hundredths(abs(new), cost)}"
-    )
+    sizes = f"from {_hundredths(abs(old), cost)} to {_hundredths(abs(new), cost)}"
+    return f"the difference between {listed(row.groups)}{where} {grew} {sizes}"
 
 
-def hundredths(amount: float, cost: Proxy) -> str:
+def _hundredths(amount: float, cost: Proxy) -> str:
     """A change or difference of a cost, in people of 100 or its own unit, as part of a sentence."""
     value = cost.scale.per_unit * amount
     number = f"{value:z.2g}" if abs(value) < 10 else f"{value:z.0f}"
     return f"{number} in 100" if cost.scale.per_unit != 1.0 else number
 
 
-def _missed(settings: Sequence[SettingChange], cost: Proxy) -> str:
-    risen = [row.most for setting in settings for row in setting.groups if row.most is not None]
-    grown = [row.most for setting in settings for row in setting.pairs if row.most is not None]
+def _missed(settings: Sequence[SettingChange], cost: Proxy, start: str) -> str:
+    risen = [row.most for one in settings for row in one.groups if row.most is not None]
+    grown = [row.most for one in settings for row in one.pairs if row.most is not None]
     if not risen:
         return "Whether it is worse cannot be told: no group has people enough for this cost."
     apart = ", and no difference between groups has grown by more than "
-    apart = apart + hundredths(max(grown), cost) if grown else ""
-    return (
-        f"Not shown to be worse or better: no group's exposure has risen by more than "
-        f"{hundredths(max(risen), cost)}{apart}, with 95 % confidence."
-    )
+    apart = apart + _hundredths(max(grown), cost) if grown else ""
+    rose = f"no group's exposure has risen by more than {_hundredths(max(risen), cost)}"
+    return f"{start} {rose}{apart}, with 95 % confidence."

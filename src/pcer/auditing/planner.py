@@ -13,7 +13,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
@@ -45,8 +44,8 @@ from pcer.errors import InputError, PlanError
 from pcer.files import Record
 from pcer.metrics import FloatArray
 from pcer.release.format import Release, Shown
-from pcer.release.panel import Panel, panels
-from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
+from pcer.release.panel import panels
+from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
 ACCURACY: Final = 0.8
@@ -63,14 +62,12 @@ MOST_GROWTH: Final = 1e9
 """Times as many people: nobody has more."""
 NEGLIGIBLE: Final = 1e-12
 """So small an exposure is none: with endless splits any is shown."""
-N_SPREADS: Final = 24
-"""Values, equally likely, that stand for the spread that splits may happen to show."""
 REPETITIONS: Final = 12
 """Steps to a threshold; each leaves at most half of what is missing."""
-HALVINGS: Final = 64
-"""After so many an interval has no width."""
-CERTAIN: Final = 8.0
-"""Normal quantile of a power that is as good as 1."""
+FINEST: Final = 2**40
+"""Steps of an interval in which an amount is searched for."""
+CHANCE_SPREAD: Final = 0.6
+"""A test takes the spread over splits where that happens to be large: so many of its deviations."""
 OPEN: Final = (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
 """Where a difference may be there."""
 SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
@@ -79,39 +76,26 @@ Amount = Annotated[float, Field(ge=0)] | None
 """An exposure or a difference; None where none would be shown."""
 
 
-class GroupOutlook(Record):
-    """What could be shown of one group.
+class OutlookRow(Record):
+    """What could be shown of one group's exposure, or of a difference, whichever is the larger.
 
     Attributes:
-        n_people: training and test together.
-        accuracy: for people the model was not trained on; None where the cost does not need it.
-        smallest: exposure that would be shown; None where not even the largest would.
+        groups: one name, or the two of a pair.
+        n_people: of each of them, training and test together.
+        base: exposure of the less exposed group of a pair.
+        smallest: exposure or difference that would be shown; None where not even the largest would.
         limit: the smallest with any number of splits.
         splits_for_target: fewest that would show the target; None where none would.
-        people_for_target: of this group, all groups growing alike, with the splits as they are.
+        people_for_target: of each of them, all groups growing alike, with the splits as they are.
     """
 
-    group: str
-    n_people: float
-    accuracy: float | None
-    smallest: Amount
-    limit: Amount
-    splits_for_target: int | None
-    people_for_target: float | None
-
-
-class PairOutlook(Record):
-    """What could be shown of a difference, whichever is the more exposed; ``base`` is the other's.
-
-    People for the target are those of the first group and of the second.
-    """
-
-    groups: tuple[str, str]
+    groups: tuple[str, ...]
+    n_people: tuple[float, ...]
     base: float
     smallest: Amount
     limit: Amount
     splits_for_target: int | None
-    people_for_target: tuple[float, float] | None
+    people_for_target: tuple[float, ...] | None
 
 
 class OutlookPoint(Record):
@@ -135,7 +119,8 @@ class Outlook(Result):
         power: how often "would be shown" is.
         level: of the tests, over the whole family.
         target: exposure or difference that should be shown; None where none was named.
-        pairs: each pair that an audit compares.
+        groups: the exposure of each group.
+        pairs: the difference of each pair that an audit compares.
         over_splits: the curve over splits, people as they are.
         sentences: the answer in words.
     """
@@ -152,8 +137,8 @@ class Outlook(Result):
     power: float = POWER
     level: float = SIGNIFICANCE
     target: float | None
-    groups: list[GroupOutlook]
-    pairs: list[PairOutlook]
+    groups: list[OutlookRow]
+    pairs: list[OutlookRow]
     over_splits: list[OutlookPoint]
     sentences: list[str]
 
@@ -162,7 +147,7 @@ class Outlook(Result):
         """What would be audited."""
         n = self.n_splits
         of = f" of {self.subject}" if self.subject else ""
-        people = ", ".join(f"{one.group} {one.n_people:,.0f}" for one in self.groups[:4])
+        people = ", ".join(f"{row.groups[0]} {row.n_people[0]:,.0f}" for row in self.groups[:4])
         more = f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
         return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
 
@@ -216,7 +201,7 @@ def detectable(
 
     >>> sizes = {"women": 1200, "men": 3400}
     >>> round(detectable(sizes, n_splits=20).groups[0].smallest, 4)
-    0.0156
+    0.0155
     """
     for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
@@ -259,50 +244,41 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
 
 @dataclass(frozen=True, kw_only=True)
 class CountsError:
-    """Error of the overfitting gap from confusion counts; one label may stand for all."""
+    """Error of the overfitting gap, which follows from sizes and accuracies."""
 
-    accuracy: FloatArray
-    """(group, label) for people the model was not trained on."""
-    label_share: FloatArray
-    """(group, label) share of the group's people, 1 in sum."""
+    accuracy: FloatArray  # (group,) for people the model was not trained on
     train_share: float
 
     @property
     def largest(self) -> FloatArray:
         """(group,) largest exposure: everybody whom the model gets wrong is memorised."""
-        return 1 - self._mean(self.accuracy)
+        return 1 - self.accuracy
 
-    def null(self, exposure: FloatArray) -> FloatArray:
-        """Variance of one split's gap for one person as if nothing was memorised: v."""
-        f = self.train_share
-        right = self._grown(f * exposure)
-        return self._mean(right * (1 - right)) / (f * (1 - f))
+    def variances(
+        self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
+    ) -> tuple[float, float]:
+        """Of an exposure or a difference: what a test takes its variance for, and what it is.
 
-    def actual(self, exposure: FloatArray) -> FloatArray:
-        """Its variance with so much memorised, whoever it is about: u, within labels."""
-        f, test, train = self.train_share, self.accuracy, self._grown(exposure)
-        return self._mean(train * (1 - train) / f + test * (1 - test) / (1 - f))
-
-    def tested(self, exposure: FloatArray, n: FloatArray) -> FloatArray:
-        """Variance of one split's gap that the audit would take for groups of n: max(v, u)."""
-        f, train = self.train_share, self._mean(self._grown(exposure))
-        u = record_variance(train, 1 - self.largest, f * n, (1 - f) * n)
-        return np.asarray(np.maximum(self.null(exposure) / n, u))
-
-    def skewness(self) -> FloatArray:
-        """Skewness of the correct training records of one person in one split."""
-        f, p = self.train_share, self.accuracy
-        second = self._mean(p * (1 - p)) * f * (1 - f)
-        third = self._mean(p * (1 - p) * (1 - 2 * p))
-        return _over(third * f * (1 - f) * (1 - 2 * f), second**1.5)
-
-    def _mean(self, values: FloatArray) -> FloatArray:
-        return np.asarray((self.label_share * values).sum(axis=1))
-
-    def _grown(self, exposure: FloatArray) -> FloatArray:
-        """Accuracy (group, label) with so many more right, the same share of each label's wrong."""
-        memorised = np.minimum(1.0, _over(exposure, self.largest))
-        return np.asarray(self.accuracy + (1 - self.accuracy) * memorised[:, None])
+        The test of a difference takes the people's part at the exposures it sees. Where the
+        difference seen is just the threshold, z errors, the smaller group is off by the larger
+        part: found by repetition.
+        """
+        f, n_splits = self.train_share, design.n_splits
+        test, n = self.accuracy[[*groups]], design.people[[*groups]]
+        train, both = test + exposure, test + f * exposure
+        null = both * (1 - both) / (f * (1 - f) * n)  # as if nothing was memorised
+        actual = (train * (1 - train) / f + test * (1 - test) / (1 - f)) / n
+        if len(groups) == 1:
+            return float(null[0]) / n_splits, float(actual[0]) / n_splits
+        one_split = np.maximum(null, record_variance(train, test, f * n, (1 - f) * n))
+        one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
+        off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
+        for _ in range(REPETITIONS):
+            people = people_part(cost_in_tests(seen, pooled_cost(*seen, *n)), n)
+            tested = float((one_split / n_splits + (1 - 1 / n_splits) * people).sum())
+            seen = exposure + off * (exposure[1] - exposure[0] - z * math.sqrt(tested))
+        people = exposure * (1 - exposure) / n
+        return tested, float((actual / n_splits + (1 - 1 / n_splits) * people).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,13 +296,16 @@ class MeasuredError:
     n_people: FloatArray
     n_splits: int
 
-    def at_most(self, groups: Sequence[int], exposures: FloatArray, design: Design) -> float:
-        """Variance of an exposure, or of a difference, with the design's splits and people."""
+    def variances(
+        self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
+    ) -> tuple[float, float]:
+        """At most, of an exposure or a difference, with the design's splits and people; twice."""
         n, ratio = self.n_people[[*groups]], self.n_splits / design.n_splits
         variance = float(self.variance[groups[0], groups[-1]])
-        lasting = 0.0 if ratio > 1 else min(variance, float(self.people(exposures, n).sum()))
+        lasting = 0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
         growth = float((design.people[[*groups]] / n).min())
-        return (lasting + ratio * (variance - lasting)) / growth
+        variance = (lasting + ratio * (variance - lasting)) / growth
+        return variance, variance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,91 +344,21 @@ class Question:
             return f"an exposure of {in_100(amount)} in {names[0]}"
         return f"a difference of {in_100(amount)} between {names[0]} and {names[1]}"
 
-    def quantile(self, design: Design) -> float:
-        """How many errors it takes at the first step of Holm; a difference is tested either way."""
-        if len(self.groups) == 1:
-            n_tests, level = design.n_cost_tests, SIGNIFICANCE
-        else:
-            n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
-        return limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
-
-    def is_slow(self, design: Design) -> bool:
-        """Whether its power takes long to compute: of a difference by counts."""
-        return len(self.groups) > 1 and isinstance(design.error, CountsError)
-
     def power(self, design: Design, amount: float) -> float:
-        """Chance that so much is detected, or shown; benefits are taken as equal and known."""
+        """Chance that so much is detected, or shown, at the first step of Holm.
+
+        A difference is tested either way; benefits are taken as equal and known.
+        """
         from scipy.special import ndtr
 
-        z, error, exposures = self.quantile(design), design.error, np.zeros(len(design.people))
-        exposures[[*self.groups]] = (self.base, self.base + amount)[-len(self.groups) :]
-        if isinstance(error, MeasuredError):
-            variance = error.at_most(self.groups, exposures[[*self.groups]], design)
-            return float(ndtr(_quotient(np.array(amount), np.sqrt(variance)) - z))
-        if len(self.groups) == 1:
-            return float(ndtr(_exact_excess(design, error, exposures, z)[self.groups[0]]))
-        return float(ndtr(_excess(design, error, exposures, self.groups, z)).mean())
-
-
-def _exact_excess(design: Design, error: CountsError, exposure: FloatArray, z: float) -> FloatArray:
-    """Exposures (group,) above the threshold of the exact test (skewed, of whole numbers)."""
-    trials = design.people * design.n_splits
-    z_skew = z + error.skewness() / np.sqrt(trials) * (z**2 - 1) / 6
-    half_a_count = 0.5 / (trials * error.train_share * (1 - error.train_share))
-    threshold = z_skew * np.sqrt(error.null(exposure) / trials) + half_a_count
-    return _quotient(exposure - threshold, np.sqrt(error.actual(exposure) / trials))
-
-
-def _excess(
-    design: Design, error: CountsError, exposure: FloatArray, groups: Sequence[int], z: float
-) -> FloatArray:
-    """The difference above the test's thresholds, in deviations: (spread, spread).
-
-    The test takes the people's part at the exposures it sees. Where the difference seen is just
-    the threshold, each group is off by its share of the variance: found by repetition.
-    """
-    (low, high), n, n_splits = groups, design.people, design.n_splits
-    people = (1 - 1 / n_splits) * exposure * (1 - exposure)
-    variance = ((error.actual(exposure) / n_splits + people) / n)[[low, high]]
-    share, seen = _over(variance, np.full(2, variance.sum())), exposure.copy()
-    difference = exposure[high] - exposure[low]
-    for _ in range(REPETITIONS):
-        pooled = pooled_cost(seen[low], seen[high], n[low], n[high])
-        tested = _tested_variances(design, error, exposure, cost_in_tests(seen, pooled))
-        thresholds = z * np.sqrt(np.add.outer(tested[low], tested[high]))
-        off = difference - thresholds.mean()
-        seen[low], seen[high] = exposure[low] + share[0] * off, exposure[high] - share[1] * off
-    return _quotient(difference - thresholds, np.sqrt(variance.sum()))
-
-
-def _tested_variances(
-    design: Design, error: CountsError, exposure: FloatArray, assumed: FloatArray
-) -> FloatArray:
-    """Variances (group, spread) that the test may take, as splits happen to spread.
-
-    The audit takes the closed form or the spread over splits with all of the people's part,
-    whichever is larger; ``assumed`` is the exposure at which it takes that part.
-    """
-    n_splits, n = design.n_splits, design.people
-    people = people_part(assumed, n)
-    closed = error.tested(exposure, n) / n_splits + (1 - 1 / n_splits) * people
-    if n_splits == 1:
-        return np.asarray(closed[:, None])
-    given_people = np.maximum(error.actual(exposure) - exposure * (1 - exposure), 0.0)
-    shown = (given_people / (n_splits * n))[:, None] * _spreads(n_splits) + people[:, None]
-    return np.asarray(np.maximum(closed[:, None], shown))
-
-
-@cache
-def _spreads(n_splits: float) -> FloatArray:
-    """Sample variance over true variance, at equal steps of probability."""
-    from scipy.special import gammaincinv
-
-    if math.isinf(n_splits):
-        return np.ones(1)
-    steps = (np.arange(N_SPREADS) + 0.5) / N_SPREADS
-    half = (n_splits - 1) / 2
-    return np.asarray(gammaincinv(half, steps) / half)
+        n_tests, level, exposure = design.n_cost_tests, SIGNIFICANCE, np.array([amount])
+        if len(self.groups) > 1:
+            n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
+            exposure = np.array([self.base, self.base + amount])
+        z = limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
+        tested, actual = design.error.variances(design, self.groups, exposure, z)
+        beyond = amount - z * math.sqrt(tested)
+        return float(ndtr(beyond / math.sqrt(actual)) if actual > 0 else beyond > 0)
 
 
 # The smallest amount, the fewest splits, the fewest people
@@ -460,8 +369,7 @@ def smallest(design: Design, question: Question) -> float:
     largest = question.largest(design)
     if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
-    is_slow = question.is_slow(design)
-    return _reached(lambda amount: question.power(design, amount), 0.0, largest, is_slow=is_slow)
+    return largest * _reached(lambda share: question.power(design, share * largest))
 
 
 def splits_for(design: Design, question: Question, target: float) -> int | None:
@@ -478,33 +386,21 @@ def splits_for(design: Design, question: Question, target: float) -> int | None:
 def people_for(design: Design, question: Question, target: float) -> FloatArray | None:
     """People (group,) who would show the target, all groups growing alike; None if none would."""
 
-    def power(growth: float) -> float:
-        return question.power(replace(design, people=design.people * math.exp(growth)), target)
+    def people(share: float) -> FloatArray:
+        return np.asarray(design.people * MOST_GROWTH ** (2 * share - 1))
 
-    most = math.log(MOST_GROWTH)
-    if power(most) < POWER:
+    def power(share: float) -> float:
+        return question.power(replace(design, people=people(share)), target)
+
+    if power(1.0) < POWER:
         return None
-    growth = _reached(power, -most, most, is_slow=question.is_slow(design))
-    # 1,600 is not 1,601 because the root is off by a hair.
-    return np.ceil(design.people * math.exp(growth) * (1 - 1e-9))
+    # 1,600 is not 1,601 because the search is off by a hair.
+    return np.ceil(people(_reached(power)) * (1 - 1e-9))
 
 
-def _reached(power: Callable[[float], float], low: float, high: float, *, is_slow: bool) -> float:
-    """Where power reaches POWER, which it has at ``high``."""
-    if power(low) >= POWER:
-        return low
-    if is_slow:
-        from scipy.optimize import brentq  # slow to import, too
-        from scipy.special import ndtri
-
-        def beyond(amount: float) -> float:  # seen as a normal quantile, power is nearly straight
-            return float(np.clip(ndtri(power(amount)), -CERTAIN, CERTAIN) - ndtri(POWER))
-
-        return float(brentq(beyond, low, high, xtol=1e-16, rtol=1e-13, maxiter=1_000))
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-    return high
+def _reached(power: Callable[[float], float]) -> float:
+    """The share, from 0 to 1, at which power reaches POWER, which it has at 1."""
+    return bisect_left(range(FINEST), POWER, key=lambda step: power(step / FINEST)) / FINEST
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
@@ -538,17 +434,6 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     )
 
 
-def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Quotient, 0 where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
-
-
-def _quotient(numerator: FloatArray, deviation: FloatArray) -> FloatArray:
-    """Numerator in deviations; without any, certain to be above 0 or not."""
-    certain = np.where(numerator > 0, np.inf, -np.inf)
-    return np.divide(numerator, deviation, out=certain, where=deviation > 0)
-
-
 # Designs: from sizes, from a release, from what an audit has measured
 
 Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
@@ -571,10 +456,9 @@ def _of_sizes(
                 f"{FEWEST_PEOPLE}, not {n!r}."
             )
     if cost not in (None, SHARPEST, GAP.name, GAP.short):
-        known = ", a sharper one" if cost in PROXIES else ", which is no cost of pcer's own"
         raise InputError(
-            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can{known}; "
-            "give a release of a few splits that carries it."
+            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can; give a "
+            "release of a few splits that carries it."
         )
     names, people = [*map(str, groups)], np.array([*groups.values()], dtype=np.float64)
     given = accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
@@ -593,9 +477,7 @@ def _of_sizes(
         n_cost_tests=n_settings * len(people),
         n_pair_tests=n_settings * len(bases),
         error=CountsError(
-            accuracy=np.array([[float(given[name])] for name in names]),
-            label_share=np.ones((len(people), 1)),
-            train_share=1 - test_size,
+            accuracy=np.array([float(given[name]) for name in names]), train_share=1 - test_size
         ),
     )
     about = dict.fromkeys(("release_sha256", "subject", "setting"))
@@ -653,7 +535,10 @@ def design_of_measured(
     if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
         return None
     if exposed.is_counted:
-        error: CountsError | MeasuredError = _counts_error(panel)
+        error: CountsError | MeasuredError = CountsError(
+            accuracy=panel.test_accuracy.mean(axis=0),
+            train_share=float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean()),
+        )
     else:  # errors of differences as ``compare_pairs`` has them in an audit
         n = len(exposed.value)
         first, second = np.triu_indices(n, 1)
@@ -678,19 +563,6 @@ def design_of_measured(
     )
 
 
-def _counts_error(panel: Panel) -> CountsError:
-    """By label where every label has test records."""
-    accuracy = panel.test_accuracy.mean(axis=0)[:, None]
-    label_share = np.ones_like(accuracy)
-    if (test := panel.test) is not None:
-        right = np.stack([test.tp, test.tn], axis=2).mean(axis=0)
-        n = right + np.stack([test.fn, test.fp], axis=2).mean(axis=0)
-        if (n > 0).all():
-            accuracy, label_share = right / n, n / n.sum(axis=1, keepdims=True)
-    share = float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean())
-    return CountsError(accuracy=accuracy, label_share=label_share, train_share=share)
-
-
 def _require_share(**given: Any) -> None:
     for name, value in given.items():
         lowest = 0.0 if name == "exposure" else math.ulp(0.0)
@@ -705,32 +577,35 @@ def _require_share(**given: Any) -> None:
 def _outlook(
     design: Design, bases: Mapping[Pair, float], target: float | None, about: Mapping[str, Any]
 ) -> Outlook:
-    names, people = design.group_names, design.people.tolist()
+    names = design.group_names
     exposures = [Question(groups=(g,)) for g in range(len(names))]
     differences = [
         _hardest(design, [Question(groups=groups, base=base) for groups in (pair, pair[::-1])])
         for pair, base in bases.items()
     ]
-    counts = design.error if isinstance(design.error, CountsError) else None
-    right = [None] * len(names) if counts is None else (1 - counts.largest).tolist()
-    groups = []
-    for g, question in enumerate(exposures):
-        answer, needed = _answer(design, question, target)
-        answer |= {"n_people": people[g], "accuracy": right[g]}
-        answer["people_for_target"] = needed and needed[g]
-        groups.append(GroupOutlook(group=names[g], **answer))
-    pairs = []
-    for ((i, j), base), question in zip(bases.items(), differences, strict=True):
-        answer, needed = _answer(design, question, target)
-        answer["people_for_target"] = needed and (needed[i], needed[j])
-        pairs.append(PairOutlook(groups=(names[i], names[j]), base=base, **answer))
+    rows = []
+    for groups, question in zip(
+        [*((g,) for g in range(len(names))), *bases], exposures + differences, strict=True
+    ):
+        needed = None if target is None else people_for(design, question, target)
+        rows.append(
+            OutlookRow(
+                groups=tuple(names[g] for g in groups),
+                n_people=tuple(design.people[[*groups]].tolist()),
+                base=question.base,
+                smallest=_amount(design, question),
+                limit=_amount(replace(design, n_splits=math.inf), question),
+                splits_for_target=target and splits_for(design, question, target),
+                people_for_target=None if needed is None else tuple(needed[[*groups]].tolist()),
+            )
+        )
     curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
     return Outlook(
         n_splits=int(design.n_splits),
-        train_share=None if counts is None else counts.train_share,
+        train_share=getattr(design.error, "train_share", None),
         target=target,
-        groups=groups,
-        pairs=pairs,
+        groups=rows[: len(names)],
+        pairs=rows[len(names) :],
         over_splits=[
             OutlookPoint(
                 n_splits=int(at.n_splits),
@@ -745,18 +620,6 @@ def _outlook(
         ],
         **about,
     )
-
-
-def _answer(
-    design: Design, question: Question, target: float | None
-) -> tuple[dict[str, Any], list[float] | None]:
-    """Fields that groups and pairs share, and the people of all groups that the target takes."""
-    needed = None if target is None else people_for(design, question, target)
-    return {
-        "smallest": _amount(design, question),
-        "limit": _amount(replace(design, n_splits=math.inf), question),
-        "splits_for_target": target and splits_for(design, question, target),
-    }, None if needed is None else needed.tolist()
 
 
 def _hardest(design: Design, questions: Sequence[Question]) -> Question:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pcer.auditing.compare_words import Changes, ChangeVerdict, GroupChange, PairChange
-from pcer.auditing.words import NOTHING, decimals, p_value
+from collections.abc import Sequence
+
+from pcer.auditing.compare_words import Change, Changes, ChangeVerdict
+from pcer.auditing.words import NOTHING, decimals, listed, p_value
 from pcer.files import as_shown
 from pcer.report.table import Table, to_markdown, wrapped
 from pcer.report.text import Case, Part, junit_text, lines_part, table_part
@@ -15,9 +17,8 @@ SHORT_DIGEST = 12
 def change_parts(changes: Changes, width: int) -> list[Part]:
     """What a terminal shows: both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
-    title = f"{changes.old.title} → {changes.new.title}: {changes.verdict.words}"
     return [
-        Part(wrapped(title, width), wrapped(changes.headline, width)),
+        Part(wrapped(changes.title, width), wrapped(changes.headline, width)),
         table_part(change_table(changes), width),
         lines_part("What it rests on", _grounds(changes), width),
     ]
@@ -59,7 +60,7 @@ def changes_to_junit(changes: Changes) -> str:
         for row in setting.rows:
             failure = "worse" if row.verdict is ChangeVerdict.WORSE else None
             suite = f"pcer compare {setting.name}"
-            cases.append(Case(suite, _quantity(row), failure, changes.headline))
+            cases.append(Case(suite, quantity(row.groups), failure, changes.headline))
     output = [changes.headline, *_grounds(changes), "", to_markdown(change_table(changes))]
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
     return junit_text([(name, properties, cases, "\n".join(output))])
@@ -74,10 +75,10 @@ def _grounds(changes: Changes) -> list[str]:
     return [*changes.account, *left, *digests]
 
 
-def _row(changes: Changes, row: GroupChange | PairChange) -> tuple[str, ...]:
+def _row(changes: Changes, row: Change) -> tuple[str, ...]:
     """Numbers in people of 100 or the cost's own unit; an attacker's level as right answers."""
     scale = changes.proxy.scale
-    base = 50 if isinstance(row, GroupChange) and scale.is_advantage else 0
+    base = 50 if len(row.groups) == 1 and scale.is_advantage else 0
 
     def amount(cost: float | None, *, base: float = 0, sign: bool = False) -> str:
         if cost is None:
@@ -87,7 +88,7 @@ def _row(changes: Changes, row: GroupChange | PairChange) -> tuple[str, ...]:
 
     error = "" if row.standard_error is None else f" ± {amount(row.standard_error)}"
     return (
-        _quantity(row),
+        quantity(row.groups),
         amount(row.old, base=base),
         amount(row.new, base=base),
         NOTHING if row.change is None else amount(row.change, sign=True) + error,
@@ -97,7 +98,6 @@ def _row(changes: Changes, row: GroupChange | PairChange) -> tuple[str, ...]:
     )
 
 
-def _quantity(row: GroupChange | PairChange) -> str:
-    if isinstance(row, GroupChange):
-        return f"exposure in {row.group}"
-    return f"difference of {row.groups[0]} and {row.groups[1]}"
+def quantity(groups: Sequence[str]) -> str:
+    """What a row of a table is about: the exposure of one group, or the difference of two."""
+    return f"{'exposure in' if len(groups) == 1 else 'difference of'} {listed(groups)}"

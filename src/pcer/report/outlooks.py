@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pcer.auditing.planner import GroupOutlook, Outlook, OutlookPoint, PairOutlook
+from pcer.auditing.planner import Outlook, OutlookPoint
 from pcer.auditing.words import NOTHING
 from pcer.files import as_shown
+from pcer.report.changes import quantity
 from pcer.report.table import Table, wrapped
 from pcer.report.text import Part, table_part
 
@@ -21,14 +22,10 @@ def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
 
 def outlook_tables(outlook: Outlook) -> list[Table]:
     """Who could be shown how much; and the curve over splits."""
-    columns = ("an exposure,\nin every group", "a difference,\nbetween any two")
-    over_splits = tuple(
-        (f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in outlook.over_splits
-    )
-    return [
-        _amounts(outlook),
-        Table("With other numbers of splits, in 100", ("splits", *columns), over_splits),
-    ]
+    heads = ("splits", "an exposure,\nin every group", "a difference,\nbetween any two")
+    curve = outlook.over_splits
+    rows = tuple((f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in curve)
+    return [_amounts(outlook), Table("With other numbers of splits, in 100", heads, rows)]
 
 
 def in_100(amount: float | None) -> str:
@@ -49,19 +46,17 @@ def _amounts(outlook: Outlook) -> Table:
     def counts(numbers: Iterable[float | None]) -> str:
         return "\n".join(NOTHING if n is None else f"{n:,.0f}" for n in numbers)
 
-    sizes = {group.group: group.n_people for group in outlook.groups}
-    rows: list[tuple[str, ...]] = []
-    every: list[GroupOutlook | PairOutlook] = [*outlook.groups, *outlook.pairs]
-    for found in every:
-        if isinstance(found, GroupOutlook):
-            label, people = f"exposure in {found.group}", counts([found.n_people])
-            wanted = counts([found.people_for_target])
-        else:
-            label = f"difference of {found.groups[0]} and {found.groups[1]}"
-            people = counts(sizes[name] for name in found.groups)
-            wanted = counts(found.people_for_target or [None])
-        now = (in_100(found.smallest), in_100(found.limit))
-        rows.append((label, people, *now, counts([found.splits_for_target]), wanted))
+    rows = [
+        (
+            quantity(row.groups),
+            counts(row.n_people),
+            in_100(row.smallest),
+            in_100(row.limit),
+            counts([row.splits_for_target]),
+            counts(row.people_for_target or [None]),
+        )
+        for row in (*outlook.groups, *outlook.pairs)
+    ]
     heads = ["", "people", f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}"]
     heads.append("with any\nnumber")
     if outlook.target is not None:
@@ -90,10 +85,8 @@ def _note(outlook: Outlook) -> str:
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had, or there is none."""
-
-    def largest(amounts: Iterable[float | None]) -> float | None:
-        every = list(amounts)
-        known = [amount for amount in every if amount is not None]
-        return max(known) if known and len(known) == len(every) else None
-
-    return largest(point.exposure.values()), largest(point.difference)
+    exposure, difference = (
+        None if None in amounts else max(amounts, default=None)
+        for amounts in ([*point.exposure.values()], point.difference)
+    )
+    return exposure, difference
