@@ -16,10 +16,11 @@ from pcer.auditing.tests import PairDifference, alarms, compare_pairs
 from pcer.metrics import Counts
 from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
-from pcer.statistics import holm
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm
 from tests.worlds.releases import panel_of
 
-LEVEL = 0.05
+SHOWN = SIGNIFICANCE * EXPOSURE_SHARE
+"""Level of all differences of exposures together."""
 
 
 def planted(design: Design, group: int, cost: float) -> float:
@@ -33,7 +34,7 @@ def resolved_share(
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
     p = memorised(_strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)).p_value
-    return float((p * design.n_cost_tests <= LEVEL).mean())
+    return float((p * design.n_cost_tests <= SIGNIFICANCE).mean())
 
 
 def shown_share(
@@ -47,7 +48,7 @@ def shown_share(
     """How often two exposures are told apart, people drawn anew in each of n studies."""
     panel = _panel(design, dict(zip(pair, costs, strict=True)), 0, n, rng)
     test = _compared(panel, n)
-    return float(((test.value > 0) & (test.p_value * design.n_pair_tests <= LEVEL)).mean())
+    return float(((test.value > 0) & (test.p_value * design.n_pair_tests <= SHOWN)).mean())
 
 
 def audited_shares(
@@ -71,7 +72,7 @@ def audited_shares(
     tests = [_compared(panel, n) for panel in panels]
     p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
     second = tests[0].value > 0
-    return float(((p[:, 0] <= LEVEL) & second).mean()), float((found.shown[0] & second).mean())
+    return float(((p[:, 0] <= SHOWN) & second).mean()), float((found.shown[0] & second).mean())
 
 
 def _pairs(n: int) -> tuple[tuple[int, int], ...]:

@@ -26,8 +26,6 @@ TIE = 1e-12
 """Relative difference of numbers that are equal but for rounding errors."""
 EXACT_DEVIATION = 1_000.0
 """Above this deviation of a count its distribution is the normal one for every purpose here."""
-CONVOLVED_DEVIATION = 20.0
-"""And for a cell of a table: beyond, two draws are alike as two normal ones are."""
 ROUNDING = 1 + 1e-9
 """Records by which dividing whole numbers in one proportion can miss it, and a rounding error."""
 CLEARLY_FREE = 0.5
@@ -97,12 +95,10 @@ def distribution(total: float, good: float, sampled: float) -> tuple[FloatArray,
     """
     mean, width = sampled * good / total, REACH * deviation(total, good, sampled) + 1
     low = max(0.0, sampled + good - total, math.floor(mean - width))
-    high = min(good, sampled, math.ceil(mean + width))
-    k = np.arange(low, high)
-    steps = (good - k) * (sampled - k) / ((k + 1) * (total - good - sampled + k + 1))
-    logs = np.concatenate([[0.0], np.cumsum(np.log(steps))])
+    count = np.arange(low, min(good, sampled, math.ceil(mean + width)) + 1)
+    logs = _log_choose(good, count) + _log_choose(total - good, sampled - count)
     weights = np.exp(logs - logs.max())
-    return int(low) + np.arange(len(weights), dtype=np.float64), weights / weights.sum()
+    return count, weights / weights.sum()
 
 
 def chance_beyond(
@@ -253,51 +249,28 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     """Chance of so many repeats among different random splits; at most this.
 
     Two bounds of the same chance, the smaller counts: that of any pair alike, and that of a
-    chain in which every split meets the likeliest table of each before it. Clumps that fall
-    together leave fewer ways to cut a group: its numbers are divided by their inflation.
+    chain, in both of which a split meets the likeliest table. Clumps that fall together leave
+    fewer ways to cut a group: its numbers are divided by their inflation. Folds follow from each
+    other, so nothing is said of them.
     """
     n = len(counts.train)
     repeats = n - len(set(first_alike(counts)))
-    if not repeats:
+    if not repeats or n_fold_sets(counts):
         return 1.0
     drawn, comparable = by_stratum(counts.train, strata).sum(axis=2), dict[bytes, list[int]]()
     for s, total in enumerate(counts.total):  # only splits that draw as many can be alike
         comparable.setdefault(total.tobytes() + drawn[s].tobytes(), []).append(s)
-    classes = [
-        SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts.only(splits)))
-        for splits in comparable.values()
-        if len(splits) > 1
-    ]
-    likeliest = max(likeliest_table(alike, strata) for alike in classes)
-    sets = n_fold_sets(counts)
-    if not sets:
-        pairs = sum(
-            math.comb(len(alike.train), 2) * pair_chance(alike, strata) for alike in classes
-        )
-        return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
-    if repeats == n - 1:  # folds that are all alike have the exact share of every cell: one table
-        return likeliest
-    if repeats <= sets:
-        return 1.0
-    # The last fold of a set follows from the others, and the one before it halves what is left:
-    # its likeliest table has a chance larger by the root of 2 for every cell that is free.
-    free = sum(len(size) - 1 for size, _ in _first_strata(counts, strata))
-    return chain(min(1.0, likeliest * 2 ** (free / 2)), n=n - sets, repeats=repeats - sets)
+    clumps = SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts))
+    several = [splits for splits in comparable.values() if len(splits) > 1]
+    likeliest = [likeliest_table(clumps.only(splits), strata) for splits in several]
+    pairs = sum(math.comb(len(s), 2) * p for s, p in zip(several, likeliest, strict=True))
+    return min(1.0, pairs, chain(max(likeliest), n=n, repeats=repeats))
 
 
 def likeliest_table(counts: SplitCounts, strata: StratifiedBy) -> float:
     """Chance of the likeliest way to cut all cells, where all splits draw as the first does."""
-    return math.prod(_largest_chance(n, t) for n, t in _first_strata(counts, strata))
-
-
-def pair_chance(counts: SplitCounts, strata: StratifiedBy) -> float:
-    """Chance that two random splits cut all cells alike, where both draw as the first does.
-
-    >>> half = np.ones((2, 2, 1))
-    >>> round(pair_chance(SplitCounts(half, half), "nothing"), 12)
-    0.5
-    """
-    return math.prod(_alike(n, t) for n, t in _first_strata(counts, strata))
+    size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
+    return math.prod(map(_largest_chance, size, drawn.sum(axis=1)))
 
 
 def chain(likeliest: float, *, n: int, repeats: int) -> float:
@@ -315,58 +288,20 @@ def chain(likeliest: float, *, n: int, repeats: int) -> float:
     return float(state[-1])
 
 
-def _first_strata(counts: SplitCounts, strata: StratifiedBy) -> Iterator[tuple[FloatArray, float]]:
-    """Cells and draws of the first split's strata, without those that leave nothing to chance."""
-    cells = by_stratum(counts.total, strata)[0]
-    drawn = by_stratum(counts.train, strata)[0].sum(axis=1)
-    for size, trained in zip(cells, drawn, strict=True):
-        if 0 < trained < size.sum():
-            yield size[size > 0], float(trained)
-
-
 def _largest_chance(size: FloatArray, drawn: float) -> float:
     """Multivariate hypergeometric probability of the likeliest cells.
 
-    They are found uphill from the rounded shares, which has one top.
+    They have at least their share of the draws, one record added to every cell; each further draw
+    goes where it adds most, which is the top since the logarithm is concave in each cell.
     """
-    cells: FloatArray = np.floor(size * drawn / size.sum())
+    cells = np.floor((size + 1) * (drawn / (size.sum() + len(size))))
     for _ in range(int(drawn - cells.sum())):
         cells[np.argmax((size - cells) / (cells + 1))] += 1
-    while True:
-        give, take = cells / (size - cells + 1), (size - cells) / (cells + 1)
-        a, b = int(np.argmax(give)), int(np.argmax(take))
-        if a == b or give[a] * take[b] <= 1 + TIE:
-            break
-        cells[a], cells[b] = cells[a] - 1, cells[b] + 1
-    log = _log_choose(size, cells).sum() - _log_choose(size.sum(), np.float64(drawn))
+    log = _log_choose(size, cells).sum() - _log_choose(size.sum(), drawn)
     return math.exp(min(0.0, float(log)))
 
 
-def _alike(size: FloatArray, drawn: float) -> float:
-    """Chance that two draws are alike, which is the sum of squared probabilities.
-
-    Cells drawn one by one with a common chance are independent; given their sum they are what is
-    wanted. So their squares are convolved, and the sum's own square divides.
-    """
-    share = drawn / size.sum()
-    if share * (1 - share) * size.max() > CONVOLVED_DEVIATION**2:
-        return float(_largest_chance(size, drawn) * 2 ** (-(len(size) - 1) / 2))
-    start, squares = 0, np.ones(1)
-    for n in size:
-        width = REACH * math.sqrt(n * share * (1 - share)) + 1
-        low, high = max(0, math.floor(n * share - width)), min(n, math.ceil(n * share + width))
-        binomial = _binomial(n, np.arange(low, high + 1, dtype=np.float64), share)
-        start, squares = start + low, np.convolve(squares, binomial**2)
-    whole = float(_binomial(size.sum(), np.array([drawn]), share)[0])
-    return float(squares[int(drawn) - start] / whole**2)
-
-
-def _binomial(n: float, k: FloatArray, share: float) -> FloatArray:
-    logs = _log_choose(np.float64(n), k) + k * math.log(share) + (n - k) * math.log1p(-share)
-    return np.asarray(np.exp(logs))
-
-
-def _log_choose(n: FloatArray | np.float64, k: FloatArray | np.float64) -> FloatArray:
+def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
     from scipy.special import gammaln
 
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -201,7 +201,7 @@ def detectable(
 
     >>> sizes = {"women": 1200, "men": 3400}
     >>> round(detectable(sizes, n_splits=20).groups[0].smallest, 4)
-    0.0155
+    0.0156
     """
     for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
@@ -265,11 +265,14 @@ class CountsError:
         """
         f, n_splits = self.train_share, design.n_splits
         test, n = self.accuracy[[*groups]], design.people[[*groups]]
-        train, both = test + exposure, test + f * exposure
+        train = np.minimum(test + exposure, 1.0)
+        both = f * train + (1 - f) * test
         null = both * (1 - both) / (f * (1 - f) * n)  # as if nothing was memorised
         actual = (train * (1 - train) / f + test * (1 - test) / (1 - f)) / n
-        if len(groups) == 1:
-            return float(null[0]) / n_splits, float(actual[0]) / n_splits
+        if len(groups) == 1:  # an exact test: of whole numbers, and skewed (Cornish and Fisher)
+            units, lean = f * (1 - f) * n[0] * n_splits, (1 - 2 * both[0]) * (1 - 2 * f)
+            error = math.sqrt(null[0] / n_splits) + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
+            return error**2, actual[0] / n_splits
         one_split = np.maximum(null, record_variance(train, test, f * n, (1 - f) * n))
         one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
         off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
