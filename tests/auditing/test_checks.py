@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,14 +19,13 @@ from pcer.auditing.checks import (
     Finding,
     adjusted_over_checks,
     check_release,
-    lower_tails,
     missing_numbers,
     not_whole,
     variance_inflation,
 )
 from pcer.auditing.exact import Strata
 from pcer.auditing.file import DeclarationFinding
-from pcer.auditing.hypergeometric import combine
+from pcer.auditing.hypergeometric import lower_tails
 from pcer.release import Release, parse_release, read_release
 from tests.worlds.honest import n_accused
 from tests.worlds.lies import LIES, Tree, honest, told
@@ -94,14 +92,6 @@ def test_holm_over_checks_by_hand():
     assert logic is None
 
 
-def test_several_chances_make_one():
-    p = np.array([0.2, 0.03, 0.5])
-    fisher = stats.combine_pvalues(p, method="fisher").pvalue
-    assert combine(p, independent=True) == pytest.approx(2 * min(0.09, fisher))
-    assert combine(p, independent=False) == pytest.approx(0.09)
-    assert combine(np.array([0.9, 0.9]), independent=True) == 1.0
-
-
 def test_a_finding_of_chance_carries_both_p_values_and_caps_the_verdict():
     audit = pcer.audit(parse_release(told("parts exchanged", rng(2, 1)), file="x"), QUICK)
     (found,) = [one for one in audit.declarations if one.check == "below_zero"]
@@ -148,16 +138,22 @@ def test_a_lie_is_found(name):
     assert n_found(name, 3) >= 2
 
 
-def test_what_was_spent_is_named_with_its_accountant():
+@pytest.mark.parametrize(
+    ("config", "spent", "says"),
+    [
+        ({"accountant": "pld"}, {"pld": 2.667, "rdp": 2.9}, "(pld) the training spent 2.667"),
+        ({}, {"rdp": 3.0, "prv": 2.6}, "(prv) the training spent 2.6"),
+        ({"accountant": "pld"}, {"rdp": 3.0}, "(rdp) the training spent 3"),
+    ],
+)
+def test_what_was_spent_is_named_with_its_accountant(config, spent, says):
     tree = told("more spent than promised", rng(2))
-    (found,) = findings(tree)
-    assert "by its own accountant (pld) the training spent 2.667" in found.sentence
-    tree["training"]["config"] = {}
+    tree["training"]["config"] = config
     for run in tree["runs"]:
         if run["epsilon"] is not None:
-            run["epsilon_by_accountant"] = {"rdp": 3.0, "prv": 2.6}
+            run["epsilon_by_accountant"] = spent
     (found,) = findings(tree)
-    assert "by its own accountant (prv) the training spent 2.6" in found.sentence
+    assert f"by its own accountant {says}" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -192,17 +188,17 @@ def test_cells_that_are_balanced_may_be_cut_alike_if_that_is_said():
     assert findings(replace(unsaid, stratified_by="both")) == []
 
 
-def test_one_name_for_two_splits_is_impossible():
-    (finding,) = findings(random_splits(names=["a", "b", "a"]))
-    assert finding.p_value is None
-    assert finding.caps_verdict
-    assert "2 runs name split 'a', but they cut the groups in 2 different ways" in (
-        finding.sentence.replace("2 Runs", "2 runs")
-    )
-
-
-def test_runs_without_names_are_told_that_they_could_count():
-    assert names(random_splits(names=[None] * 3)) == [("split_names", False)]
+@pytest.mark.parametrize(
+    ("split_names", "caps", "says"),
+    [
+        (["a", "b", "a"], True, "2 runs name split 'a', but they cut the groups in 2 different"),
+        ([None] * 3, False, "3 runs name no split and count as one, but they cut the groups in 3"),
+    ],
+)
+def test_one_name_for_two_splits_is_impossible_and_none_is_told_to_count(split_names, caps, says):
+    (finding,) = findings(random_splits(names=split_names))
+    assert (finding.check, finding.p_value, finding.caps_verdict) == ("split_names", None, caps)
+    assert says in finding.sentence
 
 
 def test_repeated_names_do_not_count_as_evidence_of_anything_else():
@@ -212,10 +208,9 @@ def test_repeated_names_do_not_count_as_evidence_of_anything_else():
     assert names(again) == [("split_names", True)]
 
 
-def test_second_set_of_the_same_folds_is_found():
+def test_folds_follow_from_each_other():
     parts = draw_folds(TOTAL, 5, "nothing", rng(8))
-    assert findings(drawn(TOTAL, parts)) == []
-    assert names(drawn(TOTAL, [*parts, *parts])) == [("split_names", True)]
+    assert findings(drawn(TOTAL, parts)) == findings(drawn(TOTAL, [*parts, *parts])) == []
 
 
 # Balance and the mix of labels and groups
@@ -238,10 +233,9 @@ def test_the_drift_of_a_groups_labels_is_named():
         "The split is said to be random, but 30.0 % of the training records of group 'g1' have a "
         "positive label in split '2019' and 35.0 % of its test records, which has chance "
     )
-    # 50 points of 1,000 expected in 7,000 of 10,000: two groups are tested.
-    exact = stats.hypergeom(10_000, 3150, 7000)
-    both = 2 * (exact.cdf(2100) + exact.sf(2309))
-    assert finding.p_value_alone == pytest.approx(both, rel=1e-6)
+    # Either side of what is expected in 7,000 of 10,000; two groups are tested.
+    both = 2 * 2 * stats.hypergeom(10_000, 3150, 7000).cdf(2100)
+    assert finding.p_value_alone == pytest.approx(both, rel=1e-4)
 
 
 def test_a_group_that_is_mostly_in_one_part_is_named():
@@ -264,11 +258,8 @@ def test_what_is_declared_balanced_must_be(strata):
     generator = rng(2)
     true = [draw_split(TOTAL, 4199, strata, generator) for _ in range(3)]
     assert findings(drawn(TOTAL, true, stratified_by=strata)) == []
-
-
-def test_strata_finer_than_the_declared_ones_only_add_roundings():
-    cut = np.rint(0.7 * TOTAL) + np.array([[3, -3], [-3, 3]])
-    assert findings(drawn(TOTAL, [cut], stratified_by="both")) == []
+    finer = np.rint(0.7 * TOTAL) + np.array([[3, -3], [-3, 3]])  # finer strata add roundings
+    assert findings(drawn(TOTAL, [finer], stratified_by="both")) == []
 
 
 def test_people_without_a_group_unbalance_the_labels_of_the_others():
@@ -308,9 +299,10 @@ def test_without_labels_the_groups_are_checked_whatever_they_were_balanced_on():
 
 
 def test_a_unit_that_is_no_record_needs_its_effective_number():
-    by_person = random_splits(more={"unit_of_split": "person"})
-    assert names(by_person) == [("unit_of_split", True)]
-    assert variance_inflation(by_person.release()) is None
+    for said in ({}, {"effective_units": {"g0": 2500.0}}):
+        by_person = random_splits(more={"unit_of_split": "person"} | said)
+        assert names(by_person) == [("unit_of_split", True)]
+        assert variance_inflation(by_person.release()) is None
     known = random_splits(effective_units=np.array([2500.0, 500.0]))
     assert findings(known) == []
     assert variance_inflation(known.release()).tolist() == [2, 2]
@@ -318,8 +310,6 @@ def test_a_unit_that_is_no_record_needs_its_effective_number():
     assert "Group 'g1' is said to be worth 1,001 units (person), but it has only 1,000" in (
         finding.sentence
     )
-    some = random_splits(more={"unit_of_split": "person", "effective_units": {"g0": 2500.0}})
-    assert names(some) == [("unit_of_split", True)]
 
 
 # Rates of whole people
@@ -346,12 +336,11 @@ def test_a_rate_of_n_people_is_a_whole_number_within_rounding(value, n, whole):
     assert bool(not_whole(np.array([value]), np.array([float(n)]))[0]) is not whole
 
 
-@pytest.mark.parametrize("decimals", [2, 4, 15])
-def test_no_rounded_share_is_accused(decimals):
-    generator = rng(decimals)
+def test_no_rounded_share_is_accused():
+    generator = rng(4)
     n = generator.integers(1, 5000, 20_000).astype(float)
-    value = np.round(generator.binomial(n.astype(int), 0.8) / n, decimals)
-    assert not not_whole(value, n).any()
+    value = generator.binomial(n.astype(int), 0.8) / n
+    assert not any(not_whole(np.round(value, decimals), n).any() for decimals in (2, 4, 15))
 
 
 def test_averages_are_not_shares_of_people():
@@ -400,11 +389,10 @@ def test_a_spread_that_records_cannot_have_is_a_contradiction():
 
 def test_a_lower_tail_is_hypergeometric():
     strata = Strata(*(np.full((1, 1, 1), float(n)) for n in (100, 70, 80, 50)))
-    (p,) = lower_tails(strata, np.ones(1))
-    assert p == pytest.approx(stats.hypergeom(100, 80, 70).cdf(50), rel=1e-6)
-    (clumped,) = lower_tails(strata, np.array([4.0]))
-    error = math.sqrt(4 * stats.hypergeom(100, 80, 70).var())
-    assert clumped == pytest.approx(stats.norm.cdf((50 - 56) / error), rel=1e-6)
+    (p,), (clumped,) = (lower_tails(strata, np.array([n])) for n in (1.0, 4.0))
+    exact = stats.hypergeom(100, 80, 70)
+    assert p == pytest.approx(exact.cdf(50), rel=1e-6)
+    assert clumped == pytest.approx(stats.norm.cdf((50.5 - 56) / (2 * exact.std())), rel=1e-6)
 
 
 WORLD = World(

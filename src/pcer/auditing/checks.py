@@ -20,7 +20,6 @@ from pcer.auditing.exact import (
     Strata,
     dispersion,
     lowest_seeds,
-    memorised,
 )
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.hypergeometric import (
@@ -31,6 +30,7 @@ from pcer.auditing.hypergeometric import (
     group_chances,
     is_rounded,
     label_chances,
+    lower_tails,
     misses,
     n_fold_sets,
     unlikely_groups,
@@ -108,7 +108,7 @@ def check_release(release: Release) -> list[DeclarationFinding]:
         if check.shares is None:
             rows += [(check, finding, 1.0) for finding in check.test(facts)]
         elif splits is not None:
-            share = check.shares[splits.n_names > 1]
+            share = check.shares[len(facts.runs_by_split) > 1]
             rows += [(check, finding, share) for finding in check.test(splits, share * LEVEL)]
     return [
         DeclarationFinding(
@@ -179,7 +179,7 @@ class Facts(NamedTuple):
     release: Release
     groups: tuple[str, ...]
     settings: list[Setting]
-    split_names: list[SplitName]
+    runs_by_split: dict[SplitName, list[int]]  # positions, splits in the order they first occur
     sizes: SplitCounts | None  # without labels; None where some are not released
     labelled: SplitCounts | None  # NaN where a table has no labels
     effective_units: FloatArray | None
@@ -207,8 +207,8 @@ def _read(release: Release) -> Facts:
         inflation = np.ones(len(groups))
     elif effective is not None and sizes is not None:
         inflation = np.maximum(1.0, sizes.total[0].sum(axis=1) / effective)
-    names = [run.split for setting in settings for run in setting.runs]
-    return Facts(release, groups, settings, names, sizes, labelled, effective, inflation)
+    by_split = _positions([run.split for setting in settings for run in setting.runs])
+    return Facts(release, groups, settings, by_split, sizes, labelled, effective, inflation)
 
 
 def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
@@ -220,12 +220,11 @@ def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
     ]
 
 
-def runs_by_name(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
-    """Positions of the runs of each split, in the order in which splits first occur."""
-    runs: dict[SplitName, list[int]] = {}
-    for run, name in enumerate(names):
-        runs.setdefault(name, []).append(run)
-    return runs
+def _positions(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
+    positions: dict[SplitName, list[int]] = {}
+    for k, name in enumerate(names):
+        positions.setdefault(name, []).append(k)
+    return positions
 
 
 class Splits(NamedTuple):
@@ -236,7 +235,6 @@ class Splits(NamedTuple):
     names: list[SplitName]
     cuts: SplitCounts
     inflation: FloatArray
-    n_names: int
     alike: tuple[SplitName, SplitName] | None  # two names of one split beyond chance
     repeats_p: float
     measured: list[tuple[str, Strata, list[SplitName]]]
@@ -245,10 +243,9 @@ class Splits(NamedTuple):
 
 def _distinct_splits(facts: Facts) -> Splits | None:
     """What chance is asked about; None where it cannot be."""
-    cuts, inflation = named_cuts(facts), facts.inflation
+    cuts, inflation, names = _named_cuts(facts), facts.inflation, list(facts.runs_by_split)
     if not is_random(facts.release) or cuts is None or inflation is None:
         return None
-    names = list(runs_by_name(facts.split_names))
     declared = strata = facts.release.training.stratified_by or "nothing"
     if declared == "nothing" and cuts.has_labels:
         # Given its numbers in the strata a random split is random within them, so that judging
@@ -256,30 +253,25 @@ def _distinct_splits(facts: Facts) -> Splits | None:
         rounded: tuple[StratifiedBy, ...] = ("label", "group")
         strata = next((by for by in rounded if is_rounded(cuts, by)), declared)
     p = max(SMALLEST_P, chance_of_repeats(cuts, strata, inflation))
-    first, alike = first_alike(cuts), None
+    first, kept, alike = first_alike(cuts), list(range(len(names))), None
     if p <= SHARE_OF_REPEATS * LEVEL:
-        again = next(split for split, earlier in enumerate(first) if earlier != split)
-        alike = names[first[again]], names[again]
-    kept = sorted(set(first)) if alike else list(range(len(names)))
-    return Splits(
-        facts=facts,
-        stratified_by=declared,
-        names=[names[split] for split in kept],
-        cuts=cuts.only(kept),
-        inflation=inflation,
-        n_names=len(names),
-        alike=alike,
-        repeats_p=p,
-        measured=[row for one in facts.settings if (row := _correct_records(one))[2]],
-    )
+        alike, kept = _first_repeat(first, names), sorted(set(first))
+    measured = [row for setting in facts.settings if (row := _correct_records(setting))[2]]
+    names = [names[split] for split in kept]
+    return Splits(facts, declared, names, cuts.only(kept), inflation, alike, p, measured)
 
 
-def named_cuts(facts: Facts) -> SplitCounts | None:
+def _first_repeat(first: Sequence[int], names: Sequence[SplitName]) -> tuple[SplitName, SplitName]:
+    """Names of a split and of the first that is cut alike; ``first_alike`` found some."""
+    return next((names[k], names[split]) for split, k in enumerate(first) if k != split)
+
+
+def _named_cuts(facts: Facts) -> SplitCounts | None:
     """Every split once, by name; runs without a name count as one split. None without sizes.
 
     By group and label if some run of each split gives its labels, else by group alone.
     """
-    by_name, cuts = list(runs_by_name(facts.split_names).values()), []
+    by_name, cuts = facts.runs_by_split.values(), []
     for part in facts.labelled or ():
         tables = [part[runs] for runs in by_name]
         first = [np.isfinite(table).all(axis=2).argmax(axis=0) for table in tables]  # by group
@@ -306,25 +298,20 @@ def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
 def conflicting_names(facts: Facts) -> Iterator[Finding]:
     """One name, two cuts: the same split cannot have both."""
     tables = [table for table in (facts.labelled, facts.sizes) if table is not None]
-    for name, runs in runs_by_name(facts.split_names).items():
+    for name, runs in facts.runs_by_split.items():
         n_cuts = 1
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
             n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
-        ways = f"they cut the groups in {n_cuts} different ways"
-        if n_cuts > 1 and name is None:
-            yield Finding(
-                f"{len(runs)} runs name no split and count as one",
-                ways,
-                "name the split of every run (runs[].split), so that each counts",
-                caps_verdict=False,
-            )
-        elif n_cuts > 1:
-            yield Finding(
-                f"{len(runs)} runs name split {name!r}",
-                f"{ways}, and one split has one",
-                "give every split a name of its own",
-            )
+        if n_cuts > 1:
+            said, more = f"split {name!r}", ", and one split has one"
+            remedy = "give every split a name of its own"
+            if name is None:
+                said, more = "no split and count as one", ""
+                remedy = "name the split of every run (runs[].split), so that each counts"
+            ways = f"they cut the groups in {n_cuts} different ways{more}"
+            caps = name is not None
+            yield Finding(f"{len(runs)} runs name {said}", ways, remedy, caps_verdict=caps)
 
 
 def broken_numbers(facts: Facts) -> Iterator[Finding]:
@@ -380,7 +367,7 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
         third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
         if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
             continue  # models that say the same of everybody fill two cells: the labels
-        by_split = runs_by_name([run.split for run in runs]).values()
+        by_split = _positions([run.split for run in runs]).values()
         several = [rows for rows in by_split if len(rows) > 1]
         if several and all((cells[:, rows] == cells[:, rows[:1]]).all() for rows in several):
             yield Finding(
@@ -404,7 +391,8 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
             if gone := missing_numbers(numbers):
                 yield Finding(
                     f"at {name} runs are numbered by {what} from {min(numbers)} to {max(numbers)}",
-                    f"{_which(what, gone)} missing",
+                    f"{what}{'s' if len(gone) > 1 else ''} {some_of(gone, MOST_NAMED)} "
+                    f"{'are' if len(gone) > 1 else 'is'} missing",
                     "release every run that was made, or say why one is left out (subject.notes)",
                 )
                 break
@@ -438,48 +426,49 @@ def split_numbers(runs: Sequence[Run]) -> list[int]:
     return [int(match[2]) for match in numbered] if is_series else []
 
 
-def some_of(names: Sequence[str], most: int) -> str:
+def some_of(names: Sequence[object], most: int) -> str:
     """Names in a sentence: so many, and how many more there are."""
     more = len(names) - most
-    return listed(names[:most]) + (f" (and {more} more)" if more > 0 else "")
-
-
-def _which(what: str, gone: Sequence[int]) -> str:
-    """Which are missing, with its verb."""
-    if len(gone) == 1:
-        return f"{what} {gone[0]} is"
-    if len(gone) > MOST_NAMED:
-        return f"{len(gone)} of them ({what}s {', '.join(map(str, gone[:MOST_NAMED]))}, ...) are"
-    return f"{what}s {listed([str(k) for k in gone])} are"
+    return listed([str(name) for name in names[:most]]) + (
+        f" (and {more} more)" if more > 0 else ""
+    )
 
 
 def broken_promises(facts: Facts) -> Iterator[Finding]:
     """Everything that contradicts an epsilon. None of it touches the tests of the audit."""
+    training = facts.release.training
     private = [setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)]
-    if private and facts.release.training.mechanism == "none":
+    if private and training.mechanism == "none":
         yield Finding(
             f"the release promises {private[0].name}",
             'the mechanism is said to be "none"',
             "name the mechanism (training.mechanism), or write null for a model without privacy",
         )
-    for setting in private:
-        promise = f"the release promises {setting.name}"
-        if any(run.noise_multiplier == 0 for run in setting.runs):
+    for name, panel, runs in private:
+        promise = f"the release promises {name}"
+        if any(run.noise_multiplier == 0 for run in runs):
             yield Finding(
                 promise,
                 "the noise multiplier is 0, with which no epsilon holds",
                 "state the noise that was added, or write null for a model without privacy",
             )
-        accountant, spent = _spent(setting, (facts.release.training.config or {}).get("accountant"))
-        if spent > setting.panel.epsilon * (1 + ROUNDED):
+        # The most that a run spent, by the accountant that the config names or the kindest.
+        most: dict[str, float] = {}
+        for accountant, spent in (
+            x for run in runs for x in (run.epsilon_by_accountant or {}).items()
+        ):
+            most[accountant] = max(spent, most.get(accountant, 0.0))
+        named = (training.config or {}).get("accountant")
+        accountant = named if named in most else min(most, key=lambda name: most[name], default="")
+        if most.get(accountant, 0.0) > panel.epsilon * (1 + ROUNDED):
             yield Finding(
                 promise,
-                f"by its own accountant ({accountant}) the training spent {spent:.4g}",
+                f"by its own accountant ({accountant}) the training spent {most[accountant]:.4g}",
                 "state the epsilon that was spent",
             )
-        n_train = float(setting.panel.n_train.sum(axis=1).max())
+        n_train = float(panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
-        delta = max(run.dp_delta or 0.0 for run in setting.runs)
+        delta = max(run.dp_delta or 0.0 for run in runs)
         if people and delta > (1 + ROUNDED) / people:
             yield Finding(
                 f"{promise} at delta {delta:g}",
@@ -487,17 +476,6 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
                 "which a mechanism may publish somebody's record whole",
                 "state an epsilon at a smaller delta",
             )
-
-
-def _spent(setting: Setting, named: object) -> tuple[str, float]:
-    """The most that a run spent by the accountant that the config names, else by the kindest."""
-    most: dict[str, float] = {}
-    for run in setting.runs:
-        for accountant, epsilon in (run.epsilon_by_accountant or {}).items():
-            most[accountant] = max(epsilon, most.get(accountant, 0.0))
-    if isinstance(named, str) and named in most:
-        return named, most[named]
-    return min(most.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def far_placebos(facts: Facts) -> Iterator[Finding]:
@@ -584,7 +562,7 @@ def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     if splits.alike is not None and splits.repeats_p <= level:
         n = len(splits.names)
         yield Finding(
-            f"the release names {splits.n_names} different random splits",
+            f"the release names {len(splits.facts.runs_by_split)} different random splits",
             f"they cut the groups and labels in only {n} way{'s' if n > 1 else ''} "
             f"({splits.alike[0]!r} and {splits.alike[1]!r} alike), which has chance "
             f"{_chance(splits.repeats_p)}",
@@ -602,24 +580,23 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     """
     if splits.alike is not None or not splits.measured:
         return
-    p_values, firsts = [], []
+    every, p_values = [], []
     for _, strata, _ in splits.measured:
         total, trained, correct, hits = (
             np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
         )
         train = np.stack([trained - hits, hits], axis=2)
-        tables = SplitCounts(train, np.stack([total - correct, correct], axis=2) - train)
+        every.append(SplitCounts(train, np.stack([total - correct, correct], axis=2) - train))
         inflation = np.tile(splits.inflation, len(strata.total))
-        p_values.append(chance_of_repeats(tables, "group", inflation))
-        firsts.append(first_alike(tables))
-    p_values = holm(np.array(p_values)).tolist()
-    for (name, _, names), p, first in zip(splits.measured, p_values, firsts, strict=True):
+        p_values.append(chance_of_repeats(every[-1], "group", inflation))
+    adjusted = holm(np.array(p_values))
+    for (name, _, names), p, tables in zip(splits.measured, adjusted, every, strict=True):
         if p <= level:
-            alike = next((names[k], names[split]) for split, k in enumerate(first) if k != split)
+            alike = [_split_words(split) for split in _first_repeat(first_alike(tables), names)]
             yield Finding(
                 f"at {name} every split is said to be another random one",
-                f"models of {listed([_split_words(split) for split in alike])} have the same "
-                f"confusion tables to the last record, which has chance {_chance(p)}",
+                f"models of {listed(alike)} have the same confusion tables to the last record, "
+                f"which has chance {_chance(p)}",
                 "release the tables that each model gave",
                 p,
             )
@@ -690,18 +667,17 @@ def _stratum_words(splits: Splits, stratum: int) -> str:
 
 def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts have the same mix of labels in every group, but for luck."""
-    cuts = splits.cuts
-    if not cuts.has_labels or splits.stratified_by == "both":
-        return
-    chances = label_chances(cuts, splits.stratified_by, splits.inflation)
-    for s, g, p in unlikely_groups(cuts, chances, level):
-        train, test = (_percent(part[s, g, -1], part[s, g].sum()) for part in cuts)
-        yield _drift(
-            splits,
-            f"{train} of the training records of group {splits.facts.groups[g]!r} have a positive "
-            f"label in {_split_words(splits.names[s])} and {test} of its test records",
-            p,
-        )
+    cuts, strata = splits.cuts, splits.stratified_by
+    if cuts.has_labels and strata != "both":
+        chances = label_chances(cuts, strata, splits.inflation)
+        for s, g, p in unlikely_groups(cuts, chances, level):
+            train, test = (_percent(part[s, g, -1], part[s, g].sum()) for part in cuts)
+            yield _drift(
+                splits,
+                f"{train} of the training records of group {splits.facts.groups[g]!r} have a "
+                f"positive label in {_split_words(splits.names[s])} and {test} of its test records",
+                p,
+            )
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
@@ -710,17 +686,16 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     Balanced by label, groups are part of the label mix, unless labels are not released.
     """
     cuts, strata = splits.cuts, splits.stratified_by
-    if strata not in ("nothing", "label") or (strata == "label" and cuts.has_labels):
-        return
-    chances = group_chances(cuts, float(splits.inflation.max()))
-    for s, g, p in unlikely_groups(cuts, chances, level):
-        train, test = (_percent(part[s, g].sum(), part[s].sum()) for part in cuts)
-        yield _drift(
-            splits,
-            f"group {splits.facts.groups[g]!r} is {train} of the training records in "
-            f"{_split_words(splits.names[s])} and {test} of the test records",
-            p,
-        )
+    if strata == "nothing" or (strata == "label" and not cuts.has_labels):
+        chances = group_chances(cuts, float(splits.inflation.max()))
+        for s, g, p in unlikely_groups(cuts, chances, level):
+            train, test = (_percent(part[s, g].sum(), part[s].sum()) for part in cuts)
+            yield _drift(
+                splits,
+                f"group {splits.facts.groups[g]!r} is {train} of the training records in "
+                f"{_split_words(splits.names[s])} and {test} of the test records",
+                p,
+            )
 
 
 def _drift(splits: Splits, counted: str, p: float) -> Finding:
@@ -764,7 +739,11 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
-    """Accuracies that are far lower in training than out of it."""
+    """Accuracies that are far lower in training than out of it.
+
+    Memory only raises them, so the lower tail of the Mantel-Haenszel test needs no more than a
+    random split.
+    """
     tails = [lower_tails(strata, splits.inflation) for _, strata, _ in splits.measured]
     p_values = holm(np.array(tails))
     if (p_values <= level).any():
@@ -777,22 +756,6 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
             "check that the parts are not exchanged, and that the tables are of the same models",
             p_values[k, g],
         )
-
-
-def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
-    """Chance (group,) of so low an accuracy in training if nothing was memorised; NaN if unknown.
-
-    Memory only raises it, so the lower tail of the Mantel-Haenszel test needs no more than a
-    random split. Records that fall together widen it: there the normal stands in.
-    """
-    from scipy.special import ndtr
-
-    total, trained, correct, hits = strata
-    mirrored = memorised(Strata(total, total - trained, correct, correct - hits))
-    error = np.sqrt(mirrored.variance * inflation)
-    z = np.divide(mirrored.excess, error, out=np.zeros(len(error)), where=error > 0)
-    clumped = np.where(mirrored.variance > 0, ndtr(-z), np.nan)
-    return np.where(inflation > 1, clumped, mirrored.p_value)
 
 
 SHARE_OF_REPEATS: Final = 0.37
@@ -848,14 +811,15 @@ def disclosed(release: Release) -> Iterator[str]:
             f"in test in {', '.join(small[:MOST_GROUPS])}{more}; who knows a person's label and "
             "prediction can often tell whether they were in training."
         )
-    # What the file itself says of certain memberships is not believed.
-    given = [given_away(_five_way(one)) for one in by_setting]
-    if memberships := sum(one.memberships for one in given):
+    given = [given_away(_five_way(panel)) for panel in by_setting]
+    memberships = sum(one.memberships for one in given)
+    if memberships:
         yield (
             f"To someone who knows their label and prediction it tells with certainty whether "
             f"people were in training: up to {max(one.most_in_one_model for one in given):,} "
             f"people in one model, {memberships:,} times over all models."
         )
+    # What the file itself says of certain memberships is not believed.
     if stated is not None and stated.memberships is not None and stated.memberships < memberships:
         said = f"{stated.memberships:,} such memberships"
         yield f"The file says that it tells {said}, which is too few."
@@ -864,7 +828,6 @@ def disclosed(release: Release) -> Iterator[str]:
 def _five_way(panel: Panel) -> IntArray:
     """(model, part, group, label, predicted) counts; 0 where a table has none."""
     parts = [part for part in (panel.train, panel.test) if part is not None]
-    cells = np.array([[part.tn, part.fp, part.fn, part.tp] for part in parts])
-    cells = np.where(np.isnan(cells).any(axis=(0, 1)), 0, cells).astype(np.int64)
-    part, cell, model, group = cells.shape
-    return cells.transpose(2, 0, 3, 1).reshape(model, part, group, 2, cell // 2)
+    cells = np.array([[[part.tn, part.fp], [part.fn, part.tp]] for part in parts])
+    cells = np.where(np.isnan(cells).any(axis=(0, 1, 2)), 0, cells).astype(np.int64)
+    return np.asarray(cells.transpose(3, 0, 4, 1, 2))

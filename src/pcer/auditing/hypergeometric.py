@@ -14,18 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pcer.auditing.exact import SMALLEST_P, Strata, memorised
 from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
-from pcer.statistics import holm
+from pcer.statistics import holm, upper_p
 
-REACH = 10.0
-"""Deviations each side of the mean that a count can reach; beyond lies less than 1e-22."""
-SMALLEST_CHANCE = 1e-22
-"""No chance is taken to be smaller: that is what REACH cuts off."""
-TIE = 1e-12
-"""Relative difference of numbers that are equal but for rounding errors."""
-EXACT_DEVIATION = 1_000.0
-"""Above this deviation of a count its distribution is the normal one for every purpose here."""
 ROUNDING = 1 + 1e-9
 """Records by which dividing whole numbers in one proportion can miss it, and a rounding error."""
 CLEARLY_FREE = 0.5
@@ -76,67 +69,45 @@ def n_fold_sets(counts: SplitCounts) -> int:
     return int(sets) if sets == int(sets) and (tested == sets * total[0]).all() else 0
 
 
-# One count
+# One count, and the mix of labels and groups
 
 
-def deviation(total: float, good: float, sampled: float) -> float:
-    """Standard deviation of the good ones among those sampled without replacement."""
-    if total < 2:
-        return 0.0
-    share = good / total
-    return math.sqrt(sampled * share * (1 - share) * (total - sampled) / (total - 1))
-
-
-def distribution(total: float, good: float, sampled: float) -> tuple[FloatArray, FloatArray]:
-    """Counts that are likely enough to matter, and their hypergeometric probabilities.
-
-    >>> distribution(4, 2, 2)[1].round(12).tolist()
-    [0.166666666667, 0.666666666667, 0.166666666667]
-    """
-    mean, width = sampled * good / total, REACH * deviation(total, good, sampled) + 1
-    low = max(0.0, sampled + good - total, math.floor(mean - width))
-    count = np.arange(low, min(good, sampled, math.ceil(mean + width)) + 1)
-    logs = _log_choose(good, count) + _log_choose(total - good, sampled - count)
-    weights = np.exp(logs - logs.max())
-    return count, weights / weights.sum()
-
-
-def chance_beyond(
-    observed: float, *, total: float, good: float, sampled: float, inflation: float = 1.0
-) -> float:
-    """Chance that a random split misses the expected number of good ones by at least as much.
+def upper_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
+    """Chance (group,) of so many hits, or more, by a random split; NaN where nothing can vary.
 
     With records that fall together (``inflation`` of the variance) the normal stands in.
-
-    >>> round(chance_beyond(2, total=4, good=2, sampled=2), 12)
-    0.333333333333
     """
-    spread = deviation(total, good, sampled) * math.sqrt(inflation)
-    if spread == 0:
-        return 1.0
-    mean = sampled * good / total
-    miss = abs(observed - mean)
-    if inflation > 1 or spread > EXACT_DEVIATION:
-        return max(SMALLEST_CHANCE, math.erfc(max(0.0, miss - 0.5) / spread / math.sqrt(2)))
-    count, chance = distribution(total, good, sampled)
-    beyond = chance[np.abs(count - mean) >= miss * (1 - TIE)].sum()
-    return float(min(1.0, max(SMALLEST_CHANCE, beyond)))
+    p, excess, variance = memorised(strata)
+    clumped = upper_p(excess - 0.5, np.sqrt(variance * inflation))
+    return np.where((inflation > 1) & (variance > 0), clumped, p)
 
 
-def chance_within(allowed: float, *, total: float, good: float, sampled: float) -> float:
-    """Chance that a random split misses the expected number by at most ``allowed``.
+def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
+    """Chance (group,) of so few hits, or fewer."""
+    total, trained, correct, hits = strata
+    return upper_tails(Strata(total, total - trained, correct, correct - hits), inflation)
 
-    >>> round(chance_within(0.5, total=4, good=2, sampled=2), 12)
-    0.666666666667
+
+def chances_beyond(
+    observed: FloatArray,
+    *,
+    total: FloatArray,
+    good: FloatArray,
+    sampled: FloatArray,
+    inflation: FloatArray | float = 1.0,
+) -> FloatArray:
+    """Chances that random splits miss the expected number of good ones so far: twice a tail.
+
+    >>> two, four = np.array([2.0]), np.array([4.0])
+    >>> chances_beyond(two, total=four, good=two, sampled=two).round(12)
+    array([0.333333333333])
     """
-    spread = deviation(total, good, sampled)
-    if spread > EXACT_DEVIATION:
-        return math.erf((allowed + 0.5) / spread / math.sqrt(2))
-    count, chance = distribution(total, good, sampled)
-    return float(min(1.0, chance[np.abs(count - sampled * good / total) <= allowed].sum()))
-
-
-# The mix of labels and groups
+    arrays = np.broadcast_arrays(total, sampled, good, observed, inflation)
+    *parts, clumps = (part.reshape(1, 1, -1) for part in arrays)
+    strata = Strata(*parts)
+    tail = np.minimum(upper_tails(strata, clumps[0, 0]), lower_tails(strata, clumps[0, 0]))
+    chances = np.nan_to_num(np.clip(2 * tail, SMALLEST_P, 1.0), nan=1.0)
+    return np.asarray(chances.reshape(arrays[0].shape))
 
 
 def label_chances(
@@ -147,23 +118,17 @@ def label_chances(
     Balanced by label, a group's share of each label is tested instead; a third group is then
     needed to tell one group from the other, so of two only the first is tested.
     """
-    train, total = counts.train, counts.total
-    n_splits, n_groups, n_labels = train.shape
-    by_label = strata == "label"
-
-    def chance(s: int, g: int, label: int) -> float:
-        stratum = (s, slice(None), label) if by_label else (s, g)
-        return chance_beyond(
-            train[s, g, label],
-            total=total[stratum].sum(),
-            good=total[s, g, label],
-            sampled=train[stratum].sum(),
-            inflation=float(inflation.max() if by_label else inflation[g]),
-        )
-
+    by_label, n_groups = strata == "label", counts.train.shape[1]
+    axis = 1 if by_label else 2
+    p = chances_beyond(
+        counts.train,
+        total=counts.total.sum(axis=axis, keepdims=True),
+        good=counts.total,
+        sampled=counts.train.sum(axis=axis, keepdims=True),
+        inflation=float(inflation.max()) if by_label else inflation[:, None],
+    )
     groups = range(1 if by_label and n_groups == 2 else n_groups)
-    labels = range(n_labels) if by_label else (n_labels - 1,)
-    return [np.array([chance(s, g, y) for s in range(n_splits) for y in labels]) for g in groups]
+    return [p[:, g, 0 if by_label else -1 :].ravel() for g in groups]
 
 
 def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
@@ -228,11 +193,17 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
     A split's least likely stratum bounds it. Of a set of folds the last one follows.
     """
     drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
-    per_split = [
-        min(chance_within(ROUNDING, total=n.sum(), good=part, sampled=t.sum()) for part in n)
-        for n, t in zip(size, drawn, strict=True)
-    ]
-    return math.prod(per_split[n_fold_sets(counts) :])
+    n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
+    mean, within = trained * size / n, np.ones(size.size)
+    for tails, hits in (
+        (upper_tails, np.floor(mean + ROUNDING) + 1),
+        (lower_tails, np.ceil(mean - ROUNDING) - 1),
+    ):
+        parts = np.broadcast_arrays(n, trained, size, hits)
+        strata_of_all = Strata(*(part.reshape(1, 1, -1) for part in parts))
+        within -= np.nan_to_num(tails(strata_of_all, np.ones(1)))
+    per_split = within.reshape(size.shape).min(axis=1)
+    return float(np.clip(per_split[n_fold_sets(counts) :], SMALLEST_P, 1.0).prod())
 
 
 # Splits that are alike

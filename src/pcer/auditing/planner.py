@@ -590,7 +590,10 @@ def _outlook(
     for groups, question in zip(
         [*((g,) for g in range(len(names))), *bases], exposures + differences, strict=True
     ):
-        needed = None if target is None else people_for(design, question, target)
+        n_splits = needed = None
+        if target is not None:
+            n_splits = splits_for(design, question, target)
+            needed = people_for(design, question, target)
         rows.append(
             OutlookRow(
                 groups=tuple(names[g] for g in groups),
@@ -598,7 +601,7 @@ def _outlook(
                 base=question.base,
                 smallest=_amount(design, question),
                 limit=_amount(replace(design, n_splits=math.inf), question),
-                splits_for_target=target and splits_for(design, question, target),
+                splits_for_target=n_splits,
                 people_for_target=None if needed is None else tuple(needed[[*groups]].tolist()),
             )
         )

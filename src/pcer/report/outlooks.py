@@ -85,8 +85,10 @@ def _note(outlook: Outlook) -> str:
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had, or there is none."""
+    lists = [*point.exposure.values()], point.difference
+    known = [[amount for amount in amounts if amount is not None] for amounts in lists]
     exposure, difference = (
-        None if None in amounts else max(amounts, default=None)
-        for amounts in ([*point.exposure.values()], point.difference)
+        max(some) if some and len(some) == len(every) else None
+        for some, every in zip(known, lists, strict=True)
     )
     return exposure, difference
