@@ -1,11 +1,6 @@
-"""Honest releases of a few splits of small scikit-learn models: how many do the checks accuse?
-
-python -m tests.worlds.honest --draws 200 --splits 1 2 3 5
-"""
+"""Honest releases of a few splits of small scikit-learn models: how many do the checks accuse?"""
 
 from __future__ import annotations
-
-import argparse
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -43,20 +38,6 @@ def honest_release(n_splits: int, draw: int) -> Release:
     )
 
 
-def accusing(n_splits: int, draw: int) -> set[str]:
-    """The checks that find something against one honest release."""
-    return {one.check for one in check_release(honest_release(n_splits, draw))}
-
-
 def n_accused(n_splits: int, draws: int) -> int:
     """How many of so many honest releases some check accuses."""
-    return sum(bool(accusing(n_splits, draw)) for draw in range(draws))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--splits", type=int, nargs="+", default=[1, 2, 3, 5])
-    options = parser.parse_args()
-    for n_splits in options.splits:
-        print(f"{n_splits} splits: {n_accused(n_splits, options.draws)} of {options.draws} accused")
+    return sum(bool(check_release(honest_release(n_splits, draw))) for draw in range(draws))

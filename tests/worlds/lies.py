@@ -17,7 +17,8 @@ import numpy as np
 from tests.worlds.releases import World, simulate
 
 N_SPLITS = 10
-EPSILON, NOISE, DELTA = 2.54, 1.0, 1e-5
+EPSILON = 2.54
+PARTS = ("train", "test")
 LABELS = {0: ("tn", "fp"), 1: ("tp", "fn")}
 """Right and wrong cell of each label."""
 
@@ -46,12 +47,10 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
         "stratified_by": strata,
         "config": {"accountant": "pld"},
     }
-    for run in tree["runs"]:
-        if run["epsilon"] is not None:
-            run |= {"noise_multiplier": NOISE, "dp_delta": DELTA}
-            run["epsilon_by_accountant"] = {"pld": 2.5317, "rdp": 2.9}
-        for tables in run["groups"].values():
-            tables["exposure"] = {"auc_advantage": _auc(tables, 0.05, rng)}
+    spent = {"pld": 2.5317, "rdp": 2.9}
+    _promise(tree, noise_multiplier=1.0, dp_delta=1e-5, epsilon_by_accountant=spent)
+    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
+        tables["exposure"] = {"auc_advantage": _auc(tables, 0.05, rng)}
     tree["pooled_exposure"] = [
         _paired(epsilon, f"g{g}", n, 0.05)
         for epsilon in (EPSILON, None)
@@ -96,22 +95,26 @@ def _of_seed(tree: Tree, seed: int) -> list[Tree]:
     return [run for run in tree["runs"] if run["seed"] == seed]
 
 
+def _private(tree: Tree) -> list[Tree]:
+    return [run for run in tree["runs"] if run["epsilon"] is not None]
+
+
+def _promise(tree: Tree, **fields: object) -> None:
+    """Every run that has an epsilon says something else of it."""
+    for run in _private(tree):
+        run |= fields
+
+
+def _count(tree: Tree, factor: float) -> None:
+    tree["subject"]["n_records"] = round(factor * tree["subject"]["n_records"])
+
+
 def totals_change(tree: Tree, rng: np.random.Generator) -> None:
     """In one split 1 % of a group's negative test records count as positive."""
     runs = _of_seed(tree, int(rng.integers(N_SPLITS)))
     moved = sum(runs[0]["groups"]["g0"]["test"].values()) // 100
     for table in (run["groups"]["g0"]["test"] for run in runs):
         table["tn"], table["fn"] = table["tn"] - moved, table["fn"] + moved
-
-
-def more_records_than_tables(tree: Tree, rng: np.random.Generator) -> None:
-    """5 % of the records are in no table."""
-    tree["subject"]["n_records"] = round(tree["subject"]["n_records"] * 1.05)
-
-
-def fewer_records_than_tables(tree: Tree, rng: np.random.Generator) -> None:
-    """The tables hold 5 % more records than there are."""
-    tree["subject"]["n_records"] = round(tree["subject"]["n_records"] / 1.05)
 
 
 def table_under_two_splits(tree: Tree, rng: np.random.Generator) -> None:
@@ -125,30 +128,25 @@ def model_under_all_seeds(tree: Tree, rng: np.random.Generator) -> None:
     """One split, one model of each setting, ten seeds."""
     first = {run["epsilon"]: run for run in _of_seed(tree, 0)}
     for run in tree["runs"]:
-        run["split"] = "only"
-        run["groups"] = copy.deepcopy(first[run["epsilon"]]["groups"])
+        run |= {"split": "only", "groups": copy.deepcopy(first[run["epsilon"]]["groups"])}
 
 
 def setting_copied(tree: Tree, rng: np.random.Generator) -> None:
     """What the private models gave stands under "no privacy"."""
-    private = {run["seed"]: run for run in tree["runs"] if run["epsilon"] is not None}
+    private = {run["seed"]: run for run in _private(tree)}
     for run in tree["runs"]:
         run["groups"] = copy.deepcopy(private[run["seed"]]["groups"])
 
 
 def parts_exchanged(tree: Tree, rng: np.random.Generator) -> None:
     """Who was right in training stands under test: costs of 3 and 6 points become -3 and -6."""
-    for run in tree["runs"]:
-        for tables in run["groups"].values():
-            for hit, miss in LABELS.values():
-                rate = {
-                    part: tables[part][hit] / max(1, tables[part][hit] + tables[part][miss])
-                    for part in ("train", "test")
-                }
-                for part, other in (("train", "test"), ("test", "train")):
-                    n = tables[part][hit] + tables[part][miss]
-                    right = round(n * rate[other])
-                    tables[part] |= {hit: right, miss: n - right}
+    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
+        for hit, miss in LABELS.values():
+            n = {part: tables[part][hit] + tables[part][miss] for part in tables if part in PARTS}
+            rate = {part: tables[part][hit] / max(1, n[part]) for part in n}
+            for part, other in (PARTS, PARTS[::-1]):
+                right = round(n[part] * rate[other])
+                tables[part] |= {hit: right, miss: n[part] - right}
 
 
 def runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
@@ -159,59 +157,39 @@ def runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
 
 def last_runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
     """The last three runs without privacy are missing."""
-    tree["runs"] = [
-        run for run in tree["runs"] if run["epsilon"] is not None or run["seed"] < N_SPLITS - 3
-    ]
+    kept = [run for run in tree["runs"] if run["seed"] < N_SPLITS - 3]
+    tree["runs"] = kept + [run for run in _private(tree) if run not in kept]
 
 
-def noise_of_nothing(tree: Tree, rng: np.random.Generator) -> None:
-    """An epsilon with noise 0."""
-    for run in tree["runs"]:
-        if run["epsilon"] is not None:
-            run["noise_multiplier"] = 0.0
-
-
-def more_is_spent(tree: Tree, rng: np.random.Generator) -> None:
-    """The accountant that the config names says 5 % more than the promise."""
-    for run in tree["runs"]:
-        if run["epsilon"] is not None:
-            run["epsilon_by_accountant"]["pld"] = 1.05 * EPSILON
-
-
-def delta_too_large(tree: Tree, rng: np.random.Generator) -> None:
-    """A delta of one in a thousand, for thousands of people."""
-    for run in tree["runs"]:
-        if run["epsilon"] is not None:
-            run["dp_delta"] = 1e-3
-
-
-def no_mechanism(tree: Tree, rng: np.random.Generator) -> None:
-    """An epsilon without a mechanism."""
-    tree["training"]["mechanism"] = "none"
-
-
-LIES: dict[str, tuple[Lie, str, str]] = {
-    "totals change between runs": (totals_change, "totals", "label"),
-    "more records than tables": (more_records_than_tables, "totals", "label"),
-    "fewer records than tables": (fewer_records_than_tables, "totals", "label"),
-    "a table under two splits": (table_under_two_splits, "same_tables", "label"),
-    "the same, cut alike": (table_under_two_splits, "same_tables", "both"),
-    "one model under all seeds": (model_under_all_seeds, "same_tables", "label"),
-    "a setting copied": (setting_copied, "same_tables", "label"),
-    "parts exchanged": (parts_exchanged, "below_zero", "label"),
-    "runs dropped": (runs_dropped, "missing_runs", "label"),
-    "last runs dropped": (last_runs_dropped, "missing_runs", "label"),
-    "epsilon with noise 0": (noise_of_nothing, "epsilon", "label"),
-    "more spent than promised": (more_is_spent, "epsilon", "label"),
-    "delta above 1/n": (delta_too_large, "epsilon", "label"),
-    "epsilon without a mechanism": (no_mechanism, "epsilon", "label"),
+SPENT = {"pld": 1.05 * EPSILON, "rdp": 2.9}
+CUT_ALIKE = "the same, cut alike"
+LIES: dict[str, tuple[Lie, str]] = {
+    "totals change between runs": (totals_change, "totals"),
+    "more records than tables": (lambda tree, _: _count(tree, 1.05), "totals"),
+    "fewer records than tables": (lambda tree, _: _count(tree, 1 / 1.05), "totals"),
+    "a table under two splits": (table_under_two_splits, "same_tables"),
+    CUT_ALIKE: (table_under_two_splits, "same_tables"),
+    "one model under all seeds": (model_under_all_seeds, "same_tables"),
+    "a setting copied": (setting_copied, "same_tables"),
+    "parts exchanged": (parts_exchanged, "below_zero"),
+    "runs dropped": (runs_dropped, "missing_runs"),
+    "last runs dropped": (last_runs_dropped, "missing_runs"),
+    "epsilon with noise 0": (lambda tree, _: _promise(tree, noise_multiplier=0.0), "epsilon"),
+    "more spent than promised": (
+        lambda tree, _: _promise(tree, epsilon_by_accountant=dict(SPENT)),
+        "epsilon",
+    ),
+    "delta above 1/n": (lambda tree, _: _promise(tree, dp_delta=1e-3), "epsilon"),
+    "epsilon without a mechanism": (
+        lambda tree, _: tree["training"].update(mechanism="none"),
+        "epsilon",
+    ),
 }
-"""By name: the lie, the check that finds it, and what the honest splits were balanced on."""
+"""By name: the lie, and the check that finds it."""
 
 
 def told(name: str, rng: np.random.Generator) -> Tree:
     """An honest release with one lie in it."""
-    lie, _, strata = LIES[name]
-    tree = honest(rng, strata=strata)
-    lie(tree, rng)
+    tree = honest(rng, strata="both" if name == CUT_ALIKE else "label")
+    LIES[name][0](tree, rng)
     return tree

@@ -79,29 +79,26 @@ class Drawn:
         total, trained = (part.astype(int) for part in (self.train + self.test, self.train))
         correct = rng.binomial(total, self.accuracy)
         hits = rng.hypergeometric(correct, total - correct, trained)
-        parts = (trained, hits), (total - trained, correct - hits)
-        n_splits, n_groups = total.shape[:2]
-        groups = [f"g{g}" for g in range(n_groups)]
+        parts = {"train": (trained, hits), "test": (total - trained, correct - hits)}
+        groups = [f"g{g}" for g in range(total.shape[1])]
         said: dict[str, object] = {"split_kind": "random", "stratified_by": self.stratified_by}
         if self.effective_units is not None:
             units = dict(zip(groups, self.effective_units.tolist(), strict=True))
             said |= {"unit_of_split": "person", "effective_units": units}
+
+        def tables(s: int, g: int) -> GroupTables:
+            of_parts = {part: table(n[s, g], right[s, g]) for part, (n, right) in parts.items()}
+            return GroupTables.model_construct(**of_parts)
+
+        names = range(len(total)) if self.names is None else self.names
         runs = [
             Run.model_construct(
                 epsilon=None,
                 seed=s,
-                split=s if self.names is None else self.names[s],
-                groups={
-                    name: GroupTables.model_construct(
-                        **{
-                            part: table(n[s, g], right[s, g])
-                            for part, (n, right) in zip(("train", "test"), parts, strict=True)
-                        }
-                    )
-                    for g, name in enumerate(groups)
-                },
+                split=name,
+                groups={group: tables(s, g) for g, group in enumerate(groups)},
             )
-            for s in range(n_splits)
+            for s, name in enumerate(names)
         ]
         subject = {"dataset": "d", "attribute": "a", "outcome": "benefit", "n_missing_group": 0}
         return Release.model_construct(
@@ -133,26 +130,17 @@ def true_splits(rng: np.random.Generator, strata: StratifiedBy, *, declared: boo
     total = draw_world(rng)
     n_train = round(float(rng.choice(TRAIN_SHARES)) * total.sum())
     trained = [draw_split(total, n_train, strata, rng) for _ in range(int(rng.choice(N_SPLITS)))]
-    return drawn(
-        total,
-        trained,
-        stratified_by=strata if declared else None,
-        accuracy=float(rng.choice(ACCURACIES)),
-        seed=int(rng.integers(2**31)),
-    )
+    accuracy, seed = float(rng.choice(ACCURACIES)), int(rng.integers(2**31))
+    said = strata if declared else None
+    return drawn(total, trained, stratified_by=said, accuracy=accuracy, seed=seed)
 
 
 def folds(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Drawn:
     """One to three cross-validations of 2 to 10 folds."""
     total, n_folds = draw_world(rng), int(rng.choice([2, 3, 5, 10]))
     rounds = [draw_folds(total, n_folds, strata, rng) for _ in range(int(rng.integers(1, 4)))]
-    trained = [fold for folds_of_one in rounds for fold in folds_of_one]
-    return drawn(
-        total,
-        trained,
-        stratified_by=strata if declared else None,
-        seed=int(rng.integers(2**31)),
-    )
+    trained, seed = [fold for one in rounds for fold in one], int(rng.integers(2**31))
+    return drawn(total, trained, stratified_by=strata if declared else None, seed=seed)
 
 
 def splits_by_person(rng: np.random.Generator, *, declared: bool, n_splits: int) -> Drawn:
