@@ -65,18 +65,25 @@ def run(*arguments: object, **env: str) -> Done:
             main()
             code = 0
         except SystemExit as ended:
-            code = _exit_code(ended)
+            code = int(ended.code or 0)
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
     return Done(list(map(str, arguments)), code, _text(out), _text(err))
 
 
-def _exit_code(ended: SystemExit) -> int:
-    """As the interpreter reads it."""
-    if ended.code is None or isinstance(ended.code, int):
-        return ended.code or 0
-    return 1
+def passed(*arguments: object, code: int = 0, **env: str) -> Done:
+    """A command that ends with this exit code."""
+    done = run(*arguments, **env)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def refusal(*arguments: object) -> str:
+    """The one sentence of a command that refuses, and writes nothing to stdout."""
+    done = passed(*arguments, code=2)
+    assert (done.stdout, done.stderr[:6], done.stderr.count("\n")) == ("", "pcer: ", 1)
+    return done.stderr
 
 
 def _text(stream: io.TextIOWrapper) -> str:

@@ -5,6 +5,7 @@ scikit-learn or pandas.
 """
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
@@ -50,8 +51,12 @@ __all__ = [
 ]
 
 
-# What draws audits and releases is loaded when the first of them is looked at.
-Shown.drawn_by(lambda: importlib.import_module("pcer.report"))
+def _report() -> ModuleType:
+    """What draws audits and releases: loaded when the first of them is looked at."""
+    return importlib.import_module("pcer.report")
+
+
+Shown.drawings = _report
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import commands
+from tests.commands import passed, refusal
 
 GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
 RUN = """
@@ -63,35 +63,27 @@ def install(tmp_path, monkeypatch):
     sys.modules.pop("toy", None)
 
 
-def run(*arguments: object) -> commands.Done:
-    return commands.run(*arguments, COLUMNS="200")
-
-
 def help_page() -> str:
-    done = run("--help")
-    assert done.returncode == 0, done.stderr
-    return " ".join(done.stdout.replace("│", " ").split())
+    return " ".join(passed("--help", COLUMNS="200").stdout.replace("│", " ").split())
 
 
 def test_a_verb_is_found_listed_and_run(install):
     install(WHOLE)
     assert " Plays." in help_page()
-    done = run("toy", "--size", 4)
-    assert (done.returncode, done.stdout) == (0, "toy 4\n")
-    assert run("toy", "--sise", 4).returncode == 2
-    assert "No such command 'nonsense'" in run("nonsense").stderr
+    assert passed("toy", "--size", 4).stdout == "toy 4\n"
+    passed("toy", "--sise", 4, code=2)
+    assert "No such command 'nonsense'" in passed("nonsense", code=2, COLUMNS="200").stderr
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_verb_is_one_sentence_and_costs_only_itself(install, name):
     code, reason = BROKEN[name]
     install(code)
-    done = run("toy", *(("anything", "--at", "all") if name == "import" else ()))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"pcer: pcer toy cannot be loaded from toy-verbs ({reason}")
-    assert done.stderr.count("\n") == 1
+    sentence = f"pcer toy cannot be loaded from toy-verbs ({reason}"
+    told = refusal("toy", *(("anything", "--at", "all") if name == "import" else ()))
+    assert told.startswith(f"pcer: {sentence}")
     listed = help_page()
-    assert f"toy pcer toy cannot be loaded from toy-verbs ({reason}" in listed
+    assert f"toy {sentence}" in listed
     assert "reproduce Run the paper's whole study" in listed
 
 
@@ -112,15 +104,13 @@ def test_our_own_verbs_load_none_of_others_and_cannot_be_replaced(install, tmp_p
 
 def test_metadata_that_cannot_be_read_hides_nothing_else(install):
     install(WHOLE, points="[pcer.verbs]\nthis is no entry point\n")
-    assert run("version").returncode == 0
+    passed("version")
     assert "Run the paper's whole study" in help_page()
 
 
 def test_without_the_study_one_sentence_says_how_to_install_it(monkeypatch):
     others = [d for d in importlib.metadata.distributions() if d.name != "pcer-studies"]
     monkeypatch.setattr("pcer.cli.app.distributions", lambda: others)
-    done = run("reproduce", "--tables-only")
-    assert (done.returncode, done.stdout) == (2, "")
-    sentence = done.stderr.removeprefix("pcer: ").rstrip("\n")
+    sentence = refusal("reproduce", "--tables-only").removeprefix("pcer: ").rstrip("\n")
     assert sentence.endswith('pip install ".[train]" ./studies')
     assert sentence in help_page()

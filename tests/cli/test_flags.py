@@ -24,19 +24,14 @@ def sentences(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.Expr):
             skipped.add(id(node.value))
-        if isinstance(node, ast.JoinedStr):
+        elif isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
-            yield "".join(
-                part.value if isinstance(part, ast.Constant) else "…" for part in node.values
-            )
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in skipped
-        ):
-            yield node.value
+            parts = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and id(node) not in skipped:
+            yield str(node.value)
 
 
 def flags(text: str) -> set[str]:

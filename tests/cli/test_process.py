@@ -11,12 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import pcer
 from pcer.cli import process
-from pcer.cli.parts import display
-from pcer.cli.process import Stopped, keeping, listen, require_width
+from pcer.cli.process import Stopped, listen, require_width
 from pcer.report import to_report
 
 VERB = """
@@ -28,9 +26,9 @@ process.GRACE_SECONDS = 0.5
 
 @app.app.command()
 def wait() -> None:
-    with process.keeping(lambda: "3 of 8 models are kept in out"):
-        print("ready", flush=True)
-        {work}
+    process.KEPT.append(lambda: "3 of 8 models are kept in out")
+    print("ready", flush=True)
+    {work}
 
 sys.argv = ["pcer", "wait"]
 app.main()
@@ -52,11 +50,11 @@ def stopped(number: signal.Signals, work: str, before: str = "") -> tuple[int, s
 
 SENTENCE = "pcer: stopped; 3 of 8 models are kept in out; run the same command again to go on.\n"
 STUBBORN = """
-        while True:
-            try:
-                time.sleep(600)
-            except BaseException:
-                pass
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
 """
 
 
@@ -68,59 +66,35 @@ def test_a_signal_is_one_sentence_and_the_code_of_shells(number, code, work):
     assert stopped(number, work) == (code, SENTENCE)
 
 
-def test_a_signal_that_we_are_to_ignore_stays_ignored():
+def test_a_signal_that_we_are_to_ignore_stays_ignored_and_ctrl_c_is_as_ever():
     """As under nohup."""
     before = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     assert stopped(signal.SIGHUP, "time.sleep(1)", before) == (0, "")
+    assert stopped(signal.SIGINT, "time.sleep(600)") == (130, "")
 
 
-def test_ctrl_c_is_as_ever():
-    code, said = stopped(signal.SIGINT, "time.sleep(600)")
-    assert code == 130
-    assert said == ""
-
-
-@pytest.fixture
-def handlers():
-    """The signals as they are, put back afterwards."""
-    before = {number: signal.getsignal(number) for number in process.SIGNALS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("handlers")
 def test_it_comes_once_and_a_second_signal_changes_nothing(monkeypatch, capsys):
+    before = {number: signal.getsignal(number) for number in process.SIGNALS}
     monkeypatch.setattr(process, "_leave", lambda stopped: None)
-    for number in process.SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    listen()
-    with keeping(lambda: "outer"), keeping(lambda: "inner"), pytest.raises(Stopped) as caught:
+    monkeypatch.setattr(process, "KEPT", [lambda: "outer", lambda: "inner"])
+    try:
+        for number in process.SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        listen()
+        with pytest.raises(Stopped) as caught:
+            signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
-    signal.raise_signal(signal.SIGTERM)
-    signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert caught.value.exit_code == 143
     for _ in range(2):
         caught.value.tell()
-    assert capsys.readouterr().err == (
-        "pcer: stopped; inner; run the same command again to go on.\n"
-    )
-
-
-def test_who_keeps_nothing_says_so_shortly(capsys):
     Stopped(signal.SIGHUP).tell()
-    assert capsys.readouterr().err == "pcer: stopped.\n"
-
-
-def test_a_display_knows_what_is_kept(tmp_path):
-    with display("models", kept_in=tmp_path, console=Console(quiet=True)) as shown:
-        shown.tell("calibrating tiny", done=0, total=8)
-        assert shown.kept() == f"finished models are kept in {tmp_path}"
-        shown.counter("tiny")(2, 8)
-        assert process._kept[-1]() == f"2 of 8 models are kept in {tmp_path}"
-    assert process._kept == []
-    with display("releases", console=Console(quiet=True)) as shown:
-        assert shown.kept() == ""
+    assert capsys.readouterr().err == (
+        "pcer: stopped; inner; run the same command again to go on.\npcer: stopped.\n"
+    )
 
 
 GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
@@ -168,13 +142,6 @@ def test_files_are_written_and_a_met_guard_is_said_whoever_reads(tmp_path):
         out.unlink()
 
 
-def test_nothing_is_written_where_stdout_is_closed_and_asked_for(tmp_path):
-    done = shell(f"cd '{tmp_path}'; {PCER} audit '{GOOD}' --json - --latex a.tex >&-")
-    assert done.returncode == 2
-    assert done.stderr == "pcer: standard output is closed; name a file instead of -.\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
     """Even where stderr is a terminal, and the progress is drawn over and over."""
     master, slave = os.openpty()
@@ -194,22 +161,32 @@ def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_sentence():
-    done = shell(f"{PCER} audit '{GOOD}' --json - > /dev/full")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "pcer: standard output cannot be written (No space left on device); name a file on a disk "
-        "with room.\n"
-    )
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--latex a.tex >&-", "standard output is closed; name a file instead of -."),
+        (
+            "> /dev/full",
+            "standard output cannot be written (No space left on device); name a file on a disk "
+            "with room.",
+        ),
+    ],
+)
+def test_a_full_disk_or_a_closed_stdout_is_one_sentence(tmp_path, options, sentence):
+    done = shell(f"cd '{tmp_path}'; {PCER} audit '{GOOD}' --json - {options}")
+    assert (done.returncode, done.stderr) == (2, f"pcer: {sentence}\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437"])
-def test_a_narrow_encoding_keeps_every_digit_and_sign(encoding):
+def test_a_narrow_encoding_keeps_every_digit_and_sign_and_results_are_utf_8(encoding):
     """The same words and numbers, with - for the minus sign and e for epsilon; lines differ."""
     whole = spelt(audit_in("utf-8", "--full").decode())
-    plain = spelt(audit_in(encoding, "--full").decode(encoding))
-    assert plain == whole
+    assert spelt(audit_in(encoding, "--full").decode(encoding)) == whole
     assert any(word.startswith("-") for word in whole)
+    release = pcer.read_release(GOOD)
+    page = to_report([pcer.audit(release)], [release])
+    assert audit_in(encoding, "--html", "-") == page.encode()
 
 
 def spelt(text: str) -> list[str]:
@@ -217,12 +194,6 @@ def spelt(text: str) -> list[str]:
     signs = {"−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "─": "-", "|": " "}
     words = "".join(signs.get(letter, letter) for letter in text).split()
     return [word for word in words if set(word) - set("+-")]
-
-
-def test_results_are_utf_8_whatever_the_encoding():
-    release = pcer.read_release(GOOD)
-    page = audit_in("ascii", "--html", "-")
-    assert page == to_report([pcer.audit(release)], [release]).encode()
 
 
 def audit_in(encoding: str, *options: str) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 from pcer import read_release
 from pcer.cli import train as cli_train
 from pcer.data import TablePlan, read_table
+from tests.commands import passed, refusal
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
 
@@ -25,58 +26,47 @@ def people(n=400, **changes):
     return pd.DataFrame({**table, **changes})
 
 
-def test_every_format_gives_the_same_release(run, tmp_path):
+def test_every_format_gives_the_same_release_and_stdout_holds_it_alone(tmp_path):
     frame = people()
     frame.to_parquet(tmp_path / "a.parquet")
     frame.to_csv(tmp_path / "b.csv", index=False)
     frame.to_csv(tmp_path / "c.csv", index=False, sep=";", encoding="utf-8-sig")
     for name in ("a.parquet", "b.csv", "c.csv"):
         out = tmp_path / f"{name}.release.json"
-        code, _, err = run("release", tmp_path / name, *REQUEST, "--dataset", "x", "--out", out)
-        assert code == 0, err
+        done = passed("release", tmp_path / name, *REQUEST, "--dataset", "x", "--out", out)
+        assert done.stderr == f"{out}: x (sex), 1 model, groups F, M.\n"
     texts = {path.read_text() for path in tmp_path.glob("*.release.json")}
     assert len(texts) == 1
+    done = passed("release", tmp_path / "b.csv", *REQUEST, "--out", "-", "--groups", "M,F")
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["subject"]["groups"] == ["M", "F"]
 
 
-def test_several_attributes_give_several_files(run, tmp_path):
+def test_several_attributes_give_several_files(tmp_path):
     race = np.random.default_rng(0).choice(["x", "y"], 1_000)
-    frame = people(1_000, race=race, seed=7, epsilon=2.0)
-    frame.to_parquet(tmp_path / "p.parquet")
-    request = (*REQUEST, "--attribute", "race", "--dp-delta", "1e-5", "--note", "A note.")
-    code, _, err = run("release", tmp_path / "p.parquet", *request, "--out", tmp_path / "new")
-    assert code == 0
+    people(1_000, race=race, seed=7, epsilon=2.0).to_parquet(tmp_path / "p.parquet")
+    more = ("--attribute", "race", "--dp-delta", "1e-5", "--note", "A note.")
+    request = ("release", tmp_path / "p.parquet", *REQUEST, *more, "--out")
+    passed(*request, tmp_path / "new")
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert names == ["p.race.release.json", "p.sex-race.release.json", "p.sex.release.json"]
     release = read_release(tmp_path / "new" / "p.sex-race.release.json")
     assert release.subject.groups == ["F & x", "F & y", "M & x", "M & y"]
     assert release.subject.notes == ["A note."]
-    assert (release.runs[0].epsilon, release.runs[0].seed) == (2.0, 7)
-    assert release.runs[0].dp_delta == 1e-5
+    run = release.runs[0]
+    assert (run.epsilon, run.seed, run.dp_delta) == (2.0, 7, 1e-5)
     (tmp_path / "file").touch()
-    for out, sentence in (("-", "give --out a folder"), (tmp_path / "file/x", "cannot be written")):
-        code, stdout, err = run("release", tmp_path / "p.parquet", *request, "--out", out)
-        assert (code, stdout, sentence in err, err.count("\n")) == (2, "", True, 1)
+    assert "give --out a folder" in refusal(*request, "-")
+    assert "cannot be written" in refusal(*request, tmp_path / "file/x")
 
 
-def test_stdout_holds_the_release_alone(run, tmp_path):
-    people().to_parquet(tmp_path / "p.parquet")
-    code, out, err = run(
-        "release", tmp_path / "p.parquet", *REQUEST, "--out", "-", "--groups", "M,F"
-    )
-    assert (code, err) == (0, "")
-    assert json.loads(out)["subject"]["groups"] == ["M", "F"]
-
-
+MANY = people(sex=[f"g{i}" for i in range(400)])
 BAD = {
     "empty": ("", (), "is empty; a table needs a header"),
     "header": ("y_true,y_pred,split,sex\n", (), "is empty; give at least one record"),
     "one-group": (people(sex="F"), (), "attribute 'sex' has one group only"),
     "three-labels": (people(y_true=[0, 1, 2, 1] * 100), (), "must have two values between them"),
-    "many-groups": (
-        people(sex=[f"g{i}" for i in range(400)]),
-        (),
-        "'sex' has more than 200 values",
-    ),
+    "many-groups": (MANY, (), "'sex' has more than 200 values"),
     "mixed": (people(y_true=[0, "one"] * 200), (), "must have two values between them"),
     "no-column": (people().drop(columns="sex"), (), "has no column 'sex'; it has: y_true, y_pred"),
     "logits": (people(p=[-3.0, 3.0] * 200), ("--score", "p"), "must be probabilities in [0, 1]"),
@@ -84,43 +74,31 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_tables_are_one_sentence_and_exit_2(run, tmp_path, name):
+def test_bad_tables_are_one_sentence_and_exit_2(tmp_path, name):
     content, more, sentence = BAD[name]
     path = tmp_path / f"{name}.csv"
-    if isinstance(content, str):
-        path.write_text(content)
-    else:
-        content.to_csv(path, index=False)
-    code, out, err = run("release", path, *REQUEST, *more, "--out", tmp_path)
-    assert (code, out) == (2, "")
-    assert err.startswith("pcer: ")
-    assert err.count("\n") == 1
-    assert sentence in err
-    assert str(path) in err
+    path.write_text(content if isinstance(content, str) else content.to_csv(index=False))
+    told = refusal("release", path, *REQUEST, *more, "--out", tmp_path)
+    assert sentence in told
+    assert str(path) in told
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-def test_what_must_be_said_is_asked_for(run, tmp_path):
-    people().to_parquet(tmp_path / "p.parquet")
-    for options, sentence in (
-        (REQUEST[:4], "add --split-kind random or --split-kind other."),
-        (REQUEST[:2], "add --outcome benefit or --outcome harm"),
-        (REQUEST[2:], "name at least one column with --attribute"),
-        ((*REQUEST[:-1], "maybe"), "cannot be 'maybe'"),
-    ):
-        code, _, err = run("release", tmp_path / "p.parquet", *options)
-        assert (code, sentence in err) == (2, True)
+@pytest.mark.parametrize("name", ["--attribute", "--outcome", "--split-kind"])
+def test_what_must_be_said_is_asked_for(name):
+    at = REQUEST.index(name)
+    assert name in passed("release", "p.csv", *REQUEST[:at], *REQUEST[at + 2 :], code=2).stderr
+    if name != "--attribute":
+        assert "maybe" in passed("release", "p.csv", *REQUEST, name, "maybe", code=2).stderr
 
 
-def test_without_the_trainers_packages_one_sentence_says_what_to_install(run, monkeypatch):
+def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "ibis" else find(name)
     )
     for verb in (("datasets",), ("release", "p.parquet", *REQUEST)):
-        code, _, err = run(*verb)
-        assert code == 2
-        assert err == (
+        assert refusal(*verb) == (
             "pcer: this verb needs ibis, which is not installed; in a clone of pcer run: "
             'pip install ".[train]"\n'
         )
@@ -140,13 +118,10 @@ def test_an_own_table_is_shown_column_by_column():
     )
 
 
-def test_datasets_are_listed_with_sizes_licences_and_a_warning(run):
-    code, out, err = run("datasets")
-    assert (code, err) == (0, "")
+def test_datasets_are_listed_with_sizes_licences_and_a_warning():
+    done = passed("datasets")
     for part in ("46,033", "6,172", "50,000", "CC BY 4.0", "bundled", "did not consent", "harm"):
-        assert part in out
-    code, out, err = run("datasets", "--json", "-")
-    rows = json.loads(out)
-    (compas,) = (row for row in rows if row["name"] == "compas")
-    assert compas["attributes"]["race"] == ["Other", "African-American"]
-    assert compas["outcome"] == "harm"
+        assert part in done.stdout
+    rows = {row["name"]: row for row in json.loads(passed("datasets", "--json", "-").stdout)}
+    assert rows["compas"]["attributes"]["race"] == ["Other", "African-American"]
+    assert rows["compas"]["outcome"] == "harm"

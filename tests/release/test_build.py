@@ -23,7 +23,6 @@ from pcer.release.build import (
     Entries,
     ReleaseFacts,
     RunKey,
-    SourceState,
     build_release,
     count_entries,
     source_state,
@@ -68,7 +67,7 @@ def test_everything_the_format_has_can_be_written(tmp_path):
         **about,
         dp_delta=1e-5,
         data_digest="sha256:12",
-        source=SourceState("abc", True),
+        source=("abc", True),
         notes=["First."],
     )
     exposure = Exposure(value=0.1, standard_error=0.05, n_members=10, n_nonmembers=26)
@@ -203,11 +202,11 @@ def test_pcers_own_checkout_has_a_commit(tmp_path):
     package = repository(tmp_path / "first", name="pcer")
     head = git(package, "rev-parse", "HEAD")
     git(package, "worktree", "add", "-q", str(tmp_path / "second"))
-    assert source_state(tmp_path / "second" / "src" / "pcer") == SourceState(head, False)
+    assert source_state(tmp_path / "second" / "src" / "pcer") == (head, False)
     (tmp_path / "first" / "README.md").write_text("Not of the package.")
-    assert source_state(package) == SourceState(head, False)
+    assert source_state(package) == (head, False)
     (package / "__init__.py").write_text('"""Changed."""\n')
-    assert source_state(package) == SourceState(head, True)
+    assert source_state(package) == (head, True)
 
 
 @pytest.mark.parametrize(
@@ -221,15 +220,15 @@ def test_pcers_own_checkout_has_a_commit(tmp_path):
     ],
 )
 def test_a_copy_in_another_repository_has_none(tmp_path, name, package):
-    assert source_state(repository(tmp_path, name=name, package=package)) == SourceState()
+    assert source_state(repository(tmp_path, name=name, package=package)) == (None, None)
 
 
 def test_no_commit_without_a_repository_or_git_or_where_git_keeps_none(tmp_path, monkeypatch):
-    assert source_state(tmp_path) == SourceState()
+    assert source_state(tmp_path) == (None, None)
     package = repository(tmp_path / "other", name="pcer", package="src/other").parent / "pcer"
     package.mkdir()
     (package / "__init__.py").touch()
-    assert source_state(package) == SourceState()
+    assert source_state(package) == (None, None)
     own = repository(tmp_path / "own", name="pcer")
     monkeypatch.setenv("PATH", "")
-    assert source_state(own) == SourceState()
+    assert source_state(own) == (None, None)

@@ -80,14 +80,14 @@ def _loaded(point: EntryPoint) -> Any:
 
 def _refusing(verb: str, sentence: str) -> Any:
     """A verb that only says why it is not there."""
-    verbs = typer.Typer(add_completion=False)
-    takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
 
-    @verbs.command(verb, help=escape(sentence), context_settings=takes_anything)
     def refuse() -> NoReturn:
         raise InputError(sentence)
 
-    return typer.main.get_command(verbs)
+    takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return TyperCommand(
+        verb, callback=refuse, help=escape(sentence), context_settings=takes_anything
+    )
 
 
 class Verb(TyperCommand):

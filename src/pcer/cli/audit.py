@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -19,7 +21,7 @@ from pcer.auditing.plan import Benefit, Plan, Policy
 from pcer.auditing.tests import Tested
 from pcer.auditing.verdict import FailOn
 from pcer.cli import parts
-from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, option, place
+from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, optional, place
 from pcer.errors import InputError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release.format import LIMITS, Release, read_release, release_schema
@@ -47,44 +49,40 @@ SCHEMAS = {
 """What makes the schema of each format."""
 
 
+def _planned(name: str, help: str, *names: str) -> Any:
+    """An option that fills a field of the plan."""
+    return optional(help, *names, default=PLAN[name])
+
+
 def audit(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
-        ),
-    ],
-    json_path: Annotated[Given, place("Audit file; several: an array.", "--json")] = None,
-    markdown: Annotated[Given, place("Tables and account.")] = None,
-    latex: Annotated[Given, place("booktabs tables.")] = None,
+    releases: list[Path] = typer.Argument(
+        metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
+    ),
+    json_path: Given = place("Audit file; several: an array.", "--json"),
+    markdown: Given = place("Tables and account."),
+    latex: Given = place("booktabs tables."),
     junit: JunitPath = None,
-    html: Annotated[Given, place("One self-contained page.")] = None,
-    figures: Annotated[Given, option("Every chart as SVG, PNG and PDF.", metavar="DIR")] = None,
-    fail_on: Annotated[list[FailOn] | None, option(FAIL_ON_HELP, metavar="VERDICT")] = None,
-    benefit: Annotated[Benefit, option("What a group receives.")] = PLAN["benefit"],
-    cost: Annotated[
-        str, option("What it pays: a cost in the release, or the sharpest of them.")
-    ] = PLAN["cost"],
-    floor: Annotated[float, option("Smallest cost that counts.")] = PLAN["floor"],
-    floors: Annotated[str, option("Grid of Algorithm 1, comma-separated.")] = FLOORS,
-    resamples: Annotated[int, option("Bootstrap resamples.")] = PLAN["resamples"],
-    reference_group: Annotated[
-        Given, option("Group that others are compared with.", "--reference")
-    ] = PLAN["reference_group"],
-    margin: Annotated[float | None, option("Difference of costs that counts as equal.")] = PLAN[
-        "margin"
-    ],
-    rng: Annotated[int, option("Seed of bootstrap and null draws.")] = PLAN["rng"],
-    family: Annotated[
-        Files, option("Judge together with this release; repeatable.", metavar="RELEASE")
-    ] = None,
-    policy_file: Annotated[
-        Path | None, option("What is tolerated: docs/reports.md.", "--policy", metavar="FILE")
-    ] = None,
-    strict: Annotated[bool, option("Shorthand for strict = true in a policy.", "--strict")] = False,
-    full: Annotated[
-        bool, option("Print everything: every table, the whole account.", "--full")
-    ] = False,
+    html: Given = place("One self-contained page."),
+    figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
+    fail_on: list[FailOn] | None = optional(FAIL_ON_HELP, metavar="VERDICT"),
+    benefit: Benefit = _planned("benefit", "What a group receives."),
+    cost: str = _planned("cost", "What it pays: a cost in the release, or the sharpest of them."),
+    floor: float = _planned("floor", "Smallest cost that counts."),
+    floors: str = optional("Grid of Algorithm 1, comma-separated.", default=FLOORS),
+    resamples: int = _planned("resamples", "Bootstrap resamples."),
+    reference_group: Given = _planned(
+        "reference_group", "Group that others are compared with.", "--reference"
+    ),
+    margin: float | None = _planned("margin", "Difference of costs that counts as equal."),
+    rng: int = _planned("rng", "Seed of bootstrap and null draws."),
+    family: Files = optional("Judge together with this release; repeatable.", metavar="RELEASE"),
+    policy_file: Path | None = optional(
+        "What is tolerated: docs/reports.md.", "--policy", metavar="FILE"
+    ),
+    strict: bool = optional("Shorthand for strict = true in a policy.", "--strict", default=False),
+    full: bool = optional(
+        "Print everything: every table, the whole account.", "--full", default=False
+    ),
     allow_large: AllowLarge = None,
 ) -> None:
     """Audit released statistics: print what was found, for whom, and how sure it is."""
@@ -102,18 +100,12 @@ def audit(
 
 
 def verify(
-    audit_file: Annotated[
-        Path, typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit.")
-    ],
-    releases: Annotated[
-        Files, typer.Argument(metavar="[RELEASE]...", help="What it audited; a report carries it.")
-    ] = None,
-    family: Annotated[
-        Files, option("Judged together with them; repeatable.", metavar="RELEASE")
-    ] = None,
-    plan_sha256: Annotated[
-        Given, option("Digest that the plan must have.", metavar="DIGEST")
-    ] = None,
+    audit_file: Path = typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit."),
+    releases: Files = typer.Argument(
+        None, metavar="[RELEASE]...", help="What it audited; a report carries it."
+    ),
+    family: Files = optional("Judged together with them; repeatable.", metavar="RELEASE"),
+    plan_sha256: Given = optional("Digest that the plan must have.", metavar="DIGEST"),
     allow_large: AllowLarge = None,
 ) -> None:
     """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
@@ -123,9 +115,10 @@ def verify(
     if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
         what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
         raise InputError(f"{what}, not {plan_sha256!r}.")
-    named = read_releases(_release_files(releases or []), allow_large or [])
-    beside = read_releases(_release_files(family or []), allow_large or [])
-    _print_digests(audit_file, named + beside, is_page=is_page)
+    named, beside = (
+        read_releases(_release_files(files or []), allow_large or [])
+        for files in (releases, family)
+    )
     if difference := _difference(audit_file, named, beside, plan_sha256, is_page=is_page):
         parts.say(f"{audit_file} differs {difference}.")
         raise typer.Exit(parts.MET)
@@ -133,10 +126,9 @@ def verify(
 
 
 def schema(
-    which: Annotated[
-        Literal["release", "audit", "comparison", "outlook"],
-        typer.Argument(help="The file format."),
-    ],
+    which: Literal["release", "audit", "comparison", "outlook"] = typer.Argument(
+        help="The file format."
+    ),
 ) -> None:
     """Print the JSON Schema of a file format."""
     parts.give({parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False) + "\n"})
@@ -155,7 +147,7 @@ def audit_all(
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
-    with parts.display("releases", lasting=False) as state:
+    with parts.Display("releases", lasting=False) as state:
         for path, release in zip(paths, releases, strict=True):
             state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
             with parts.about(path):
@@ -225,37 +217,31 @@ def _release_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def _difference(
-    file: Path, named: list[Release], family: list[Release], digest: str | None, *, is_page: bool
+    file: Path, named: list[Release], family: list[Release], digest: Given, *, is_page: bool
 ) -> str | None:
-    with many_objects(), parts.working("Recomputing"):
-        if is_page:
-            return report.verify_report(file, named, family=family, plan_sha256=digest)
-        audits = auditing.read_audit(file)
-        return report.verify_audits(audits, named, family=family, plan_sha256=digest)
-
-
-def _print_digests(file: Path, releases: Sequence[Release], *, is_page: bool) -> None:
-    """What anybody can compare with what they were told: the file, its releases, its plans."""
-    parts.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
+    """Print what anybody can compare with what they were told, then recompute."""
     if is_page:
-        plan, carried, family = read_payload(read_text(file), file=str(file))
-        plans, releases = [plan], [*carried, *family]
+        plan, *carried = read_payload(read_text(file), file=str(file))
+        plans, releases, verified = [plan], [*chain(*carried)], partial(report.verify_report, file)
     else:
         trees = auditing.read_audit(file)
         plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
+        releases, verified = named + family, partial(report.verify_audits, trees)
+    parts.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
     for release in releases:
         parts.say(f"SHA-256 {release.sha256}  {release.title}")
-    for digest in dict.fromkeys(plan.sha256 for plan in plans):
-        parts.say(f"SHA-256 {digest}  the plan")
+    for plan_digest in dict.fromkeys(plan.sha256 for plan in plans):
+        parts.say(f"SHA-256 {plan_digest}  the plan")
+    with many_objects(), parts.working("Recomputing"):
+        return verified(named, family=family, plan_sha256=digest)
 
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     named = [(subject_name(audited), audited) for audited in audits]
     met = [f"{name}: {one}" for name, a in named for one in wanted if one in a.outcomes()]
-    broken = [f"{name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
-    if met:
-        parts.note("pcer: --fail-on is met: " + "; ".join(met) + ".")
-    for sentence in broken:
-        parts.note(f"pcer: policy, {sentence}")
-    if met or broken:
+    told = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
+    told += [f"policy, {name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
+    for sentence in told:
+        parts.note(f"pcer: {sentence}")
+    if told:
         raise typer.Exit(parts.MET)

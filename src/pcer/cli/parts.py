@@ -8,9 +8,8 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import progress as bars
@@ -19,20 +18,14 @@ from rich.status import Status
 from rich.text import Text
 
 from pcer._version import __version__
-from pcer.cli.process import keeping, require_stdout
+from pcer.cli.process import KEPT, require_stdout
 from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
 from pcer.files import make_folder, write_files
-from pcer.release.disclosure import DisclosureRule, SmallGroups
-from pcer.release.format import LIMITS
 from pcer.report.table import Table
 from pcer.report.text import NARROWEST, WIDTH, Part, table_part
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from pcer.train import EngineFlags
-
-    Settings = TypeVar("Settings", bound=DataclassInstance)
 
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
@@ -44,19 +37,30 @@ TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 
 
 def option(help: str, *names: str, **more: Any) -> Any:
-    """An option with its help text; without names it is called like its argument."""
+    """An option as an annotation; without names it is called like its argument."""
     return typer.Option(*names, help=help, **more)
+
+
+def optional(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """An option as its argument's default: one that need not be given."""
+    return typer.Option(default, *names, help=help, **more)
+
+
+def required(help: str, *names: str, **more: Any) -> Any:
+    """One that must be given."""
+    return optional(help, *names, default=..., **more)
 
 
 def place(what: str, *names: str) -> Any:
     """An option that names a file to write, or stdout."""
-    return option(f"{what} - is stdout.", *names, metavar="PATH")
+    return optional(f"{what} - is stdout.", *names, metavar="PATH")
 
 
 Given = str | None
+Texts = list[str] | None
 Files = list[Path] | None
-JsonPath = Annotated[Given, place("Every number.", "--json")]
-JunitPath = Annotated[Given, place("JUnit XML for CI.")]
+JsonPath = Annotated[Given, option("Every number. - is stdout.", "--json", metavar="PATH")]
+JunitPath = Annotated[Given, option("JUnit XML for CI. - is stdout.", metavar="PATH")]
 AllowLarge = Annotated[
     Files, option("Read this release however large it is; repeatable.", metavar="FILE")
 ]
@@ -67,26 +71,6 @@ def require_packages(names: Iterable[str], extra: str = "train", by: str = "this
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise not_installed(name, extra=extra, needed_by=by)
-
-
-def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
-    """Settings of the options called like their fields, and of ``named`` in another form.
-
-    An option that is not given, None, leaves the field's default.
-    """
-    given = {field.name: options.get(field.name) for field in fields(kind)}
-    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    try:
-        return kind(**{name: v for name, v in plain.items() if v is not None} | named)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
-    """What the options let out about few people, or about one."""
-    small_groups = SmallGroups(options.get("small_groups") or SmallGroups.JOIN)
-    public = bool(options.get("public_data"))
-    return from_options(DisclosureRule, options, public=public, small_groups=small_groups)
 
 
 @contextmanager
@@ -116,24 +100,6 @@ def note(sentence: str) -> None:
     typer.echo(shown(sentence), err=True)
 
 
-def note_if_large(*, n_runs: int, n_settings: int, n_groups: int) -> None:
-    """Say on stderr, before or after the work, that auditors must allow such a release by name."""
-    sizes = {
-        "models": (n_runs, LIMITS.n_runs),
-        "settings": (n_settings, LIMITS.n_settings),
-        "groups": (n_groups, LIMITS.n_groups),
-        "tables (models times groups)": (n_runs * n_groups, LIMITS.n_tables),
-        "rows (settings times groups)": (n_settings * n_groups, LIMITS.n_rows),
-    }
-    for what, (size, limit) in sizes.items():
-        if size > limit:
-            note(
-                f"pcer: a release of {size:,} {what} is more than the {limit:,} that are read by "
-                "default; whoever audits it will need --allow-large."
-            )
-            return
-
-
 class Outputs:
     """Where results go, by option: files that are written together, and at most one on stdout.
 
@@ -147,14 +113,14 @@ class Outputs:
             require_stdout()
         if FIGURES in self.paths:
             require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
-        targets = [p if p == STDOUT else str(Path(p).resolve()) for p in self.paths.values()]
-        for name, target in zip(self.paths, targets, strict=True):
-            if targets.count(target) > 1:
-                raise OutputError(f"--{name} {self.paths[name]} is given twice; choose two places.")
-            if name == FIGURES and target == STDOUT:
+        taken = {path.resolve(): "overwrite a release" for path in inputs}
+        for name, path in self.paths.items():
+            if path == STDOUT and name == FIGURES:
                 raise OutputError("--figures needs a folder; stdout can hold one file only.")
-            if target in {str(path.resolve()) for path in inputs}:
-                raise OutputError(f"--{name} {target} would overwrite a release; choose another.")
+            place = Path(path) if path == STDOUT else Path(path).resolve()
+            if place in taken:
+                raise OutputError(f"--{name} {path} would {taken[place]}; choose another place.")
+            taken[place] = "overwrite another result"
 
     def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
         """Render what is asked for, then write all or nothing; figures are contents by name."""
@@ -223,63 +189,58 @@ def working(what: str) -> Status:
     return Console(stderr=True).status(what)
 
 
-@contextmanager
-def display(
-    unit: str, *, kept_in: Path | None = None, lasting: bool = True, console: Console | None = None
-) -> Iterator[Display]:
-    """A line on stderr while something is counted: how many, how fast, how long yet.
+class Display(bars.Progress):
+    """A line on stderr while something is counted: of ``total`` so many are ``done``.
 
-    Whoever stops us is told what ``kept_in`` keeps; a ``lasting`` line stays to be read.
-    """
-    console = console or Console(stderr=True)
-    with bars.Progress(
-        bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        _SpeedColumn(unit),
-        bars.TimeElapsedColumn(),
-        bars.TimeRemainingColumn(compact=True),
-        bars.TextColumn("left"),
-        console=console,
-        speed_estimate_period=SPEED_SECONDS,
-        transient=not lasting,
-        redirect_stdout=False,
-        disable=not lasting and not console.is_terminal,
-    ) as progress:
-        state = Display(progress, kept_in)
-        with keeping(state.kept):
-            yield state
-
-
-class _SpeedColumn(bars.TextColumn):
-    """What is counted, and how many a second; what an earlier run made is not of this speed."""
-
-    def render(self, task: bars.Task) -> Text:
-        return Text(self.text_format + (f", {task.speed:.1f} a second" if task.speed else ""))
-
-
-class Display:
-    """Where a long command stands: of ``total`` so many are ``done``.
-
-    ``found`` of them were there before; None until that is known.
+    ``found`` of them were there before; None until that is known. Whoever stops us is told what
+    ``kept_in`` keeps; a ``lasting`` line stays to be read.
     """
 
-    def __init__(self, progress: bars.Progress, kept_in: Path | None) -> None:
+    def __init__(
+        self,
+        unit: str,
+        *,
+        kept_in: Path | None = None,
+        lasting: bool = True,
+        console: Console | None = None,
+    ) -> None:
+        console = console or Console(stderr=True)
+        super().__init__(
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}", markup=False),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn(unit),
+            bars.TimeElapsedColumn(),
+            bars.TimeRemainingColumn(compact=True),
+            bars.TextColumn("left"),
+            console=console,
+            speed_estimate_period=SPEED_SECONDS,
+            transient=not lasting,
+            redirect_stdout=False,
+            disable=not lasting and not console.is_terminal,
+        )
         self.done = self.total = 0
         self.found: int | None = None
-        self._progress, self._kept_in = progress, kept_in
-        self._task = progress.add_task("starting", total=None)
+        self._kept_in, self._task = kept_in, self.add_task("starting", total=None)
+
+    def __enter__(self) -> Display:
+        KEPT.append(self.kept)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        KEPT.pop()
+        super().__exit__(*error)
 
     @property
     def seconds(self) -> float:
         """How long it has run."""
-        return self._progress.tasks[0].elapsed or 0.0
+        return self.tasks[0].elapsed or 0.0
 
     def tell(self, doing: str, *, done: int, total: int, found: int | None = None) -> None:
         """Say where it stands."""
         self.done, self.total, self.found = done, total, found
-        self._progress.update(self._task, description=shown(doing), completed=done, total=total)
+        self.update(self._task, description=shown(doing), completed=done, total=total)
 
     def counter(self, name: str, *, doing: str = "training") -> Callable[[int, int], None]:
         """What a sweep calls with (models done, models in all); first with what it found."""
@@ -293,9 +254,7 @@ class Display:
 
     def step(self, name: str) -> Callable[[str], None]:
         """What a sweep calls with what it does after its models are trained and attacked."""
-        return lambda doing: self.tell(
-            f"{doing} {name}", done=self.done, total=self.total, found=self.found
-        )
+        return lambda doing: self.update(self._task, description=shown(f"{doing} {name}"))
 
     def kept(self) -> str:
         """What a folder keeps of it; nothing where there is no folder."""

@@ -17,8 +17,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, TextIO
 
@@ -45,7 +44,8 @@ LACKS = {
 }
 """Words of system errors, by what the machine lacks."""
 
-_kept: list[Callable[[], str]] = []  # what running commands keep, the innermost last
+KEPT: list[Callable[[], str]] = []
+"""What running commands keep, as words for whoever stops them; the innermost last."""
 
 
 class Stopped(BaseException):
@@ -64,16 +64,6 @@ class Stopped(BaseException):
             print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 
 
-@contextmanager
-def keeping(words: Callable[[], str]) -> Iterator[None]:
-    """While something runs, what to tell whoever stops it: ``words`` says what would be kept."""
-    _kept.append(words)
-    try:
-        yield
-    finally:
-        _kept.pop()
-
-
 def listen() -> None:
     """From now on the signals stop us; one that we were started to ignore (nohup) stays ignored."""
     for number in SIGNALS:
@@ -84,7 +74,7 @@ def listen() -> None:
 def _stop(number: int, frame: FrameType | None) -> None:
     for each in SIGNALS:  # often it comes twice: to us, and to our group
         signal.signal(each, signal.SIG_IGN)
-    stopped = Stopped(number, _kept[-1]() if _kept else "")
+    stopped = Stopped(number, KEPT[-1]() if KEPT else "")
     backstop = threading.Timer(GRACE_SECONDS, _leave, [stopped])
     backstop.daemon = True
     backstop.start()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from pcer.cli.parts import TRAINING, columns, option, require_packages, show_table
+from pcer.cli.parts import TRAINING, columns, require_packages, required, show_table
 from pcer.report.table import Table, wrapped
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was
 
 
 def receipt(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a sweep with receipts.")],
-    record: Annotated[str, option("Id of the record; in your own table its row, from 0.")],
+    folder: Path = typer.Argument(metavar="FOLDER", help="Of a sweep with receipts."),
+    record: str = required("Id of the record; in your own table its row, from 0."),
 ) -> None:
     """Print what was promised to one person, what was spent, and what it allows; for them only."""
     require_packages(TRAINING)

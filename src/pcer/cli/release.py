@@ -7,15 +7,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from pcer.cli import parts
-from pcer.cli.parts import Given, option, place
+from pcer.cli.config import disclosure_rule, from_options
+from pcer.cli.parts import Given, Texts, optional, place, required
 from pcer.errors import InputError
-from pcer.metrics import NO_DP
-from pcer.release.disclosure import LEAST_PEOPLE
+from pcer.release.disclosure import LEAST_PEOPLE, SmallGroups
+from pcer.release.format import Outcome, SplitKind
 from pcer.report.table import Table, wrapped
 from pcer.report.text import lines_part
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pcer.release.format import Release
 
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
+LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are not released."
+CERTAIN_CELLS_HELP = "Release cells that tell someone's membership with certainty, or coarsen."
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them about "
     "decisions over their lives. Use them to examine methods, never to judge a person."
@@ -31,67 +34,51 @@ CAUTION = (
 
 
 def release(
-    table: Annotated[str, typer.Argument(help="CSV or Parquet file, or a pattern in quotes.")],
-    attributes: Annotated[
-        list[str] | None, option("Column of a protected attribute; repeatable.", "--attribute")
-    ] = None,
-    outcome: Annotated[Given, option("A positive prediction is a benefit or a harm.")] = None,
-    split_kind: Annotated[
-        Given, option("random if train and test were drawn at random, else other.")
-    ] = None,
-    y_true: Annotated[Given, option("Column of the true labels.", "--label")] = None,
-    y_pred: Annotated[Given, option("Column of the predicted labels.", "--prediction")] = None,
-    y_score: Annotated[
-        Given, option("Column of probabilities, instead of predicted labels.", "--score")
-    ] = None,
-    threshold: Annotated[float | None, option("Positive from here on, with --score.")] = None,
-    positive_label: Annotated[
-        Given, option("The positive label, unless labels are 0 and 1.", "--positive")
-    ] = None,
-    split: Annotated[Given, option("Column that says train or test.")] = None,
-    epsilon: Annotated[Given, option("Column of the budget (epsilon).")] = None,
-    seed: Annotated[Given, option("Column of the seed (seed).")] = None,
-    split_id: Annotated[Given, option("Column naming the split (split_id).")] = None,
-    membership_score: Annotated[
-        Given, option("Column of an attack's score, higher for members.")
-    ] = None,
-    loss: Annotated[Given, option("Column of the loss, lower for members.")] = None,
-    record_id: Annotated[
-        Given, option("Column naming a record in all models, to compare it; with --score.")
-    ] = None,
-    groups: Annotated[Given, option("Order of the groups, with commas between.")] = None,
-    dataset: Annotated[Given, option("Name of the data; the file's name.")] = None,
-    mechanism: Annotated[Given, option("How the models were trained.")] = None,
-    dp_delta: Annotated[float | None, option("Delta of models with a budget.")] = None,
-    notes: Annotated[
-        list[str] | None, option("Sentence that travels with the release; repeatable.", "--note")
-    ] = None,
-    public_data: Annotated[bool, option(PUBLIC_HELP, "--public-data")] = False,
-    least_people: Annotated[
-        int, option("Of one group, label and part; smaller groups are not released.", min=1)
-    ] = LEAST_PEOPLE,
-    small_groups: Annotated[
-        Literal["join", "withhold"], option("What becomes of groups with fewer people.")
-    ] = "join",
-    certain_cells: Annotated[
-        bool, option("Release cells that tell someone's membership with certainty, or coarsen.")
-    ] = True,
-    secret_file: Annotated[
-        Path | None, option("Secret that keys splits' names, with --record-id.")
-    ] = None,
-    backend: Annotated[Given, option("duckdb, pyspark, or an Ibis address with ://.")] = None,
-    out: Annotated[str, option("Folder, or a .json file; - is stdout.")] = ".",
+    table: str = typer.Argument(help="CSV or Parquet file, or a pattern in quotes."),
+    attributes: list[str] = required("Column of a protected attribute; repeatable.", "--attribute"),
+    outcome: Outcome = required("A positive prediction is a benefit or a harm."),
+    split_kind: SplitKind = required("random if train and test were drawn at random, else other."),
+    y_true: Given = optional("Column of the true labels.", "--label"),
+    y_pred: Given = optional("Column of the predicted labels.", "--prediction"),
+    y_score: Given = optional("Column of probabilities, instead of predicted labels.", "--score"),
+    threshold: float | None = optional("Positive from here on, with --score."),
+    positive_label: Given = optional(
+        "The positive label, unless labels are 0 and 1.", "--positive"
+    ),
+    split: Given = optional("Column that says train or test."),
+    epsilon: Given = optional("Column of the budget (epsilon)."),
+    seed: Given = optional("Column of the seed (seed)."),
+    split_id: Given = optional("Column naming the split (split_id)."),
+    membership_score: Given = optional("Column of an attack's score, higher for members."),
+    loss: Given = optional("Column of the loss, lower for members."),
+    record_id: Given = optional(
+        "Column naming a record in all models, to compare it; with --score."
+    ),
+    groups: Given = optional("Order of the groups, with commas between."),
+    dataset: Given = optional("Name of the data; the file's name."),
+    mechanism: Given = optional("How the models were trained."),
+    dp_delta: float | None = optional("Delta of models with a budget."),
+    notes: Texts = optional("Sentence that travels with the release; repeatable.", "--note"),
+    public_data: bool = optional(PUBLIC_HELP, "--public-data", default=False),
+    least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
+    small_groups: SmallGroups = optional(
+        "What becomes of groups with fewer people.", default=SmallGroups.JOIN
+    ),
+    certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
+    secret_file: Path | None = optional("Secret that keys splits' names, with --record-id."),
+    backend: Given = optional("duckdb, pyspark, or an Ibis address with ://."),
+    out: str = optional("Folder, or a .json file; - is stdout.", default="."),
 ) -> None:
     """Count a table of predictions, of any size, into a release per protected attribute."""
-    options = _complete(locals())
+    options = locals()
     parts.require_packages(parts.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
-    labels = {} if y_score is None else {"y_pred": None}
-    columns = parts.from_options(PredictionColumns, options, **labels)
-    rule = parts.disclosure_rule(options)
+    options |= {"dataset": dataset or _stem(table), "groups": groups and groups.split(",")}
+    named = {} if y_score is None else {"y_pred": None}
+    columns = from_options(PredictionColumns, options, **named)
     secret = given_secret(secret_file, is_needed=record_id is not None and not public_data)
-    facts = parts.from_options(ReleaseFacts, options, disclosure=rule, secret=secret)
+    facts = from_options(ReleaseFacts, options, disclosure=disclosure_rule(options), secret=secret)
     with parts.working("Counting") as status:
         made = releases_from_table(
             table, columns, facts, backend=backend, on_step=lambda s: status.update(s.capitalize())
@@ -99,7 +86,7 @@ def release(
     _write(made, out)
 
 
-def datasets(json_path: Annotated[Given, place("The list as JSON.", "--json")] = None) -> None:
+def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
     """List the benchmark datasets: sizes, licences, which are here, and what they are about."""
     parts.require_packages(parts.TABLES)
     from pcer.data import describe_datasets
@@ -111,23 +98,11 @@ def datasets(json_path: Annotated[Given, place("The list as JSON.", "--json")] =
         _print_datasets(rows)
 
 
-def _complete(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with what they leave to the table's name, and nothing left unsaid."""
-    for name, choices, what in (
-        ("outcome", ("benefit", "harm"), "what a positive prediction is"),
-        ("split_kind", ("random", "other"), "how train and test were divided"),
-    ):
-        if (value := options[name]) not in choices:
-            given = "was not said" if value is None else f"cannot be {value!r}"
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{what} {given}; add {flag} {choices[0]} or {flag} {choices[1]}.")
-    if not options["attributes"]:
-        raise InputError("name at least one column with --attribute.")
-    path, groups = Path(options["table"]), options["groups"]
+def _stem(table: str) -> str:
+    """What a table is called: its file, or the folder of a pattern."""
+    path = Path(table)
     is_pattern = any(mark in path.name for mark in "*?[") and not path.exists()
-    stem = (path.parent if is_pattern else path).name.split(".")[0] or "predictions"
-    named = {"dataset": options["dataset"] or stem, "groups": groups and groups.split(",")}
-    return options | named
+    return (path.parent if is_pattern else path).name.split(".")[0] or "predictions"
 
 
 def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
@@ -152,16 +127,8 @@ def _write(made: Mapping[str, Release], out: str) -> None:
     with parts.folder_for(None if is_file else out, parents=True):
         parts.give({path: release.to_json() for path, release in releases.items()})
     for path, release in releases.items():
-        runs, subject = release.runs, release.subject
-        n_settings, n_groups = len({(run.model, run.epsilon) for run in runs}), len(subject.groups)
-        parts.note_if_large(n_runs=len(runs), n_settings=n_settings, n_groups=n_groups)
-        budgets = sorted({NO_DP if run.epsilon is None else run.epsilon for run in runs})
-        named = ", ".join("no-DP" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in budgets)
         if path != parts.STDOUT:
-            parts.note(
-                f"{path}: {len(runs)} models (epsilon {named}), up to {subject.n_records:,} "
-                f"records each, groups {', '.join(subject.groups)}."
-            )
+            parts.note(f"{path}: {release.title}, groups {', '.join(release.subject.groups)}.")
 
 
 def file_name(dataset: str, attribute: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import typer
@@ -19,8 +19,8 @@ import typer
 from pcer.auditing.plan import Plan
 from pcer.cli import parts
 from pcer.cli.audit import audit_all, renderers
-from pcer.cli.config import file_named, read_config, spelling
-from pcer.cli.parts import Given, from_options, option
+from pcer.cli.config import KEYS, disclosure_rule, from_options, read_config, spelling
+from pcer.cli.parts import Given, optional
 from pcer.cli.release import file_name, given_secret
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
@@ -48,8 +48,13 @@ FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
 OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
     (
         *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
-        *("device", "dp_delta", "accountant", "adjacency", "sample_rate", "n_steps", "divisor"),
-        *("refresh_every", "budget_per_person", "block_size", "engine", "address"),
+        *(
+            "device",
+            *sorted(KEYS["train"].keys() - {"settings"}),
+            "block_size",
+            "engine",
+            "address",
+        ),
     )
 )
 """Settings that an estimator has no use for, with the value that does no harm."""
@@ -59,41 +64,36 @@ NOT_FOR_MODULES = {"device": "cpu", "engine": "local"} | dict.fromkeys(
 """Settings that a module has no use for, with the value that does no harm."""
 
 _model, _training, _run, _table = (
-    partial(option, rich_help_panel=panel)
+    partial(optional, rich_help_panel=panel)
     for panel in ("What is trained", "How networks are trained", "The run", "Your own table")
 )
 
 
 def train(
-    source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="Dataset, or your table.")],
-    attributes: Annotated[list[str], _run("Protected attribute; repeatable.", "--attribute")],
-    out: Annotated[Path, _run("Folder for the releases.", "--out", "-o")],
-    budgets: Annotated[str, _model("Epsilons; none is no privacy.")] = BUDGETS,
-    seeds: Annotated[int | None, _model(SEEDS_HELP, min=1)] = None,
-    estimator: Annotated[Given, _model("A scikit-learn estimator.", metavar="MODULE:NAME")] = None,
-    module: Annotated[
-        Given, _model("What makes a torch module, trained through Opacus.", metavar="MODULE:NAME")
-    ] = None,
-    epochs: Annotated[int | None, _training("Passes over the data.")] = None,
-    expected_batch: Annotated[int | None, _training("Expected batch size.", "--batch")] = None,
-    learning_rate: Annotated[float | None, _training("Of SGD.")] = None,
-    clip_norm: Annotated[float | None, _training("Largest norm of one gradient.")] = None,
-    hidden: Annotated[Given, _training("Units of the hidden layers.")] = None,
-    rule: Annotated[Given, _training("What a step clips and samples.")] = None,
-    receipts: Annotated[
-        Literal["exact", "refreshed", "held"] | None,
-        _training("Account what each person spends; held is a rule of training too."),
-    ] = None,
-    device: Annotated[Given, _training("cpu, cuda or cuda:N.")] = None,
-    secret_file: Annotated[
-        Path | None, _run("Secret behind the noise; own tables get a new one.")
-    ] = None,
-    config: Annotated[
-        Path | None, _run("Everything else, as TOML: docs/training.md.", metavar="FILE")
-    ] = None,
-    label: Annotated[Given, _table("Column to predict.")] = None,
-    positive: Annotated[Given, _table("Its positive value.")] = None,
-    outcome: Annotated[Outcome | None, _table("What a positive is for the person.")] = None,
+    source: str = typer.Argument(metavar="NAME|FILE", help="Dataset, or your table."),
+    attributes: list[str] = _run("Protected attribute; repeatable.", "--attribute", default=...),
+    out: Path = _run("Folder for the releases.", "--out", "-o", default=...),
+    budgets: str = _model("Epsilons; none is no privacy.", default=BUDGETS),
+    seeds: int | None = _model(SEEDS_HELP, min=1),
+    estimator: Given = _model("A scikit-learn estimator.", metavar="MODULE:NAME"),
+    module: Given = _model(
+        "What makes a torch module, trained through Opacus.", metavar="MODULE:NAME"
+    ),
+    epochs: int | None = _training("Passes over the data."),
+    expected_batch: int | None = _training("Expected batch size.", "--batch"),
+    learning_rate: float | None = _training("Of SGD."),
+    clip_norm: float | None = _training("Largest norm of one gradient."),
+    hidden: Given = _training("Units of the hidden layers."),
+    rule: Given = _training("What a step clips and samples."),
+    receipts: Literal["exact", "refreshed", "held"] | None = _training(
+        "Account what each person spends; held is a rule of training too."
+    ),
+    device: Given = _training("cpu, cuda or cuda:N."),
+    secret_file: Path | None = _run("Secret behind the noise; own tables get a new one."),
+    config: Path | None = _run("Everything else, as TOML: docs/training.md.", metavar="FILE"),
+    label: Given = _table("Column to predict."),
+    positive: Given = _table("Its positive value."),
+    outcome: Outcome | None = _table("What a positive is for the person."),
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
     given = locals()
@@ -105,8 +105,8 @@ def train(
 
 
 def demo(
-    out: Annotated[Path, option("Folder for the results.", "--out", "-o")] = Path("pcer-demo"),
-    seeds: Annotated[int, option("Splits, and models per budget.", min=1)] = DEFAULT_SEEDS,
+    out: Path = optional("Folder for the results.", "--out", "-o", default=Path("pcer-demo")),
+    seeds: int = optional("Splits, and models per budget.", min=1, default=DEFAULT_SEEDS),
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
@@ -133,12 +133,10 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     from pcer.sweep import run_sweep
     from pcer.train import EngineFlags
 
-    with file_named(options):
-        flags = from_options(EngineFlags, options)
+    flags = from_options(EngineFlags, options)
     sweep, out = _sweep(options), options["out"]
     name, n_models = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
-    _note_if_large(sweep.dataset, sweep.attributes, n_models, len(sweep.budgets))
-    with parts.display("models", kept_in=out) as state:
+    with parts.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
             sweep,
@@ -165,13 +163,11 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
             f"--budgets times --seeds make {n_models:,} models, more than the {MOST_MODELS:,} "
             "that one sweep holds; ask for fewer."
         )
-    dataset = _load(options["source"], options)
-    hidden = options["hidden"]
+    dataset, hidden = _load(options["source"], options), options["hidden"]
     if hidden is not None:
         hidden = parts.parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
-    with file_named(options):
-        config = from_options(TrainConfig, {**options, "hidden": hidden})
-        disclosure = parts.disclosure_rule(options)
+    config = from_options(TrainConfig, {**options, "hidden": hidden})
+    disclosure = disclosure_rule(options)
     return from_options(
         Sweep,
         {"attributes": options["attributes"]},
@@ -185,13 +181,6 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     )
 
 
-def _note_if_large(
-    dataset: GroupedDataset, attributes: Iterable[str], n_models: int, n_settings: int = 1
-) -> None:
-    n_groups = max(len(dataset.attribute(name).group_names) for name in attributes)
-    parts.note_if_large(n_runs=n_models, n_settings=n_settings, n_groups=n_groups)
-
-
 def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     """One of the benchmarks by name, or a person's own table, whose columns are accounted for."""
     from pcer.data import TablePlan, load, read_table
@@ -203,15 +192,11 @@ def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
         raise InputError(
             f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
         )
-    for name in ("label", "positive"):
+    for name in ("label", "positive", "outcome"):
         if options[name] is None:
-            raise InputError(f"{source}: say with --{name} what the model is to predict.")
-    if options["outcome"] is None:
-        raise InputError(f"{source}: say with --outcome benefit|harm what a positive means.")
-    marks = (*TablePlan.missing, *(options["missing"] or ()))
-    with file_named(options):
-        public = bool(options["public_data"])
-        plan = from_options(TablePlan, options, missing=marks, public=public)
+            raise InputError(f"{source}: say with --{name} what is predicted and what it means.")
+    marks, public = (*TablePlan.missing, *(options["missing"] or ())), bool(options["public_data"])
+    plan = from_options(TablePlan, options, missing=marks, public=public)
     with parts.working("Reading"):
         own = read_table(source, plan)
     parts.show_table(account_table(own), stderr=True)
@@ -340,21 +325,18 @@ def _fitted_releases(
     keyed = hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8]
     random_state = int.from_bytes(keyed, "little") if secret else 0
     n_splits = options["seeds"] or DEFAULT_SPLITS
-    _note_if_large(dataset, options["attributes"], n_splits)
-    disclosure = ("least_people", "small_groups", "certain_cells")
-    with file_named(options):
-        told = from_options(
-            Options,
-            {name: options[name] for name in disclosure},
-            dataset=dataset.name,
-            notes=dataset.notes,
-            n_jobs=options["jobs"] or os.cpu_count(),
-            store=work,
-            public_data=dataset.public,
-            secret=secret,
-        )
+    told = from_options(
+        Options,
+        {**options, "budgets": None},
+        dataset=dataset.name,
+        notes=dataset.notes,
+        n_jobs=options["jobs"] or os.cpu_count(),
+        store=work,
+        public_data=dataset.public,
+        secret=secret,
+    )
     model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
-    with parts.display("models", kept_in=options["out"]) as state:
+    with parts.Display("models", kept_in=options["out"]) as state:
         return [
             release_from_estimator(
                 model,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import subprocess
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,11 +51,8 @@ CELLS = ("tn", "fp", "fn", "tp")
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-class SourceState(NamedTuple):
-    """The commit that pcer runs from, and whether the package was changed since."""
-
-    commit: str | None = None
-    dirty: bool | None = None
+SourceState = tuple[str | None, bool | None]
+"""The commit that pcer runs from, and whether the package was changed since; None if not known."""
 
 
 def source_state(package: Path = PACKAGE) -> SourceState:
@@ -70,15 +66,14 @@ def source_state(package: Path = PACKAGE) -> SourceState:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        top = Path(git("rev-parse", "--show-toplevel"))
-        git("ls-files", "--error-unmatch", "--", "__init__.py")
-        project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        if project["name"] != "pcer" or (top / "src" / "pcer").resolve() != package.resolve():
-            return SourceState()
+        own = git("ls-files", "--full-name", "--error-unmatch", "--", "__init__.py")
+        is_pcer = 'name = "pcer"' in git("show", "HEAD:pyproject.toml").splitlines()
+        if not is_pcer or own != "src/pcer/__init__.py":
+            return None, None
         status = git("status", "--porcelain", "--untracked-files=no", "--", ".")
-        return SourceState(git("rev-parse", "HEAD"), bool(status))
-    except (OSError, ValueError, KeyError, subprocess.CalledProcessError):
-        return SourceState()
+        return git("rev-parse", "HEAD"), bool(status)
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None, None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +96,7 @@ class ReleaseFacts:
     dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
     secret: bytes = field(default=b"", repr=False)  # keys names of splits; it is never written
-    source: SourceState = field(default_factory=SourceState)  # where pcer trained the models
+    source: SourceState = (None, None)  # where pcer trained the models
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -175,10 +170,7 @@ def count_entries(
     cell = 2 * entries.positive.astype(np.int64) + entries.predicted
     index = np.ravel_multi_index((entries.run, entries.split, 1 + entries.group, cell), shape)
     counts = np.zeros(shape, dtype=np.int64)
-    if entries.n is None:
-        counts += np.bincount(index, minlength=counts.size).reshape(shape)
-    else:
-        np.add.at(counts.reshape(-1), index, entries.n)  # whole numbers of any size
+    np.add.at(counts.reshape(-1), index, 1 if entries.n is None else entries.n)
     left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
     note = f"{left_out:,} records with a missing or unlisted {attribute} are in no group's table."
     return Counted(
@@ -267,8 +259,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         },
         "provenance": {
             "pcer_version": __version__,
-            "source_commit": facts.source.commit,
-            "source_dirty": facts.source.dirty,
+            "source_commit": facts.source[0],
+            "source_dirty": facts.source[1],
             "data_digest": facts.data_digest,
         },
     }
@@ -285,18 +277,19 @@ def _run(
     run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
 ) -> dict[str, Any]:
     """One model, with as much of each group's tables as is released."""
-    tables: dict[str, dict[str, Any]] = {name: {} for name in groups}
-    for part, split in enumerate(SPLITS):
-        for group, (name, level) in enumerate(zip(groups, detail.tolist(), strict=True)):
-            tn, fp, _, tp = cells = run.cells[part, group].tolist()
-            table: dict[str, Any] = {"n": sum(cells)}
-            if level == Detail.COUNTS:
-                table = dict(zip(CELLS, cells, strict=True))
-            elif level == Detail.ACCURACY:
-                table["accuracy"] = (tp + tn) / sum(cells)
-            if split == "test" and level in (Detail.ACCURACY, Detail.POSITIVE_RATE):
-                table["positive_rate"] = (tp + fp) / sum(cells)
-            tables[name][split] = table
+
+    def table(split: int, group: int) -> dict[str, Any]:
+        cells = dict(zip(CELLS, run.cells[split, group].tolist(), strict=True))
+        if detail[group] == Detail.COUNTS:
+            return cells
+        n = sum(cells.values())
+        shown: dict[str, Any] = {"n": n}
+        if detail[group] == Detail.ACCURACY:
+            shown["accuracy"] = (cells["tp"] + cells["tn"]) / n
+        if SPLITS[split] == "test" and detail[group] < Detail.SIZES:
+            shown["positive_rate"] = (cells["tp"] + cells["fp"]) / n
+        return shown
+
     return {
         "model": run.key.model,
         "epsilon": run.key.epsilon,
@@ -306,8 +299,9 @@ def _run(
         "seed": run.key.seed,
         "split": run.key.split,
         "groups": {
-            name: {**table, "exposure": dict(run.exposure.get(name, {}))}
-            for name, table in tables.items()
+            name: {part: table(split, g) for split, part in enumerate(SPLITS)}
+            | {"exposure": dict(run.exposure.get(name, {}))}
+            for g, name in enumerate(groups)
         },
     }
 

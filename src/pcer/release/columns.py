@@ -197,22 +197,20 @@ def seed_of(value: object) -> int:
     1
     """
     given = value.item() if isinstance(value, np.generic) else value
-    number = Decimal("NaN")
-    if isinstance(value, int | float | str | Decimal | np.number | np.bool_):
+    least, most = -(2**63), 2**63 - 1
+    if isinstance(value, float | np.floating):
+        most = 2 ** (np.finfo(type(value)).nmant + 1) - 1
+        least = -most
+    if isinstance(given, int | float | str | Decimal):
         with suppress(InvalidOperation):
-            number = Decimal(given)  # type: ignore[arg-type]  # without rounding
-    exact = 2 ** (np.finfo(type(value)).nmant + 1) if isinstance(value, float | np.floating) else 0
-    if not number.is_finite() or number != number.to_integral_value():
-        reason = f"must hold whole numbers, not {given!r:.60}; number the models."
-    elif exact and abs(number) >= exact:
-        reason = f"holds {given!r} as a floating-point number, and at that size these skip whole "
-        reason += "numbers; give a column of integers, or smaller seeds."
-    elif not -(2**63) <= number < 2**63:
-        reason = f"must lie between -2^63 and 2^63 - 1, but holds {number:.20g}; number the models "
-        reason += "from 0."
-    else:
-        return int(number)
-    raise InputError(f"seed {reason}", field="seed")
+            number = Decimal(given)  # without rounding
+            if number == number.to_integral_value() and least <= number <= most:
+                return int(number)
+    raise InputError(
+        f"seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
+        f"while these are exact, not {given!r:.60}; number the models from 0.",
+        field="seed",
+    )
 
 
 def spread(value: Any, n: int) -> Any:

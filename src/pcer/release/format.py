@@ -12,7 +12,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
@@ -36,8 +35,8 @@ from pcer.metrics import NO_DP
 FORMAT: Final = "pcer-release"
 VERSION: Final = 3
 """Versions 1 and 2 are read as they are: every field that a later version added is optional."""
-Made = TypeVar("Made")
 
+Made = TypeVar("Made")
 Outcome = Literal["benefit", "harm"]
 SplitKind = Literal["random", "other"]
 StratifiedBy = Literal["label", "group", "both", "nothing"]
@@ -80,6 +79,16 @@ class Confusion(Record):
     def n(self) -> int:
         """Number of records."""
         return self.tp + self.fp + self.tn + self.fn
+
+    @property
+    def accuracy(self) -> float:
+        """Share that is predicted right."""
+        return (self.tp + self.tn) / self.n
+
+    @property
+    def positive_rate(self) -> float:
+        """Share that is predicted positive."""
+        return (self.tp + self.fp) / self.n
 
 
 def _require_size_or_accuracy(table: Any) -> Any:
@@ -283,16 +292,11 @@ class Provenance(Record):
 class Shown(Record):
     """A record with a face: small HTML in notebooks, a few lines elsewhere, one line in a list.
 
-    What draws it lies in a room below, which this room must not know; the package knows both.
+    What draws it lies in a room below, which this room must not know.
     """
 
     drawings: ClassVar[Callable[[], Any]]
-    """Loads what draws, when the first record is looked at."""
-
-    @staticmethod
-    def drawn_by(load: Callable[[], Any]) -> None:
-        """Say how to load what draws, once for all such records."""
-        Shown.drawings = load
+    """Loads what draws, when the first record is looked at; the package says how."""
 
     @property
     @abstractmethod
@@ -367,14 +371,10 @@ class Release(Shown):
 
     def kept(self, make: Callable[[Release], Made]) -> Made:
         """What ``make`` makes of this release: made once, and left behind by copies."""
-        if make not in self._kept:
-            self._kept[make] = make(self)
-        made: Made = self._kept[make]
-        return made
-
-    @cached_property
-    def _kept(self) -> dict[Callable[[Release], Any], Any]:
-        return {}
+        made: dict[Any, Made] = self.__dict__.setdefault("_kept", {})
+        if make not in made:
+            made[make] = make(self)
+        return made[make]
 
     def to_tree(self) -> dict[str, Any]:
         """The release as plain objects, in the order of the format; absent fields are left out."""
@@ -391,7 +391,8 @@ class Release(Shown):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
         """A copy with other fields, without what was made of the old ones."""
         copy = super().model_copy(update=update, deep=deep)
-        copy.__dict__.pop("_kept", None)
+        for made in copy.__dict__.keys() - Release.model_fields.keys():
+            del copy.__dict__[made]
         return copy
 
 
@@ -514,7 +515,7 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
-    parts = ((name, _plain(part)) for name, part in value.__dict__.items() if name[0] != "_")
+    parts = ((name, _plain(getattr(value, name))) for name in type(value).model_fields)
     return {k: part for k, part in parts if part not in (None, [], {}) or k == "epsilon"}
 
 

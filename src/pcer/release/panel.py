@@ -5,15 +5,15 @@ A setting is a model and a budget: models by name, unnamed first, and budgets as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release.format import Confusion, GroupTables, PooledExposure, Release, Run
+from pcer.release.format import PooledExposure, Release, Run
 from pcer.release.proxies import SPENT
 
 
@@ -97,97 +97,77 @@ def _panels(release: Release) -> tuple[Panel, ...]:
     rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
     for row in (*release.pooled_exposure, *_spent(release)):
         rows.setdefault((row.model, row.epsilon), []).append(row)
-    names, has_counts = tuple(release.subject.groups), release.has_counts
     return tuple(
-        _panel(names, runs, rows.get((runs[0].model, runs[0].epsilon), []), has_counts)
+        _panel(release, runs, rows.get((runs[0].model, runs[0].epsilon), []))
         for runs in by_setting.values()
     )
 
 
 def _spent(release: Release) -> list[PooledExposure]:
     """What groups spent by their receipts, as a cost like any other."""
+    shared = ("model", "epsilon", "group", "standard_error", "n_records")
     return [
         PooledExposure(
-            model=row.model,
-            epsilon=row.epsilon,
-            group=row.group,
-            proxy=SPENT.name,
-            value=row.mean,
-            standard_error=row.standard_error,
-            n_records=row.n_records,
+            proxy=SPENT.name, value=row.mean, **{name: getattr(row, name) for name in shared}
         )
         for row in release.bounds
         if (row.kind, row.label) == ("receipt", None)
     ]
 
 
-def _panel(
-    names: tuple[str, ...], runs: list[Run], pooled: list[PooledExposure], has_counts: bool
-) -> Panel:
+def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
+    names, has_counts = tuple(release.subject.groups), release.has_counts
     tables = [[run.groups[name] for name in names] for run in runs]
+    train, test = (
+        [[g.train for g in row] for row in tables],
+        [[g.test for g in row] for row in tables],
+    )
     split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
+    measured = sorted({cost for row in tables for group in row for cost in group.exposure})
+    by_key = {(row.proxy, row.group): row for row in pooled}
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
         split=np.array([split_codes.setdefault(s, len(split_codes)) for s in splits], np.int64),
-        train=_counts(tables, "train") if has_counts else None,
-        test=_counts(tables, "test") if has_counts else None,
-        train_accuracy=_array(tables, lambda group: _accuracy(group.train)),
-        test_accuracy=_array(tables, lambda group: _accuracy(group.test)),
-        positive_rate=_array(tables, _positive_rate),
-        n_train=_array(tables, lambda group: group.train.n),
-        n_test=_array(tables, lambda group: group.test.n),
-        exposure=_exposures(tables),
-        pooled=_pooled(pooled, names),
+        train=Counts(*_arrays(train, Counts._fields).values()) if has_counts else None,
+        test=Counts(*_arrays(test, Counts._fields).values()) if has_counts else None,
+        train_accuracy=_array(train, "accuracy"),
+        test_accuracy=_array(test, "accuracy"),
+        positive_rate=_array(test, "positive_rate"),
+        n_train=_array(train, "n"),
+        n_test=_array(test, "n"),
+        exposure={
+            cost: Exposures(
+                **_arrays(
+                    [[group.exposure.get(cost) for group in row] for row in tables],
+                    ("value", "standard_error"),
+                )
+            )
+            for cost in measured
+        },
+        pooled={
+            cost: _pooled([by_key.get((cost, name)) for name in names])
+            for cost in sorted({row.proxy for row in pooled})
+        },
         model=runs[0].model,
     )
 
 
-def _exposures(tables: list[list[GroupTables]]) -> dict[str, Exposures]:
-    costs = {}
-    for cost in sorted({cost for row in tables for group in row for cost in group.exposure}):
-        rows = [[group.exposure.get(cost) for group in row] for row in tables]
-        costs[cost] = Exposures(
-            value=_field(rows, "value"), standard_error=_field(rows, "standard_error")
-        )
-    return costs
+def _pooled(rows: list[PooledExposure | None]) -> PooledExposures:
+    arrays = _arrays([rows], [field.name for field in fields(PooledExposures)])
+    by_group = {name: array[0] for name, array in arrays.items()}
+    return PooledExposures(**by_group | {"separation": np.nan_to_num(by_group["separation"])})
 
 
-def _pooled(rows: list[PooledExposure], names: tuple[str, ...]) -> dict[str, PooledExposures]:
-    by_key = {(row.proxy, row.group): row for row in rows}
-    fields = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
-    costs = {}
-    for cost in sorted({row.proxy for row in rows}):
-        of_groups = [[by_key.get((cost, name)) for name in names]]
-        arrays = {name: _field(of_groups, name)[0] for name in fields}
-        separation = np.nan_to_num(_field(of_groups, "separation")[0])
-        costs[cost] = PooledExposures(**arrays, separation=separation)
-    return costs
+def _arrays(records: Sequence[Sequence[Any]], names: Iterable[str]) -> dict[str, FloatArray]:
+    return {name: _array(records, name) for name in names}
 
 
-def _counts(tables: list[list[GroupTables]], split: str) -> Counts:
-    of_split = [[getattr(group, split) for group in row] for row in tables]
-    tp, fp, tn, fn = (_field(of_split, name) for name in ("tp", "fp", "tn", "fn"))
-    return Counts(tp=tp, fp=fp, tn=tn, fn=fn)
-
-
-def _accuracy(table: Any) -> float | None:
-    return (table.tp + table.tn) / table.n if isinstance(table, Confusion) else table.accuracy
-
-
-def _positive_rate(group: GroupTables) -> float | None:
-    test = group.test
-    return (test.tp + test.fp) / test.n if isinstance(test, Confusion) else test.positive_rate
-
-
-def _field(records: Sequence[Sequence[Any]], name: str) -> FloatArray:
-    return _array(records, lambda record: getattr(record, name, None))
-
-
-def _array(rows: Sequence[Sequence[Any]], value: Callable[[Any], float | None]) -> FloatArray:
-    """(seed, group) numbers; NaN where there is none."""
-    array = np.array([[value(entry) for entry in row] for row in rows], dtype=np.float64)
+def _array(records: Sequence[Sequence[Any]], name: str) -> FloatArray:
+    """(seed, group) numbers of one field; NaN where there is none."""
+    numbers = [[getattr(record, name, None) for record in row] for row in records]
+    array = np.array(numbers, dtype=np.float64)
     array.flags.writeable = False  # every audit of the release sees the same
     return array

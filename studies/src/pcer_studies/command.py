@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pcer.cli.config import from_options
 from pcer.cli.parts import (
     TRAINING,
     Display,
-    display,
-    from_options,
     log_run,
     note,
     require_packages,
@@ -106,7 +105,7 @@ def _train(out: Path, plan: StudyPlan, flags: EngineFlags) -> None:
     from pcer_studies.run import require_ready, train_study
 
     require_ready(plan, out)
-    with display("models", kept_in=out) as shown:
+    with Display("models", kept_in=out) as shown:
         train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=note)
     log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
 
@@ -124,7 +123,7 @@ def _sensitivity(
     from pcer_studies.sensitivity.run import run_sensitivity
 
     flags = _flags(device, jobs)
-    with display("models", kept_in=out) as shown:
+    with Display("models", kept_in=out) as shown:
         found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
     log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:
