@@ -61,46 +61,37 @@ def test_everything_the_format_has_can_be_written(tmp_path):
     said |= {"joint_privacy": {"epsilon": 2.0}, "split_kind": "random"}
     about = {"dataset": "loans", "outcome": "benefit", "positive_label": "yes"}
     about |= {"unit_of_privacy": "person"}
-    facts = replace(
-        FACTS,
-        **said,
-        **about,
-        dp_delta=1e-5,
-        data_digest="sha256:12",
-        source=("abc", True),
-        notes=["First."],
-    )
+    more = {"dp_delta": 1e-5, "data_digest": "sha256:12", "source": ("abc", True)}
+    facts = replace(FACTS, **said, **about, **more, notes=["First."])
     exposure = Exposure(value=0.1, standard_error=0.05, n_members=10, n_nonmembers=26)
     row = PooledExposure(epsilon=1.0, group="m", proxy="paired_gap", value=0.2)
-    private = CountedRun(
+    other = CountedRun(key=RunKey(None, 3, "s"), cells=CELL_COUNTS)
+    private = replace(
+        other,
         key=RunKey(1.0, 3, "s"),
-        cells=CELL_COUNTS,
         exposure={"f": {"auc_advantage": exposure}},
         noise_multiplier=0.7,
         epsilon_by_accountant={"rdp": 0.9},
     )
-    other = CountedRun(key=RunKey(None, 3, "s"), cells=CELL_COUNTS)
-    more = counted(runs=(private, other), n_missing_group=2, pooled=[row], notes=["Second."])
-    made = build_release(facts, more, file="x")
+    both = counted(runs=(private, other), n_missing_group=2, pooled=[row], notes=["Second."])
+    made = build_release(facts, both, file="x")
     write_release(made, tmp_path / "a.release.json")
     found = read_release(tmp_path / "a.release.json")
     assert found == made
     tree = found.to_tree()
     notes = ["First.", "Second.", tree["subject"]["notes"][2]]
-    counts = {"n_records": 136, "n_missing_group": 2}
-    who = {"attribute": "sex", "groups": ["f", "m"]}
-    assert tree["subject"] == {**about, **who, **counts, "notes": notes}
+    who = {"attribute": "sex", "groups": ["f", "m"], "n_records": 136, "n_missing_group": 2}
+    assert tree["subject"] == {**about, **who, "notes": notes}
     assert tree["training"] == said
     run, without = tree["runs"]
     f, m = (run["groups"][name] for name in "fm")
     assert f.pop("exposure") == {"auc_advantage": exposure.model_dump(exclude_none=True)}
     cells = [[table[part][cell] for cell in CELLS] for part in SPLITS for table in (f, m)]
     assert cells == np.arange(1, 17).reshape(4, 4).tolist()
-    assert {**run, "groups": None} == {
-        **{"epsilon": 1.0, "seed": 3, "split": "s", "dp_delta": 1e-5, "noise_multiplier": 0.7},
-        **{"epsilon_by_accountant": {"rdp": 0.9}, "groups": None},
-    }
-    assert without == {"epsilon": None, "seed": 3, "split": "s", "groups": {"f": f, "m": m}}
+    plain = {"epsilon": None, "seed": 3, "split": "s", "groups": {"f": f, "m": m}}
+    private = {"epsilon": 1.0, "dp_delta": 1e-5, "noise_multiplier": 0.7}
+    assert run == {**plain, **private, "epsilon_by_accountant": {"rdp": 0.9}}
+    assert without == plain
     assert found.pooled_exposure == [row]
     assert [*tree["provenance"].values()] == [__version__, "abc", True, "sha256:12"]
 
@@ -192,21 +183,22 @@ def repository(folder: Path, *, name: str | None, package: str = "src/pcer") -> 
     (inside / "__init__.py").write_text('"""A package."""\n')
     if name is not None:
         (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "First")
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "First")):
+        git(folder, *arguments)
     return inside
 
 
-def test_pcers_own_checkout_has_a_commit(tmp_path):
+def test_pcers_own_checkout_has_a_commit(tmp_path, monkeypatch):
     package = repository(tmp_path / "first", name="pcer")
     head = git(package, "rev-parse", "HEAD")
     git(package, "worktree", "add", "-q", str(tmp_path / "second"))
-    assert source_state(tmp_path / "second" / "src" / "pcer") == (head, False)
     (tmp_path / "first" / "README.md").write_text("Not of the package.")
-    assert source_state(package) == (head, False)
+    for checkout in ("first", "second"):
+        assert source_state(tmp_path / checkout / "src" / "pcer") == (head, False)
     (package / "__init__.py").write_text('"""Changed."""\n')
     assert source_state(package) == (head, True)
+    monkeypatch.setenv("PATH", "")
+    assert source_state(package) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -217,18 +209,14 @@ def test_pcers_own_checkout_has_a_commit(tmp_path):
         (None, "src/pcer"),
         ("pcer", "pcer"),
         ("pcer", "vendor/pcer/src/pcer"),
+        ("pcer", "src/other"),
     ],
 )
-def test_a_copy_in_another_repository_has_none(tmp_path, name, package):
-    assert source_state(repository(tmp_path, name=name, package=package)) == (None, None)
-
-
-def test_no_commit_without_a_repository_or_git_or_where_git_keeps_none(tmp_path, monkeypatch):
+def test_a_copy_in_another_repository_or_one_that_git_does_not_keep_has_none(
+    tmp_path, name, package
+):
     assert source_state(tmp_path) == (None, None)
-    package = repository(tmp_path / "other", name="pcer", package="src/other").parent / "pcer"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    assert source_state(package) == (None, None)
-    own = repository(tmp_path / "own", name="pcer")
-    monkeypatch.setenv("PATH", "")
-    assert source_state(own) == (None, None)
+    inside = repository(tmp_path, name=name, package=package)
+    (inside.parent / "pcer").mkdir(exist_ok=True)
+    (inside.parent / "pcer" / "__init__.py").touch()
+    assert source_state(inside.parent / "pcer") == (None, None)

@@ -28,31 +28,30 @@ def people(*groups: tuple[int, int, int, int]) -> np.ndarray:
 
 def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
     """What a reader sees of one group in one model: (part, label, predicted) counts."""
-    n = tuple(table.sum(axis=(1, 2)).tolist())
+    n, right = table.sum(axis=(1, 2)).tolist(), (table[:, 0, 0] + table[:, 1, 1]).tolist()
     positive = int(table[1, :, 1].sum())
-    right = tuple((table[:, 0, 0] + table[:, 1, 1]).tolist())
     return {
         Detail.COUNTS: tuple(table.ravel().tolist()),
         Detail.ACCURACY: (*n, *right, positive),
         Detail.POSITIVE_RATE: (*n, positive),
-        Detail.SIZES: n,
+        Detail.SIZES: tuple(n),
     }[detail]
 
 
 def certain_people(table: np.ndarray, detail: Detail) -> int:
     """Slow and obvious: every pair of tables that would look the same to the reader."""
-    most = int(table.sum(axis=(1, 2)).max())
+    sizes, seen = table.sum(axis=(1, 2)), released(table, detail)
     parts = [
-        np.array(cells).reshape(2, 2)
-        for cells in itertools.product(range(most + 1), repeat=4)
-        if sum(cells) <= most
+        [
+            np.array(cells).reshape(2, 2)
+            for cells in itertools.product(range(n + 1), repeat=4)
+            if sum(cells) == n
+        ]
+        for n in sizes.tolist()
     ]
-    seen = released(table, detail)
     room = np.zeros((2, 2, 2), dtype=bool)
-    for train, test in itertools.product(parts, repeat=2):
-        other = np.stack([train, test])
-        if tuple(other.sum(axis=(1, 2))) == tuple(table.sum(axis=(1, 2))):
-            room |= (other > 0) if released(other, detail) == seen else False
+    for pair in itertools.product(*parts):
+        room |= (np.stack(pair) > 0) if released(np.stack(pair), detail) == seen else False
     return int(table.sum(axis=0)[room[0] != room[1]].sum())
 
 
@@ -111,42 +110,39 @@ def regroup(sizes: np.ndarray, rule: str = "join") -> Regrouping:
     return allowed_groups(rules, sizes, names, attribute="letter")
 
 
-def test_large_groups_stay_as_they_are():
-    found = regroup(people((20, 20, 10, 10), (30, 30, 30, 30)))
-    assert found.names == ("A", "B")
-    assert found.note == ""
-    assert found.apply(np.array([1, 0, NOBODY])).tolist() == [1, 0, NOBODY]
+LARGE, SMALL = (90, 90, 40, 40), (3, 3, 3, 3)
+MIDDLE, NEXT = (80, 70, 30, 30), (50, 50, 20, 20)
 
 
-def test_small_groups_are_joined():
-    sizes = people((90, 90, 40, 40), (6, 9, 5, 5), (80, 70, 30, 30), (9, 9, 9, 9))
-    found = regroup(sizes)
-    assert found.names == ("A", "C", "B + D")
-    assert found.place.tolist() == [0, 2, 1, 2]
-    assert found.note == (
-        "B and D: joined into one group, because fewer than 10 people of one label are in training "
-        "or in test."
-    )
-    public = allowed_groups(DisclosureRule(public=True), sizes, tuple("ABCD"), attribute="letter")
-    assert public.names == ("A", "B", "C", "D")
+@pytest.mark.parametrize(
+    ("rule", "sizes", "names", "place", "note"),
+    [
+        ("join", [(20, 20, 10, 10), (30, 30, 30, 30)], ("A", "B"), [0, 1], ""),
+        ("join", [LARGE, (6, 9, 5, 5), MIDDLE, (9,) * 4], ("A", "C", "B + D"), [0, 2, 1, 2], "joi"),
+        ("join", [LARGE, SMALL, MIDDLE, NEXT], ("A", "C", "B + D"), [0, 2, 1, 2], "joined into"),
+        ("withhold", [LARGE, SMALL, MIDDLE, NEXT], ("A", "C"), [0, -1, 1, -1], "withheld"),
+    ],
+)
+def test_small_groups_never_stand_alone_nor_can_they_be_subtracted(rule, sizes, names, place, note):
+    found = regroup(people(*sizes), rule)
+    assert (found.names, found.place.tolist()) == (names, place)
+    assert found.note.startswith(f"B and D: {note}" if note else "")
+    assert bool(found.note) == bool(note)
+    assert found.apply(np.array([1, 0, NOBODY])).tolist() == [place[1], place[0], NOBODY]
+    every = tuple("ABCD"[: len(sizes)])
+    public = allowed_groups(DisclosureRule(public=True), people(*sizes), every, attribute="letter")
+    assert public.names == every
 
 
-def test_a_small_group_never_stands_alone_nor_can_it_be_subtracted():
-    sizes = people((90, 90, 40, 40), (3, 3, 3, 3), (80, 70, 30, 30), (50, 50, 20, 20))
-    assert regroup(sizes).names == ("A", "C", "B + D")
-    withheld = regroup(sizes, "withhold")
-    assert withheld.names == ("A", "C")
-    assert withheld.place.tolist() == [0, NOBODY, 1, NOBODY]
-    assert withheld.note.startswith("B and D: withheld")
-
-
-def test_every_split_counts():
+def test_every_split_counts_and_a_note_says_why():
     sizes = np.concatenate([people(*[(20, 20, 20, 20)] * 3)] * 2)
     sizes[1, 1, 2, 1] = 9
-    assert regroup(sizes).names == ("B", "A + C")
-
-
-def test_a_group_of_three_people_among_two_groups_is_refused():
+    found = regroup(sizes)
+    assert found.names == ("B", "A + C")
+    assert found.note == (
+        "A and C: joined into one group, because fewer than 10 people of one label are in training "
+        "or in test."
+    )
     with pytest.raises(InputError) as caught:
         regroup(people((90, 90, 40, 40), (2, 1, 1, 0)))
     assert caught.value.field == "least_people"

@@ -25,13 +25,11 @@ from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
 
 GROUP = "pcer.verbs"
-ELSEWHERE = {
-    "reproduce": (
-        "pcer reproduce comes with the study, which is not installed; in a clone of pcer run: "
-        'pip install ".[train]" ./studies'
-    )
-}
-"""Verbs of our own distributions, and what to do where they are missing."""
+STUDY = "reproduce"
+NO_STUDY = (
+    "pcer reproduce comes with the study, which is not installed; in a clone of pcer run: "
+    'pip install ".[train]" ./studies'
+)
 
 
 class VerbGroup(TyperGroup):
@@ -40,7 +38,7 @@ class VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of the help page."""
         own = list(super().list_commands(ctx))
-        return own + [name for name in sorted({*_brought(), *ELSEWHERE}) if name not in own]
+        return own + [name for name in sorted({*_brought(), STUDY}) if name not in own]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A verb by name; None where nobody brings it."""
@@ -48,7 +46,7 @@ class VerbGroup(TyperGroup):
             return own
         if point := _brought().get(cmd_name):
             return _loaded(point)
-        return _refusing(cmd_name, ELSEWHERE[cmd_name]) if cmd_name in ELSEWHERE else None
+        return _refusing(STUDY, NO_STUDY) if cmd_name == STUDY else None
 
 
 def _brought() -> dict[str, EntryPoint]:
@@ -157,16 +155,17 @@ def main() -> None:
         listen()
         app(prog_name="pcer")
     except PcerError as error:
-        note(f"pcer: {error}")
-        sys.exit(UNUSABLE)
+        _end(f"{error}")
     except Stopped as stopped:
         stopped.tell()
         sys.exit(stopped.exit_code)
     except Exception as error:
         if (lacking := what_lacks(error)) is None:
             raise
-        note(
-            f"pcer: this machine gives no more {lacking}; free some, raise the limit (ulimit), or "
-            "ask for less at once."
-        )
-        sys.exit(UNUSABLE)
+        free = "free some, raise the limit (ulimit), or ask for less at once"
+        _end(f"this machine gives no more {lacking}; {free}.")
+
+
+def _end(sentence: str) -> NoReturn:
+    note(f"pcer: {sentence}")
+    sys.exit(UNUSABLE)

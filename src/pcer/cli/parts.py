@@ -263,10 +263,7 @@ class Display(bars.Progress):
 
 
 def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None:
-    """Add a line to ``run.log``, the only file with a clock.
-
-    Where it cannot be written a sentence says so; what was trained is there all the same.
-    """
+    """Add a line to ``run.log``, the only file with a clock, if it can be written."""
     import torch
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - state.seconds))
@@ -275,12 +272,5 @@ def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None
         f"{state.seconds:.1f} s; {flags.engine}, {flags.device}, {flags.n_processes} processes, "
         f"python {platform.python_version()}, torch {torch.__version__}, pcer {__version__}\n"
     )
-    path = folder / "run.log"
-    try:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(line)
-    except OSError as error:
-        note(
-            f"pcer: {path} cannot be written ({error.strerror}), so time and machine are "
-            "not noted; the results are complete."
-        )
+    with suppress(OSError), (folder / "run.log").open("a", encoding="utf-8") as stream:
+        stream.write(line)

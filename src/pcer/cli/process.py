@@ -29,8 +29,6 @@ GRACE_SECONDS = 3.0
 SIGNALLED = 128
 """Exit codes of what a signal ended begin here, as shells count them."""
 PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
-NARROWEST, WIDEST = 20, 100_000
-"""Columns of a terminal."""
 PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
 """Signs of our tables for encodings that lack them."""
 LACKS = {
@@ -133,8 +131,8 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 def require_width() -> None:
     """Forget a width that no terminal has, which would leave pages empty."""
-    width = os.environ.get("COLUMNS", str(NARROWEST))
-    if not (width.isdecimal() and NARROWEST <= int(width) < WIDEST):
+    width = os.environ.get("COLUMNS", "80")
+    if not (width.isdecimal() and 20 <= int(width) < 100_000):
         del os.environ["COLUMNS"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -104,7 +104,7 @@ def column_of(values: Any, name: str) -> Coded:
     if isinstance(values, Coded):
         return values
     array, missing = values_of(values, name=name)
-    distinct, inverse = _distinct(array[~missing], key=text_of)
+    distinct, inverse = _distinct(array[~missing])
     texts = [text_of(v.item() if isinstance(v, np.generic) else v) for v in distinct]
     names = sorted(set(texts))
     position = {text: index for index, text in enumerate(names)}
@@ -113,19 +113,11 @@ def column_of(values: Any, name: str) -> Coded:
     return Coded(names, codes)
 
 
-def _distinct(
-    array: npt.NDArray[Any], *, key: Callable[[Any], Any] = lambda value: value
-) -> tuple[list[Any], IntArray]:
-    """Every value once, and which of them stands where; objects by a key, as few compare."""
-    if array.dtype != object:
-        values, inverse = np.unique(array, return_inverse=True)
-        return list(values), inverse
-    first: dict[Any, int] = {}
-    try:
-        inverse = np.array([first.setdefault(key(v), len(first)) for v in array], dtype=np.int64)
-    except TypeError:  # a list or the like has no hash, and is no seed
-        return list(array), np.arange(len(array))
-    return list(first), inverse
+def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+    """Every value once, and which of them stands where; objects, few of which compare, as given."""
+    if array.dtype == object:
+        return array, np.arange(len(array))
+    return np.unique(array, return_inverse=True)
 
 
 def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
@@ -234,22 +226,18 @@ def positive_name(values: Sequence[str], positive: object, *, where: str) -> str
     >>> positive_name(["bad", "fair", "good"], "good", where="y")
     'good'
     """
-    listed = ", ".join(values)
-    if len(values) > 2:
-        listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
-    if positive is not None:
+    listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+    if positive is None:
+        for pair in (("0", "1"), ("False", "True")):
+            if set(values) <= set(pair):
+                return pair[1]
+        reason = "must have two values between them, 0 and 1, or the positive one must be named, "
+        reason += f"but have {listed}; say positive_label={values[0]!r}, for example"
+    else:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
             name = name.capitalize()  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
         reason = f"hold {listed}, and {name!r} is not among them"
-    elif len(values) > 2:
-        reason = "must have two values between them, or the positive one must be named, but have "
-        reason += f"{len(values)} ({listed}); say positive_label={values[0]!r}, for example"
-    else:
-        for pair in (("0", "1"), ("False", "True")):
-            if set(values) <= set(pair):
-                return pair[1]
-        reason = f"hold {listed}; say which of these labels is positive"
     raise InputError(f"{where} {reason}.", field="positive_label")

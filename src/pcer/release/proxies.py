@@ -119,22 +119,22 @@ class Proxy:
     """One way to measure what a group pays: signed, 0 at chance."""
 
     name: str  # in files and on the command line
-    short: str  # in tables that have little room
+    phrase: str  # as part of a sentence
     scale: Scale
     basis: Basis
     least_models: int = 1  # of one budget, that it needs
     floor: float = 0.0  # smallest that counts in a ratio, whatever smaller one a plan names
-    called: str = ""  # as part of a sentence, where that is more than short
-
-    @property
-    def phrase(self) -> str:
-        """The name as part of a sentence."""
-        return self.called or self.short
+    called: str = ""  # in tables that have little room, where that is less than the label
 
     @property
     def label(self) -> str:
         """The name as it is printed."""
         return self.phrase.removeprefix("the ")
+
+    @property
+    def short(self) -> str:
+        """The name in tables that have little room."""
+        return self.called or self.label
 
     @property
     def needs(self) -> str:
@@ -147,31 +147,18 @@ class Proxy:
         return self.basis is Basis.COUNTS
 
 
-GAP = Proxy("overfitting_gap", "gap", ACCURACY, Basis.COUNTS, called="the overfitting gap")
-THRESHOLD = Proxy(
-    "attack_advantage", "threshold attack", BALANCED, Basis.MODEL, called="the threshold attack"
-)
-AUC_ADVANTAGE = Proxy("auc_advantage", "AUC", AUC, Basis.MODEL, called="the AUC")
+GAP = Proxy("overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap")
+THRESHOLD = Proxy("attack_advantage", "the threshold attack", BALANCED, Basis.MODEL)
+AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL)
 TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1 % FPR", RATE, Basis.MODEL)
 TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1 % FPR", RATE, Basis.MODEL)
-PAIRED_GAP = Proxy(
-    "paired_gap", "paired gap", ACCURACY, Basis.MODELS, PAIR, called="the paired gap"
-)
+PAIRED_GAP = Proxy("paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR)
 PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
 LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
 LIRA_OFFLINE = Proxy("lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS)
-SPENT = Proxy(
-    "spent_epsilon",
-    "spent epsilon",
-    EPSILON,
-    Basis.TRAINING,
-    floor=0.01,
-    called="the spent epsilon",
-)
+SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
-REFERENCE = Proxy(
-    "reference_advantage", "reference attack", AUC, Basis.REFERENCE, called="the reference attack"
-)
+REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
 
 PROXIES: dict[str, Proxy] = {
     row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
