@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 NAMES = [
@@ -35,10 +35,8 @@ def mutated(tree: Any, chance: random.Random) -> Any:
     """The tree with one to four changes."""
     changed = copy.deepcopy(tree)
     for _ in range(1 + chance.randrange(4) // 2):
-        places = list(_places(changed))
-        if places:
-            holder, key = chance.choice(places)
-            chance.choice(CHANGES)(changed, holder, key, chance)
+        if places := list(_places(changed)):
+            _change(changed, *chance.choice(places), chance)
     return changed
 
 
@@ -65,67 +63,54 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value)
 
 
-Change = Callable[[Any, Any, Any, random.Random], None]
-"""Of (tree, holder, key, chance): changes the holder."""
-
-
-def _replace(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    holder[key] = copy.deepcopy(chance.choice(chance.choice([NAMES, NUMBERS, VALUES])))
-
-
-def _nudge(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    """Numbers stay numbers, mostly plausible ones: these get far."""
-    value = holder[key]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        holder[key] = chance.choice(
-            [value + 1, value - 1, value * 2, value * 10, 0, abs(value) + 3]
-        )
-    elif isinstance(value, str):
+def _change(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+    """Change a holder at a key in one of eight ways."""
+    value, is_list = holder[key], isinstance(holder, list)
+    kind = chance.choice(KINDS)
+    if kind == "replace":
+        holder[key] = copy.deepcopy(chance.choice(chance.choice([NAMES, NUMBERS, VALUES])))
+    elif kind == "nudge" and isinstance(value, str):
         holder[key] = value + chance.choice(["", " ", "x", "\u00ad", "é"])
+    elif kind == "nudge" and type(value) in (int, float):  # mostly plausible: these get far
+        near = [value + 1, value - 1, value * 2, value * 10, 0, abs(value) + 3]
+        holder[key] = chance.choice(near)
+    elif kind == "remove":
+        del holder[key]
+    elif kind == "repeat":
+        holder.insert(key, copy.deepcopy(value)) if is_list else holder.update(
+            {chance.choice(NAMES): copy.deepcopy(value)}
+        )
+    elif kind == "rename":
+        chance.shuffle(holder) if is_list else holder.update(
+            {chance.choice(NAMES): holder.pop(key)}
+        )
+    elif kind == "move":  # a copy of another part
+        other, place = chance.choice(list(_places(tree)))
+        holder[key] = copy.deepcopy(other[place])
+    elif kind == "rename everywhere":
+        _rename_group(tree, chance)
 
 
-def _remove(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    del holder[key]
-
-
-def _repeat(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    if isinstance(holder, list):
-        holder.insert(key, copy.deepcopy(holder[key]))
-    else:
-        holder[chance.choice(NAMES)] = copy.deepcopy(holder[key])
-
-
-def _rename(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    if isinstance(holder, dict):
-        holder[chance.choice(NAMES)] = holder.pop(key)
-    else:
-        chance.shuffle(holder)
-
-
-def _move(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    """Put a copy of another part here."""
-    other, place = chance.choice(list(_places(tree)))
-    holder[key] = copy.deepcopy(other[place])
-
-
-def _rename_everywhere(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
+def _rename_group(tree: Any, chance: random.Random) -> None:
     """Another name for a group, as honest files would have it: it gets through to every output."""
-    groups = (
-        tree.get("subject", {}).get("groups") if isinstance(tree.get("subject"), dict) else None
-    )
-    if not isinstance(groups, list) or not groups or not all(isinstance(g, str) for g in groups):
-        return
-    old, new = chance.choice(groups), chance.choice(NAMES)
-    groups[groups.index(old)] = new
-    for run in tree["runs"] if isinstance(tree.get("runs"), list) else []:
-        tables = run.get("groups") if isinstance(run, dict) else None
-        if isinstance(tables, dict) and old in tables:
-            tables[new] = tables.pop(old)
+    try:
+        groups = tree["subject"]["groups"]
+        old, new = chance.choice(groups), chance.choice(NAMES)
+        groups[groups.index(old)] = new
+        for run in tree["runs"]:
+            run["groups"][new] = run["groups"].pop(old)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return  # an earlier change was there
 
 
-CHANGES: list[Change] = [
-    *(_replace, _replace, _nudge, _nudge, _nudge, _remove, _repeat, _rename, _move),
-    _rename_everywhere,
+KINDS = [
+    *["replace"] * 2,
+    *["nudge"] * 3,
+    "remove",
+    "repeat",
+    "rename",
+    "move",
+    "rename everywhere",
 ]
 
 

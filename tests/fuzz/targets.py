@@ -26,16 +26,10 @@ from pcer.errors import PcerError, shown
 from pcer.files import parse_json
 from pcer.release.format import parse_release
 from pcer.release.panel import carried_costs, panels
-from pcer.report import (
-    to_junit,
-    to_latex_tables,
-    to_markdown_page,
-    to_report,
-    verify_report,
-)
+from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, verify_report
 from pcer.report.verify import verify_audit
 from tests.fuzz.mutate import broken, mutated, mutated_table, mutated_text
-from tests.release.test_format import full_release
+from tests.release.test_format import full_release, release_of
 
 SECONDS, MEGABYTES = 10, 2_000
 """What one input may take."""
@@ -75,24 +69,11 @@ def trees() -> list[dict[str, Any]]:
     """Good releases to begin with."""
     names = ("counts", "rates", "by-hand")
     read = [json.loads((SAMPLES / f"{name}.release.json").read_text()) for name in names]
-    full = [full_release("counts"), full_release("rates")]
-    groups = {f"g{k}": {"train": cells(k), "test": cells(k + 1)} for k in range(3)}
-    many = {
-        "format": "pcer-release",
-        "version": 2,
-        "subject": {**read[0]["subject"], "groups": list(groups)},
-        "training": {"split_kind": "random"},
-        "runs": [
-            {"epsilon": epsilon, "seed": seed, "split": f"{seed}", "groups": groups}
-            for epsilon in (None, 1.0)
-            for seed in range(3)
-        ],
-    }
-    return [*read, *full, json.loads(json.dumps(many))]
-
-
-def cells(k: int) -> dict[str, int]:
-    return {"tp": 40 + k, "fp": 9, "tn": 50, "fn": 11 + k}
+    many = release_of(n_groups=3, n_seeds=3, budgets=(None, 1.0))
+    for k, tables in enumerate(many["runs"][0]["groups"].values()):
+        for part in ("train", "test"):
+            tables[part] = {"tp": 40 + k, "fp": 9, "tn": 50, "fn": 11 + k}
+    return [*read, full_release("counts"), full_release("rates"), json.loads(json.dumps(many))]
 
 
 @contextmanager

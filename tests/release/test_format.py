@@ -57,75 +57,47 @@ BAD_FILES = {
     "split-sizes": "runs[1].split",
 }
 CELLS = {"tp": 5, "fp": 5, "tn": 5, "fn": 5}
-RATES = {"accuracy": 0.5, "n": 9}
-FORMS = {
-    "counts": {"train": CELLS, "test": CELLS},
-    "rates": {"train": RATES, "test": {**RATES, "positive_rate": 0.5}},
-}
+FORMS = ("counts", "rates")
+
+
+def example(schema: dict[str, Any], form: str) -> Any:
+    """A value that has every field of a schema."""
+    if "$ref" in schema:
+        schema = release_schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    if forms := schema.get("oneOf"):  # of a table
+        return example(forms[form == "rates"], form)
+    if kinds := schema.get("anyOf"):
+        return example(kinds[0], form)
+    if "enum" in schema or "const" in schema:
+        return [*schema.get("enum", ()), schema.get("const")][0]
+    if "properties" in schema:
+        return {name: example(part, form) for name, part in schema["properties"].items()}
+    if schema.get("type") == "object":
+        (inner,) = schema.get(
+            "patternProperties", {"": schema.get("additionalProperties")}
+        ).values()
+        return {"a key": example(inner if isinstance(inner, dict) else {}, form)}
+    if schema.get("type") == "array":
+        return [example(schema["items"], form)]
+    plain = {"string": "text", "integer": min(3, schema.get("maximum", 3)), "number": 0.5}
+    return {**plain, "boolean": True}.get(schema.get("type", ""), {"inner": [1, None]})
+
+
+@functools.cache
+def _full_release(form: str) -> str:
+    tree, groups = example(release_schema(), form), ["one", "two"]
+    tree["version"], tree["subject"]["groups"] = 3, groups
+    (tables,) = tree["runs"][0]["groups"].values()
+    tree["runs"][0]["groups"] = dict.fromkeys(groups, tables)
+    tree["placebo"][0]["groups"] = groups
+    for rows in (tree["pooled_exposure"], tree["bounds"]):
+        rows[0]["group"] = "one"
+    return json.dumps(tree)
 
 
 def full_release(form: str = "counts") -> dict[str, Any]:
-    """A release that has every field of the format."""
-    errors = {"value": 0.1, "standard_error": 0.1, "n_excluded": 1}
-    tables = {
-        **FORMS[form],
-        "exposure": {"a proxy": {**errors, "n_members": 3, "n_nonmembers": 3}},
-    }
-    setting = {"model": "a model", "epsilon": 1.0}
-    row = {**setting, "group": "one"}
-    p_values = {"p_value": 0.3, "p_value_within_labels": 0.4, "n_permutations": 999}
-    tree = {
-        "format": "pcer-release",
-        "version": 3,
-        "subject": {
-            **{"dataset": "d", "attribute": "a", "groups": ["one", "two"], "outcome": "harm"},
-            **{"positive_label": "yes", "unit_of_privacy": "record", "notes": ["A note."]},
-            **{"n_records": 40, "n_missing_group": 0},
-        },
-        "training": {
-            **{"mechanism": "m", "split_kind": "random", "unit_of_split": "person"},
-            **{"effective_units": {"one": 10.0}, "stratified_by": "label"},
-            **{"config": {"a setting": {"inner": [1, None]}}, "joint_privacy": [{"inner": 1.0}]},
-        },
-        "runs": [
-            {
-                **{**setting, "epsilon_by_accountant": {"an accountant": 0.5}, "dp_delta": 0.1},
-                **{"noise_multiplier": 1.0, "seed": 0, "split": "s"},
-                "groups": {"one": tables, "two": tables},
-            }
-        ],
-        "pooled_exposure": [
-            {
-                **{**row, **errors, "proxy": "a proxy", "null_error": 0.0, "n_records": 3},
-                **{"benefit_covariance": 0.0, "separation": 0.5},
-            }
-        ],
-        "not_computed": {"another proxy": "one model only"},
-        "placebo": [
-            {
-                **{**setting, "proxy": "a proxy", "groups": ["one", "two"]},
-                **{"n_draws": 200, "n_shown": 9, "n_double": 1, "n_exposure": 8, **p_values},
-                **{"exposure_p_value": 0.2, "exposure_p_value_within_labels": 0.1},
-                **{"n_exact": 20, "exact_difference": 0.1},
-            }
-        ],
-        "bounds": [
-            {
-                **{**row, "label": 1, "kind": "receipt", "mode": "held", "accountant": "rdp"},
-                **{"mean": 0.5, "standard_error": 0.1, "quantiles": {"median": 0.4}},
-                **{"n_records": 3, "nominal": 1.1, "allowed_advantage": 0.05, "exact": True},
-            }
-        ],
-        "disclosure": {
-            **{"public_data": False, "least_people": 10, "small_groups": "join"},
-            **{"memberships": 0, "most_in_one_model": 0, "n_coarse_tables": 0},
-        },
-        "provenance": {
-            **{"pcer_version": "1", "source_commit": "c", "source_dirty": True},
-            "data_digest": "x",
-        },
-    }
-    return json.loads(json.dumps(tree))  # no two places share an object
+    """A release that has every field of the format; no two places share an object."""
+    return json.loads(_full_release(form))
 
 
 def refused(tree: Any, **limits: Any) -> InputError | None:
@@ -356,12 +328,10 @@ def test_errors_name_what_is_missing_or_unknown(form):
 
 @pytest.mark.parametrize("name", ["str", "counts", "rates", "constrained-str", "[key]", "n"])
 def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
-    tree = full_release()
+    tree = release_of()
     tree["subject"]["groups"][0] = name
-    for field in ("pooled_exposure", "placebo", "bounds"):
-        tree.pop(field)
     groups = tree["runs"][0]["groups"]
-    groups[name] = {**groups.pop("one"), "test": {**CELLS, "fn": -1}}
+    groups[name] = {**groups.pop("g0"), "test": {**CELLS, "fn": -1}}
     assert refused(tree).field == f"runs[0].groups.{name}.test.fn"
     groups[name] = 3
     assert str(refused(tree)) == f"x: field runs[0].groups.{name}: should be an object, but is 3."
@@ -371,7 +341,8 @@ def release_of(
     *, n_groups: int = 2, n_seeds: int = 1, budgets: tuple[float | None, ...] = (None,), **more: Any
 ) -> dict[str, Any]:
     names = [f"g{k}" for k in range(n_groups)]
-    tables = {name: {**FORMS["counts"], "exposure": more.get("exposure", {})} for name in names}
+    table = {"train": CELLS, "test": CELLS, "exposure": more.get("exposure", {})}
+    tables = {name: dict(table) for name in names}
     return {
         "format": "pcer-release",
         "version": 2,
