@@ -18,15 +18,15 @@ GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
 WINDOWS = """
 import os, signal, sys
 import numpy  # asks Linux, where it is on Linux, for its version
-for name in ("fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"):
-    sys.modules[name] = None
-for name in (
+sys.modules |= dict.fromkeys("fcntl grp pty pwd resource syslog termios tty".split())
+missing = (
     "O_CLOEXEC O_DIRECTORY O_NOFOLLOW chown fchmod fchown fork forkpty getegid geteuid getgid "
     "getloadavg getuid killpg lchown mkfifo nice pread pwrite register_at_fork sched_getaffinity "
     "sched_setaffinity setsid statvfs sysconf uname"
-).split():
+)
+for name in missing.split():
     delattr(os, name)
-for name in ("SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "alarm", "setitimer"):
+for name in "SIGALRM SIGHUP SIGKILL SIGPIPE SIGUSR1 alarm setitimer".split():
     delattr(signal, name)
 linking = os.link
 def link(source, target, *, follow_symlinks=True):

@@ -6,10 +6,7 @@ import functools
 import importlib
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -222,11 +219,6 @@ def check_scores(folder: Path) -> None:
             assert np.array_equal(scores, found.logits[at])
 
 
-def same_release(first: str, second: str) -> bool:
-    made = [Path(folder, "compas.race.release.json").read_bytes() for folder in (first, second)]
-    return made[0] == made[1]
-
-
 @pytest.mark.usefixtures("here")
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     """After two of six models; the other four are trained, and no more."""
@@ -247,30 +239,13 @@ def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     monkeypatch.setattr(
         blocks, "train_module", lambda *a, **k: trained.append(1) or train_one(*a, **k)
     )
+    texts = set()
     for folder, n in (("stopped", 4), ("whole", 6)):
         passed(*COMPAS, *mine(), "-o", folder)
         assert len(trained) == n
         trained.clear()
-    assert same_release("stopped", "whole")
-
-
-@pytest.mark.slow
-def test_killed_and_gone_on_with_it_ends_in_the_same_bytes(here):
-    """In two processes until a kill -9, then in one."""
-    size = ("--seeds", "4", "--epochs", "10")
-    command = [sys.executable, "-m", "pcer", *COMPAS, *mine(jobs=2), *size, "-o", "killed"]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    work = here / "killed" / "compas.scores"
-    while running.poll() is None and not list(work.glob("block-*.json")):
-        time.sleep(0.05)
-    running.send_signal(signal.SIGKILL)
-    running.communicate()
-    assert running.returncode == -signal.SIGKILL
-    kept = len(list(work.glob("block-*.json")))
-    assert 0 < kept < 8
-    for folder in ("killed", "whole"):
-        passed(*COMPAS, *mine(), *size, "-o", folder)
-    assert same_release("killed", "whole")
+        texts.add(Path(folder, "compas.race.release.json").read_bytes())
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize(

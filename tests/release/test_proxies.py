@@ -13,15 +13,14 @@ import pcer
 from pcer.auditing.algorithm1 import agreement
 from pcer.errors import PlanError
 from pcer.release import proxies
-from pcer.release.format import Release, parse_release
+from pcer.release.format import parse_release
 from pcer.release.proxies import PROXIES, Basis
 from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]
-QUICK = {"resamples": 20, "null_draws": 20}
 
 
-def release_carrying(name: str, *, error: float = 0.001) -> Release:
+def audited(name: str, *, error: float = 0.001, **plan: str) -> pcer.Audit:
     """Two groups, one budget, five runs, each with an exposure of that name."""
     world = World(
         sizes=(4_000, 3_000),
@@ -35,7 +34,8 @@ def release_carrying(name: str, *, error: float = 0.001) -> Release:
     for run in tree["runs"]:
         for tables in run["groups"].values():
             tables["exposure"] = {name: {"value": 0.25, "standard_error": error}}
-    return parse_release(tree, file="made")
+    quick = pcer.Plan(resamples=20, null_draws=20, **plan)
+    return pcer.audit(parse_release(tree, file="made"), quick)
 
 
 def test_a_row_is_all_that_a_cost_needs():
@@ -59,30 +59,18 @@ def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
 
 def test_a_name_means_nothing_by_its_ending():
     """Somebody else's cost is told in general words, whatever it is called."""
-    audit = pcer.audit(
-        release_carrying("their_advantage"), pcer.Plan(cost="their_advantage", **QUICK)
-    )
-    assert (
-        "the privacy cost measured as their advantage is 25 (g0) and 25 (g1) hundredths"
-        in audit.account[1]
-    )
-    beside = agreement(pcer.audit(release_carrying("their_advantage"), pcer.Plan(**QUICK)))
-    assert [row.exceeding for row in beside] == [None]
-    gap = pcer.Plan(cost="overfitting_gap", **QUICK)
-    ours = agreement(pcer.audit(release_carrying("auc_advantage"), gap))
+    told = audited("their_advantage", cost="their_advantage").account[1]
+    assert "the privacy cost measured as their advantage is 25 (g0) and 25 (g1) hundredths" in told
+    assert [row.exceeding for row in agreement(audited("their_advantage"))] == [None]
+    ours = agreement(audited("auc_advantage", cost="overfitting_gap"))
     assert [row.exceeding[0] for row in ours] == [2]
-
-
-def test_an_unknown_cost_that_is_not_seen_is_told_in_hundredths():
-    plan = pcer.Plan(cost="their_attack", **QUICK)
-    audit = pcer.audit(release_carrying("their_attack", error=10.0), plan)
-    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
-    assert re.search(r"in no group is the cost more than \d+ hundredths", audit.account[1])
+    unseen = audited("their_attack", error=10.0, cost="their_attack")
+    assert unseen.verdict is pcer.Verdict.NOT_RESOLVED
+    assert re.search(r"in no group is the cost more than \d+ hundredths", unseen.account[1])
 
 
 def test_a_cost_that_is_not_there_says_what_it_needs():
-    release = release_carrying("their_attack")
     with pytest.raises(PlanError, match="lira_advantage needs every record's score by at least 8"):
-        pcer.audit(release, pcer.Plan(cost="lira_advantage"))
+        audited("their_attack", cost="lira_advantage")
     with pytest.raises(PlanError, match=r"overfitting_gap, their_attack\.$"):
-        pcer.audit(release, pcer.Plan(cost="another"))
+        audited("their_attack", cost="another")
