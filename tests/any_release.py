@@ -33,23 +33,20 @@ class _Shape(NamedTuple):
     """What all settings of a release share."""
 
     groups: list[str]
-    models: list[str | None]
-    budgets: list[float | None]
+    settings: list[Tree]
     sizes: np.ndarray
     base_rates: np.ndarray
     right: np.ndarray
     n_splits: int
-    n_runs: int
-    """Of each split."""
+    n_runs: int  # of each split
 
 
 def any_release(rng: np.random.Generator, *, data_digest: str | None = None) -> Drawn:
     """Draw a release and a plan that it can be audited by."""
     shape = _shape(rng)
     runs = [
-        {**run, "model": model, "epsilon": epsilon}
-        for model in shape.models
-        for epsilon in shape.budgets
+        {**run, **setting}
+        for setting in shape.settings
         for run in _runs(shape, _memory(shape, rng), rng)
     ]
     tree: Tree = {
@@ -78,10 +75,11 @@ def _shape(rng: np.random.Generator) -> _Shape:
     n_budgets = int(rng.choice([1, 1, 1, 2, 2, 6] if n_models == 1 else [1, 1, 2]))
     few, many = [(8, 40), (100, 600), (2_000, 9_000), (20_000, 60_000)][int(rng.integers(4))]
     kept = sorted(rng.choice(len(BUDGETS), n_budgets, replace=False).tolist())
+    named = n_models > 1 or not rng.random() < 0.7
+    models = list(MODELS[:n_models]) if named else [None]
     return _Shape(
         groups=list(GROUPS[:n_groups]),
-        models=[None] if n_models == 1 and rng.random() < 0.7 else list(MODELS[:n_models]),
-        budgets=[BUDGETS[k] for k in kept],
+        settings=[{"model": m, "epsilon": BUDGETS[k]} for m in models for k in kept],
         sizes=rng.integers(few, many, n_groups),
         base_rates=rng.uniform(0.1, 0.6, n_groups),
         right=rng.choice([0.6, 0.8, 0.95, 1.0], n_groups, p=[0.35, 0.35, 0.2, 0.1]),
@@ -98,35 +96,30 @@ def _memory(shape: _Shape, rng: np.random.Generator) -> np.ndarray:
 
 def _runs(shape: _Shape, memory: np.ndarray, rng: np.random.Generator) -> list[Tree]:
     seeds = np.random.default_rng(shape.sizes.tolist())  # settings share their splits
-    runs = []
+    runs: list[Tree] = []
     for split in range(shape.n_splits):
-        members = [_trained(shape, g, seeds) for g in range(len(shape.groups))]
+        members = [_trained(*one, seeds) for one in zip(shape.sizes, shape.base_rates, strict=True)]
         for _ in range(shape.n_runs):
-            tables = {
-                name: _tables(members[g], shape.right[g], memory[g], rng)
-                for g, name in enumerate(shape.groups)
-            }
+            each = zip(shape.groups, members, shape.right, memory, strict=True)
+            tables = {name: _tables(*one, rng) for name, *one in each}
             runs.append({"seed": len(runs), "split": f"split {split}", "groups": tables})
     return runs
 
 
-def _trained(shape: _Shape, group: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _trained(size: int, base_rate: float, rng: np.random.Generator) -> list[tuple[int, int]]:
     """(trained on, held out) of each label, at least one of each."""
-    size = int(shape.sizes[group])
-    positive = int(np.clip(round(size * shape.base_rates[group]), 2, size - 2))
-    parts = []
-    for n in (size - positive, positive):
-        trained = int(np.clip(rng.binomial(n, 0.7), 1, n - 1))
-        parts.append((trained, n - trained))
-    return parts
+    positive = int(np.clip(round(size * base_rate), 2, size - 2))
+    labels = (int(size) - positive, positive)
+    drawn = [int(np.clip(rng.binomial(n, 0.7), 1, n - 1)) for n in labels]
+    return [(trained, n - trained) for trained, n in zip(drawn, labels, strict=True)]
 
 
 def _tables(
     members: list[tuple[int, int]], right: float, memory: float, rng: np.random.Generator
 ) -> Tree:
     cells: Tree = {"train": {}, "test": {}}
-    for (hit, miss), (trained, held) in zip((("tn", "fp"), ("tp", "fn")), members, strict=True):
-        for part, n in (("train", trained), ("test", held)):
+    for (hit, miss), sizes in zip((("tn", "fp"), ("tp", "fn")), members, strict=True):
+        for part, n in zip(cells, sizes, strict=True):
             correct = int(rng.binomial(n, right))
             if part == "train":
                 correct += int(rng.binomial(n - correct, memory))
@@ -171,10 +164,6 @@ def _rates(cells: Tree, part: str, form: str) -> Tree:
     return shown
 
 
-def _settings(shape: _Shape) -> list[Tree]:
-    return [{"model": m, "epsilon": e} for m in shape.models for e in shape.budgets]
-
-
 def _add_costs(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
     """Attacks on every model, and over all of them; some without an error or for some only."""
     if rng.random() < 0.3:
@@ -188,7 +177,7 @@ def _add_costs(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
     for proxy in POOLED[: int(rng.integers(1, len(POOLED) + 1))]:
         error = None if rng.random() < 0.1 else float(rng.choice([0.002, 0.02]))
         base = rng.choice([0.0, 0.01, 0.1], len(shape.groups))
-        kept = _settings(shape)[: None if rng.random() < 0.8 else 1]
+        kept = shape.settings[: None if rng.random() < 0.8 else 1]
         tree["pooled_exposure"] += [
             {
                 **setting,
@@ -227,7 +216,7 @@ def _add_placebo(tree: Tree, shape: _Shape, rng: np.random.Generator) -> None:
             "exposure_p_value_within_labels": 0.3 if rng.random() < 0.5 else 0.001,
             "n_exposure": 40 if speaks and rng.random() < 0.3 else 9,
         }
-        for setting in _settings(shape)
+        for setting in shape.settings
         for proxy in sorted(costs)
         for pair in pairs
     ]

@@ -123,7 +123,7 @@ MIDDLE, NEXT = (80, 70, 30, 30), (50, 50, 20, 20)
         ("withhold", [LARGE, SMALL, MIDDLE, NEXT], ("A", "C"), [0, -1, 1, -1], "withheld"),
     ],
 )
-def test_small_groups_never_stand_alone_nor_can_they_be_subtracted(rule, sizes, names, place, note):
+def test_a_small_group_never_stands_alone_nor_can_it_be_subtracted(rule, sizes, names, place, note):
     found = regroup(people(*sizes), rule)
     assert (found.names, found.place.tolist()) == (names, place)
     assert found.note.startswith(f"B and D: {note}" if note else "")
