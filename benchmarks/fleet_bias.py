@@ -45,7 +45,7 @@ from tests.worlds.sweeps import splits
 from benchmarks.lira import lira_scores
 from benchmarks.personal import personal_alarms
 from pcer.attacks import BudgetScores, attack_models
-from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio, surplus_of, typical_difference
+from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio
 from pcer.attacks.pooled import clustered_auc
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
@@ -178,8 +178,7 @@ def lira_by_others(values: FloatArray, shadow: FloatArray, inside: BoolArray) ->
     """(target, person) the library's ratio, calibrated by shadow models that are no targets."""
     moments = [_moments(shadow, side, len(values)) for side in (inside, ~inside)]
     others = Others(*(part for pair in zip(*moments, strict=True) for part in pair))
-    evidence = ratio_parts(values, others)
-    return shrunk_ratio(evidence, typical_difference(surplus_of(evidence))[:, None])
+    return shrunk_ratio(ratio_parts(values, others))
 
 
 def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatArray]:
@@ -208,9 +207,7 @@ def by_group(number: FloatArray, drawn: People) -> FloatArray:
 
 def pooled_auc(score: FloatArray, member: BoolArray, drawn: People) -> FloatArray:
     parts = [drawn.group == k for k in range(len(NAMES))]
-    return np.array(
-        [clustered_auc(score[:, part], member[:, part]).shares(0)[0][0] for part in parts]
-    )
+    return np.array([clustered_auc(score[:, part], member[:, part]).value[0] for part in parts])
 
 
 def paired_confidence(values: FloatArray, member: BoolArray, drawn: People) -> FloatArray:

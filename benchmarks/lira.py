@@ -45,8 +45,6 @@ from pcer.attacks.lira import (
     ratio_parts,
     rmia_ratio,
     shrunk_ratio,
-    surplus_of,
-    typical_difference,
     variance_of,
 )
 from pcer.attacks.pooled import clustered_auc
@@ -237,6 +235,8 @@ def lira_scores(
         form: which ratio.
 
     """
+    if form is Form.SHRUNK:  # its typical difference is that of all records
+        return shrunk_ratio(ratio_parts(scaled_logit, other_models(scaled_logit, member)))
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in blocks(scaled_logit, member):
@@ -259,11 +259,6 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
 
 def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     """How one form scores a block; what it shares over all records is taken beforehand."""
-    if form is Form.SHRUNK:
-        every = blocks(values, member)
-        found = (ratio_parts(part, other_models(part, inside)) for _, part, inside in every)
-        size = typical_difference(np.hstack([*map(surplus_of, found)]))[:, None]
-        return lambda part, others: shrunk_ratio(ratio_parts(part, others), size)
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)
         return partial(_fixed_ratio, spread_in=spread_in, spread_out=spread_out)
@@ -362,7 +357,7 @@ def measure(task: Task) -> list[dict[str, object]]:
             logit = true_label_logit(logits[:, rows], arrays["labels"][rows])
             inside = member[:, rows]
             for form, score in FORMS.items():
-                one = clustered_auc(score(logit, inside), inside).exposures(0)
+                one = clustered_auc(score(logit, inside), inside)
                 cell = {"attribute": attribute, "group": group, "form": form}
                 found.append({**cell, "value": one.value[0], "error": one.standard_error[0]})
     return found

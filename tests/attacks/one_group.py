@@ -7,36 +7,40 @@ from types import SimpleNamespace
 import numpy as np
 
 from pcer.attacks import BudgetScores, attack_models
-from pcer.attacks.pooled import Groups, PairedPool, Pool, Sides, clustered_auc
-from pcer.attacks.ranking import Ranked, Ranker
+from pcer.attacks.pooled import PairedPool, Sides, clustered_auc
+from pcer.attacks.ranking import Ranked, rank
+from pcer.attacks.sums import Groups
+from pcer.release.panel import PooledExposures
 from tests.worlds.sweeps import scaled_logits, splits
 
 
 def ranked(score, member) -> Ranked:
     """The ranks of one group, scores (record,)."""
-    whole = np.zeros(len(score), dtype=np.int64)
-    return Ranker([whole], [1]).rank(np.asarray(score, dtype=np.float64), member)[0][0]
+    whole = one_group(len(score))
+    return rank(np.asarray(score, dtype=np.float64), member, [whole])[whole][0]
 
 
-def first_of(pool: Pool) -> SimpleNamespace:
-    """The numbers of a pool's first group."""
-    found = pool.exposures(0)
+def one_group(n_records) -> Groups:
+    return Groups(np.zeros(n_records, dtype=np.int64), 1)
+
+
+def first_of(found: PooledExposures, **more) -> SimpleNamespace:
+    """The numbers of the first group."""
     names = ("value", "standard_error", "null_error", "n_records")
-    numbers = {name: float(getattr(found, name)[0]) for name in names}
-    return SimpleNamespace(**numbers, n_excluded=int(pool.n_excluded(0)[0]))
+    return SimpleNamespace(**{name: float(getattr(found, name)[0]) for name in names}, **more)
 
 
 def paired_cost(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
-    n_models, n_records = values.shape
-    pool = PairedPool([Groups(np.zeros(n_records, dtype=np.int64), 1)], n_models=n_models)
+    pool, whole = PairedPool(*values.shape), one_group(values.shape[1])
     pool.add(slice(None), values, Sides(member))
-    return first_of(pool)
+    return first_of(pool.exposures(whole), n_excluded=pool.n_excluded(whole)[0])
 
 
 def pooled_auc(scores, member) -> SimpleNamespace:
     """``clustered_auc`` as numbers."""
-    return first_of(clustered_auc(scores, member))
+    n_excluded = np.isnan(scores).any(axis=0).sum()
+    return first_of(clustered_auc(scores, member), n_excluded=n_excluded)
 
 
 def sweep(

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from pcer.attacks import BudgetScores, attack_models
 from pcer.attacks.pooled import (
-    Groups,
     RankedPool,
-    SharedLuck,
     Sides,
-    exposures_of,
     luck_of,
+    people_variance,
     record_rates,
+    separation,
 )
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
+from pcer.attacks.sums import Groups
 from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
-from tests.attacks.one_group import first_of, paired_cost, pooled_auc, ranked, sweep
+from tests.attacks.one_group import first_of, one_group, paired_cost, pooled_auc, ranked, sweep
 from tests.worlds.sweeps import scaled_logits, splits
 
 COSTS = (
@@ -59,13 +59,15 @@ def test_pooled_threshold_against_a_loop(seed):
     rng = np.random.default_rng(seed)
     member = rng.permuted(np.tile(np.arange(20) < 12, (4, 1)), axis=1)
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
-    cost = RankedPool([Groups(np.zeros(20, dtype=np.int64), 1)])
-    for row, inside in zip(loss, member, strict=True):
+    whole = one_group(20)
+    cost = RankedPool([whole], 4)
+    for model, (row, inside) in enumerate(zip(loss, member, strict=True)):
         order = ranked(-row, inside)
-        cost.add([[order]], [[loss_threshold(order, row)]], np.ones(20, dtype=bool))
+        found = {whole: [loss_threshold(order, row)]}
+        cost.add(model, {whole: [order]}, found, np.ones(20, dtype=bool))
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
-    found = first_of(cost)
+    found = first_of(cost.exposures(whole))
     assert found.value == pytest.approx(np.mean(values), abs=1e-12)
     expected = max(slow.two_way_error(values, parts, 20), abs(found.value) / 20)
     assert found.standard_error == pytest.approx(expected, abs=1e-12)
@@ -82,15 +84,9 @@ def test_one_model_has_the_error_of_delong():
 
 
 def test_models_that_agree_less_than_records_explain_add_nothing():
-    def error(of_models, of_both, n_models):
-        variances = (np.array([one]) for one in (1.0, of_models, of_both))
-        nothing = np.zeros(1)
-        found = exposures_of(nothing, nothing + 9, tuple(variances), n_models, nothing)
-        return found.standard_error[0]
-
-    assert error(0.0, 0.03, 3) == error(0.0, 0.0, 1) == 1.0
+    assert people_variance(1.0, 0.0, 0.03, 3) == people_variance(1.0, 0.0, 0.0, 1) == 1.0
     t_of_1 = (12.706204736 / 1.959963985) ** 2
-    assert error(0.0625, 0.5, 2) == pytest.approx(math.sqrt(0.5 + 0.0625 * t_of_1))
+    assert people_variance(1.0, 0.0625, 0.5, 2) == pytest.approx(0.5 + 0.0625 * t_of_1)
 
 
 def test_a_model_without_both_sides_is_left_out():
@@ -231,12 +227,8 @@ def test_intervals_are_about_people_like_these(n_models):
         assert 0.9 <= covered <= (0.995 if n_models > 2 else 1.0), (name, covered)
 
 
-def separation(values, member, group, n_groups=2) -> list[float]:
-    luck = SharedLuck(Groups(group, n_groups), n_models=len(values))
-    half = values.shape[1] // 2
-    for block in (slice(0, half), slice(half, None)):
-        luck.add(block, luck_of(values[:, block], Sides(member[:, block])))
-    return luck.separation().tolist()
+def separated(values, member, group, n_groups=2) -> list[float]:
+    return separation(luck_of(values, Sides(member)), Groups(group, n_groups)).tolist()
 
 
 @given(st.integers(0, 10_000))
@@ -248,7 +240,7 @@ def test_separation_against_a_loop(seed):
     member[:, 0] = True
     shared = rng.normal(size=(6, 3))[:, group]
     values = rng.normal(size=(6, 20)) + rng.integers(0, 2) * shared + member
-    found = separation(values, member, group, 3)
+    found = separated(values, member, group, 3)
     expected = [slow.separation(values, member, group, 1, k) for k in (0, 2)]
     assert [found[0], found[2]] == pytest.approx(expected, abs=1e-9)
     assert found[1] == max(found[0], found[2])
@@ -261,7 +253,7 @@ def test_separation_says_who_shares_the_luck_of_a_model(shared, least, most):
     member = rng.random((20, 500)) < 0.7
     moods = rng.normal(size=(20, 2))[:, group if shared == "group" else 0 * group]
     sign = rng.choice([-1, 1], 500)  # of two neighbours one may gain what the other loses
-    found = separation(moods * sign + rng.normal(size=member.shape) + 2 * member, member, group)
+    found = separated(moods * sign + rng.normal(size=member.shape) + 2 * member, member, group)
     assert found[0] == found[1]
     assert least <= found[0] <= most
 
@@ -272,7 +264,7 @@ def test_separation_is_not_measured_of_few_models_nor_of_what_never_varies(n_mod
     rng = np.random.default_rng(3)
     member = rng.random((n_models, 60)) < 0.5
     values = rng.normal(size=member.shape) if n_models < 5 else 0.25 * member
-    assert np.isnan(separation(values, member, np.arange(60) % 2)).all()
+    assert np.isnan(separated(values, member, np.arange(60) % 2)).all()
 
 
 N_RECORDS, N_MODELS = 60, 3
@@ -314,8 +306,8 @@ def test_rates_are_those_of_an_audit(seed):
         expected = audited_rates(np.ones(N_RECORDS), predicted, labels, member, codes == k)
         assert [rate.value[k] for rate in found] == pytest.approx(expected, abs=1e-12)
         for rate in found:
-            assert rate.parts[codes == k].sum() == pytest.approx(0, abs=1e-12)
-            assert not rate.parts[codes < 0].any()
+            assert rate.own[codes == k].sum() == pytest.approx(0, abs=1e-12)
+            assert not rate.own[codes < 0].any()
 
 
 def test_parts_of_rates_are_derivatives_up_to_degrees_of_freedom():
@@ -327,7 +319,8 @@ def test_parts_of_rates_are_derivatives_up_to_degrees_of_freedom():
             expected = slow.derivative(
                 lambda w, which=which: audited_rates(w, *given, chosen)[which], len(codes), r
             )
-            assert rate.parts[r] == pytest.approx(expected, rel=0.02, abs=1e-8)
+            own = rate.own[r] / chosen.sum()
+            assert own == pytest.approx(expected, rel=0.02, abs=1e-8)
 
 
 def test_a_group_that_nobody_was_held_out_of_has_no_rates():

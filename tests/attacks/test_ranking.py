@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pcer.attacks.ranking import Ranker
+from pcer.attacks.ranking import rank
+from pcer.attacks.sums import Groups
 from tests import reference_attacks as slow
 
 NEAR_ONE = st.integers(0, 6).map(lambda k: 1.0 + k * 2.0**-52)
@@ -24,11 +25,11 @@ ROW = st.tuples(st.one_of(SCORES, st.just(np.nan)), st.booleans(), st.integers(-
 @given(st.lists(ROW, min_size=1, max_size=40))
 def test_ranks_are_those_of_a_stable_sort_within_groups(rows):
     score, member, group = (np.array(column) for column in zip(*rows, strict=True))
-    everyone = np.zeros(len(rows), dtype=np.int64)
-    found = Ranker([group, everyone], [3, 1]).rank(score.astype(float), member)
-    for codes, ranks in zip((group, everyone), found, strict=True):
-        for k, ranked in enumerate(ranks):
-            mine = np.flatnonzero((codes == k) & ~np.isnan(score))
+    divisions = [Groups(group, 3), Groups(0 * group, 1)]
+    found = rank(score.astype(float), member, divisions)
+    for groups in divisions:
+        for k, ranked in enumerate(found[groups]):
+            mine = np.flatnonzero((groups.codes == k) & ~np.isnan(score))
             order = mine[np.argsort(score[mine], kind="stable")]
             np.testing.assert_array_equal(ranked.order, order)
             np.testing.assert_array_equal(ranked.member, member[order])
@@ -60,7 +61,7 @@ def test_many_groups_and_records_leave_the_order_exact():
     n, n_groups = 70_000, 200
     score = 1 + rng.integers(0, 2**30, n) * 2.0**-52
     member, group = rng.random(n) < 0.7, rng.integers(-1, n_groups, n)
-    (found,) = Ranker([group], [n_groups]).rank(score, member)
+    (found,) = rank(score, member, [Groups(group, n_groups)]).values()
     for k in (0, 77, 199):
         mine = np.flatnonzero(group == k)
         order = mine[np.argsort(score[mine], kind="stable")]

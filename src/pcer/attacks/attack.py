@@ -16,18 +16,17 @@ import numpy.typing as npt
 
 from pcer.attacks import lira, single
 from pcer.attacks.pooled import (
-    Groups,
     PairedPool,
     Pool,
     RankedPool,
     Rate,
-    SharedLuck,
     Sides,
     luck_of,
     record_rates,
+    separation,
 )
-from pcer.attacks.ranking import Ranked
-from pcer.attacks.sums import Divisions
+from pcer.attacks.ranking import Ranked, rank
+from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
 from pcer.release import proxies
 from pcer.release.format import Exposure, PooledExposure
@@ -36,21 +35,30 @@ from pcer.release.proxies import GAP
 
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
+CALIBRATED = LIRA, OFFLINE, RMIA
+EXACTLY = LIRA, RMIA
+"""Costs that the first coin flips meet themselves, not to first order alone."""
 REFERENCE = proxies.REFERENCE.name
 
-MODEL_ATTACKS: dict[str, Callable[[Ranked, FloatArray], single.Advantage | None]] = {
+Attack = Callable[[Ranked, FloatArray], single.Advantage | None]
+
+MODEL_ATTACKS: dict[str, Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
     proxies.AUC_ADVANTAGE.name: lambda ranked, loss: single.auc_advantage(ranked),
     proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.01),
     proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
 }
-"""By cost, what one model's ranking of one group and its losses give; None where nothing."""
+"""By cost, what one model's ranking of one group and its losses give; None where nothing. Where
+that has ``parts``, what each record adds, the cost is also averaged over the models."""
+
+SCORE_ATTACKS: dict[str, Attack] = {
+    REFERENCE: lambda ranked, score: single.reference_advantage(ranked),
+    **dict.fromkeys(CALIBRATED, lambda ranked, score: single.auc_advantage(ranked)),
+}
+"""The same for scores that were made for one cost."""
 
 BLOCK_MODELS = 16
 """Models whose predictions are counted at once."""
-
-AVERAGED = proxies.THRESHOLD.name, proxies.AUC_ADVANTAGE.name
-"""Those of them that are also averaged over the models, with what each record adds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,83 +173,124 @@ def attack_models(
     shared = ("logits", "labels", "member", "predicted", "reference")
     if any(getattr(one, name) is not getattr(models, name) for one in scores for name in shared):
         raise ValueError("All views must share their logits, labels and membership.")
-    asked = [flips for flips in coins if flips is not None]
-    masks = {(mask := np.where(one.inside, 0, -1)).tobytes(): mask for one in asked}
-    views = (
-        [Groups(one.group, len(one.group_names)) for one in scores],
-        [Groups(mask, 1) for mask in masks.values()],
-        [Groups(row.astype(np.int64), one.n_groups) for one in asked for row in one.exact],
-    )
-    runs, averaged = _single_models(models, views)
-    over_models, separation = _several_models(models, views)
-    pools, attacked, start = averaged | over_models, [], len(scores) + len(masks)
-    for a, (one, flips) in enumerate(zip(scores, coins, strict=True)):
-        groups = views[0][a]
+    divisions = [Groups(one.group, len(one.group_names)) for one in scores]
+    paired, luck, calibrated = _several_models(models)
+    runs, ranked = _ranked_pools(models, calibrated, divisions, [one for one in coins if one])
+    of_runs = {name: pool for name, pool in ranked.items() if name not in CALIBRATED}
+    pools: dict[str, Pool] = {**of_runs, **paired, **ranked}
+    attacked = []
+    for a, (one, groups, flips) in enumerate(zip(scores, divisions, coins, strict=True)):
         benefit, gap = record_rates(models.answers, models.labels, models.member, groups)
-        rows = [
-            row
-            for names in (averaged, over_models)
-            for row in _rows(one, {name: pools[name] for name in names}, a, benefit, separation[a])
-        ]
+        rows = _rows(one, groups, pools, benefit, separation(luck, groups))
+        rows.sort(key=lambda row: row.proxy not in of_runs)
         carried = {row.proxy for row in rows}
-        shares = {name: pool.by_record(a) for name, pool in pools.items() if name in carried}
-        end = start + (0 if flips is None else len(flips.exact))
+        shares = {name: pool.by_record(groups) for name, pool in pools.items() if name in carried}
+        exact = flips.exact if flips else []
         attacked.append(
             Attacked(
-                runs=[_exposures(one.group_names, found) for found in runs[a]],
+                runs=[_exposures(one.group_names, run) for run in runs[a]],
                 rows=rows,
-                exposure={GAP.name: groups.by_record(gap.value, gap.parts), **shares},
-                benefit=groups.by_record(benefit.value, benefit.parts),
+                exposure={GAP.name: groups.by_record(gap.value, gap.own), **shares},
+                benefit=groups.by_record(benefit.value, benefit.own),
                 positive_rate=benefit.by_model,
-                coins=None if flips is None else coin_panel(models, flips, pools),
+                coins=coin_panel(models, flips, pools) if flips else None,
                 exact={
-                    name: [pools[name].exposures(v) for v in range(start, end)]
-                    for name in (LIRA, RMIA)
-                    if name in pools and end > start
+                    name: [pools[name].exposures(division) for division in exact]
+                    for name in EXACTLY
+                    if exact and name in pools
                 },
             )
         )
-        start = end
     return attacked
 
-
-Views = tuple[list[Groups], list[Groups], list[Groups]]
-"""Divisions of the records: those of attributes, everybody as one group, and coin flips that meet
-LiRA and RMIA themselves."""
 
 ModelFound = dict[str, list[single.Advantage | None]]
 """What one model gives, by cost and group."""
 
 
-def _single_models(
-    models: BudgetScores, views: Views
-) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
-    """For every attribute what single models give, and the costs that are means of those."""
-    runs: list[list[ModelFound]] = [[] for _ in views[0]]
+def _several_models(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArray, FloatArray]:
+    """Paired costs, the luck of models (see ``luck_of``), and scores (kind, model, record).
+
+    These are the two parts of LiRA's ratio, the offline ratio and RMIA's; none of few models.
+    """
+    shape, answers = models.member.shape, models.answers
+    names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
+    paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
+    is_calibrated = models.has_probabilities and shape[0] >= lira.LEAST_MODELS
+    scores = np.empty((4 if is_calibrated else 0, *shape))
+    largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
+    for block, logits, member in lira.blocks(models.logits, models.member):
+        logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
+        confidence = single.confidence_of(logit)
+        is_right = answers[:, block] == (models.labels[block] == 1)
+        for pool, values in zip(paired.values(), (is_right, confidence), strict=False):
+            pool.add(block, values, sides)
+        luck[:, block] = luck_of(confidence, sides)
+        if is_calibrated:
+            cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
+            others = lira.other_models(cut, member)
+            scores[:2, :, block] = lira.ratio_parts(cut, others)[:2]
+            scores[2, :, block] = lira.offline_ratio(cut, others)
+            scores[3, :, block] = lira.rmia_ratio(confidence, member)
+    return paired, luck, scores
+
+
+def _columns(
+    models: BudgetScores, scores: FloatArray, model: int
+) -> Iterator[tuple[Sequence[str], FloatArray]]:
+    """Scores (record,) of one model to rank records by, each with the costs that the ranks give."""
     if not models.has_probabilities:
-        return [[{} for _ in models.member] for _ in runs], {}
-    names = [*AVERAGED, *([] if models.reference is None else [REFERENCE])]
-    costs = {name: RankedPool(views[0], views[1]) for name in names}
-    ranker, everyone = costs[AVERAGED[0]].ranker, np.ones(len(models.labels), dtype=bool)
+        return
+    yield [*MODEL_ATTACKS], single.true_label_logit(models.logits[model], models.labels)
+    if models.reference is not None:
+        yield [REFERENCE], models.reference[model]
+    if len(scores):
+        standing, difference, offline, rmia = scores[:, model]
+        member, n_others = models.member[model], len(models.member) - 1
+        n_in = models.member.sum(axis=0) - member
+        is_told = (n_in > 0) & (n_in < n_others)
+        if is_told[member].any() and is_told[~member].any():
+            evidence = lira.RatioParts(standing, difference, n_in, n_others - n_in)
+            yield [LIRA], lira.shrunk_ratio(evidence)
+        else:  # folds: the others know who was out
+            yield [LIRA], np.full(len(member), np.nan)
+        yield [OFFLINE], offline
+        yield [RMIA], rmia
+
+
+def _ranked_pools(
+    models: BudgetScores,
+    scores: FloatArray,
+    divisions: Sequence[Groups],
+    coins: Sequence[Divisions],
+) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
+    """For every attribute what single models give, and the costs that are means over models."""
+    n_models, whole = len(models.member), [flips.whole for flips in coins]
+    every = [*divisions, *(one for flips in coins for one in flips.exact)]
+    pools = {
+        name: RankedPool(every if name in EXACTLY else divisions, n_models, whole)
+        for names, _ in _columns(models, scores, 0)
+        for name in names
+    }
+    runs: list[list[ModelFound]] = [[] for _ in divisions]
     for model, member in enumerate(models.member):
-        logit = single.true_label_logit(models.logits[model], models.labels)
-        loss = single.loss_of(logit)
-        ranked = ranker.rank(logit, member)  # a loss falls as the log odds rise
-        found: dict[str, list[list[single.Advantage | None]]] = {
-            name: [[applied(group, loss) for group in groups] for groups in ranked]
-            for name, applied in MODEL_ATTACKS.items()
-        }
-        for name in AVERAGED:
-            costs[name].add(ranked, found[name], everyone)
-        if models.reference is not None:
-            ranked = ranker.rank(models.reference[model], member)
-            found[REFERENCE] = [
-                [single.reference_advantage(group) for group in one] for one in ranked
-            ]
-            costs[REFERENCE].add(ranked, found[REFERENCE], everyone)
-        for v, run in enumerate(runs):
-            run.append({name: of_views[v] for name, of_views in found.items()})
-    return runs, costs
+        found: dict[str, dict[Groups, list[single.Advantage | None]]] = {}
+        for names, score in _columns(models, scores, model):
+            ranked = rank(score, member, pools[names[0]].divisions)
+            loss = single.loss_of(score) if names[0] in MODEL_ATTACKS else score
+            for name in names:
+                attack = MODEL_ATTACKS.get(name) or SCORE_ATTACKS[name]
+                found[name] = {
+                    groups: [attack(one, loss) for one in own] for groups, own in ranked.items()
+                }
+                pools[name].add(model, ranked, found[name], ~np.isnan(score))
+        of_run = [name for name in found if name not in CALIBRATED]
+        for run, groups in zip(runs, divisions, strict=True):
+            run.append({name: found[name][groups] for name in of_run})
+    if LIRA in pools:  # a record that some model's others all had in, or all out, has no ratio
+        n_in = models.member.sum(axis=0)
+        pools[LIRA].is_complete = (n_in > 1) & (n_in < n_models - 1)
+    return runs, {name: pool for name, pool in pools.items() if pool.is_told}
 
 
 def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[str, Exposure]]:
@@ -261,75 +310,23 @@ def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[
     }
 
 
-def _several_models(models: BudgetScores, views: Views) -> tuple[dict[str, Pool], list[FloatArray]]:
-    """The costs that need several models, and how far the groups of each attribute live apart."""
-    n_models, answers = len(models.member), models.answers
-    names = PAIRED[: (1 + models.has_probabilities) if n_models > 1 else 0]
-    paired = [PairedPool(views[0], n_models=n_models, keeps_models=bool(views[1])) for _ in names]
-    luck = [SharedLuck(groups, n_models=n_models) for groups in views[0]]
-    scores: list[FloatArray] = []
-    if models.has_probabilities and n_models >= lira.LEAST_MODELS:
-        scores = [np.empty(models.member.shape) for _ in (*lira.RatioParts._fields, OFFLINE, RMIA)]
-        largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
-    for block, logits, member in lira.blocks(models.logits, models.member):
-        logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
-        confidence = single.confidence_of(logit)
-        is_right = answers[:, block] == (models.labels[block] == 1)
-        for pool, values in zip(paired, (is_right, confidence), strict=False):
-            pool.add(block, values, sides)
-        beyond = luck_of(confidence, sides)
-        for of_groups in luck:
-            of_groups.add(block, beyond)
-        if scores:
-            cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
-            others = lira.other_models(cut, member)
-            parts = *lira.ratio_parts(cut, others), lira.offline_ratio(cut, others)
-            for k, part in enumerate((*parts, lira.rmia_ratio(confidence, member))):
-                scores[k][:, block] = part
-    pools: dict[str, Pool] = dict(zip(names, paired, strict=True))
-    if scores:
-        pools |= _calibrated_pools(models, views, scores)
-    return pools, [of_groups.separation() for of_groups in luck]
-
-
-def _calibrated_pools(
-    models: BudgetScores, views: Views, scores: Sequence[FloatArray]
-) -> dict[str, RankedPool]:
-    """LiRA and RMIA; scores are those of ``lira.RatioParts``, of offline LiRA and of RMIA."""
-    *parts, offline, rmia = scores
-    n_in = models.member.sum(axis=0)
-    sizes = lira.typical_difference(lira.surplus_of(lira.RatioParts(*parts)))
-    n_views = {LIRA: 3, OFFLINE: 2, RMIA: 3}
-    costs = {name: RankedPool(*views[:n]) for name, n in n_views.items()}
-    rankers = {name: costs[name].ranker for name in (LIRA, OFFLINE)}
-    for model, member in enumerate(models.member):
-        others_in = n_in - member
-        is_told = (others_in > 0) & (others_in < len(models.member) - 1)
-        ratio = lira.shrunk_ratio(lira.RatioParts(*(part[model] for part in parts)), sizes[model])
-        if not (is_told[member].any() and is_told[~member].any()):
-            ratio[:] = np.nan  # folds: the others know who was out
-        costs[LIRA].add_auc(rankers[LIRA], ratio, member, is_told)
-        costs[OFFLINE].add_auc(rankers[OFFLINE], offline[model], member)
-        costs[RMIA].add_auc(rankers[LIRA], rmia[model], member)
-    return costs
-
-
 def _rows(
-    scores: BudgetScores, pools: Mapping[str, Pool], a: int, benefit: Rate, separation: FloatArray
+    scores: BudgetScores,
+    groups: Groups,
+    pools: Mapping[str, Pool],
+    benefit: Rate,
+    apart: FloatArray,
 ) -> list[PooledExposure]:
     """Rows of ``pooled_exposure``, group by group."""
-    found = {name: pool.exposures(a, benefit) for name, pool in pools.items()}
+    found = {name: pool.exposures(groups, benefit) for name, pool in pools.items()}
     if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
-        groups, inside = pools[REFERENCE].divisions[a], scores.member[0]
-        sides = zip(groups.sums(inside), groups.sums(~inside), strict=True)
-        least = [single.error_at_chance(*both) if min(both) else math.nan for both in sides]
+        sides = groups.sums(scores.member, ~scores.member).T
+        least = [single.error_at_chance(*both) if both.all() else math.nan for both in sides]
         costs = found[REFERENCE]
-        found[REFERENCE] = replace(
-            costs,
-            standard_error=np.maximum(costs.standard_error, least),
-            null_error=np.maximum(costs.null_error, least),
-        )
-    n_excluded = {name: pool.n_excluded(a) for name, pool in pools.items()}
+        errors = {name: getattr(costs, name) for name in ("standard_error", "null_error")}
+        floored = {name: np.maximum(error, least) for name, error in errors.items()}
+        found[REFERENCE] = replace(costs, **floored)
+    n_excluded = {name: pool.n_excluded(groups) for name, pool in pools.items()}
     return [
         pooled_row(
             costs,
@@ -339,7 +336,7 @@ def _rows(
             group=group,
             proxy=name,
             n_excluded=n_excluded[name][k],
-            separation=number_or_none(separation[k]),
+            separation=number_or_none(apart[k]),
         )
         for k, group in enumerate(scores.group_names)
         for name, costs in found.items()
@@ -370,10 +367,8 @@ def number_or_none(value: float) -> float | None:
 def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
     """What an audit would see of the groups of coin flips, one after the other."""
     train, test = _counts(models, coins)
-    whole = Groups(np.where(coins.inside, 0, -1), 1)
-    benefit, _ = record_rates(models.answers, models.labels, models.member, whole)
-    by_size = benefit.parts * coins.inside.sum()
-    found = {name: cost.divided(coins, by_size) for name, cost in costs.items()}
+    benefit, _ = record_rates(models.answers, models.labels, models.member, coins.whole)
+    found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
     splits: dict[bytes, int] = {}
     return Panel(
         epsilon=models.epsilon,
@@ -389,7 +384,7 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         n_train=train.n,
         n_test=test.n,
         exposure={},
-        pooled={name: one for name, one in found.items() if one and np.isfinite(one.value).any()},
+        pooled={name: one for name, one in found.items() if np.isfinite(one.value).any()},
     )
 
 

@@ -215,9 +215,8 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
                 "A record appears twice for one model; give every model its own name in a column "
                 "model."
             )
-        pool = clustered_auc(scores, inside)
-        costs = pool.exposures(0)
-        if math.isfinite(costs.value[0]):
-            key = {"group": name, "proxy": proxy, "n_excluded": pool.n_excluded(0)[0]}
-            rows.append(pooled_row(costs, 0, epsilon=epsilon, **key))
+        found, n_excluded = clustered_auc(scores, inside), np.isnan(scores).any(axis=0).sum()
+        if math.isfinite(found.value[0]):
+            key = {"group": name, "proxy": proxy, "n_excluded": n_excluded}
+            rows.append(pooled_row(found, 0, epsilon=epsilon, **key))
     return rows

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.single import log_odds
-from pcer.metrics import BoolArray, FloatArray
+from pcer.attacks.sums import quotient
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
@@ -58,15 +59,10 @@ class Others(NamedTuple):
     squares_out: FloatArray
 
     @property
-    def freedom(self) -> FloatArray:
-        """Degrees of freedom of the common variance."""
-        return self.n_in + self.n_out - 2
-
-    @property
     def deviation(self) -> FloatArray:
         """Standard deviation common to in and out; NaN where it cannot be had, or is 0."""
         squares = self.squares_in + self.squares_out
-        return np.sqrt(quotient(squares, np.where(squares > 0, self.freedom, 0)))
+        return np.sqrt(quotient(squares, np.where(squares > 0, self.n_in + self.n_out - 2, 0)))
 
 
 def rmia_ratio(confidence: FloatArray, member: BoolArray) -> FloatArray:
@@ -137,7 +133,7 @@ def _mean_without_own(
 
 
 class RatioParts(NamedTuple):
-    """What the shrunk ratio is made of; arrays (target, record)."""
+    """What the shrunk ratio is made of; arrays (target, record), or (record,) of one target."""
 
     standing: FloatArray
     """The target's distance from the mean of the others, in their standard deviations; where there
@@ -145,36 +141,20 @@ class RatioParts(NamedTuple):
     difference: FloatArray
     """Mean of the others in minus mean of those out, in standard deviations; NaN where they do not
     vary, or where all had the record in, or all out."""
-    noise: FloatArray
-    """Variance of that difference if there is none."""
-    lean: FloatArray
-    """One half minus the share of the others that had the record in."""
+    n_in: FloatArray | IntArray
+    """Others that had the record in."""
+    n_out: FloatArray | IntArray
 
 
 def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
     """Bring what the other models say into standard deviations."""
-    n = others.n_in + others.n_out
-    deviation = others.deviation
-    centre = (others.n_in * others.mean_in + others.n_out * others.mean_out) / n
+    n_in, n_out, deviation = others.n_in, others.n_out, others.deviation
+    centre = (n_in * others.mean_in + n_out * others.mean_out) / (n_in + n_out)
     difference = (others.mean_in - others.mean_out) / deviation
     standing = (values - centre) / deviation
     if np.isnan(difference).any():
         standing = np.where(np.isnan(difference), certain_score(values, others), standing)
-    return RatioParts(
-        standing=standing,
-        difference=difference,
-        noise=quotient(np.ones(1), others.n_in) + quotient(np.ones(1), others.n_out),
-        lean=0.5 - others.n_in / n,
-    )
-
-
-def surplus_of(evidence: RatioParts) -> FloatArray:
-    """(target, record) squared difference of in and out beyond what noise explains."""
-    # A difference over an estimated deviation is Student's: its variance is larger by this.
-    freedom = len(evidence.noise) - 3
-    found = evidence.difference**2
-    found -= evidence.noise * (freedom / (freedom - 2))
-    return found
+    return RatioParts(standing, difference, n_in, n_out)
 
 
 def certain_score(values: FloatArray, others: Others) -> FloatArray:
@@ -190,29 +170,8 @@ def certain_score(values: FloatArray, others: Others) -> FloatArray:
     return np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
 
 
-def typical_difference(surplus: FloatArray) -> FloatArray:
-    """(target,) root of the mean surplus over all records; 0 where it is noise.
-
-    One record whose others hardly vary could outweigh all others, so the lowest and the highest
-    5 % are left out.
-    """
-    return np.sqrt([max(_trimmed_mean(row[np.isfinite(row)]), 0.0) for row in surplus])
-
-
-def _trimmed_mean(values: FloatArray) -> float:
-    """Without the lowest and the highest; summed in the order of the records."""
-    n, n_cut = len(values), int(TRIMMED * len(values))
-    if not n:
-        return 0.0
-    low, high = np.partition(values, (n_cut, n - 1 - n_cut))[[n_cut, n - 1 - n_cut]]
-    total = values[(values >= low) & (values <= high)].sum()
-    total -= low * (n_cut - np.count_nonzero(values < low))  # ties at an end, some of them cut
-    total -= high * (n_cut - np.count_nonzero(values > high))
-    return float(total / (n - 2 * n_cut))
-
-
-def shrunk_ratio(evidence: RatioParts, size: FloatArray) -> FloatArray:
-    """Log likelihood ratio over ``size``, the typical difference.
+def shrunk_ratio(evidence: RatioParts) -> FloatArray:
+    """Log likelihood ratio over the typical difference of each target.
 
     A sweep of tens of models needs it: a record's own difference between in and out is then
     mostly noise, and the plain ratio spends its power on guessing its sign. The prior says that
@@ -220,14 +179,30 @@ def shrunk_ratio(evidence: RatioParts, size: FloatArray) -> FloatArray:
     all records, noise taken off: with many models, or strong memorisation, the prior fades and
     the plain ratio with a common variance remains.
     """
-    weight = size * evidence.difference
-    weight += evidence.noise
-    weight /= size**2 + evidence.noise
-    score = size * weight
-    score *= evidence.lean
-    np.subtract(evidence.standing, score, out=score)
-    score *= weight
-    return np.where(np.isnan(evidence.difference), evidence.standing, score.round(DECIMALS))
+    standing, difference, n_in, n_out = evidence
+    noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)  # variance if there is none
+    # A difference over an estimated deviation is Student's: its variance is larger by this.
+    freedom = n_in + n_out - 2
+    surplus = difference**2 - noise * (freedom / (freedom - 2))
+    typical = [typical_difference(row) for row in np.atleast_2d(surplus)]
+    size = np.reshape(typical, (*surplus.shape[:-1], 1))
+    weight = (size * difference + noise) / (size**2 + noise)
+    score = weight * (standing - size * weight * (0.5 - n_in / (n_in + n_out)))
+    return np.where(np.isnan(difference), standing, score.round(DECIMALS))
+
+
+def typical_difference(surplus: FloatArray) -> float:
+    """Root of the mean over all records of squared differences beyond noise; 0 where it is noise.
+
+    One record whose others hardly vary could outweigh all others, so the lowest and the highest
+    5 % are left out.
+    """
+    known = surplus[np.isfinite(surplus)]
+    n, n_cut = len(known), int(TRIMMED * len(known))
+    if not n:
+        return 0.0
+    middle = np.partition(known, (n_cut, n - 1 - n_cut))[n_cut : n - n_cut]
+    return math.sqrt(max(middle.mean(), 0.0))
 
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
@@ -248,14 +223,6 @@ def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
 def variance_of(squares: FloatArray, n: FloatArray) -> FloatArray:
     """Sample variance from squared deviations; NaN where there is none, or no spread."""
     return quotient(squares, np.where(squares > 0, n - 1, 0))
-
-
-def quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Numerator over denominator; NaN where the denominator is not above 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out = numerator / denominator
-    positive = denominator > 0
-    return out if positive.all() else np.where(positive, out, np.nan)
 
 
 def blocks(

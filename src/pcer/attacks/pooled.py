@@ -5,13 +5,13 @@ record is in all models, so what it adds is summed over them before it is square
 remembers more exposes all of its records, and so few models may have been lucky; what the models'
 numbers vary beyond what their records explain is added (clustering both ways, after Cameron,
 Gelbach and Miller), never subtracted, and few models count as the few that they are
-(``exposures_of``). If nothing is remembered no model can remember more: then records are all
+(``people_variance``). If nothing is remembered no model can remember more: then records are all
 there is (``null_error``). What a record adds to the number and to its group's benefit gives the
 covariance of both. What records change about each other is in no error; whether two groups share
-it is measured (``SharedLuck``).
+it is measured (``separation``).
 
 Groups that a coin flip made are not attacked one by one: every number is a sum over a group's
-records, or nearly so, and sums over many groups are one product (``divided``). Paired costs are
+records, or nearly so, and sums over many groups are one product (``Divisions``). Paired costs are
 exactly those of the division alone. Attacks that rank records within a model are taken to first
 order: what each record adds to everybody's number, once, summed over the group. Groups that a coin
 flip made hold the same kind of people, so that ranks within a group and among everybody differ by
@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.ranking import Ranked, Ranker
+from pcer.attacks.ranking import Ranked, rank
 from pcer.attacks.single import Advantage, auc_advantage
-from pcer.attacks.sums import Divisions
+from pcer.attacks.sums import Divisions, Groups, quotient
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import PooledExposures
 from pcer.statistics import student_weight
@@ -48,38 +48,18 @@ LABEL, SIDE, PREDICTION = 1, 2, 3
 RIGHT = np.array([[True, False], [False, True]])
 """By label and prediction, whether the prediction is right."""
 
+Sets = Groups | Divisions
+"""Groups of one division, or those of many coin flips one after the other."""
 
-class Groups(NamedTuple):
-    """A division of the records: (record,) a group's number, -1 for none; and how many groups."""
-
-    codes: IntArray
-    n: int
-
-    def sums(self, values: FloatArray | BoolArray) -> FloatArray:
-        """(group,) sums over the records of each; ``values`` are (record,)."""
-        inside = self.codes >= 0
-        return np.asarray(np.bincount(self.codes[inside], values[inside], self.n), np.float64)
-
-    def by_record(self, value: FloatArray, parts: FloatArray) -> FloatArray:
-        """(record,) numbers with the groups' values as means; NaN for records of no group.
-
-        Their standard deviation over the root of the group's size is the value's error as far
-        as it comes from records, and so with covariances: group means of such numbers can stand
-        for what an audit sees.
-
-        >>> Groups(np.array([0, 0]), 1).by_record(np.array([0.3]), np.array([0.1, -0.1]))
-        array([0.5, 0.1])
-        """
-        sizes = self.sums(np.ones(len(parts)))
-        numbers = value[self.codes] + sizes[self.codes] * parts
-        return np.where(self.codes >= 0, numbers, np.nan)
+Variances = tuple[FloatArray, FloatArray, IntArray | int]
+"""(set,) what models, and what both, make of variances; how many models tell them."""
 
 
 class Rate(NamedTuple):
-    """(model, group) rates, NaN where nobody tells one; and what each record adds to the mean."""
+    """(model, group) rates, NaN where nobody tells one; each record's distance from the mean."""
 
     by_model: FloatArray
-    parts: FloatArray
+    own: FloatArray
 
     @property
     def value(self) -> FloatArray:
@@ -87,88 +67,91 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
+NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))
+"""Of which no covariance is known."""
+
+
 class Pool(ABC):
-    """Collects one cost over all models of a setting, for several divisions of the records.
+    """Collects one cost over all models of a setting.
 
     Attributes:
-        divisions: of the records into groups.
         is_scored: (record,) whether any model says anything of it.
         is_complete: (record,) whether every model could.
     """
 
-    divisions: Sequence[Groups]
     is_scored: BoolArray
     is_complete: BoolArray
 
     @abstractmethod
-    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
-        """(group,) values of a division, NaN where no model tells it; (record,) parts in them."""
+    def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
+        """(group,) values, NaN where no model tells one; (record,) distances from them."""
 
     @abstractmethod
-    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
-        """(group,) what models, and what both make of variances; how many models tell them."""
+    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
+        """Blocks (row, record) that ``_of_models`` needs to have summed."""
 
     @abstractmethod
-    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """The groups of coin flips one after the other; None where nothing can be told."""
+    def _of_models(
+        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
+    ) -> Variances:
+        """Of sets with ``n`` records and values beside ``base``, those of the whole."""
 
-    def by_record(self, v: int) -> FloatArray:
-        """(record,) numbers with the groups' values as means."""
-        return self.divisions[v].by_record(*self.shares(v))
+    def n_scored(self, groups: Groups) -> FloatArray:
+        """(group,) records of which some model says something."""
+        return np.asarray(groups.sums(self.is_scored[None])[0])
 
-    def n_excluded(self, v: int) -> FloatArray:
+    def n_excluded(self, groups: Groups) -> FloatArray:
         """(group,) records of which some model could not tell anything."""
-        return self.divisions[v].sums(~self.is_complete)
+        return np.asarray(groups.sums(~self.is_complete[None])[0])
 
-    def exposures(self, v: int, benefit: Rate | None = None) -> PooledExposures:
-        """The cost of every group of a division, and its covariance with the benefit."""
-        groups, (value, parts) = self.divisions[v], self.shares(v)
-        n, covariance = groups.sums(self.is_scored), np.full(groups.n, np.nan)
+    def by_record(self, groups: Groups) -> FloatArray:
+        """(record,) numbers with the groups' values as means."""
+        value, own = self.numbers(groups)
+        return groups.by_record(
+            value, own * quotient(groups.sizes, self.n_scored(groups))[groups.codes]
+        )
+
+    def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
+        """The cost of every set, with errors for normal intervals; none of a single record.
+
+        No error is below what one record at chance would have made of it. ``benefit`` is that of
+        ``sets.whole``.
+        """
+        (base, own), known = self.numbers(sets.whole), self.is_scored & sets.inside
+        moments = np.stack([known, own, own**2, own * benefit.own, known * benefit.own])
+        sums = sets.sums(moments, *self._rows(sets, own))
+        n, total, squares, products, of_benefit = sums[:5]
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_records = groups.sums(parts**2) * (n / (n - 1))
-            if benefit is not None:
-                products = groups.sums(parts * benefit.parts) * (n / (n - 1))
-                covariance = np.where(np.isnan(benefit.value), np.nan, products)
-            of_models, of_both, n_models = self._of_models(v)
-        return exposures_of(value, n, (of_records, of_models, of_both), n_models, covariance)
+            mean = total / n
+            value = base if sets is sets.whole else base + mean
+            is_told = (n > 1) & ~np.isnan(value)
+            of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
+            covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
+            covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
+            people = people_variance(of_records, *self._of_models(sets, n, value, base, sums[5:]))
+            errors = (np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records))
+        error, null, both = (np.where(is_told, x, np.nan) for x in (*errors, covariance))
+        return PooledExposures(
+            value=value,
+            standard_error=error,
+            null_error=null,
+            benefit_covariance=both,
+            n_records=n,
+        )
 
 
-def exposures_of(
-    value: FloatArray,
-    n: FloatArray,
-    variances: tuple[FloatArray, FloatArray | float, FloatArray | float],
-    n_models: IntArray | int,
-    covariance: FloatArray,
-) -> PooledExposures:
-    """Values of groups with their errors, for normal intervals; none of a single record.
+def people_variance(
+    of_records: FloatArray, of_models: FloatArray, of_both: FloatArray, n_models: IntArray | int
+) -> FloatArray:
+    """Variance by records and models, less what both count twice; never below that of records.
 
-    Records and models, less what both count twice; never below that of records. The models' part
-    is estimated from few models, so that it counts by the square of Student's quantile over the
-    normal one: intervals of such sums hold at least as often as they say (Banerjee 1960). No error
-    is below what one record at chance would have made of it.
-
-    Args:
-        value: (group,).
-        n: (group,) records.
-        variances: (group,) as records make them, as models do, and as both do.
-        n_models: how many models, one number or (group,).
-        covariance: (group,) with the benefit.
+    The models' part is estimated from few models, so that it counts by the square of Student's
+    quantile over the normal one: intervals of such sums hold at least as often as they say
+    (Banerjee 1960).
     """
-    of_records, of_models, of_both = variances
     several = np.atleast_1d(n_models)
     weight = np.array([student_weight(int(m) - 1) if m > 1 else 0.0 for m in several])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        people = np.maximum(of_records, of_records - of_both + weight * of_models)
-        least, is_told = np.abs(value) / n, (n > 1) & ~np.isnan(value)
-    errors = (np.maximum(np.sqrt(part), least) for part in (people, of_records))
-    error, null, both = (np.where(is_told, x, np.nan) for x in (*errors, covariance))
-    return PooledExposures(
-        value=value,
-        standard_error=error,
-        null_error=null,
-        benefit_covariance=both,
-        n_records=n,
-    )
+    return np.maximum(of_records, of_records - of_both + weight * of_models)
 
 
 class RankedPool(Pool):
@@ -176,119 +159,80 @@ class RankedPool(Pool):
 
     Args:
         divisions: of the records into groups.
+        n_models: how many models.
         whole: everybody, or all but some, as one group: what every record adds there in every
-            model is kept, for ``divided``.
-        exact: further divisions.
+            model is kept, for coin flips.
     """
 
     def __init__(
-        self,
-        divisions: Sequence[Groups],
-        whole: Sequence[Groups] = (),
-        exact: Sequence[Groups] = (),
+        self, divisions: Sequence[Groups], n_models: int, whole: Sequence[Groups] = ()
     ) -> None:
-        self.divisions = [*divisions, *whole, *exact]
-        n, kept = len(divisions[0].codes), range(len(divisions), len(divisions) + len(whole))
-        # (value, variance) by division, group and model
-        self._numbers: list[list[list[tuple[float, float]]]] = [
-            [[] for _ in range(groups.n)] for groups in self.divisions
-        ]
-        self._parts = np.zeros((len(self.divisions), n))
-        self._by_model: dict[int, list[npt.NDArray[np.float32]]] = {v: [] for v in kept}
+        n = len(divisions[0].codes)
+        # by division, value and variance by model and group; what records add, over all models
+        self._found = {one: np.full((2, n_models, one.n), np.nan) for one in (*divisions, *whole)}
+        self._parts: dict[Groups, npt.NDArray[Any]] = {one: np.zeros((1, n)) for one in divisions}
+        self._parts |= {one: np.zeros((n_models, n), dtype=np.float32) for one in whole}
         self.is_scored, self.is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
 
     @property
-    def ranker(self) -> Ranker:
-        """Ranks scores within the groups of every division."""
-        return Ranker([one.codes for one in self.divisions], [one.n for one in self.divisions])
+    def divisions(self) -> list[Groups]:
+        """Of the records into groups, each once."""
+        return list(self._found)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether any model tells anything of any group."""
+        return any(bool(np.isfinite(found).any()) for found in self._found.values())
 
     def add(
         self,
-        ranked: Sequence[Sequence[Ranked]],
-        advantages: Sequence[Sequence[Advantage | None]],
+        model: int,
+        ranked: Mapping[Groups, Sequence[Ranked]],
+        advantages: Mapping[Groups, Sequence[Advantage | None]],
         is_scored: BoolArray,
-        is_told: BoolArray | None = None,
     ) -> None:
         """Take in one model."""
         self.is_scored |= is_scored
-        self.is_complete &= is_scored if is_told is None else is_told
-        for v, (orders, of_groups) in enumerate(zip(ranked, advantages, strict=True)):
-            added = np.zeros(len(is_scored))
-            for k, (order, advantage) in enumerate(zip(orders, of_groups, strict=True)):
+        self.is_complete &= is_scored
+        for groups, orders in ranked.items():
+            parts = self._parts[groups][model % len(self._parts[groups])]
+            for k, (order, advantage) in enumerate(zip(orders, advantages[groups], strict=True)):
                 if advantage is not None and advantage.parts is not None:
-                    self._numbers[v][k].append((advantage.value, advantage.variance))
-                    added[order.order] = advantage.parts
-            if v not in self._by_model:
-                self._parts[v] += added
-            elif len(self._numbers[v][0]) > len(self._by_model[v]):
-                self._by_model[v].append(added.astype(np.float32))
+                    self._found[groups][:, model, k] = advantage.value, advantage.variance
+                    parts[order.order] += advantage.parts
 
-    def add_auc(
-        self, ranker: Ranker, score: FloatArray, member: BoolArray, is_told: BoolArray | None = None
-    ) -> None:
-        """Take in one model by the AUC of its scores, NaN where a record is left out."""
-        ranked = ranker.rank(score, member)
-        advantages = [[auc_advantage(group) for group in of_groups] for of_groups in ranked]
-        self.add(ranked, advantages, ~np.isnan(score), is_told)
-
-    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
+    def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that tell a value."""
-        values = [[value for value, _ in pairs] for pairs in self._numbers[v]]
-        n_models = np.array([max(len(own), 1) for own in values])
-        means = np.array([math.fsum(own) / len(own) if own else math.nan for own in values])
-        return means, self._parts[v] / n_models[self.divisions[v].codes]
+        values, parts = self._found[groups][0], self._parts[groups].sum(axis=0, dtype=np.float64)
+        n_models = np.isfinite(values).sum(axis=0)
+        scale = self.n_scored(groups) / np.maximum(n_models, 1)
+        return quotient(np.nansum(values, axis=0), n_models), scale[groups.codes] * parts
 
-    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
-        numbers = [np.reshape(pairs, (-1, 2)) for pairs in self._numbers[v]]
-        both = np.array([_over_models(own[:, 0], np.nansum(own[:, 1])) for own in numbers])
-        return both[:, 0], both[:, 1], np.array([len(own) for own in numbers])
+    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
+        return (self._parts[sets.whole],) if isinstance(sets, Divisions) else ()
 
-    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """To first order: everybody's number, and the mean of what a set's records add."""
-        masks = ((v, self.divisions[v].codes >= 0) for v in self._by_model)
-        whole, inside = next((v, mask) for v, mask in masks if np.array_equal(mask, coins.inside))
-        if not self._by_model[whole]:
-            return None
-        known, parts = self.is_scored & inside, np.array(self._by_model[whole])
-        values, variances = np.array(self._numbers[whole][0]).T
-        own = known.sum() * parts.mean(axis=0, dtype=np.float64)
-        sums = coins.sums(_moments(known, own, benefit), parts)
-        n, mean, of_records, covariance = _divided(sums, coins)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            by_model = values[:, None] + sums[5:] * (known.sum() / n)
-            of_models = _over_models(by_model, np.nansum(variances) * known.sum() / n)
-        variation = of_records, *of_models
-        return exposures_of(values.mean() + mean, n, variation, len(values), covariance)
+    def _of_models(
+        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
+    ) -> Variances:
+        values, variances = self._found[sets.whole]
+        n_models, share = np.isfinite(values).sum(axis=0), self.n_scored(sets.whole) / n
+        by_model = values + sums * share if len(sums) else values
+        spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
+        of_models = np.nansum(spread, axis=0) / (n_models - 1) / n_models
+        of_both = np.nansum(variances, axis=0) * share / n_models**2
+        both = (np.where(n_models > 1, x, 0.0) for x in (of_models, of_both))
+        return *both, n_models
 
 
-def _over_models(
-    values: FloatArray, variances: FloatArray | float
-) -> tuple[FloatArray | float, FloatArray | float]:
-    """What models, and what both, make of the variance of a mean over models."""
-    n = len(values)
-    return (0.0, 0.0) if n < 2 else (values.var(axis=0, ddof=1) / n, variances / n**2)
-
-
-def _moments(known: BoolArray, own: FloatArray, benefit: FloatArray) -> FloatArray:
-    return np.stack([known, own, own**2, own * benefit, known * benefit])
-
-
-def _divided(sums: FloatArray, coins: Divisions) -> tuple[FloatArray, ...]:
-    """Number, mean, variance and covariance over sets of records, from sums of ``_moments``."""
-    n, total, squares, products, of_benefit = sums[:5]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total / n
-        variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
-        return n, mean, variance, (products - mean * of_benefit) / coins.sizes / (n - 1)
-
-
-def clustered_auc(scores: FloatArray, member: BoolArray) -> RankedPool:
+def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
     """AUC minus 1/2 of one group, averaged over models, with an error clustered by record."""
-    pool = RankedPool([Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)])
-    ranker = pool.ranker
-    for score, inside in zip(scores, member, strict=True):
-        pool.add_auc(ranker, score, inside)
-    return pool
+    everybody = Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)
+    pool = RankedPool([everybody], len(scores))
+    for model, (score, inside) in enumerate(zip(scores, member, strict=True)):
+        ranked = rank(score, inside, [everybody])
+        found = {everybody: [auc_advantage(ranked[everybody][0])]}
+        pool.add(model, ranked, found, ~np.isnan(score))
+    return pool.exposures(everybody)
 
 
 class Sides:
@@ -315,106 +259,65 @@ class PairedPool(Pool):
     others. What a model adds to that is measured from the record's mean over all models, so that
     what a model says alike of all records does not count. A record that was always in, or never,
     has no difference.
-
-    Args:
-        divisions: of the records into groups.
-        n_models: how many models, at least two.
-        keeps_models: whether to keep what every model adds to every record's, for ``divided``.
     """
 
-    def __init__(
-        self, divisions: Sequence[Groups], *, n_models: int, keeps_models: bool = False
-    ) -> None:
-        self.divisions, self._n_models = divisions, n_models
+    def __init__(self, n_models: int, n_records: int) -> None:
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
-        n_rows, n = 2 * n_models + 12 * n_pairs, len(divisions[0].codes)
-        self.is_scored = self.is_complete = np.zeros(n, dtype=bool)
-        self._differences = np.zeros(n)
-        self._squares, self._moved_squares, self._share_in = np.zeros((3, n))
-        # what models add, what they move, and contrasts of two each; summed over the groups of
-        # each division for itself, so that no division changes a bit of another
-        self._sums = [np.zeros((n_rows, groups.n)) for groups in divisions]
-        self._inside = [
-            np.equal(groups.codes[:, None], np.arange(groups.n)).astype(np.float64)
-            for groups in divisions
-        ]
-        self._kept = np.zeros((2 * n_models, n if keeps_models else 0), dtype=np.float32)
-        self._kept_contrasts = np.zeros((12 * n_pairs, n if keeps_models else 0))
+        self.is_scored = self.is_complete = np.zeros(n_records, dtype=bool)
+        self._differences = np.zeros(n_records)
+        self._squares = np.zeros(
+            (3, n_records)
+        )  # of what models add and move; the share trained on
+        self._models = np.zeros((2 * n_models, n_records))  # what each adds, and moves
+        self._contrasts = np.zeros((12 * n_pairs, n_records))
 
     def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
         """Take in some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
         total_out = (values * ~sides.member).sum(axis=0)
-        differences = total_in / sides.n_in - total_out / sides.n_out
         added = values - (total_in + total_out) / len(values)
         added *= sides.weights
-        self.is_scored[block], self._differences[block] = sides.are_both, differences
-        self._squares[block] = np.einsum("mr,mr->r", added, added)
-        self._moved_squares[block] = np.einsum("mr,mr->r", sides.moved, sides.moved)
-        self._share_in[block] = sides.n_in / len(values)
-        rows = np.concatenate([added, sides.moved])
-        contrasts = np.zeros((0, len(total_in)))
-        if self._n_models < FEW_MODELS:
-            contrasts = contrast_moments(values, sides.member).reshape(-1, len(total_in))
-        if self._kept.size:
-            self._kept[:, block], self._kept_contrasts[:, block] = rows, contrasts
-        rows = np.concatenate([rows, contrasts])
-        for sums, inside in zip(self._sums, self._inside, strict=True):
-            sums += rows @ inside[block]
+        squares = (np.einsum("mr,mr->r", x, x) for x in (added, sides.moved))
+        self.is_scored[block] = sides.are_both
+        self._differences[block] = total_in / sides.n_in - total_out / sides.n_out
+        self._squares[:, block] = *squares, sides.are_both * sides.n_in / len(values)
+        self._models[:, block] = np.concatenate([added, sides.moved])
+        if len(self._contrasts):
+            contrasts = contrast_moments(values, sides.member)
+            self._contrasts[:, block] = contrasts.reshape(-1, len(total_in))
 
-    def shares(self, v: int) -> tuple[FloatArray, FloatArray]:
+    def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Mean differences."""
-        groups, known = self.divisions[v], self.is_scored
-        n, differences = groups.sums(known), self._differences * known
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = groups.sums(differences) / n
-            parts = (differences - value[groups.codes]) / n[groups.codes]
-        return value, np.where(known & (groups.codes >= 0), parts, 0.0)
+        known = self.is_scored & groups.inside
+        n, total = groups.sums(np.stack([known, known * self._differences]))
+        value = quotient(total, n)
+        return value, np.where(known, self._differences - value[groups.codes], 0.0)
 
-    def _of_models(self, v: int) -> tuple[FloatArray, FloatArray, IntArray]:
-        groups, rows = self.divisions[v], self._rows(self.is_scored, self._differences)
-        n, *sums = (groups.sums(row) for row in (self.is_scored, *rows))
-        both = self._variances(n, self.shares(v)[0], np.stack(sums), self._sums[v])
-        return *both, np.full(groups.n, self._n_models)
+    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
+        squares, moved, share_in = self._squares
+        models = self._models.astype(
+            np.float32 if isinstance(sets, Divisions) else np.float64, copy=False
+        )
+        return np.stack([squares, moved, moved * own, share_in]), models, self._contrasts
 
-    def _rows(self, known: BoolArray, differences: FloatArray) -> FloatArray:
-        """(row, record) what ``_variances`` needs to have summed."""
-        moved = self._moved_squares * known
-        return np.stack([self._squares * known, moved, moved * differences, self._share_in * known])
-
-    def divided(self, coins: Divisions, benefit: FloatArray) -> PooledExposures | None:
-        """Exactly as of real groups, but for the benefit, which is taken to first order."""
-        known = self.is_scored & coins.inside
-        if not known.any():
-            return None
-        centre = self._differences[known].mean()
-        own = np.where(known, self._differences - centre, 0.0)
-        blocks = self._rows(known, own), self._kept, self._kept_contrasts
-        sums = coins.sums(_moments(known, own, benefit), *blocks)
-        n, mean, of_records, covariance = _divided(sums, coins)
-        rows, value = sums[5:9], centre + mean
-        rows[2] += centre * rows[1]
-        both = self._variances(n, value, rows, sums[9:])
-        return exposures_of(value, n, (of_records, *both), self._n_models, covariance)
-
-    def _variances(
-        self, n: FloatArray, value: FloatArray, rows: FloatArray, sums: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What models, and what both, make of the variance of mean differences of groups.
+    def _of_models(
+        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
+    ) -> Variances:
+        """Of mean differences.
 
         A model's own number is in the means that it is measured from: one that adds x to all its
         records and nothing to the others stands out by x (1 - (1 + share trained on)/models), and
         by as many degrees of freedom less one. That is made good.
         """
-        n_models = self._n_models
-        added, moved, contrasts = np.split(sums, [n_models, 2 * n_models])
+        n_models = len(self._models) // 2
+        rows, added, moved, contrasts = np.split(sums, np.cumsum([4, n_models, n_models]))
         if len(contrasts):
-            return of_few(contrasts.reshape(3, 4, -1, len(n)), n_models)
-        squares, moved_squares, moved_differences, share_in = rows
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
+            return *of_few(contrasts.reshape(3, 4, -1, len(n)), n_models), n_models
+        squares, moved_squares, moved_distances, share_in = rows
+        moved_differences = moved_distances + base * moved_squares
+        weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
-        return weight * ((added - value * moved) ** 2).sum(axis=0), weight * of_both
+        return weight * ((added - value * moved) ** 2).sum(axis=0), weight * of_both, n_models
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
@@ -455,8 +358,8 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
     return both[0], both[1]
 
 
-class SharedLuck:
-    """Collects how far groups share the luck of their training records, a few records at a time.
+def separation(luck: FloatArray, groups: Groups) -> FloatArray:
+    """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
 
     A record changes what models say of its neighbours. That moves all exposures of one group alike,
     and cancels in a difference of groups only as far as the groups share it: wholly where they
@@ -466,48 +369,36 @@ class SharedLuck:
     together, so the mean squared covariance of records, beyond that of independent ones, is
     compared within and between groups. It averages over all pairs of records, so that a few
     models are enough.
+
+    Every group is put beside the largest; the largest has the highest of those. What cannot be
+    told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
+    found, if before that it had this mean and a standard deviation of 1.
+
+    Args:
+        luck: (model, record), see ``luck_of``.
+        groups: the division of the records.
     """
-
-    def __init__(self, groups: Groups, *, n_models: int) -> None:
-        self._groups, self._n_models = groups, n_models
-        self._products = np.zeros((groups.n, n_models, n_models))
-        self._variances, self._squares = np.zeros((2, groups.n))
-
-    def add(self, block: slice, luck: FloatArray) -> None:
-        """Take in some records; ``luck`` is (model, record)."""
-        for k in range(self._groups.n):
-            own = luck[:, self._groups.codes[block] == k]
-            variances = np.einsum("mr,mr->r", own, own)
-            self._products[k] += own @ own.T
-            self._variances[k] += variances.sum()
-            self._squares[k] += (variances**2).sum()
-
-    def separation(self) -> FloatArray:
-        """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
-
-        Every group is put beside the largest; the largest has the highest of those. What cannot be
-        told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
-        found, if before that it had this mean and a standard deviation of 1.
-        """
-        n = self._groups.sums(np.ones(len(self._groups.codes)))
-        if self._n_models < FEW_MODELS or len(n) < 2:
-            return np.full(len(n), np.nan)
-        largest, own = int(np.argmax(n)), np.diag(self._squares)  # no pairs of one record
-        pairs = np.einsum("gst,hst->gh", self._products, self._products) - own
-        with np.errstate(divide="ignore", invalid="ignore"):
-            independent = (np.outer(self._variances, self._variances) - own) / (self._n_models - 1)
-            beyond = pairs / independent - 1
-            # as many records of equal variance as these are worth
-            worth = self._variances**2 / self._squares
-            both = worth + worth[largest]
-            within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
-            within = np.maximum(within / both, 0.0)
-            noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
-            apart = within * (within - beyond[largest]) + UNMEASURED * noise
-            found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
-        found[largest] = np.nan
-        found[largest] = np.fmax.reduce(found)
-        return found
+    n_models = len(luck)
+    if n_models < FEW_MODELS or groups.n < 2:
+        return np.full(groups.n, np.nan)
+    members = [luck[:, groups.codes == k] for k in range(groups.n)]
+    products = np.array([own @ own.T for own in members])
+    of_records = np.einsum("mr,mr->r", luck, luck)
+    variances, squares = groups.sums(np.stack([of_records, of_records**2]))
+    largest, same = int(np.argmax(groups.sizes)), np.diag(squares)  # no pairs of one record
+    pairs = np.einsum("gst,hst->gh", products, products) - same
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = pairs / ((np.outer(variances, variances) - same) / (n_models - 1)) - 1
+        worth = variances**2 / squares  # as many records of equal variance as these are
+        both = worth + worth[largest]
+        within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
+        within = np.maximum(within / both, 0.0)
+        noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
+        apart = within * (within - beyond[largest]) + UNMEASURED * noise
+        found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
+    found[largest] = np.nan
+    found[largest] = np.fmax.reduce(found)
+    return found
 
 
 def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
@@ -541,18 +432,16 @@ def record_rates(
     >>> benefit.value, gap.value
     (array([0.5]), array([0.5]))
     """
-    inside = groups.codes >= 0
-    place = np.where(inside, groups.codes, groups.n)  # the last is for records of no group
-    cells, n_models = 4 * (2 * place + labels), len(member)
-    values, parts = np.zeros((2, n_models, groups.n + 1)), np.zeros((2, len(labels)))
+    cells = 4 * (2 * groups.places.astype(np.int64) + labels)
+    values, parts = np.zeros((2, len(member), groups.n + 1)), np.zeros((2, len(labels)))
     for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
         cell = cells + (2 * trained + positive)
         counts = np.bincount(cell, minlength=8 * (groups.n + 1)).reshape(-1, 2, 2, 2)
         for k, rate in enumerate((_benefit, _gap)):
             values[k, model], table = rate(counts.astype(np.float64))
             parts[k] += table.ravel()[cell]
-    both = zip(values, np.where(inside, parts, 0.0) / n_models, strict=True)
-    benefit, gap = (Rate(value[:, :-1], added) for value, added in both)
+    own = np.where(groups.inside, parts * (groups.sizes[groups.codes] / len(member)), 0.0)
+    benefit, gap = (Rate(value[:, :-1], one) for value, one in zip(values, own, strict=True))
     return benefit, gap
 
 
@@ -560,10 +449,10 @@ def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(group,) positive rate on test records, and what a record of each cell adds to it."""
     held_out = counts[:, :, 0].sum(axis=LABEL)
     n = held_out.sum(axis=1)
-    rate = _quotient(held_out[:, 1], n)
+    rate = quotient(held_out[:, 1], n)
     table = np.zeros(counts.shape)
     own = (np.arange(2) - rate[:, None]) * _freedom(n)[:, None]
-    table[:, :, 0] = _quotient(own, n[:, None])[:, None]
+    table[:, :, 0] = quotient(own, n[:, None])[:, None]
     return rate, table
 
 
@@ -575,13 +464,13 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     n = counts.sum(axis=PREDICTION)
     right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
-    accuracy = np.nan_to_num(_quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
+    accuracy = np.nan_to_num(quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
     surplus = (right[:, :, 1] - accuracy * n[:, :, 1]).sum(axis=LABEL)
     sizes = n.sum(axis=LABEL)
-    over = _quotient(np.ones(2), sizes)
+    over = quotient(np.ones(2), sizes)
     both = over.sum(axis=1)
-    other_side = _quotient(n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None])
-    cell = np.nan_to_num(_quotient(right, n))
+    other_side = quotient(n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None])
+    cell = np.nan_to_num(quotient(right, n))
     own = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
     own += (cell - accuracy[..., None])[..., None]
     own *= (other_side * both[:, None, None])[..., None]
@@ -591,10 +480,3 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _freedom(n: FloatArray) -> FloatArray:
     """Makes good the degree of freedom that a mean takes from ``n`` distances from it."""
     return np.sqrt(n / np.maximum(n - 1, 1))
-
-
-def _quotient(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """NaN where there is nobody."""
-    out = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
-    np.divide(part, whole, out=out, where=whole > 0)
-    return out

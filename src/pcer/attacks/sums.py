@@ -1,7 +1,8 @@
-"""Sums over many sets of the same records at once, the same in whatever order a machine adds."""
+"""Sums over groups of records; of many divisions at once, the same in any order of adding."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +30,74 @@ WHEEL_COLUMNS = 32
 
 TURNS_USED = 4
 """One turn of a wheel in so many is used, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A division of the records: (record,) a group's number, -1 for none; and how many groups."""
+
+    codes: IntArray
+    n: int
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both put the same records into the same groups."""
+        return isinstance(other, Groups) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Of the division."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[int, bytes]:
+        return self.n, self.codes.tobytes()
+
+    @property
+    def whole(self) -> Groups:
+        """The groups whose numbers these are beside: themselves."""
+        return self
+
+    @cached_property
+    def inside(self) -> BoolArray:
+        """(record,) who is in a group."""
+        return np.asarray(self.codes >= 0)
+
+    @cached_property
+    def places(self) -> npt.NDArray[Any]:
+        """(record,) a group's number as a small integer, the last for none: quick to sort by."""
+        return np.where(self.inside, self.codes, self.n).astype(np.min_scalar_type(self.n))
+
+    @cached_property
+    def _chosen(self) -> FloatArray:
+        return np.equal(self.codes[:, None], np.arange(self.n)).astype(np.float64)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """(group,) records in each."""
+        return np.asarray(self._chosen.sum(axis=0))
+
+    def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
+        """(row, group) sums over the records of each; rows are blocks (row, record)."""
+        return np.concatenate([block @ self._chosen for block in rows])
+
+    def by_record(self, value: FloatArray, own: FloatArray) -> FloatArray:
+        """(record,) numbers with the groups' values as means; NaN for records of no group.
+
+        Their standard deviation over the root of the group's size is the value's error as far
+        as it comes from records, and so with covariances: group means of such numbers can stand
+        for what an audit sees.
+
+        >>> Groups(np.array([0, 0, -1]), 1).by_record(np.array([0.3]), np.array([0.2, -0.2, 0.0]))
+        array([0.5, 0.1, nan])
+        """
+        return np.where(self.inside, value[self.codes] + own, np.nan)
+
+
+def quotient(numerator: FloatArray, denominator: FloatArray | IntArray) -> FloatArray:
+    """Numerator over denominator; NaN where the denominator is not above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = numerator / denominator
+    positive = denominator > 0
+    return out if positive.all() else np.where(positive, out, np.nan)
 
 
 class ExactSums:
@@ -113,15 +182,20 @@ class Divisions:
         """Number of divisions."""
         return len(self.codes)
 
-    @property
-    def exact(self) -> npt.NDArray[np.integer[Any]]:
-        """(division, record) those that are to be attacked exactly, too."""
-        return self.codes[: self.n_exact]
+    @cached_property
+    def exact(self) -> list[Groups]:
+        """Those that are to be attacked exactly, too."""
+        return [Groups(row.astype(np.int64), self.n_groups) for row in self.codes[: self.n_exact]]
 
-    @property
+    @cached_property
     def inside(self) -> BoolArray:
         """(record,) who is in a group."""
         return np.asarray(self.codes[0] >= 0)
+
+    @cached_property
+    def whole(self) -> Groups:
+        """Everybody who is in a group, as one group."""
+        return Groups(np.where(self.inside, 0, -1), 1)
 
     @cached_property
     def sizes(self) -> FloatArray:

@@ -248,13 +248,14 @@ def _by_model(run: IntArray) -> list[IntArray]:
 
 def _with_own_attack(counted: Counted, membership: FloatArray, entries: Entries) -> Counted:
     """The counts with the AUC of somebody's own score in every model and group, not ours."""
-    from pcer.attacks.ranking import Ranker
+    from pcer.attacks.ranking import rank
     from pcer.attacks.single import auc_advantage
+    from pcer.attacks.sums import Groups
 
     runs = []
     for run, rows in zip(counted.runs, _by_model(entries.run), strict=True):
-        groups = Ranker([entries.group[rows]], [len(counted.groups)])
-        (ranks,) = groups.rank(membership[rows], entries.split[rows] == 0)
+        groups = Groups(entries.group[rows], len(counted.groups))
+        ranks = rank(membership[rows], entries.split[rows] == 0, [groups])[groups]
         exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
         for g, (costs, auc) in enumerate(
             zip(exposure.values(), map(auc_advantage, ranks), strict=True)
