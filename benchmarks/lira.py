@@ -253,7 +253,7 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
     """
     scores = np.empty(confidence.shape)
     for block, values, inside in blocks(confidence, member):
-        scores[:, block] = rmia_ratio(values, inside)
+        scores[:, block] = rmia_ratio(values, other_models(values, inside))
     return scores
 
 

@@ -57,9 +57,6 @@ SCORE_ATTACKS: dict[str, Attack] = {
 }
 """The same for scores that were made for one cost."""
 
-BLOCK_MODELS = 16
-"""Models whose predictions are counted at once."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BudgetScores:
@@ -96,8 +93,27 @@ class BudgetScores:
     model: str | None = None
 
     def __post_init__(self) -> None:
-        for fault in _faults(self):
-            raise ValueError(fault)
+        shape, n = self.logits.shape, self.labels.size
+        if self.logits.ndim != 2 or shape[1] != n or self.member.shape != shape:
+            raise ValueError(
+                f"logits and member must both be (seed, record) over the {n} records of labels, "
+                f"but their shapes are {shape} and {self.member.shape}; transpose or select them."
+            )
+        beyond = np.zeros(shape) if self.reference is None else self.reference
+        answers, numbers = self.answers, self.group.max(initial=-1)
+        is_grouped = self.group.shape == (n,) and numbers < len(self.group_names)
+        is_answered = answers.shape == shape and answers.dtype == np.bool_
+        is_beyond = beyond.shape == shape and np.isfinite(beyond).all()
+        for holds, sentence in (
+            (is_grouped, "group must hold a position in group_names, or -1, for each record."),
+            (np.isin(self.labels, (0, 1)).all(), "labels must be 0 and 1; compare them first."),
+            (np.isfinite(self.logits).all(), "logits must be finite; cut probabilities of 0 or 1."),
+            (self.member.dtype == np.bool_, "member must be boolean; convert it."),
+            (is_beyond, "reference must be finite and (seed, record), as logits are."),
+            (is_answered, "predicted must be boolean and (seed, record), as member is."),
+        ):
+            if not holds:
+                raise ValueError(sentence)
 
     @property
     def answers(self) -> BoolArray:
@@ -108,28 +124,6 @@ class BudgetScores:
     def released_epsilon(self) -> float | None:
         """The budget as a release has it."""
         return None if math.isinf(self.epsilon) else self.epsilon
-
-
-def _faults(scores: BudgetScores) -> Iterator[str]:
-    shape, n = scores.logits.shape, scores.labels.size
-    if scores.logits.ndim != 2 or shape[1] != n or scores.member.shape != shape:
-        yield (
-            f"logits and member must both be (seed, record) over the {n} records of labels, but "
-            f"their shapes are {shape} and {scores.member.shape}; transpose or select them."
-        )
-    if scores.group.shape != (n,) or scores.group.max(initial=-1) >= len(scores.group_names):
-        yield "group must hold a position in group_names, or -1, for each record."
-    if not np.isin(scores.labels, (0, 1)).all():
-        yield "labels must be 0 and 1; compare them with the positive label first."
-    if not np.isfinite(scores.logits).all():
-        yield "logits must be finite; a probability of exactly 0 or 1 has no log odds."
-    if scores.member.dtype != np.bool_:
-        yield "member must be boolean; convert it with member == 1."
-    reference, predicted = scores.reference, scores.predicted
-    if reference is not None and (reference.shape != shape or not np.isfinite(reference).all()):
-        yield "reference must be finite and (seed, record), as logits are."
-    if predicted is not None and (predicted.shape != shape or predicted.dtype != np.bool_):
-        yield "predicted must be boolean and (seed, record), as member is."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -231,7 +225,7 @@ def _several_models(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatA
             others = lira.other_models(cut, member)
             scores[:2, :, block] = lira.ratio_parts(cut, others)[:2]
             scores[2, :, block] = lira.offline_ratio(cut, others)
-            scores[3, :, block] = lira.rmia_ratio(confidence, member)
+            scores[3, :, block] = lira.rmia_ratio(confidence, lira.other_models(confidence, member))
     return paired, luck, scores
 
 
@@ -390,17 +384,9 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
 
 def _counts(models: BudgetScores, coins: Divisions) -> list[Counts]:
     """Confusion tables (model, set) of training and of test."""
-    positive, tables = models.labels == 1, []
-    for first in range(0, len(models.member), BLOCK_MODELS):
-        some = slice(first, first + BLOCK_MODELS)
-        member, answers = models.member[some], models.answers[some]
-        cells = (
-            answers & positive,
-            answers & ~positive,
-            ~(answers | positive),
-            ~answers & positive,
-        )
-        sums = coins.sums(*(side & cell for side in (member, ~member) for cell in cells))
-        tables.append(sums.reshape(8, len(member), -1))
-    whole = np.concatenate(tables, axis=1)
-    return [Counts(*whole[:4]), Counts(*whole[4:])]
+    positive, answers = models.labels == 1, models.answers
+    cells = answers & positive, answers & ~positive, ~(answers | positive), ~answers & positive
+    return [
+        Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
+        for side in (models.member, ~models.member)
+    ]

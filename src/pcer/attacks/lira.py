@@ -65,16 +65,13 @@ class Others(NamedTuple):
         return np.sqrt(quotient(squares, np.where(squares > 0, self.n_in + self.n_out - 2, 0)))
 
 
-def rmia_ratio(confidence: FloatArray, member: BoolArray) -> FloatArray:
+def rmia_ratio(confidence: FloatArray, others: Others) -> FloatArray:
     """Ratio of the target's probability to the other models' average, in and out weighted alike.
 
     The attack of Zarifzadeh et al. ranks this ratio among those of other records. A rank keeps
     the order, so within one model the AUC of the ratio is the AUC of the attack.
     """
-    centred = confidence - confidence[0]
-    shift = confidence - centred
-    means = [_mean_without_own(centred, chosen)[1] + shift for chosen in (member, ~member)]
-    return quotient(confidence, (means[0] + means[1]) / 2)
+    return quotient(confidence, (others.mean_in + others.mean_out) / 2)
 
 
 def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
@@ -106,30 +103,21 @@ def other_models(values: FloatArray, member: BoolArray) -> Others:
     n_in, mean_in, squares_in = _without_own(centred, member)
     n_out, mean_out, squares_out = _without_own(centred, ~member)
     shift = values - centred
-    mean_in += shift
-    mean_out += shift
-    return Others(n_in, n_out, mean_in, mean_out, squares_in, squares_out)
+    return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
 
 
 def _without_own(
     values: FloatArray, chosen: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Count, mean and squared deviations of the chosen models, the target's own left out."""
-    n, mean, own = _mean_without_own(values, chosen)
+    own = values * chosen
+    n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)
+    mean = quotient(own.sum(axis=0) - own, n)
     own *= own
     squares = own.sum(axis=0) - own
     rounding = ROUNDING * squares.max(axis=0)
     squares -= n * mean**2
     return n, mean, np.where(squares > rounding, squares, 0.0)
-
-
-def _mean_without_own(
-    values: FloatArray, chosen: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Count and mean of the chosen models, the target's own left out; and the chosen values."""
-    own = values * chosen
-    n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)
-    return n, quotient(own.sum(axis=0) - own, n), own
 
 
 class RatioParts(NamedTuple):

@@ -143,36 +143,33 @@ def check_with_coins(
     ]
     rates = [one.positive_rate for one in attacked]
     for cost in costs:
-        panels = [_only(one.coins, cost) for one in attacked if one.coins is not None]
+        panels = [one.coins for one in attacked if one.coins is not None]
         tasks.append((_count_alarms, (panels, rates, families, cost, outcome, len(coins))))
     results = list(run(tasks))
     rows = []
-    for s, (setting, one) in enumerate(zip(settings, attacked, strict=True)):
-        for c, cost in enumerate(costs):
-            for p, (i, j) in enumerate(pairs):
-                if cost not in one.exposure:
-                    continue
-                among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
-                n_exact, difference = _against_exact(one, cost, coins.n_groups, (i, j))
-                rows.append(
-                    Placebo(
-                        model=setting.model,
-                        epsilon=setting.released_epsilon,
-                        proxy=cost,
-                        groups=[setting.group_names[i], setting.group_names[j]],
-                        n_draws=len(coins),
-                        n_shown=int(counts["shown"][s, p]),
-                        n_double=int(counts["double"][s, p]),
-                        p_value=number_or_none(among.cross_product[s, c]),
-                        p_value_within_labels=number_or_none(within.cross_product[s, c]),
-                        n_permutations=n_permutations,
-                        n_exposure=int(counts["exposure"][s, p]),
-                        exposure_p_value=number_or_none(among.exposure[s, c]),
-                        exposure_p_value_within_labels=number_or_none(within.exposure[s, c]),
-                        n_exact=n_exact,
-                        exact_difference=difference,
-                    )
-                )
+    for s, c, p in np.ndindex(len(settings), len(costs), len(pairs)):
+        setting, one, cost = settings[s], attacked[s], costs[c]
+        if cost not in one.exposure:
+            continue
+        among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
+        n_exact, difference = _against_exact(one, cost, coins.n_groups, pairs[p])
+        rows.append(
+            Placebo(
+                model=setting.model,
+                epsilon=setting.released_epsilon,
+                proxy=cost,
+                groups=[setting.group_names[k] for k in pairs[p]],
+                n_draws=len(coins),
+                p_value=number_or_none(among.cross_product[s, c]),
+                p_value_within_labels=number_or_none(within.cross_product[s, c]),
+                n_permutations=n_permutations,
+                exposure_p_value=number_or_none(among.exposure[s, c]),
+                exposure_p_value_within_labels=number_or_none(within.exposure[s, c]),
+                n_exact=n_exact,
+                exact_difference=difference,
+                **{name: int(found[s, p]) for name, found in counts.items()},
+            )
+        )
     return rows
 
 
@@ -187,13 +184,6 @@ def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
     return [(reference, other) for other in range(n_groups) if other != reference]
 
 
-def _only(panel: Panel, cost: str) -> Panel:
-    """What the audit of one cost looks at; where that is a row, its counts need not travel."""
-    if cost not in panel.pooled:
-        return replace(panel, pooled={})
-    return replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
-
-
 def _count_alarms(
     panels: Sequence[Panel],
     rates: Sequence[FloatArray],
@@ -202,18 +192,24 @@ def _count_alarms(
     outcome: Outcome,
     n_draws: int,
 ) -> dict[str, IntArray]:
-    """(setting, pair) how many coin flips alarm, in three ways, by one cost."""
-    beside = [
-        replace(panel, positive_rate=np.tile(rate, n_draws))
-        for panel, rate in zip(panels, rates, strict=True)
+    """(setting, pair) how many coin flips alarm by one cost, in each of three ways."""
+    with_coins = [
+        replace(one, pooled={cost: one.pooled[cost]}, train=None, test=None)
+        if cost in one.pooled
+        else replace(one, pooled={})
+        for one in panels
     ]
-    coin, real_benefits = (
+    with_real_benefits = [
+        replace(panel, positive_rate=np.tile(rate, n_draws))
+        for panel, rate in zip(with_coins, rates, strict=True)
+    ]
+    coin, real = (
         alarms(seen, families, Plan(), cost=cost, outcome=outcome, n_families=n_draws)
-        for seen in (panels, beside)
+        for seen in (with_coins, with_real_benefits)
     )
-    alarmed = {"shown": coin.shown, "double": real_benefits.double >= 0, "exposure": coin.differ}
+    alarmed = {"n_shown": coin.shown, "n_double": real.double >= 0, "n_exposure": coin.differ}
     shape = len(panels), n_draws, -1
-    return {kind: found.reshape(shape).sum(axis=1) for kind, found in alarmed.items()}
+    return {name: found.reshape(shape).sum(axis=1) for name, found in alarmed.items()}
 
 
 def _against_exact(
@@ -225,18 +221,18 @@ def _against_exact(
     """
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
-    exact = attacked.exact[cost]
-    quick = attacked.coins.pooled[cost]
-    both = [
-        (np.array([one.value for one in exact]), np.array([one.standard_error for one in exact])),
-        (quick.value.reshape(-1, n_groups), quick.standard_error.reshape(-1, n_groups)),
-    ]
-    i, j = pair
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exactly, first_order = (
-            (value[:, j] - value[:, i]) / np.hypot(error[:, i], error[:, j])
-            for value, error in both
-        )
-    off = first_order[: len(exact)] - exactly
+    exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair
+
+    def in_errors(value: FloatArray, error: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((value[:, j] - value[:, i]) / np.hypot(error[:, i], error[:, j]))
+
+    exactly = in_errors(
+        *(np.array([vars(one)[name] for one in exact]) for name in ("value", "standard_error"))
+    )
+    first = in_errors(
+        *(vars(quick)[name].reshape(-1, n_groups) for name in ("value", "standard_error"))
+    )
+    off = first[: len(exact)] - exactly
     off = off[np.isfinite(off)]
     return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)

@@ -1,8 +1,7 @@
 """What an attacker learns about one group from one model: pure functions of that group's records.
 
 Scores are higher where a record looks more like a member. Every advantage is signed and 0 at
-chance. Errors describe the luck of the split; they are never 0 unless the value is, see
-``least_error``.
+chance. Errors describe the luck of the split; they are never 0 unless the value is.
 """
 
 from __future__ import annotations
@@ -117,17 +116,14 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     the mean by (loss - mean)/n, and the mean moves the advantage by the slope of "advantage at a
     threshold", which is 0 where members look like the others.
     """
-    n_members, n_nonmembers = sides = ranked.n_members, ranked.n_nonmembers
+    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
-        return Advantage(math.nan, None, *sides)
+        return Advantage(math.nan, None, n_members, n_nonmembers)
     falling = loss[ranked.order]
     threshold = float((falling * ranked.member).sum()) / n_members
     n_guessed = _n_within(falling, threshold)
     caught, false = _shares(ranked, n_guessed)
-    value, error = (caught - false) / 2, None
-    if min(sides) > 1:
-        variance = _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
-        error = least_error(math.sqrt(variance) / 2, value, min(sides))
+    error = math.sqrt(_share_variance(caught, n_members) + _share_variance(false, n_nonmembers)) / 2
     guessed = np.zeros(len(falling))
     guessed[len(guessed) - n_guessed :] = 1.0
     of_members = (guessed - caught) / (2 * n_members)
@@ -135,7 +131,7 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     if slope:
         of_members += slope * (falling - threshold) / n_members
     parts = np.where(ranked.member > 0, of_members, (false - guessed) / (2 * n_nonmembers))
-    return Advantage(value, error, *sides, *_influence(parts, ranked))
+    return _with_errors(ranked, (caught - false) / 2, parts, error)
 
 
 def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
@@ -162,14 +158,27 @@ def _shares(ranked: Ranked, n_guessed: int) -> tuple[float, float]:
 
 def auc_advantage(ranked: Ranked) -> Advantage:
     """AUC minus 1/2 with the error of DeLong, DeLong and Clarke-Pearson."""
-    sides = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
-        return Advantage(math.nan, None, *sides)
-    value, error = ranked.auc - 0.5, None
-    parts, variance = _influence(ranked.parts(), ranked)
-    if min(sides) > 1:
-        error = least_error(math.sqrt(variance), value, min(sides))
-    return Advantage(value, error, *sides, parts, variance)
+        return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
+    return _with_errors(ranked, ranked.auc - 0.5, ranked.parts())
+
+
+def _with_errors(
+    ranked: Ranked, value: float, parts: FloatArray, error: float | None = None
+) -> Advantage:
+    """An advantage; its error is that of the parts unless one is given."""
+    members, nonmembers = sides = ranked.n_members, ranked.n_nonmembers
+    if min(sides) < 2:
+        return Advantage(value, None, *sides, parts)
+    squares = parts**2
+    of_members = float((squares * ranked.member).sum())
+    of_nonmembers = float(squares.sum()) - of_members
+    variance = of_members * members / (members - 1)
+    variance += of_nonmembers * nonmembers / (nonmembers - 1)
+    scale, other = (math.sqrt(n / (n - 1)) for n in sides)
+    parts = parts * ((scale - other) * ranked.member + other)
+    found = math.sqrt(variance) if error is None else error
+    return Advantage(value, least_error(found, value, min(sides)), *sides, parts, variance)
 
 
 def error_at_chance(n_members: int, n_nonmembers: int) -> float:
@@ -214,25 +223,8 @@ def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
 
 
 def least_error(error: float, value: float, n: int) -> float:
-    """The error, or at least what one record of ``n`` at chance would have made of it.
-
-    Without this, an attack that finds everybody would have an error of exactly 0.
-    """
+    """The error; at least what one record of ``n`` at chance would have made of it, so never 0."""
     return max(error, abs(value) / n)
-
-
-def _influence(parts: FloatArray, ranked: Ranked) -> tuple[FloatArray, float]:
-    """Parts whose squares sum to the variance, and that; see ``Advantage``."""
-    members, nonmembers = ranked.n_members, ranked.n_nonmembers
-    if min(members, nonmembers) < 2:
-        return parts, math.nan
-    squares = parts**2
-    of_members = float((squares * ranked.member).sum())
-    of_nonmembers = float(squares.sum()) - of_members
-    variance = of_members * members / (members - 1)
-    variance += of_nonmembers * nonmembers / (nonmembers - 1)
-    scale, other = (math.sqrt(n / (n - 1)) for n in (members, nonmembers))
-    return parts * ((scale - other) * ranked.member + other), variance
 
 
 def _share_variance(share: float, n: int) -> float:

@@ -154,9 +154,7 @@ def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
         return np.zeros(len(rows), dtype=np.int64)
     _, exponents = np.frexp(np.abs(rows).max(axis=1))
     powers: IntArray = WHOLE - (TILE - 1).bit_length() - exponents.astype(np.int64)
-    scale = np.ldexp(1.0, powers)[:, None].astype(rows.dtype)
-    if not np.isfinite(scale).all():
-        return _fill(columns, rows.astype(np.float64))
+    scale = np.ldexp(1.0, powers)[:, None]
     for first in range(0, len(columns), FILLED):
         some = slice(first, first + FILLED)
         part = rows[:, some] * scale
