@@ -13,13 +13,18 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -625,6 +630,71 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     write_results("references", rows)
 
 
+def _options(world: object, worlds: Collection[str], **defaults: int) -> argparse.ArgumentParser:
+    """Options of a world that is simulated in several processes."""
+    parser = argparse.ArgumentParser(
+        description=world.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--world", action="append", choices=worlds, help="default: all")
+    for name, number in defaults.items():
+        parser.add_argument(f"--{name}", type=int, default=number)
+    return parser
+
+
+def groups_apart(words: Sequence[str]) -> None:
+    """``tests.worlds.apart``."""
+    options = _options(apart, apart.WORLDS, draws=400, jobs=1).parse_args(words)
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for name in options.world or apart.WORLDS:
+            found = list(pool.map(partial(apart.draw, name), range(options.draws), chunksize=2))
+            alike = apart.WORLDS[name].is_alike
+            own, mixed = (apart.summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
+            separation = np.array([one[2] for one in found])
+            print(f"\n{name}: separation {separation.mean():.2f} (sd {separation.std():.2f})")
+            for attack, row in own.items():
+                pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
+                cells = [f"{key} {x:.4g} ({y:.4g})" for key, x, y in pairs]
+                print(f"  {attack:<18}" + "  ".join(cells), flush=True)
+
+
+def groups_by_coin(words: Sequence[str]) -> None:
+    """``tests.worlds.coins``."""
+    parser = _options(coins, (), people=2_000, audits=400, seed=0)
+    parser.add_argument("--model", choices=coins.MODELS, default="15nn")
+    parser.add_argument("--attack", default="lira_advantage")
+    parser.add_argument("--minority", type=int, help="people in the second group; default: half")
+    given = parser.parse_args(words)
+    how = {"attack": given.attack, "minority": given.minority}
+    counted = coins.count_alarms(given.model, given.people, given.audits, given.seed, **how)
+    kinds = ", ".join(f"{kind} {counted[kind]}" for kind in ("disparity", "double", "more exposed"))
+    print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")
+
+
+def _audited(task: tuple[str, int]) -> Counter:
+    name, k = task
+    worlds = planted_worlds.WORLDS
+    return planted_worlds.audit_once(worlds[name], (24, list(worlds).index(name), k))
+
+
+def groups_planted(words: Sequence[str]) -> None:
+    """``tests.worlds.planted``."""
+    worlds = planted_worlds.WORLDS
+    given = _options(planted_worlds, worlds, audits=200, jobs=os.cpu_count() or 1).parse_args(words)
+    kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for name in given.world or worlds:
+            counted = Counter()
+            for audited in pool.map(
+                _audited, [(name, k) for k in range(given.audits)], chunksize=5
+            ):
+                counted.update(audited)
+            print(f"\n{name} (true: {worlds[name].more_exposed}), of {given.audits}", flush=True)
+            print(f"  {'attack':<26}" + "".join(f"{kind:>13}" for kind in kinds))
+            for attack in dict.fromkeys(key[0] for key in counted):
+                row = "".join(f"{counted[attack, kind]:>13}" for kind in kinds)
+                print(f"  {attack:<26}{row}")
+
+
 if __name__ == "__main__":
     run_verb(
         {
@@ -634,8 +704,8 @@ if __name__ == "__main__":
             "declarations": with_numbers(declarations),
             "comparisons": lambda words: comparisons(*map(int, words[:2]), *words[2:]),
             "references": with_numbers(references),
-            "apart": apart.main,
-            "coins": coins.main,
-            "planted": planted_worlds.main,
+            "apart": groups_apart,
+            "coins": groups_by_coin,
+            "planted": groups_planted,
         }
     )

@@ -8,36 +8,29 @@ import statistics
 import numpy as np
 
 
+def beats(a, b) -> float:
+    return float(a > b) + 0.5 * float(a == b)
+
+
 def auc(score, member) -> float:
     """Pairs won, ties counting half."""
-    inside = [s for s, m in zip(score, member, strict=True) if m]
-    outside = [s for s, m in zip(score, member, strict=True) if not m]
-    won = sum((a > b) + 0.5 * (a == b) for a in inside for b in outside)
-    return won / (len(inside) * len(outside))
-
-
-def delong_error(score, member) -> float:
-    """Textbook form: variances of the placements of both sides."""
-    inside = [s for s, m in zip(score, member, strict=True) if m]
-    outside = [s for s, m in zip(score, member, strict=True) if not m]
-    v10 = [sum((a > b) + 0.5 * (a == b) for b in outside) / len(outside) for a in inside]
-    v01 = [sum((a > b) + 0.5 * (a == b) for a in inside) / len(inside) for b in outside]
-    variance = statistics.variance(v10) / len(inside) + statistics.variance(v01) / len(outside)
-    return math.sqrt(variance)
+    inside, outside = ([s for s, m in zip(score, member, strict=True) if m == k] for k in (1, 0))
+    return statistics.fmean(beats(a, b) for a in inside for b in outside)
 
 
 def auc_parts(score, member) -> list[float]:
-    """Each record's placement, centred, over its side's size; a degree of freedom made good."""
+    """Each record's placement, centred, over its side's size; a degree of freedom made good.
+
+    The squares sum to the variance of DeLong, DeLong and Clarke-Pearson.
+    """
     known = [r for r in range(len(score)) if not np.isnan(score[r])]
     inside, outside = ([r for r in known if member[r] == side] for side in (True, False))
     value = auc(score[known], member[known])
     parts = [0.0] * len(score)
-    for r in inside:
-        place = sum(beats(score[r], score[q]) for q in outside) / len(outside)
-        parts[r] = (place - value) / len(inside) * freedom(len(inside))
-    for r in outside:
-        place = sum(beats(score[q], score[r]) for q in inside) / len(inside)
-        parts[r] = (place - value) / len(outside) * freedom(len(outside))
+    for r in known:
+        own, other, sign = (inside, outside, 1) if member[r] else (outside, inside, -1)
+        place = statistics.fmean(beats(sign * score[r], sign * score[q]) for q in other)
+        parts[r] = (place - value) / len(own) * freedom(len(own))
     return parts
 
 
@@ -221,18 +214,10 @@ def cut_log_odds(probability):
     """Log odds of a setting's probabilities, cut where some are exactly 0 or 1."""
     every = [float(p) for p in np.ravel(probability)]
     if any(p in (0.0, 1.0) for p in every):
-        inner = sorted(min(p, 1 - p) for p in every if p not in (0.0, 1.0))
-        h = quantile(inner, 0.01) if inner else 0.02
+        inner = [min(p, 1 - p) for p in every if p not in (0.0, 1.0)]
+        h = np.quantile(inner, 0.01) if inner else 0.02
         probability = [[min(max(float(p), h / 2), 1 - h / 2) for p in row] for row in probability]
     return np.array([[math.log(p) - math.log1p(-p) for p in row] for row in probability])
-
-
-def quantile(ordered, share) -> float:
-    """Between the two nearest of sorted numbers."""
-    at = share * (len(ordered) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
 
 
 def shrunk_lira(values, member):
@@ -302,34 +287,17 @@ def _each(values, member, score, *, least, least_in=None):
     return scores
 
 
-def beats(a, b) -> float:
-    return float(a > b) + 0.5 * float(a == b)
-
-
-def group_summary(exposure, benefit) -> tuple[float, float, float, float, float]:
-    """Means of both over some records, variances of the means, their covariance."""
-    n = len(exposure)
-    return (
-        statistics.fmean(exposure),
-        statistics.variance(exposure) / n,
-        statistics.fmean(benefit),
-        statistics.variance(benefit) / n,
-        statistics.covariance(exposure, benefit) / n,
-    )
-
-
 def distances(exposure, benefit, first) -> tuple[float, float]:
     """Of two groups: difference of exposures, and R_i c_j - R_j c_i, each over its error."""
-    rest = [r for r in range(len(exposure)) if r not in first]
-    c_i, v_i, r_i, u_i, w_i = group_summary(*_chosen(exposure, benefit, first))
-    c_j, v_j, r_j, u_j, w_j = group_summary(*_chosen(exposure, benefit, rest))
+    rest, summaries = [r for r in range(len(exposure)) if r not in first], []
+    for rows in (first, rest):
+        both = [float(exposure[r]) for r in rows], [float(benefit[r]) for r in rows]
+        spread = [*map(statistics.variance, both), statistics.covariance(*both)]
+        summaries.append((*map(statistics.fmean, both), *(x / len(rows) for x in spread)))
+    (c_i, r_i, v_i, u_i, w_i), (c_j, r_j, v_j, u_j, w_j) = summaries
     of_i = c_j**2 * u_i + r_j**2 * v_i - 2 * c_j * r_j * w_i
     of_j = c_i**2 * u_j + r_i**2 * v_j - 2 * c_i * r_i * w_j
     return _over(c_i - c_j, v_i + v_j), _over(r_i * c_j - r_j * c_i, of_i + of_j)
-
-
-def _chosen(exposure, benefit, rows) -> tuple[list[float], list[float]]:
-    return [float(exposure[r]) for r in rows], [float(benefit[r]) for r in rows]
 
 
 def _over(difference, variance) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from functools import partial
@@ -15,23 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import pcer
-from pcer.attacks import (
-    BudgetScores,
-    attack_models,
-    costs,
-    exposure_from_scores,
-    lira,
-    with_costs,
-)
+from pcer.attacks import BudgetScores, attack_models, costs, exposure_from_scores, lira, with_costs
 from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.costs import weaker_notes
-from pcer.attacks.single import (
-    Advantage,
-    auc_advantage,
-    confidence_of,
-    loss_threshold,
-    tpr_excess,
-)
+from pcer.attacks.single import confidence_of
 from pcer.errors import InputError
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.format import Release
@@ -44,37 +32,22 @@ from tests.worlds.sweeps import splits
 PER_RUN = ["attack_advantage", "auc_advantage"]
 PAIRED = ["paired_gap", "paired_confidence"]
 CALIBRATED = ["lira_advantage", "lira_offline_advantage", "rmia_advantage"]
-FACTS = ReleaseFacts(
-    dataset="made",
-    outcome="benefit",
-    split_kind="random",
-    stratified_by="label",
-    data_digest="0" * 64,
-)
+MADE = {"dataset": "made", "outcome": "benefit", "split_kind": "random", "stratified_by": "label"}
+FACTS = ReleaseFacts(**MADE, data_digest="0" * 64)
 
 
 def counted(settings, attribute="x") -> Counted:
     """Confusion counts of all models of all settings."""
-    runs = []
+    runs, first = [], settings[0]
     for one in settings:
+        rows = one.group >= 0
         for seed, (answer, inside) in enumerate(zip(one.answers, one.member, strict=True)):
             cells = np.zeros((2, len(one.group_names), 4), dtype=np.int64)
-            rows = np.flatnonzero(one.group >= 0)
-            place = (
-                np.where(inside[rows], 0, 1),
-                one.group[rows],
-                2 * one.labels[rows] + answer[rows],
-            )
-            np.add.at(cells, place, 1)
+            place = np.where(inside, 0, 1), one.group, 2 * one.labels + answer
+            np.add.at(cells, tuple(part[rows] for part in place), 1)
             runs.append(CountedRun(key=RunKey(one.released_epsilon, seed, f"s{seed}"), cells=cells))
-    first = settings[0]
-    return Counted(
-        attribute=attribute,
-        groups=first.group_names,
-        runs=tuple(runs),
-        n_records=len(first.group),
-        n_missing_group=int((first.group < 0).sum()),
-    )
+    sizes = {"n_records": len(first.group), "n_missing_group": int((first.group < 0).sum())}
+    return Counted(attribute=attribute, groups=first.group_names, runs=tuple(runs), **sizes)
 
 
 def release_of(*settings: BudgetScores, **how) -> Release:
@@ -105,24 +78,18 @@ def test_runs_are_those_of_each_groups_records_alone(views):
     found = attack_models(views)
     for one, attacked in zip(views, found, strict=True):
         logit = (one.logits * (2.0 * one.labels - 1)).astype(np.float64)
-        for g, name in enumerate(one.group_names):
-            own = one.group == g
-            for s in (0, 7):
-                loss, inside = np.logaddexp(0, -logit[s]), one.member[s, own]
-                order = ranked(logit[s, own], inside)
-                expected = {
-                    "attack_advantage": loss_threshold(order, loss[own]),
-                    "auc_advantage": auc_advantage(order),
-                    "tpr_excess_at_1_percent": tpr_excess(order, fpr=0.01),
-                }
-                rows = attacked.runs[s][name]
-                assert list(rows) == [cost for cost, row in expected.items() if row is not None]
-                for cost, row in rows.items():
-                    wanted = expected[cost]
-                    assert row.value == pytest.approx(wanted.value, abs=1e-14)
-                    assert row.standard_error == pytest.approx(wanted.standard_error, abs=1e-14)
-                auc = roc_auc_score(inside, logit[s, own]) - 0.5
-                assert rows["auc_advantage"].value == pytest.approx(auc, abs=1e-12)
+        for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
+            own, rows = one.group == g, attacked.runs[s][name]
+            loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
+            order = ranked(logit[s, own], inside)
+            expected = {cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()}
+            assert list(rows) == [cost for cost, row in expected.items() if row is not None]
+            for cost, row in rows.items():
+                assert row.value == pytest.approx(expected[cost].value, abs=1e-14)
+                error = expected[cost].standard_error
+                assert row.standard_error == pytest.approx(error, abs=1e-14)
+            auc = roc_auc_score(inside, logit[s, own]) - 0.5
+            assert rows["auc_advantage"].value == pytest.approx(auc, abs=1e-12)
     assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
 
 
@@ -169,9 +136,7 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
     first = sweep(rng, n_models=8, n_records=300, missing=0.1)
     views = [first, replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z"))]
     settings = [views, [replace(one, epsilon=1.0) for one in views]]
-    tables = [
-        counted(own, name) for own, name in zip(zip(*settings, strict=True), "pq", strict=True)
-    ]
+    tables = [counted([own[a] for own in settings], name) for a, name in enumerate("pq")]
     together = with_costs(tables, settings, FACTS)
     shared = with_costs(
         tables, settings, FACTS, run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)
@@ -179,23 +144,25 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
     for a, table in enumerate(tables):
         (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
         for other in (shared[a], alone):
-            for name in ("pooled", "placebo", "not_computed", "notes"):
-                assert getattr(other, name) == getattr(together[a], name)
-            assert [run.exposure for run in other.runs] == [
-                run.exposure for run in together[a].runs
-            ]
+            for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
+                found, expected = getattr(other, name), getattr(together[a], name)
+                if name == "runs":
+                    found, expected = ([run.exposure for run in runs] for runs in (found, expected))
+                assert found == expected
 
 
 def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
     """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
-    mine = Proxy("my_advantage", "mine", AUC, Basis.MODEL)
-    advantage = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
+    mine = Proxy("auc_again", "mine", AUC, Basis.MODEL)
     monkeypatch.setattr(costs, "MEASURED", (*costs.MEASURED, mine))
-    monkeypatch.setitem(MODEL_ATTACKS, mine.name, lambda ranked, loss: advantage)
-    scores = sweep(np.random.default_rng(0), n_models=1, n_records=60)
-    missing = costs.not_computed([scores], attack_models([scores]))
+    monkeypatch.setitem(MODEL_ATTACKS, mine.name, MODEL_ATTACKS["auc_advantage"])
+    scores = sweep(np.random.default_rng(0), n_models=2, n_records=60)
+    found = attack_models([scores])
+    missing = costs.not_computed([scores], found)
     assert mine.name not in missing
-    assert "lira_advantage" in missing
+    assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
+    rows = {(row.proxy, row.group): row.value for row in found[0].rows}
+    assert rows[mine.name, "a"] == rows["auc_advantage", "a"]  # it has parts: it is averaged, too
 
 
 def test_no_coin_and_costs_from_elsewhere():
@@ -208,24 +175,22 @@ def test_no_coin_and_costs_from_elsewhere():
     assert steps == ["checking with coin flips"]
 
 
-@pytest.mark.parametrize(
-    ("cost", "words"),
-    [
+def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
+    release = release_of(remembered(), no_coin="slow")
+    for cost, words in (
         ("paired_gap", "makes the model right for about"),
         ("paired_confidence", "raises the model's confidence"),
         ("attack_advantage", "asked whether a person was in"),
         ("lira_advantage", "asked which of two people was in"),
-    ],
-)
-def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen(cost, words):
-    release = release_of(remembered(), no_coin="slow")
-    audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
-    assert words in audit.account[1]
-    rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
-    for name, group in audit.budgets[0].groups.items():
-        # the mean of max(0, x) of a normal x with the error that the cost has without memorisation
-        assert group.noise_level == pytest.approx(rows[name].null_error / math.sqrt(2 * math.pi))
-    assert f"Cost: {PROXIES[cost].label}" in resolution_table(audit).note
+    ):
+        audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+        assert words in audit.account[1]
+        rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
+        for name, group in audit.budgets[0].groups.items():
+            # the mean of max(0, x) of a normal x with the error of the cost without memorisation
+            error = rows[name].null_error
+            assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
+        assert f"Cost: {PROXIES[cost].label}" in resolution_table(audit).note
 
 
 def test_what_is_measured_is_what_the_registry_lists():
@@ -302,19 +267,13 @@ def test_bring_your_own_scores(library):
 def test_bring_your_own_scores_of_many_models():
     """A long table of every model's scores gives the clustered numbers of the sweep itself."""
     scores = remembered(epsilon=2.0)
-    logit = scores.logits * (2 * scores.labels - 1)
-    model, record = np.indices(logit.shape)
+    model, record = np.indices(scores.member.shape)
     names = np.array([*scores.group_names, None], dtype=object)[scores.group]
-    table = {
-        "score": logit.ravel(),
-        "record": record.ravel(),
-        "group": names[record.ravel()],
-        "member": scores.member.ravel(),
-        "model": model.ravel(),
-    }
-    sweeps = rows_of(scores)
+    logit = scores.logits * (2 * scores.labels - 1)
+    columns = logit, record, names[record], scores.member, model
+    table = dict(zip((*TABLE, "model"), (column.ravel() for column in columns), strict=True))
     for row in exposure_from_scores(table, **MINE):
-        ours = sweeps["auc_advantage", row.group]
+        ours = rows_of(scores)["auc_advantage", row.group]
         assert row.value == pytest.approx(ours.value, abs=1e-12)
         assert row.standard_error == pytest.approx(ours.standard_error, abs=1e-12)
 
@@ -326,18 +285,14 @@ def test_bring_your_own_scores_of_many_models():
         ({"score": [np.nan, *TABLE["score"][1:]]}, "score must be finite"),
         ({"member": [2, *TABLE["member"][1:]]}, "member must be True or False"),
         ({"group": ["x"]}, "one length"),
+        ({"group": None}, "no column 'group'; it has score, record, member"),
         ({"score": ["high"] * 7}, "score must hold numbers"),
         ({"record": [None, *TABLE["record"][1:]]}, "record is missing in 1 records"),
     ],
 )
 def test_bad_tables_get_one_clear_sentence(change, message):
+    table = {name: column for name, column in {**TABLE, **change}.items() if column is not None}
     with pytest.raises(InputError, match=message):
-        exposure_from_scores({**TABLE, **change}, **MINE)
-
-
-def test_a_missing_column_is_named():
-    table = {key: TABLE[key] for key in ("score", "record", "member")}
-    with pytest.raises(InputError, match="no column 'group'; it has score, record, member"):
         exposure_from_scores(table, **MINE)
 
 
@@ -349,6 +304,8 @@ def test_a_missing_column_is_named():
         ({"labels": np.array([0, 1, 2, 1])}, "labels must be 0 and 1"),
         ({"logits": np.array([[np.inf, 0, 0, 0]] * 2)}, "logits must be finite"),
         ({"member": np.ones((2, 4))}, "member must be boolean"),
+        ({"reference": np.zeros((1, 4))}, "reference must be finite"),
+        ({"predicted": np.zeros((2, 4))}, "predicted must be boolean"),
     ],
 )
 def test_bad_scores_get_one_clear_sentence(change, message):

@@ -13,7 +13,6 @@ from benchmarks import fleet_bias
 from benchmarks.lira import lira_scores
 from scipy.stats import norm
 
-from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio
 from tests.attacks.one_group import pooled_auc
 from tests.worlds.sweeps import scaled_logits, splits
 
@@ -29,15 +28,7 @@ def made_up(shift, n_models, seed, n_records=400):
 
 def scores_with_the_target(values, member):
     """LiRA as it must not be done: the target among the models that calibrate it."""
-    n_in, n_out = (side.sum(axis=0).astype(float) for side in (member, ~member))
-    means = [(values * side).sum(axis=0) / side.sum(axis=0) for side in (member, ~member)]
-    squares = [
-        ((values - mean) ** 2 * side).sum(axis=0)
-        for mean, side in zip(means, (member, ~member), strict=True)
-    ]
-    parts = (n_in, n_out, *means, *squares)
-    others = Others(*(np.tile(part, (len(values), 1)) for part in parts))
-    return shrunk_ratio(ratio_parts(values, others))
+    return fleet_bias.lira_by_others(values, values, member)
 
 
 @pytest.mark.parametrize("shift", [0.6, 0.8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -22,16 +23,13 @@ from pcer.attacks.attack import coin_panel
 from pcer.attacks.placebo import pairs_of_groups
 from pcer.auditing import Plan
 from pcer.auditing.tests import alarms
-from pcer.release.panel import PooledExposures
-from tests.attacks.one_group import sweep
+from tests.attacks.one_group import rows_of, sweep
+from tests.worlds.fleets import exact_panel
 
 EXACT = ("overfitting_gap", "paired_gap", "paired_confidence")
 RANKED = (
-    "attack_advantage",
-    "auc_advantage",
-    "lira_advantage",
-    "lira_offline_advantage",
-    "rmia_advantage",
+    *("attack_advantage", "auc_advantage"),
+    *("lira_advantage", "lira_offline_advantage", "rmia_advantage"),
 )
 FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
 
@@ -54,51 +52,35 @@ def checked(settings, coins=None, **how):
     return check_with_coins(settings, found, coins, **({"outcome": "harm"} | how))
 
 
-def loop_panel(scores, grouping):
-    """One division's panel from the ordinary attacks."""
-    alone = replace(scores, group=grouping.astype(np.int64))
-    rows = {(row.proxy, row.group): row for row in attack_models([alone])[0].rows}
-    pooled = {
-        cost: PooledExposures(
-            **{
-                name: np.array([float(getattr(rows[cost, g], name)) for g in "ab"])
-                for name in FIELDS
-            }
-        )
-        for cost in EXACT[1:]
-    }
-    return replace(coin_panel(alone, Divisions(grouping[None], 2), {}), pooled=pooled)
-
-
 @pytest.mark.parametrize("shift", [2.5, 6.0])
 def test_alarms_are_those_of_each_coin_flip_alone(shift):
     """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
     settings = two_settings(np.random.default_rng(3), n_records=160, n_models=9, shift=shift)
     for one in settings:  # group b gets fewer positives
         one.logits[:, one.group == 1] -= 1.0
-    coins = drawn(settings[0], 25)
-    rates = [loop_panel(one, one.group).positive_rate for one in settings]
-    counted: dict[tuple, int] = {}
-    for grouping in coins.codes:
-        panels = [loop_panel(one, grouping) for one in settings]
-        beside = [
-            replace(panel, positive_rate=rate) for panel, rate in zip(panels, rates, strict=True)
-        ]
-        for cost in EXACT:
-            how = {"cost": cost, "outcome": "benefit"}
-            alone, real = (alarms(seen, ((0, 1),), Plan(), **how) for seen in (panels, beside))
-            kinds = {"shown": alone.shown, "exposure": alone.differ, "double": real.double >= 0}
-            for kind, alarmed in kinds.items():
-                for setting, n in zip(settings, alarmed[:, 0], strict=True):
-                    key = setting.released_epsilon, cost, kind
-                    counted[key] = counted.get(key, 0) + int(n)
+    coins, panels, beside = drawn(settings[0], 25), [], []
+    for one in settings:
+        panel = exact_panel(one, coins.codes)
+        mixed = {cost: replace(found, separation=0.0) for cost, found in panel.pooled.items()}
+        panels.append(replace(panel, pooled=mixed))
+        rate = coin_panel(one, Divisions(one.group[None], 2), {}).positive_rate
+        beside.append(replace(panels[-1], positive_rate=np.tile(rate, 25)))
     found = checked(settings, coins, outcome="benefit", n_permutations=19)
     rows = {(row.epsilon, row.proxy): row for row in found}
-    for (epsilon, cost, kind), n in counted.items():
-        row = rows[epsilon, cost]
-        assert row.n_draws == 25
-        assert getattr(row, f"n_{kind}") == pytest.approx(n, abs=1), (epsilon, cost, kind)
-    assert any(counted.values())
+    n_alarms = 0
+    for cost in EXACT:
+        how, counts = {"cost": cost, "outcome": "benefit"}, {}
+        for pair in ((k, k + 1) for k in range(0, 50, 2)):
+            alone, real = (alarms(seen, (pair,), Plan(), **how) for seen in (panels, beside))
+            kinds = {"shown": alone.shown, "exposure": alone.differ, "double": real.double >= 0}
+            for kind, alarmed in kinds.items():
+                counts[kind] = counts.get(kind, 0) + alarmed[:, 0].astype(int)
+        for (kind, counted), (s, setting) in itertools.product(counts.items(), enumerate(settings)):
+            row = rows[setting.released_epsilon, cost]
+            assert row.n_draws == 25
+            assert getattr(row, f"n_{kind}") == pytest.approx(counted[s], abs=1), (cost, kind)
+            n_alarms += counted[s]
+    assert n_alarms
 
 
 def test_p_values_are_those_of_permutation_tests():
@@ -127,26 +109,23 @@ def test_first_order_is_held_against_the_exact_attack():
     """Against attacks on each of the first coin flips; of costs that are exact nothing is said."""
     scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
     coins = drawn(scores, 6, n_exact=4)
-    first = attack_models([scores], [coins])[0].coins.pooled
     views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
     exact = [{(row.proxy, row.group): row for row in one.rows} for one in attack_models(views)]
+    first = attack_models([scores], [coins])[0].coins.pooled
     for row in checked([scores], coins, n_permutations=19):
         if row.proxy not in ("lira_advantage", "rmia_advantage"):
             assert (row.n_exact, row.exact_difference) == (None, None)
             continue
         i, j = (scores.group_names.index(name) for name in row.groups)
         value, error = (getattr(first[row.proxy], name).reshape(-1, 3) for name in FIELDS[:2])
-        off = []
+        off = (value[:4, j] - value[:4, i]) / np.hypot(error[:4, i], error[:4, j])
         for d, rows in enumerate(exact):
             one, other = (rows[row.proxy, name] for name in row.groups)
-            distance = (other.value - one.value) / math.hypot(
+            off[d] -= (other.value - one.value) / math.hypot(
                 one.standard_error, other.standard_error
             )
-            off.append(
-                (value[d, j] - value[d, i]) / math.hypot(error[d, i], error[d, j]) - distance
-            )
         assert row.n_exact == 4
-        assert row.exact_difference == pytest.approx(math.sqrt(np.mean(np.square(off))))
+        assert row.exact_difference == pytest.approx(math.sqrt(np.mean(off**2)))
         assert row.exact_difference < 0.5
 
 
@@ -205,16 +184,11 @@ def test_coin_flips_seldom_alarm():
         assert binomtest(n, n_draws, 0.05, alternative="greater").pvalue > 0.01 / 8, (cost, n)
 
 
-def rows_of(scores, codes):
-    """By cost, (field, set) of the ordinary attacks on every division."""
-    found: dict[str, list] = {}
-    for grouping in codes:
-        (one,) = attack_models([replace(scores, group=grouping.astype(np.int64))])
-        for name in scores.group_names:
-            for row in one.rows:
-                if row.group == name:
-                    found.setdefault(row.proxy, []).append([getattr(row, f) for f in FIELDS])
-    return {cost: np.array(rows).T for cost, rows in found.items()}
+def exact_and_quick(scores, coins):
+    """By cost, (field, set) of attacks on every division; and to first order."""
+    exact = exact_panel(scores, coins.codes).pooled
+    told = {cost: [getattr(found, name) for name in FIELDS] for cost, found in exact.items()}
+    return told, attack_models([scores], [coins])[0].coins.pooled
 
 
 def with_luck(rng, **changes):
@@ -248,8 +222,7 @@ def test_counts_against_a_loop(threshold):
 def test_paired_costs_are_those_of_each_division(missing, n_models):
     rng = np.random.default_rng(3)
     scores = with_luck(rng, n_records=400, n_models=n_models, missing=missing)
-    coins = drawn(scores, 6)
-    exact, found = rows_of(scores, coins.codes), attack_models([scores], [coins])[0].coins.pooled
+    exact, found = exact_and_quick(scores, drawn(scores, 6))
     for cost in EXACT[1:]:
         value, error, null, covariance, n = exact[cost]
         assert found[cost].value == pytest.approx(value, rel=1e-4, abs=1e-5)
@@ -266,10 +239,10 @@ def test_everybody_as_one_group_is_exact():
     scores = with_luck(np.random.default_rng(4))
     codes = np.zeros((2, 300), dtype=np.int16)
     codes[1, 0] = 1
-    exact = rows_of(scores, codes[:1])
+    exact = rows_of(replace(scores, group=codes[0].astype(np.int64)))
     pooled = attack_models([scores], [Divisions(codes, 2)])[0].coins.pooled
     for cost in RANKED:
-        value, *rest, n = exact[cost][:, 0]
+        value, *rest, n = (getattr(exact[cost, "a"], name) for name in FIELDS)
         found = pooled[cost]
         assert found.value[0] == pytest.approx(value, abs=1e-6)
         got = [getattr(found, name)[0] for name in FIELDS[1:4]]
@@ -281,8 +254,7 @@ def test_everybody_as_one_group_is_exact():
 def test_ranked_costs_are_right_to_first_order():
     """Far below an error off, errors right on average, and so are differences of two groups."""
     scores = with_luck(np.random.default_rng(5), n_records=900)
-    coins = drawn(scores, 12)
-    exact, found = rows_of(scores, coins.codes), attack_models([scores], [coins])[0].coins.pooled
+    exact, found = exact_and_quick(scores, drawn(scores, 12))
     for cost in RANKED:
         value, error, _, covariance, _ = exact[cost]
         off = ((found[cost].value - value) / error).reshape(-1, 2)

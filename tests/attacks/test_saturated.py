@@ -50,8 +50,7 @@ def test_lira_equals_the_form_in_the_docs(name, dtype):
     assert np.isinf(score).any() or name in ("smooth", "15 nearest")
     for k, group in enumerate(scores.group_names):
         own = made.group == k
-        member, row = made.member[:, own], found[LIRA, group]
-        value = np.mean([slow.auc(*one) for one in zip(score[:, own], member, strict=True)]) - 0.5
+        member, row, value = made.member[:, own], found[LIRA, group], advantage(score, made, k)
         assert row.value == pytest.approx(value, abs=1e-6)
         error = max(slow.clustered_error(score[:, own], member), abs(value) / own.sum())
         assert row.standard_error == pytest.approx(error, rel=1e-6)
@@ -59,13 +58,16 @@ def test_lira_equals_the_form_in_the_docs(name, dtype):
         assert row.n_excluded == n_unknown(member)
 
 
+def advantage(score, made, k) -> float:
+    """Mean over models of the AUC of one group, minus 1/2."""
+    both = score[:, made.group == k], made.member[:, made.group == k]
+    return np.mean([slow.auc(*one) for one in zip(*both, strict=True)]) - 0.5
+
+
 def n_unknown(member) -> int:
     """Records that, for some model, all others had in or all had out."""
     n_others = len(member) - 1
-    return sum(
-        any(member[:, r].sum() - one in (0, n_others) for one in member[:, r])
-        for r in range(member.shape[1])
-    )
+    return sum(any(row.sum() - one in (0, n_others) for one in row) for row in member.T)
 
 
 def test_log_odds_that_models_give_themselves_are_never_cut():
@@ -79,10 +81,8 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
         if not cost.startswith("lira"):
             assert row == as_probabilities[cost, group]
     sign = np.where(made.labels == 1, 1, -1)
-    score = slow.shrunk_lira(log_odds(made.probability) * sign, made.member)[:, made.group == 0]
-    member = made.member[:, made.group == 0]
-    value = np.mean([slow.auc(*one) for one in zip(score, member, strict=True)]) - 0.5
-    assert as_logits[LIRA, "a"].value == pytest.approx(value, abs=1e-6)
+    score = slow.shrunk_lira(log_odds(made.probability) * sign, made.member)
+    assert as_logits[LIRA, "a"].value == pytest.approx(advantage(score, made, 0), abs=1e-6)
 
 
 @pytest.mark.slow
@@ -92,11 +92,10 @@ def test_lira_is_not_below_the_loss_attack(name):
         rng = np.random.default_rng(seed)
         made = fleet(MODELS[name], people(rng, 300, flipped=(0.02, 0.15)), 16, rng)
         found = rows_of(scores_of(made))
-        for group in ("a", "b"):
+        for group in "ab":
             lira, loss = found[LIRA, group], found["auc_advantage", group]
-            assert lira.value > loss.value - 3 * math.hypot(
-                lira.standard_error, loss.standard_error
-            )
+            error = math.hypot(lira.standard_error, loss.standard_error)
+            assert lira.value > loss.value - 3 * error
 
 
 @pytest.mark.slow

@@ -16,12 +16,9 @@ the same with errors that take all groups for mixed.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,19 +44,12 @@ COVERED = 1.96
 
 
 class World(NamedTuple):
-    """How people are drawn and which models are trained on them.
+    """How people are drawn and which models are trained on them."""
 
-    Attributes:
-        people: from a generator and a number, their features, labels and groups.
-        model: from a seed, an estimator.
-        n: how many people.
-        is_alike: whether both groups have one distribution.
-    """
-
-    people: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
-    model: Callable[[int], Any]
+    people: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]  # features, labels, groups
+    model: Callable[[int], Any]  # from a seed, an estimator
     n: int
-    is_alike: bool = True
+    is_alike: bool = True  # whether both groups have one distribution
 
 
 def mirror(rng: np.random.Generator, n: int, apart: float = 6.0) -> tuple[np.ndarray, ...]:
@@ -92,17 +82,9 @@ def _logistic(x: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _tree(seed: int) -> DecisionTreeClassifier:
-    return DecisionTreeClassifier(random_state=seed)
-
-
-def _forest(seed: int) -> RandomForestClassifier:
-    return RandomForestClassifier(30, random_state=seed)
-
-
 WORLDS = {
     "t(3) logistic": World(heavy, lambda seed: LogisticRegression(C=100.0, max_iter=300), 600),
-    "tree": World(mirror, _tree, 1_000),
+    "tree": World(mirror, lambda seed: DecisionTreeClassifier(random_state=seed), 1_000),
     "knn 600": World(mirror, lambda seed: KNeighborsClassifier(5), 600),
     "knn 2000": World(mirror, lambda seed: KNeighborsClassifier(5), 2_000),
     "svm": World(mirror, lambda seed: SVC(), 1_500),
@@ -114,9 +96,14 @@ WORLDS = {
         is_alike=False,
     ),
     "flipped labels, forest": World(
-        partial(flipped, n_features=6, share=0.1), _forest, 1_000, is_alike=False
+        partial(flipped, n_features=6, share=0.1),
+        lambda seed: RandomForestClassifier(30, random_state=seed),
+        1_000,
+        is_alike=False,
     ),
-    "mixed tree": World(partial(mirror, apart=0.0), _tree, 1_000),
+    "mixed tree": World(
+        partial(mirror, apart=0.0), lambda seed: DecisionTreeClassifier(random_state=seed), 1_000
+    ),
     "mixed knn": World(partial(mirror, apart=0.0), lambda seed: KNeighborsClassifier(5), 1_000),
 }
 
@@ -201,24 +188,3 @@ def summary(draws: list[Draw], *, is_alike: bool) -> dict[str, dict[str, Any]]:
     for a, row in enumerate(found.values()):
         row |= {kind: int(alarms[:, a, k].sum()) for k, kind in enumerate(KINDS)}
     return found
-
-
-def main(words: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--world", action="append", choices=WORLDS, help="default: all")
-    parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args(words)
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for name in options.world or WORLDS:
-            found = list(pool.map(partial(draw, name), range(options.draws), chunksize=2))
-            alike = WORLDS[name].is_alike
-            own, mixed = (summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
-            apart = np.array([one[2] for one in found])
-            print(f"\n{name}: separation {apart.mean():.2f} (sd {apart.std():.2f})")
-            for attack, row in own.items():
-                pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
-                cells = [f"{key} {x:.4g} ({y:.4g})" for key, x, y in pairs]
-                print(f"  {attack:<18}" + "  ".join(cells), flush=True)

@@ -9,9 +9,7 @@ audits, more than 31 have chance .01 of it.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -61,27 +59,3 @@ def count_alarms(
         counted["double"] += int((found.double >= 0).sum())
         counted["more exposed"] += int(found.differ.sum())
     return counted
-
-
-def main(words: Sequence[str]) -> None:
-    """Print the counts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--model", choices=MODELS, default="15nn")
-    parser.add_argument("--people", type=int, default=2_000)
-    parser.add_argument("--audits", type=int, default=400)
-    parser.add_argument("--attack", default="lira_advantage")
-    parser.add_argument("--minority", type=int, help="people in the second group; default: half")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(words)
-    counted = count_alarms(
-        given.model,
-        given.people,
-        given.audits,
-        given.seed,
-        attack=given.attack,
-        minority=given.minority,
-    )
-    kinds = ", ".join(f"{kind} {counted[kind]}" for kind in ("disparity", "double", "more exposed"))
-    print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")

@@ -81,17 +81,13 @@ def _by_label(base_rate: float, kinds: list[tuple[float, float, float]]) -> Popu
     )
 
 
-def draw_people(
-    population: Population, sizes: Sequence[int], n_releases: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_people(population: Population, sizes: Sequence[int], n_releases: int, rng) -> np.ndarray:
     """People of each kind in each group, drawn anew for every release, (release, group, kind)."""
     share = np.array(population.share)
     return rng.multinomial(np.tile(sizes, (n_releases, 1)), share / share.sum())
 
 
-def draw_coin_flips(
-    population: Population, sizes: Sequence[int], n_releases: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_coin_flips(population: Population, sizes: Sequence[int], n_releases, rng) -> np.ndarray:
     """The same where the people are always the same ones and only their groups are drawn."""
     share = np.array(population.share)
     people = rng.multinomial(sum(sizes), share / share.sum())
@@ -135,15 +131,8 @@ def _sample(everybody: np.ndarray, share: float, rng: np.random.Generator) -> np
 def _tabulate(n: np.ndarray, right: np.ndarray, label: Sequence[int]) -> Counts:
     positive = np.array(label, dtype=bool)
 
-    def total(cells: np.ndarray, where: np.ndarray) -> np.ndarray:
-        return cells[..., where].sum(axis=-1).astype(np.float64)
-
-    return Counts(
-        tp=total(right, positive),
-        fp=total(n - right, ~positive),
-        tn=total(right, ~positive),
-        fn=total(n - right, positive),
-    )
+    cells = (right, positive), (n - right, ~positive), (right, ~positive), (n - right, positive)
+    return Counts(*(one[..., where].sum(axis=-1).astype(np.float64) for one, where in cells))
 
 
 # From counts to the tests of an audit, for many releases at once.

@@ -11,11 +11,9 @@ is one attack alone. The truth of a planted world is the group with the higher m
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,29 +31,17 @@ PAIRS = ((0, 1),)
 
 
 class World(NamedTuple):
-    """How people are drawn, and by which model they are learnt.
-
-    Attributes:
-        draw: people from a generator.
-        model: of ``fleets.MODELS``.
-        more_exposed: group 0 or 1; None where neither is.
-        outcome: of a positive prediction.
-    """
+    """How people are drawn, and by which model they are learnt."""
 
     draw: Callable[[np.random.Generator], People]
-    model: str
+    model: str  # of ``fleets.MODELS``
     more_exposed: int | None = 1
     outcome: str = "benefit"
 
 
-def flipped(rng: np.random.Generator, *, share: float = 0.3) -> People:
-    """Labels of one group are flipped three times in ten."""
-    return people(rng, N_PEOPLE, flipped=(0.0, share))
-
-
-def hardly_flipped(rng: np.random.Generator) -> People:
-    """Labels of both groups are flipped, of one a little more often."""
-    return people(rng, N_PEOPLE, flipped=(0.1, 0.2))
+def flipped(rng: np.random.Generator, *, shares: tuple[float, float] = (0.0, 0.3)) -> People:
+    """Labels of one group are flipped more often, three times in ten or a little."""
+    return people(rng, N_PEOPLE, flipped=shares)
 
 
 def noisier(rng: np.random.Generator, *, noise: tuple[float, float] = (0.5, 3.0)) -> People:
@@ -64,11 +50,6 @@ def noisier(rng: np.random.Generator, *, noise: tuple[float, float] = (0.5, 3.0)
     luck = rng.logistic(size=N_PEOPLE) * np.array(noise)[group]
     labels = (features[:, :5].sum(axis=1) + luck > 0).astype(np.int64)
     return People(features, labels, group, np.arange(N_PEOPLE))
-
-
-def hardly_noisier(rng: np.random.Generator) -> People:
-    """The same with less of a difference."""
-    return noisier(rng, noise=(1.0, 2.0))
 
 
 def minority(rng: np.random.Generator) -> People:
@@ -112,12 +93,12 @@ WORLDS = {
         for model in ("forest", "boosting", "1nn")
     },
     **{
-        f"hardly more flipped labels, {model}": World(hardly_flipped, model)
+        f"hardly more flipped labels, {model}": World(partial(flipped, shares=(0.1, 0.2)), model)
         for model in ("1nn", "tree", "forest", "extra trees", "boosting", "15nn")
     },
     **{f"noisier labels, {model}": World(noisier, model) for model in ("forest", "logistic")},
     **{
-        f"hardly noisier labels, {model}": World(hardly_noisier, model)
+        f"hardly noisier labels, {model}": World(partial(noisier, noise=(1.0, 2.0)), model)
         for model in ("forest", "logistic", "boosting")
     },
     "double disadvantage in a harm task, logistic": World(harmed, "logistic", 1, "harm"),
@@ -171,30 +152,3 @@ def double_once(seed: int) -> tuple[bool, bool]:
     answer = pair.exposure_answer
     is_beyond = answer.answer == "differs" or answer.downgraded is not None
     return is_beyond and pair.better_off is not None, found.double_disadvantage == ["b"]
-
-
-def _audited(task: tuple[str, int]) -> Counter:
-    name, k = task
-    return audit_once(WORLDS[name], (24, list(WORLDS).index(name), k))
-
-
-def main(words: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--audits", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--world", action="append", choices=WORLDS)
-    given = parser.parse_args(words)
-    kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for name in given.world or WORLDS:
-            tasks = [(name, k) for k in range(given.audits)]
-            counted = Counter()
-            for audited in pool.map(_audited, tasks, chunksize=5):
-                counted.update(audited)
-            print(f"\n{name} (true: {WORLDS[name].more_exposed}), of {given.audits}", flush=True)
-            print(f"  {'attack':<26}" + "".join(f"{kind:>13}" for kind in kinds))
-            for attack in dict.fromkeys(key[0] for key in counted):
-                row = "".join(f"{counted[attack, kind]:>13}" for kind in kinds)
-                print(f"  {attack:<26}{row}")

@@ -107,9 +107,7 @@ def _luck(world: World, trained: np.ndarray, rng: np.random.Generator) -> np.nda
     return out
 
 
-def _reseed(
-    world: World, trained: np.ndarray, shared: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def _reseed(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.ndarray:
     """Another training seed on the same split: most records keep their fate."""
     out = np.zeros_like(shared)
     for label in (0, 1):
@@ -122,14 +120,7 @@ def _reseed(
     return out
 
 
-def _run(
-    world: World,
-    budget: float | None,
-    seed: int,
-    trained: np.ndarray,
-    correct: np.ndarray,
-    rng: np.random.Generator,
-) -> dict[str, object]:
+def _run(world: World, budget: float | None, seed: int, trained, correct, rng) -> dict[str, object]:
     groups = {}
     for g in range(len(world.sizes)):
         tables: dict[str, dict[str, int]] = {"train": {}, "test": {}}

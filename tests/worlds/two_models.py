@@ -45,7 +45,7 @@ def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Rele
     label = rng.random(n) < 0.4
     right = rng.random(n) < world.right
     lot = rng.random(n)
-    old = _kinds(right, lot < _shares(world.old, world, group))
+    old = _kinds(world, world.old, group, right, lot)
     splits = _splits(n, world.n_splits, rng)
     before = _release(world, group, label, old, splits, "split", rng)
     if not world.same_people:
@@ -57,21 +57,17 @@ def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Rele
             lot = rng.random(n)
         elif world.remembered == "others":
             lot = 1 - lot
-    new = _kinds(right, lot < _shares(world.new, world, group))
+    new = _kinds(world, world.new, group, right, lot)
     if not (world.same_people and world.same_splits):
         splits = _splits(n, world.n_splits, rng)
     name = "split" if world.same_splits else "other"
     return before, _release(world, group, label, new, splits, name, rng)
 
 
-def _shares(costs: tuple[float, ...], world: TwoModels, group: np.ndarray) -> np.ndarray:
-    """Chance that a person who is wrong otherwise is remembered."""
-    return np.array(costs)[group] / (1 - world.right)
-
-
-def _kinds(right: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """0 right anyway, 1 remembered, 2 wrong."""
-    return np.where(right, 0, np.where(known, 1, 2))
+def _kinds(world: TwoModels, costs, group, right, lot) -> np.ndarray:
+    """0 right anyway, 1 remembered (chance by cost among those wrong otherwise), 2 wrong."""
+    remembered = lot < np.array(costs)[group] / (1 - world.right)
+    return np.where(right, 0, np.where(remembered, 1, 2))
 
 
 def _splits(n: int, n_splits: int, rng: np.random.Generator) -> np.ndarray:
@@ -81,30 +77,25 @@ def _splits(n: int, n_splits: int, rng: np.random.Generator) -> np.ndarray:
     return trained
 
 
-def _release(
-    world: TwoModels,
-    group: np.ndarray,
-    label: np.ndarray,
-    kinds: np.ndarray,
-    splits: np.ndarray,
-    name: str,
-    rng: np.random.Generator,
-) -> Release:
-    runs = []
+def _release(world: TwoModels, group, label, kinds, splits, name: str, rng) -> Release:
     corrects = ((kinds == 0) | ((kinds == 1) & splits)).astype(bool)
     corrects ^= (kinds != 1) & (rng.random(splits.shape) < world.flips)
-    for seed, (trained, correct) in enumerate(zip(splits, corrects, strict=True)):
-        tables = {
-            f"g{g}": {
-                part: _table(label[chosen], correct[chosen])
-                for part, chosen in (
-                    ("train", trained & (group == g)),
-                    ("test", ~trained & (group == g)),
-                )
-            }
-            for g in range(len(world.people))
+    groups = {f"g{g}": group == g for g in range(len(world.people))}
+    runs = [
+        {
+            "epsilon": None,
+            "seed": seed,
+            "split": f"{name} {seed}",
+            "groups": {
+                own: {
+                    part: _table(label[chosen & side], correct[chosen & side])
+                    for part, side in (("train", trained), ("test", ~trained))
+                }
+                for own, chosen in groups.items()
+            },
         }
-        runs.append({"epsilon": None, "seed": seed, "split": f"{name} {seed}", "groups": tables})
+        for seed, (trained, correct) in enumerate(zip(splits, corrects, strict=True))
+    ]
     digest = "sha256:same" if world.same_people else f"sha256:{rng.integers(1 << 60)}"
     return parse_release(
         {
@@ -113,7 +104,7 @@ def _release(
             "subject": {
                 "dataset": "simulated",
                 "attribute": "group",
-                "groups": [f"g{g}" for g in range(len(world.people))],
+                "groups": list(groups),
                 "outcome": "benefit",
             },
             "training": {"split_kind": "random", "stratified_by": "nothing"},
@@ -127,9 +118,7 @@ def _release(
     )
 
 
-def _paired_gaps(
-    group: np.ndarray, label: np.ndarray, corrects: np.ndarray, splits: np.ndarray
-) -> list[dict[str, object]]:
+def _paired_gaps(group, label, corrects, splits) -> list[dict[str, object]]:
     scores = BudgetScores(
         logits=np.where(corrects == label, 1.0, -1.0),
         labels=label.astype(np.int64),
@@ -139,14 +128,11 @@ def _paired_gaps(
         has_probabilities=False,
     )
     rows = attack_models([scores])[0].rows
-    return [
-        row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows if row.proxy == GAP
-    ]
-
-
-GAP = "paired_gap"
+    return [row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows]
 
 
 def _table(label: np.ndarray, correct: np.ndarray) -> dict[str, int]:
-    cells = {"tp": label & correct, "fp": ~label & ~correct, "tn": ~label & correct}
-    return {**{k: int(v.sum()) for k, v in cells.items()}, "fn": int((label & ~correct).sum())}
+    sides = {"tp": (1, 1), "fp": (0, 0), "tn": (0, 1), "fn": (1, 0)}
+    return {
+        k: int(((label == y) & (correct == is_right)).sum()) for k, (y, is_right) in sides.items()
+    }

@@ -146,10 +146,9 @@ def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
 
 
 def certain_score(values: FloatArray, others: Others) -> FloatArray:
-    """The score of records of which the others say one thing in, and one thing out.
+    """Of records of which the others say one thing in, and one thing out: infinite by its side.
 
-    Infinite, on the target's side of the middle between both; 0 where both are the same, or where
-    one of them is missing.
+    0 where both say the same, or where one of them is missing.
     """
     inside, outside = others.mean_in, others.mean_out
     apart, beyond = inside - outside, values - (inside + outside) / 2
@@ -180,11 +179,7 @@ def shrunk_ratio(evidence: RatioParts) -> FloatArray:
 
 
 def typical_difference(surplus: FloatArray) -> float:
-    """Root of the mean over all records of squared differences beyond noise; 0 where it is noise.
-
-    One record whose others hardly vary could outweigh all others, so the lowest and the highest
-    5 % are left out.
-    """
+    """Root of the mean surplus over records but for 5 % at either end; 0 where it is noise."""
     known = surplus[np.isfinite(surplus)]
     n, n_cut = len(known), int(TRIMMED * len(known))
     if not n:
@@ -194,7 +189,7 @@ def typical_difference(surplus: FloatArray) -> float:
 
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
-    """How far the target lies above the other models that had the record out, in deviations.
+    """How far the target lies above the others that had the record out, in deviations.
 
     Infinite where two or more of them say the same and the target does not; 0 where it does.
     """

@@ -40,14 +40,10 @@ ROUNDING = 1e-12
 
 
 class Permutations(NamedTuple):
-    """p-values (setting, cost) of a pair (i, j), adjusted over all settings and costs.
+    """p-values (setting, cost) of a pair (i, j); NaN where a test cannot be made.
 
-    Shares of divisions, the real one included, that are at least as far apart; by the step-down
-    maximum of Westfall and Young. NaN where a test cannot be made.
-
-    Attributes:
-        exposure: of c_i - c_j, the difference of costs.
-        cross_product: of R_i c_j - R_j c_i, of costs and benefits.
+    Shares of divisions, the real one included, that are at least as far apart; adjusted over all
+    settings and costs by the step-down maximum of Westfall and Young.
     """
 
     exposure: FloatArray

@@ -215,10 +215,7 @@ def _count_alarms(
 def _against_exact(
     attacked: Attacked, cost: str, n_groups: int, pair: GroupPair
 ) -> tuple[int | None, float | None]:
-    """Coin flips attacked exactly, and by how many errors first order is off, on average.
-
-    Nothing of costs that are exact for every coin flip.
-    """
+    """Coin flips attacked exactly, and by how many errors first order is off, on average."""
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
     exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair

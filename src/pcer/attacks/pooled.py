@@ -72,12 +72,7 @@ NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))
 
 
 class Pool(ABC):
-    """Collects one cost over all models of a setting.
-
-    Attributes:
-        is_scored: (record,) whether any model says anything of it.
-        is_complete: (record,) whether every model could.
-    """
+    """Collects one cost over all models of a setting."""
 
     is_scored: BoolArray
     is_complete: BoolArray
@@ -114,8 +109,7 @@ class Pool(ABC):
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
         """The cost of every set, with errors for normal intervals; none of a single record.
 
-        No error is below what one record at chance would have made of it. ``benefit`` is that of
-        ``sets.whole``.
+        No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
         """
         (base, own), known = self.numbers(sets.whole), self.is_scored & sets.inside
         moments = np.stack([known, own, own**2, own * benefit.own, known * benefit.own])
@@ -157,11 +151,8 @@ def people_variance(
 class RankedPool(Pool):
     """An attack that ranks records within each model, collected one model after the other.
 
-    Args:
-        divisions: of the records into groups.
-        n_models: how many models.
-        whole: everybody, or all but some, as one group: what every record adds there in every
-            model is kept, for coin flips.
+    ``whole`` are everybody, or all but some, as one group: what every record adds there in every
+    model is kept, for coin flips.
     """
 
     def __init__(
@@ -236,12 +227,7 @@ def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
 
 
 class Sides:
-    """Which models trained on each record and which did not, for a few records.
-
-    Attributes:
-        weights: (model, record) how values are weighed in a difference; 0 where there is none.
-        moved: (model, record) what each model would add to a difference of 1.
-    """
+    """Which models trained on each record and which did not, for a few records."""
 
     def __init__(self, member: BoolArray) -> None:
         n_in = member.sum(axis=0)
@@ -255,10 +241,8 @@ class Sides:
 class PairedPool(Pool):
     """A quantity of records, each beside itself in the models without it, a few at a time.
 
-    A record's difference is the mean over the models that trained on it minus the mean over the
-    others. What a model adds to that is measured from the record's mean over all models, so that
-    what a model says alike of all records does not count. A record that was always in, or never,
-    has no difference.
+    What a model adds to a difference is measured from the record's mean over all models, so that
+    what it says alike of all records does not count. Always in, or never, is no difference.
     """
 
     def __init__(self, n_models: int, n_records: int) -> None:
@@ -321,15 +305,9 @@ class PairedPool(Pool):
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """What the first of two models says of a record less what the second says, for every two.
+    """(moment, kind, two models, record) numbers, sums and squares of what two models say apart.
 
-    Args:
-        values: (model, record).
-        member: (model, record).
-
-    Returns:
-        (moment, kind, two models, record) for numbers, sums and sums of squares; the kind of a
-        record is 0 if neither trained on it, 1 or 2 if the first or the second did, 3 if both.
+    A record's kind is 0 if neither trained on it, 1 or 2 if the first or the second did, 3 if both.
     """
     first, second = np.triu_indices(len(values), 1)
     contrast = values[first].astype(np.float64) - values[second]

@@ -45,8 +45,7 @@ class Ranked:
     def parts(self) -> FloatArray:
         """What each record adds to the AUC, in this order: its placement, centred, over its side.
 
-        A member's placement is the share of non-members below it, a non-member's the share of
-        members above it, ties counting half.
+        That is the share of non-members below a member, of members above a non-member.
         """
         members, nonmembers = self.n_members, self.n_nonmembers
         for_nonmembers = 2 * members * (1 - self.auc)
@@ -102,9 +101,8 @@ def rank(
 def stable_order(score: FloatArray) -> IntArray:
     """Records from the lowest score to the highest, ties in their order, those with NaN left out.
 
-    A score and its record are packed into one 64-bit number: a plain sort of numbers is several
-    times faster than a stable sort of positions. Where the digits that a record takes the place of
-    make a difference, few records are out of order, and those are sorted again.
+    A score and its record are packed into one 64-bit number, since a plain sort is several times
+    faster than a stable one; the few records that lost digits put out of order are sorted again.
     """
     known = np.flatnonzero(~np.isnan(score))
     bits = (score[known] + 0.0).view(np.int64)  # 0 and -0 are one

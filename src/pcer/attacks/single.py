@@ -51,20 +51,12 @@ class Advantage(NamedTuple):
 
 
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
-    """Log odds that the model gives the true label: the scaled logit of LiRA.
-
-    >>> true_label_logit(np.array([2.0, 2.0]), np.array([1, 0]))
-    array([ 2., -2.])
-    """
+    """Log odds that the model gives the true label: the scaled logit of LiRA."""
     return np.asarray(logits * (2.0 * labels - 1.0), dtype=np.float64)
 
 
 def loss_of(scaled_logit: FloatArray) -> FloatArray:
-    """Cross-entropy loss from the log odds of the true label.
-
-    >>> loss_of(np.array([0.0])).round(6)
-    array([0.693147])
-    """
+    """Cross-entropy loss from the log odds of the true label."""
     return np.log1p(np.exp(-np.abs(scaled_logit))) + np.maximum(-scaled_logit, 0.0)
 
 
@@ -182,20 +174,12 @@ def _with_errors(
 
 
 def error_at_chance(n_members: int, n_nonmembers: int) -> float:
-    """Standard error of an AUC where members are like the others (Mann and Whitney).
-
-    >>> error_at_chance(1, 1)
-    0.5
-    """
+    """Standard error of an AUC where members are like the others (Mann and Whitney)."""
     return math.sqrt((n_members + n_nonmembers + 1) / (12 * n_members * n_nonmembers))
 
 
 def reference_advantage(ranked: Ranked) -> Advantage:
-    """AUC minus 1/2 of one model; its error never below that of chance.
-
-    One model has few records on a side sooner than many have, and DeLong's error of a dozen
-    records is now and then far too small.
-    """
+    """AUC minus 1/2 of one model; DeLong's error of a dozen records may be far below chance's."""
     found = auc_advantage(ranked)
     if found.standard_error is None:
         return found

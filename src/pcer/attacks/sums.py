@@ -249,10 +249,7 @@ def turned_sums(
 
 
 def _turns(size: int, n: int, rng: np.random.Generator) -> IntArray:
-    """Where a wheel may come to rest: of a large one somewhere else each time, and never as it is.
-
-    The real division is counted once already; seen again, it would make no p-value small.
-    """
+    """Where a wheel may come to rest: of a large one somewhere else each time, never as it is."""
     return 1 + rng.choice(size - 1, n, replace=False) if size > n else rng.integers(0, size, n)
 
 
