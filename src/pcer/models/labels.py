@@ -25,11 +25,11 @@ def require_one_length(**columns: Any) -> None:
     """Raise InputError unless all columns are of equally many records; None is no column."""
     given = {name: column for name, column in columns.items() if column is not None}
     lengths = {n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()}
-    if len(set(lengths.values())) > 1:
+    if others := [n for n, length in lengths.items() if length != next(iter(lengths.values()))]:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        usual = next(iter(lengths.values()))
-        other = next(name for name, length in lengths.items() if length != usual)
-        raise InputError(f"All columns must have one length, but they have: {listed}.", field=other)
+        raise InputError(
+            f"All columns must have one length, but they have: {listed}.", field=others[0]
+        )
 
 
 def require_one_index(**columns: Any) -> None:

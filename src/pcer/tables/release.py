@@ -10,20 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pcer.data.readers import executed
+from pcer.data.readers import executed, require_columns
 from pcer.errors import InputError
 from pcer.models import Options, arrays
 from pcer.release.build import ReleaseFacts
-from pcer.release.columns import Coded, attribute_views
+from pcer.release.columns import Coded, attribute_views, numbers_of
 from pcer.release.format import Release
-from pcer.tables.source import (
-    PredictionColumns,
-    coded,
-    open_predictions,
-    require_prediction_columns,
-)
+from pcer.tables.source import PredictionColumns, coded, open_predictions
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -61,7 +54,7 @@ def releases_from_table(
     """
     table, file = open_predictions(source, backend=backend)
     columns = columns.completed(table.columns)
-    require_prediction_columns(table, columns, file=file)
+    require_columns(columns.names, list(table.columns), file=file)
     views = attribute_views(columns.attributes)
     if facts.groups is not None and len(views) > 1:
         raise InputError("the order of groups can be given for one attribute only.", field="groups")
@@ -97,8 +90,9 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
     def numbers(name: str | None, default: Any = None) -> Any:
         return default if name is None else content[name]
 
-    score = columns.membership_score or columns.loss
-    membership = None if score is None else content[score].to_numpy().astype(np.float64)
+    membership = numbers(columns.membership_score)
+    if columns.loss is not None:
+        membership = -numbers_of(content[columns.loss], len(content), name="loss")
     attributes = {name: coded(content[name]) for name in columns.attributes}
     for name, column in attributes.items():
         _require_few_values(name, column)
@@ -107,7 +101,7 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
         split_id=names(columns.split_id),
         threshold=columns.threshold,
         positive_label=facts.positive_label,
-        membership_score=membership if columns.loss is None or membership is None else -membership,
+        membership_score=membership,
         secret=facts.secret,
     )
     rows = arrays.rows_of(

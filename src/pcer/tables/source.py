@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcer.data.readers import frame_content, open_file, require_columns
+from pcer.data.readers import frame_content, open_file
 from pcer.errors import InputError, confusable
 from pcer.release.columns import Coded, text_of
 
@@ -64,14 +64,6 @@ class PredictionColumns:
     def __post_init__(self) -> None:
         if not self.attributes:
             raise InputError("name at least one column in attributes.", field="attributes")
-        if (self.y_pred is None) == (self.y_score is None):
-            raise InputError(
-                "give either predicted labels or a score column, not both.", field="y_score"
-            )
-        if not 0 <= self.threshold <= 1:
-            raise InputError(
-                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
-            )
         if two := confusable(self.attributes):
             raise InputError(
                 f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.",
@@ -144,20 +136,6 @@ def connect(backend: Any) -> Any:
             f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.',
             field="backend",
         ) from None
-
-
-def require_prediction_columns(table: ir.Table, columns: PredictionColumns, *, file: str) -> None:
-    """Raise InputError unless the table has every column that is named, and exact seeds."""
-    require_columns(columns.names, list(table.columns), file=file)
-    if columns.seed and str(table[columns.seed].type()) in ("float16", "float32"):
-        raise InputError(
-            f"{file}: column {columns.seed!r} holds short floating-point numbers, which cannot "
-            "tell all seeds apart; store it as integers.",
-            field=columns.seed,
-        )
-    score = columns.membership_score or columns.loss
-    if score and not table[score].type().is_numeric():
-        raise InputError(f"{file}: column {score!r} must hold numbers.", field=score)
 
 
 def coded(values: Any) -> Coded:
