@@ -229,7 +229,6 @@ SCORED = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p")
         ({"split": ["train"] * 14 + ["test"] * 2}, PLAIN, "runs[0].groups.a.test"),
         ({"p": [1.5] * 16}, SCORED, "y_score"),
         ({"p": [0.5] * 16}, replace(SCORED, y_pred="y_pred"), "y_pred"),
-        ({"p": [0.5] * 16}, replace(SCORED, threshold=1.01), "threshold"),
         ({"p": [None, *[0.5] * 15]}, SCORED, "y_score"),
         ({"loss": "high"}, replace(PLAIN, loss="loss"), "loss"),
         ({}, replace(PLAIN, attributes=("age",)), None),
@@ -266,6 +265,8 @@ def test_gaps_are_counted_in_records_and_groups_are_few(both_ways):
     [
         {"attributes": ()},
         {"attributes": ("sex", "Sex")},
+        {"threshold": 1.01},
+        {"threshold": -0.01},
         {"membership_score": "p", "loss": "l"},
     ],
 )

@@ -13,6 +13,7 @@ from pcer.data.readers import Column, Columns, as_array, open_table, require_col
 from pcer.data.task import Category, Encoded, GroupRule, Number, divide, encode, is_missing
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
+from pcer.release.columns import column_of
 from pcer.release.format import Outcome
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _labels(values: Column, plan: TablePlan, file: str) -> IntArray:
 
 
 def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> ProtectedAttribute:
-    groups = _different(values)
+    groups = column_of(values, name).names
     if len(groups) < 2:
         raise InputError(
             f"{file}: attribute {name!r} has one group only; an audit compares at least two."
@@ -223,10 +224,11 @@ def _account(
     columns: Columns, plan: TablePlan, labels: IntArray, file: str
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
-    leaks = {plan.label: labels, **{name: _codes(columns[name]) for name in plan.attributes}}
+    coded = {name: column_of(values, name) for name, values in columns.items()}
+    leaks = {plan.label: labels, **{name: coded[name].codes for name in plan.attributes}}
     for name, values in columns.items():
-        codes = _codes(values)
-        n_values, n_missing = int(codes.max()) + 1, int((codes < 0).sum())
+        codes, n_values = coded[name].codes, len(coded[name].names)
+        n_missing = int((codes < 0).sum())
         role, remark = _role(name, values, codes, leaks, plan)
         if role == "category":
             _require_categories(name, n_values, codes.size - n_missing, plan, file)
@@ -277,7 +279,7 @@ def _features(columns: Columns, account: Sequence[ColumnAccount], file: str) -> 
     rules = [
         Number(line.column)
         if line.role == "number"
-        else Category(line.column, tuple(_different(columns[line.column])))
+        else Category(line.column, tuple(column_of(columns[line.column], line.column).names))
         for line in account
         if line.role in MISSING_REMARKS
     ]
@@ -302,16 +304,3 @@ def _notes(
             yield f"Column {line.column!r} is left out: {line.remark}."
         elif line.n_missing and line.role in MISSING_REMARKS:
             yield f"Column {line.column!r}: {line.n_missing:,} {line.remark}."
-
-
-def _different(values: Column) -> list[Any]:
-    """Every value that is not missing, once, in order."""
-    return sorted(set(values[~is_missing(values)]))
-
-
-def _codes(values: Column) -> IntArray:
-    """Number of each distinct value; -1 where missing."""
-    missing = is_missing(values)
-    codes = np.full(values.size, -1, dtype=np.int64)
-    codes[~missing] = np.unique(values[~missing], return_inverse=True)[1]
-    return codes

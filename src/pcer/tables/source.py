@@ -64,6 +64,10 @@ class PredictionColumns:
     def __post_init__(self) -> None:
         if not self.attributes:
             raise InputError("name at least one column in attributes.", field="attributes")
+        if not 0 <= self.threshold <= 1:
+            raise InputError(
+                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
+            )
         if two := confusable(self.attributes):
             raise InputError(
                 f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.",
