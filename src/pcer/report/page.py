@@ -73,53 +73,50 @@ def to_report(
         matrix=_matrix(audits) if several else {},
         sections=[_section(audit, release, k) for k, (audit, release) in pairs],
         level=2 if several else 1,
-        plan=_table(plan_table, "plan"),
+        in_page=_in_page,
+        plan=plan_table,
         plan_digest=audits[0].plan_sha256,
-        provenance=_table(_provenance_table(audits, releases), "digests"),
+        provenance=_provenance_table(audits, releases),
         glossary=glossary(),
         generator=GENERATOR,
         palette=PALETTE,
-        css=_safe(template("report.css")),
-        script=_safe(script),
-        script_hash=_safe(f"'sha256-{digest}'"),
-        payload=_safe(script_json(payload)),
+        css=template("report.css"),
+        script=script,
+        script_hash=f"'sha256-{digest}'",
+        payload=script_json(payload),
     )
     return f"{filled}\n"
 
 
 def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
     """Everything that the page shows of one release: two screens, and a folded appendix."""
-    id, marked = f"release-{number}", set[str]()  # terms are explained where they first stand
+    marked: set[str] = set()  # terms are explained where they first stand
 
     def plain(line: str) -> str:
         return tables.isolate_names(line, audit)
 
     def marking(line: str) -> str:
-        return _safe(explained(plain(line), marked))
+        return explained(plain(line), marked)
 
     groups = tables.table_groups(audit)
     if carried_costs(panels(release)):
         groups["Every cost"].insert(1, tables.estimates_table(audit, release))
     return {
-        "id": id,
+        "id": f"release-{number}",
         "title": plain(tables.subject_name(audit)),
         "audit": audit,
         "plain": plain,
         "marking": marking,
         "settings": [_setting(audit, k) for k in range(len(audit.budgets))],
-        "exposures": _safe(exposures_svg(audit)),
-        "floors": _safe(floors_svg(audit)),
-        "numbers": _table(tables.numbers_table(audit), f"{id}-numbers"),
+        "exposures": exposures_svg(audit),
+        "floors": floors_svg(audit),
+        "numbers": tables.numbers_table(audit),
         "card": _card(audit, release),
         "facts": tables.facts(audit),
         "advice": tables.advice(audit),
-        "tables": {
-            heading: [
-                _table(table, f"{id}-{heading.lower().replace(' ', '-')}-{k}")
-                for k, table in enumerate(found)
-            ]
-            for heading, found in groups.items()
-            if found
+        "tables": groups,
+        "verdicts": {
+            (budget.model or "", budget.budget): budget.verdict for budget in audit.budgets
         },
     }
 
@@ -133,8 +130,8 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
         "name": isolated(tables.setting_of(budget)),
         "label": short_setting(budget.model, budget.epsilon),
         "verdict": budget.verdict,
-        "advice": _safe(explained(tables.isolate_names(words, audit), set())),
-        "picture": _safe(finding_svg(audit, setting=k)),
+        "advice": explained(tables.isolate_names(words, audit), set()),
+        "picture": finding_svg(audit, setting=k),
         "is_first": k == audit.telling,
     }
 
@@ -167,7 +164,7 @@ def _card(audit: Audit, release: Release) -> dict[str, str]:
 
 
 def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
-    """Releases by settings, each with its verdict, and how many have each, strongest first."""
+    """Settings of all releases with their names, and how many have each verdict."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
     told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
@@ -176,18 +173,8 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
         for budget, label in zip(audit.budgets, tables.setting_labels(audit), strict=True):
             is_bare = budget.model is None and budget.epsilon is not None
             named[budget.model or "", budget.budget] = f"ε = {label}" if is_bare else label
-    rows = []
-    for number, audit in enumerate(audits, start=1):
-        found = {(budget.model or "", budget.budget): budget.verdict for budget in audit.budgets}
-        rows.append(
-            {
-                "id": f"release-{number}",
-                "audit": audit,
-                "cells": [found.get(setting) for setting in sorted(named)],
-            }
-        )
-    settings = [named[setting] for setting in sorted(named)]
-    return {"told": f"Of {len(audits)} releases: {told}.", "settings": settings, "rows": rows}
+    settings = [(key, named[key]) for key in sorted(named)]
+    return {"told": f"Of {len(audits)} releases: {told}.", "settings": settings}
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -214,16 +201,9 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _table(table: Table, id: str) -> str:
+def _in_page(table: Table, id: str) -> str:
     marks = {verdict.words: f"badge {verdict.value}" for verdict in BUDGET_VERDICTS}
-    return _safe(to_html(table, id=id, marks=marks))
-
-
-def _safe(text: str) -> str:
-    """Mark text as HTML that needs no escaping: our own, or escaped already."""
-    import markupsafe
-
-    return markupsafe.Markup(text)
+    return to_html(table, id=id, marks=marks)
 
 
 class Term(NamedTuple):
