@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from math import comb
+from statistics import fmean as mean
+from statistics import variance as sample_variance
 
 import numpy as np
 from scipy import stats
@@ -57,15 +57,6 @@ def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
     return mean, variance
 
 
-def mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def sample_variance(values: list[float]) -> float:
-    centre = mean(values)
-    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
-
-
 def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[float, ...]:
     """Cost of a group, runs of one split averaged first, its error, and the luck of one split."""
     by_split: dict[object, list[tuple[float, float, float]]] = {}
@@ -95,7 +86,7 @@ def memorised_p(release: Release, epsilon: float | None, name: str) -> float | N
         train, test = run.groups[name].train, run.groups[name].test
         strata += by_label(train, test)
     varies = [n for n in strata if 0 < n[1] < n[0] and 0 < n[2] < n[0]]
-    return convolved_tail([n for n in strata if n[0]]) if varies else None
+    return convolved_tail(strata) if varies else None
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -108,29 +99,10 @@ def holm(p_values: list[float]) -> list[float]:
     return adjusted
 
 
-def exact_tail(strata: list[Stratum]) -> Fraction:
-    """P(U >= u) of summed hypergeometrics in fractions: every way to choose the trained ones."""
-    law = {0: Fraction(1)}
-    for total, trained, correct, _ in strata:
-        ways = {
-            hits: comb(correct, hits) * comb(total - correct, trained - hits)
-            for hits in range(min(trained, correct) + 1)
-            if trained - hits <= total - correct
-        }
-        summed: dict[int, Fraction] = {}
-        for before, chance in law.items():
-            for hits, count in ways.items():
-                step = chance * Fraction(count, comb(total, trained))
-                summed[before + hits] = summed.get(before + hits, Fraction(0)) + step
-        law = summed
-    seen = sum(hits for *_, hits in strata)
-    return sum((chance for hits, chance in law.items() if hits >= seen), Fraction(0))
-
-
 def convolved_tail(strata: list[Stratum]) -> float:
-    """The same from scipy's probabilities, one convolution after the other."""
+    """P(U >= u) of summed hypergeometrics from scipy's probabilities, one after the other."""
     law, lowest = np.ones(1), 0
-    for total, trained, correct, _ in strata:
+    for total, trained, correct, _ in (stratum for stratum in strata if stratum[0]):
         low, high = max(0, trained + correct - total), min(trained, correct)
         law = np.convolve(
             law, stats.hypergeom.pmf(np.arange(low, high + 1), total, correct, trained)

@@ -224,7 +224,9 @@ def test_rates_without_sizes_are_insufficient():
     assert budget.pairs[0].pcer_disparity.mean == pytest.approx(0.30 / 0.0065 - 0.53 / 0.0065)
     assert budget.equalized_odds_gap.mean is None
     assert "cannot be told" in audit.account[1]
-    attack = pcer.audit(attacked(paper(None), "auc_advantage", (0.1, 0.1), 0.01), QUICK)
+    release = attacked(paper(None), "auc_advantage", (0.1, 0.1), 0.01)
+    attack = planned(release, cost="auc_advantage")
+    assert attack.verdict is pcer.Verdict.INSUFFICIENT_DATA
     assert attack.told.reason == "group sizes (n) are not in the release"
 
 

@@ -52,11 +52,6 @@ class NullWorld:
     are_twins: bool = False
     """Whether every group holds the same people."""
 
-    @property
-    def is_by_person(self) -> bool:
-        """Whether someone has several records."""
-        return any(kind.n_records > 1 for kind in self.kinds)
-
 
 @dataclass(frozen=True, kw_only=True)
 class NullRelease:
@@ -88,14 +83,11 @@ class NullRelease:
 
     def panels(self) -> tuple[Panel, ...]:
         """As an audit sees it, in the order of its settings."""
-        parts = [
-            [Counts(*(part[k] for part in one)) for one in (self.train, self.test)]
-            for k in range(len(self.train.n))
-        ]
-        return tuple(
-            panel_of(*both, epsilon=epsilon)
-            for both, epsilon in reversed([*zip(parts, BUDGETS, strict=False)])
-        )
+        found = []
+        for k in reversed(range(len(self.train.n))):
+            both = [Counts(*(part[k] for part in one)) for one in (self.train, self.test)]
+            found.append(panel_of(*both, epsilon=BUDGETS[k]))
+        return tuple(found)
 
     def release(self, *, data_digest: str | None = None) -> Release:
         """As a file holds it."""
@@ -116,39 +108,27 @@ class NullRelease:
             epsilon = None if math.isinf(BUDGETS[k]) else BUDGETS[k]
             runs.append({"epsilon": epsilon, "seed": split, "split": split, "groups": groups})
         subject = {"dataset": "null", "attribute": "group", "groups": [*names]}
-        return parse_release(
-            {
-                "format": "pcer-release",
-                "version": 2,
-                "subject": {**subject, "outcome": self.outcome},
-                "training": said,
-                "runs": runs,
-                "provenance": {"data_digest": data_digest},
-            },
-            file="null",
-        )
+        tree = {"format": "pcer-release", "version": 2, "training": said, "runs": runs}
+        tree |= {"subject": {**subject, "outcome": self.outcome}}
+        return parse_release({**tree, "provenance": {"data_digest": data_digest}}, file="null")
 
 
 def draw_null(world: NullWorld, rng: np.random.Generator) -> NullRelease:
     """Draw people and splits anew until every group has records in every part."""
-    while True:
-        people = _people(world, rng)
+    shares = world.shares / world.shares.sum(axis=1, keepdims=True)
+    mean = shares @ [kind.n_records for kind in world.kinds]
+    persons = np.maximum(2, np.rint(np.array(world.sizes) / mean)).astype(int)
+    while True:  # (group, kind) persons, as many as give each group about its number of records
+        people = rng.multinomial(persons, shares)
+        if world.are_twins:
+            people = np.tile(people[0], (len(persons), 1))
         drawn = _classified(world, people, _trained(world, people, rng), rng)
         if drawn.is_usable:
             return drawn
 
 
+People = list[tuple[float, ...]]
 Draw = Callable[[np.random.Generator], NullRelease]
-
-
-def _people(world: NullWorld, rng: np.random.Generator) -> np.ndarray:
-    """(group, kind) persons, as many as give each group about its number of records."""
-    shares = world.shares / world.shares.sum(axis=1, keepdims=True)
-    mean = shares @ [kind.n_records for kind in world.kinds]
-    persons = np.maximum(2, np.rint(np.array(world.sizes) / mean)).astype(int)
-    if world.are_twins:
-        return np.tile(rng.multinomial(persons[0], shares[0]), (len(persons), 1))
-    return rng.multinomial(persons, shares)
 
 
 def _trained(world: NullWorld, people: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -179,41 +159,32 @@ def _classified(
     """What each setting's models say; a person's records are right or wrong together."""
     shape = (world.n_settings, *trained.shape)
     label, right_out, right_in, records = map(np.array, zip(*world.kinds, strict=True))
-    parts = (trained, right_in), (people - trained, right_out)
-    train, test = (
-        _table(n * records, rng.binomial(n, right, size=shape) * records, label == 1)
-        for n, right in parts
-    )
-    units = None
-    if world.is_by_person:
+    tables, units = [], None
+    for n, chance in ((trained, right_in), (people - trained, right_out)):
+        right = rng.binomial(n, chance, size=shape) * records
+        wrong, yes = n * records - right, label == 1
+        cells = (right[..., yes], wrong[..., ~yes], right[..., ~yes], wrong[..., yes])
+        tables.append(Counts(*(cell.sum(axis=-1).astype(float) for cell in cells)))
+    if records.max() > 1:
         units = np.array([kish(np.repeat(records, row).astype(float)) for row in people])
     return NullRelease(
-        train=train,
-        test=test,
+        train=tables[0],
+        test=tables[1],
         outcome=world.outcome,
         stratified_by=world.stratified_by,
         effective_units=units,
     )
 
 
-def _table(n: np.ndarray, right: np.ndarray, positive: np.ndarray) -> Counts:
-    wrong = n - right
-    cells = (right[..., positive], wrong[..., ~positive], right[..., ~positive])
-    return Counts(*(one.sum(axis=-1).astype(float) for one in (*cells, wrong[..., positive])))
-
-
-def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> list[tuple[float, ...]]:
+def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> People:
     """(share, right out, right in) of people who are remembered alike in every group.
 
-    Args:
-        cost: what is remembered, in all.
-        accuracy: out of training.
-        spread: 1: everybody is right, wrong, or wrong until trained on; 0: all are alike.
+    Accuracy is out of training. A spread of 1: everybody is right, wrong, or wrong until trained
+    on; of 0: all are alike.
     """
     certain = [(accuracy, 1, 1), (cost, 0, 1), (1 - accuracy - cost, 0, 0)]
-    alike = [(1.0, accuracy, accuracy + cost)]
     parts = [(spread * share, *rest) for share, *rest in certain]
-    return [row for row in parts + [((1 - spread) * s, *r) for s, *r in alike] if row[0] > 0]
+    return [row for row in (*parts, (1 - spread, accuracy, accuracy + cost)) if row[0] > 0]
 
 
 def world_of(
@@ -230,22 +201,22 @@ def world_of(
     return NullWorld(sizes=sizes, kinds=kinds, shares=np.array(shares), **fields)  # type: ignore[arg-type]
 
 
-def _nothing(rng: np.random.Generator, accuracy: float | None = None) -> list[tuple[float, ...]]:
+def _nothing(rng: np.random.Generator, accuracy: float | None = None) -> People:
     right = float(rng.choice([0.6, 0.8, 0.9, 0.97])) if accuracy is None else accuracy
     return memorising(0.0, right, spread=float(rng.choice([0.0, 0.5, 1.0])))
 
 
-def _something(rng: np.random.Generator) -> list[tuple[float, ...]]:
+def _something(rng: np.random.Generator) -> People:
     cost = float(rng.choice([0.01, 0.03, 0.1, 0.26]))
     accuracy = min(float(rng.choice([0.7, 0.9])), 1 - cost)
     return memorising(cost, accuracy, spread=float(rng.choice([0.3, 1.0])))
 
 
-def _strongly(rng: np.random.Generator) -> list[tuple[float, ...]]:
+def _strongly(rng: np.random.Generator) -> People:
     return memorising(float(rng.choice([0.1, 0.26])), 0.7, spread=float(rng.choice([0.5, 1.0])))
 
 
-def _either(rng: np.random.Generator) -> list[tuple[float, ...]]:
+def _either(rng: np.random.Generator) -> People:
     return _something(rng) if rng.random() < 0.5 else _nothing(rng)
 
 
@@ -255,7 +226,7 @@ def any_world(
     n_groups: tuple[int, int] = (2, 7),
     sizes: tuple[int, int] = (100, 20_000),
     rates: tuple[float, float] | None = None,
-    people: Callable[[np.random.Generator], list[tuple[float, ...]]] = _either,
+    people: Callable[[np.random.Generator], People] = _either,
     **fixed: object,
 ) -> NullWorld:
     """Groups of any number below the second, any size, and rates between these or one rate."""

@@ -114,12 +114,10 @@ def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Ite
     by_digest = {each.release.sha256: each for each in (*tested, *family)}
     named = {each.release.sha256 for each in family}
     for each in tested:
-        data = each.release.provenance.data_digest
-        members = {each.release.sha256, *named}
+        data, own = each.release.provenance.data_digest, {each.release.sha256}
         if data is not None:
-            same = (k for k, v in by_digest.items() if v.release.provenance.data_digest == data)
-            members.update(same)
-        yield _audit(each, {key: by_digest[key] for key in sorted(members)})
+            own |= {k for k, v in by_digest.items() if v.release.provenance.data_digest == data}
+        yield _audit(each, {key: by_digest[key] for key in sorted(own | named)})
 
 
 def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:

@@ -176,11 +176,9 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
         all_right, strata.total - strata.trained, np.where(all_wrong, strata.trained, 0.0)
     )
     share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
-    n = np.full(share.shape, np.inf)
-    np.divide(unseen_among, share, out=n, where=share > 0)
+    n = np.where(share > 0, _ratio(unseen_among, share), np.inf)
     n = np.where(strata.total.any(axis=(0, 1)), n.min(axis=(0, 1)), 0.0)
-    per_person = np.divide(1.0, n, out=np.full(n.shape, np.inf), where=n > 0)
-    limit = 1 - (1 - confidence_level) ** per_person
+    limit = 1 - (1 - confidence_level) ** np.where(n > 0, _ratio(1.0, n), np.inf)
     return np.where(strata.variance.sum(axis=(0, 1)) > 0, np.nan, limit)
 
 
