@@ -106,17 +106,9 @@ def compare(
     train_shares = [
         panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in matches[0]
     ]
-    sides = [
-        ComparedRelease(
-            title=release.title,
-            release_sha256=release.sha256,
-            data_digest=release.provenance.data_digest,
-        )
-        for release in (old, new)
-    ]
     return Changes(
-        old=sides[0],
-        new=sides[1],
+        old=ComparedRelease.of(old),
+        new=ComparedRelease.of(new),
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pcer.auditing.file import Result
 from pcer.auditing.words import in_setting, listed, setting_name
 from pcer.files import Record
+from pcer.release.format import Release
 from pcer.release.proxies import Proxy, proxy_named
 
 MOST_NAMED: Final = 3
@@ -42,6 +43,12 @@ class ComparedRelease(Record):
     title: str
     release_sha256: str
     data_digest: str | None
+
+    @classmethod
+    def of(cls, release: Release) -> ComparedRelease:
+        """As the comparison names it."""
+        digest = release.provenance.data_digest
+        return cls(title=release.title, release_sha256=release.sha256, data_digest=digest)
 
 
 class ComparedSetting(Record):
