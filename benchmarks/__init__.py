@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
 Verb = Callable[[Sequence[str]], object]
@@ -17,6 +20,11 @@ def write_results(name: str, results: Any) -> None:
     """Keep what a benchmark found as ``results/NAME.json``."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+def mean_and_error(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Over draws or seeds."""
+    return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
 def run_verb(verbs: Mapping[str, Verb]) -> None:

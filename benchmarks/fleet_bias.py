@@ -42,6 +42,7 @@ from scipy.stats import norm, rankdata
 from sklearn.tree import DecisionTreeClassifier
 from tests.worlds.sweeps import splits
 
+from benchmarks import mean_and_error
 from benchmarks.lira import lira_scores
 from benchmarks.personal import personal_alarms
 from pcer.attacks import BudgetScores, attack_models
@@ -294,13 +295,19 @@ def small_rates(
 
     Votes and leaves have few values; in truth, the lot decides between equal ones.
     """
-    alarms, tie = personal_alarms(values, member, fpr=RATE), TIE * rng.normal(size=shadow.shape)
+    tie = TIE * rng.normal(size=shadow.shape)
+    in_truth = {"own thresholds, in truth": above_own(shadow + tie, inside, RATE)}
+    return found_at(values, member, RATE) | in_truth
+
+
+def found_at(values: FloatArray, member: BoolArray, rate: float) -> Found:
+    """People found at this rate of false alarms."""
+    alarms = personal_alarms(values, member, fpr=rate)
     return {
-        "one threshold, loss": above(values, member, RATE),
-        "one threshold, LiRA": above(lira_scores(values, member), member, RATE),
+        "one threshold, loss": above(values, member, rate),
+        "one threshold, LiRA": above(lira_scores(values, member), member, rate),
         "own thresholds": float(alarms.raised[member].mean()),
         "own thresholds, false alarms": float(alarms.raised[~member].mean()),
-        "own thresholds, in truth": above_own(shadow + tie, inside, RATE),
     }
 
 
@@ -418,18 +425,7 @@ def seen_rates(kind: Kind, n_models: int, rng: np.random.Generator, rate: float 
     n = len(kind.level)
     member = splits(np.zeros(n, dtype=np.int64), n_models, rng, share=SHARE)
     values = kind.level + rng.normal(size=member.shape) + kind.shift * member
-    alarms = personal_alarms(values, member, fpr=rate)
-    return {
-        "own thresholds": float(alarms.raised[member].mean()),
-        "own thresholds, false alarms": float(alarms.raised[~member].mean()),
-        "one threshold, loss": above(values, member, rate),
-        "one threshold, LiRA": above(lira_scores(values, member), member, rate),
-    }
-
-
-def mean_and_error(rows: FloatArray) -> tuple[float, float]:
-    values = np.asarray(rows, dtype=np.float64)
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return found_at(values, member, rate)
 
 
 def ratio_and_error(over: FloatArray, under: FloatArray) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from enum import StrEnum
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,10 @@ from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.single import confidence_of, true_label_logit
 from pcer.metrics import BoolArray, FloatArray
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
+
+if TYPE_CHECKING:
+    from pcer.data import GroupedDataset
+    from pcer.train import Predictions
 
 Arrays = dict[str, np.ndarray]
 
@@ -82,15 +86,21 @@ def sweep(name: str, seeds: str) -> Arrays:
         return dict(arrays)
 
 
-def train(name: str, seeds: range, *, budgets: tuple[float, ...] = BUDGETS) -> Arrays:
-    from pcer.data import load, split
-    from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
+def trained(dataset: GroupedDataset, seeds: range, budgets: tuple[float, ...]) -> Predictions:
+    """One model of the defaults per budget and seed."""
+    from pcer.data import split
+    from pcer.train import TrainingData, train_seeds
 
-    dataset = load(name)
     rows = {seed: split(dataset, seed=seed).train for seed in seeds}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
+    return train_seeds(data, budgets=budgets)
+
+
+def train(name: str, seeds: range, *, budgets: tuple[float, ...] = BUDGETS) -> Arrays:
+    from pcer.data import load
+
     start = time.perf_counter()
-    found = train_seeds(data, budgets=budgets, config=TrainConfig(), flags=EngineFlags())
+    found = trained(load(name), seeds, budgets)
     return {
         "logits": found.logits,
         "member": found.member,
@@ -534,14 +544,8 @@ def draws(n: int) -> None:
 def planted_models(part: str, n_seeds: int) -> dict[str, np.ndarray]:
     from tests.sweep import test_planted_truth as truth
 
-    from pcer.data import split
-    from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
-
     dataset = truth.planted(DRAW[part])
-    rows = {seed: split(dataset, seed=seed).train for seed in range(n_seeds)}
-    data = TrainingData.of(dataset.features, dataset.labels, rows)
-    flags = EngineFlags()
-    found = train_seeds(data, budgets=(EPSILON,), config=TrainConfig(), flags=flags)
+    found = trained(dataset, range(n_seeds), (EPSILON,))
     return {
         "logits": found.logits[0],
         "member": found.member,

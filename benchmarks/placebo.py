@@ -17,12 +17,12 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 from scipy.stats import binomtest
+from tests.worlds.fleets import exact_panel
 
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, write_results
@@ -36,12 +36,11 @@ from pcer.attacks import (
     placebo_groupings,
 )
 from pcer.attacks import costs as attack_costs
-from pcer.attacks.attack import coin_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
 from pcer.data import load, split
 from pcer.metrics import DEFAULT_BUDGETS
-from pcer.release.panel import Panel, PooledExposures
+from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
 from pcer.sweep import Sweep
 from pcer.sweep import releases as made
@@ -50,7 +49,6 @@ from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 SPLITS, SHARES, SEEDS = (1, 2, 5, 20, 50), (0.5, 0.2), range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
 """Alarms that should be; that may be on average over all cells, and for each model and cost."""
-FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
 
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Log odds (model, record), labels, membership."""
@@ -147,24 +145,9 @@ def models_of(name: str) -> Models:
 
 def panel_of(scores: BudgetScores, codes: np.ndarray, *, exact: bool) -> Panel:
     """What an audit sees of every division."""
-    divisions = Divisions(codes, 2)
     if exact:
-        return replace(coin_panel(scores, divisions, {}), pooled=anew(scores, codes))
-    return attack_models([scores], [divisions])[0].coins
-
-
-def anew(scores: BudgetScores, codes: np.ndarray) -> dict[str, PooledExposures]:
-    """Every division attacked as if it were the attribute."""
-    rows: dict[str, list[list[float]]] = {}
-    for grouping in codes.astype(np.int64):
-        one = BudgetScores(**{**vars(scores), "group": grouping})
-        for row in sorted(attack_models([one])[0].rows, key=lambda row: row.group):
-            told = [getattr(row, name) for name in FIELDS]
-            rows.setdefault(row.proxy, []).append([math.nan if x is None else x for x in told])
-    return {
-        cost: PooledExposures(**dict(zip(FIELDS, np.array(found, dtype=float).T, strict=True)))
-        for cost, found in rows.items()
-    }
+        return exact_panel(scores, codes)
+    return attack_models([scores], [Divisions(codes, 2)])[0].coins
 
 
 def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iterator[Cell]:

@@ -16,12 +16,12 @@ from scipy.optimize import brentq
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from tests.worlds.honest import fitted_release
 from tests.worlds.pilots import ATTACKS, DRAWN, drawn_study
 from tests.worlds.pilots import answers as pilot_answers
 from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
-from pcer import Options, release_from_estimator
 from pcer.auditing.planner import CountsError, Design, Question
 from pcer.release.panel import Panel, panels
 
@@ -41,18 +41,7 @@ def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: i
     rng = np.random.default_rng([24, draw])
     x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
     y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
-    release = release_from_estimator(
-        model,
-        x,
-        y.astype(int),
-        sensitive_features=np.array(["first", "second"])[group],
-        outcome="benefit",
-        positive_label=1,
-        n_splits=n_splits,
-        random_state=draw,
-        progress=False,
-        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
-    )
+    release = fitted_release(model, x, y.astype(int), group, n_splits=n_splits, draw=draw)
     return panels(release)[0]
 
 

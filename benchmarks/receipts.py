@@ -27,7 +27,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 
 import pcer
-from benchmarks import parser_of, run_verb, with_numbers, write_results
+from benchmarks import mean_and_error, parser_of, run_verb, with_numbers, write_results
 from pcer.attacks.single import loss_of, true_label_logit
 from pcer.auditing.file import Audit, BudgetResult
 from pcer.data import GroupedDataset, load, split
@@ -421,11 +421,6 @@ def found_allowed(words: Sequence[str]) -> None:
 
 DATASETS = ("compas", "adult")
 Pair = tuple[float, float]
-
-
-def mean_and_error(values: FloatArray) -> Pair:
-    """Over seeds."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
 def correlations(spent: FloatArray, loss: FloatArray, member: BoolArray) -> dict[str, Pair]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -18,14 +19,18 @@ MODELS = (
 )
 
 
-def honest_release(n_splits: int, draw: int) -> Release:
-    """A release of one of the models, fitted on 200 to 800 people of two groups."""
-    rng = np.random.default_rng([24, n_splits, draw])
-    people = int(rng.integers(200, 800))
-    x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
-    y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
+def fitted_release(
+    model: ClassifierMixin,
+    x: np.ndarray,
+    y: np.ndarray,
+    group: np.ndarray,
+    *,
+    n_splits: int,
+    draw: int,
+) -> Release:
+    """A release of one model of people of two groups, a and b."""
     return release_from_estimator(
-        MODELS[draw % len(MODELS)],
+        model,
         x,
         y,
         sensitive_features=np.array(["a", "b"])[group],
@@ -36,6 +41,15 @@ def honest_release(n_splits: int, draw: int) -> Release:
         progress=False,
         options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
     )
+
+
+def honest_release(n_splits: int, draw: int) -> Release:
+    """A release of one of the models, fitted on 200 to 800 people of two groups."""
+    rng = np.random.default_rng([24, n_splits, draw])
+    people = int(rng.integers(200, 800))
+    x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
+    y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
+    return fitted_release(MODELS[draw % 3], x, y, group, n_splits=n_splits, draw=draw)
 
 
 def n_accused(n_splits: int, draws: int) -> int:
