@@ -12,8 +12,7 @@ import pytest
 import pcer
 from tests.cli.test_audit import GOOD
 from tests.commands import run
-from tests.pages import HOSTILE, many_groups
-from tests.report.test_notebook import Elements
+from tests.pages import HOSTILE, Html, many_groups
 from tests.worlds.two_models import TwoModels, draw_both
 
 WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
@@ -78,7 +77,7 @@ def test_json_and_junit(files, changes, tmp_path):
     [
         (("--cost", "lira_advantage"), "the old release does not carry lira_advantage"),
         (("--setting", "tree"), "the setting 'tree' is not in both releases"),
-        (("--json", "-", "--junit", "-"), "is given twice"),
+        (("--json", "-", "--junit", "-"), "would overwrite another"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(files, options, sentence):
@@ -97,11 +96,11 @@ def test_other_releases_are_refused_by_name(files):
 
 def test_a_notebook_shows_it_and_other_peoples_names_are_text(changes):
     text = changes._repr_html_()
-    Elements(text)
+    Html(text)
     assert repr(changes).startswith("<Changes: simulated (group), 10 models →")
     release = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
     found = pcer.compare(release, release)
-    assert {tag for tag, _ in Elements(found._repr_html_()).found} <= {
-        tag for tag, _ in Elements(text).found
+    assert {tag for tag, _ in Html(found._repr_html_()).elements} <= {
+        tag for tag, _ in Html(text).elements
     }
     assert max(map(len, str(found).splitlines())) <= 80

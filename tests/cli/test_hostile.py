@@ -120,7 +120,7 @@ def test_unknown_fields_and_file_names_are_spelt(tmp_path):
     audits.write_text(json.dumps({**found, "\x1b[2J": 1}))
     path.write_text(json.dumps(release_of()))
     differs = passed("verify", audits, path, code=1).stdout
-    assert r".\u001b[2J: the file says 1, recomputed 'nothing'" in differs
+    assert r"at \u001b[2J: the file says 1, recomputed 'nothing'" in differs
     assert not unseen(differs)
 
 
@@ -183,8 +183,8 @@ TRAIN = [
         (RELEASE, ["--attribute", "Sex"], "attributes 'sex' and 'Sex' read alike"),
         (RELEASE, ["--dp-delta", "nan"], "dp_delta must lie strictly between 0 and 1"),
         (RELEASE, ["--dp-delta", "5"], "dp_delta must lie strictly between 0 and 1"),
-        (TRAIN, ["--budgets", "1e300"], "A budget must lie between 0.0001 and 10000"),
-        (TRAIN, ["--budgets", "1e-300"], "A budget must lie between 0.0001 and 10000"),
+        (TRAIN, ["--budgets", "1e300"], "A budget must be an epsilon between 0.0001 and 10000"),
+        (TRAIN, ["--budgets", "1e-300"], "A budget must be an epsilon between 0.0001 and 10000"),
         (TRAIN, ["--hidden", "1000000,1000000"], "between hidden layers must be at most 100,000,0"),
         (TRAIN, ["--epochs", "9" * 20], "epochs must be at most 1,000,000"),
         (TRAIN, ["--seeds", "100000000"], "make 600,000,000 models, more than the 100,000"),

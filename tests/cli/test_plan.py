@@ -10,7 +10,7 @@ import pytest
 import pcer
 from tests.cli.test_audit import GOOD
 from tests.commands import run
-from tests.report.test_notebook import Elements
+from tests.pages import Html
 
 ROOT = Path(__file__).parents[2]
 SIZES = ("plan", "--groups", "Women=1200,Men=3400", "--accuracy", ".8", "--splits", "20")
@@ -88,7 +88,7 @@ def test_bad_input_is_one_sentence_and_exit_2(arguments, sentence):
 
 def test_a_notebook_shows_it_and_draws_it():
     found = pcer.detectable({"<b>women</b>": 1_200, "men": 3_400})
-    tags = {tag for tag, _ in Elements(found._repr_html_()).found}
+    tags = {tag for tag, _ in Html(found._repr_html_()).elements}
     assert "b" not in tags
     assert "table" in tags
     assert max(map(len, str(found).splitlines())) <= 80

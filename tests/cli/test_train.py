@@ -18,7 +18,7 @@ from pcer.data import load, split
 from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
 from pcer.sweep import run as sweep_module
-from pcer.train import TrainConfig, TrainingData, train_seeds
+from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks
 from tests.commands import config, passed, refusal, start
 
@@ -209,7 +209,9 @@ def check_scores(folder: Path) -> None:
     data = TrainingData.of(compas.features, compas.labels, rows, allow_missing=True)
     config = TrainConfig(epochs=2, expected_batch=512, accountant="rdp")
     net = functools.partial(make_net, width=5)
-    found = train_seeds(data, budgets=(np.inf, 1.0), config=config, module=net)
+    found = train_seeds(
+        data, budgets=(np.inf, 1.0), config=config, flags=EngineFlags(jobs=1), module=net
+    )
     index = json.loads((folder / "index.json").read_text())
     assert len(index["blocks"]) == 6
     for block in index["blocks"]:

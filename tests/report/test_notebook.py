@@ -195,7 +195,7 @@ def test_what_is_no_release_is_told_how_to_become_one():
         *((one, "pcer.release_from_predictions") for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))),
         *((one, "pcer.read_release") for one in ("x.release.json", Path("x"))),
         (LogisticRegression(), "pcer.release_from_estimator"),
-        ([], "the list is empty"),
+        ([], "not an empty list"),
         ([None], "not this NoneType"),
     ):
         with pytest.raises(pcer.InputError, match=function):

@@ -99,8 +99,8 @@ def chances_beyond(
     """Chances that random splits miss the expected number of good ones so far: twice a tail.
 
     >>> two, four = np.array([2.0]), np.array([4.0])
-    >>> chances_beyond(two, total=four, good=two, sampled=two).round(12)
-    array([0.333333333333])
+    >>> chances_beyond(two, total=four, good=two, sampled=two).round(6)
+    array([0.333333])
     """
     arrays = np.broadcast_arrays(total, sampled, good, observed, inflation)
     *parts, clumps = (part.reshape(1, 1, -1) for part in arrays)

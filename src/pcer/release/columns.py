@@ -193,14 +193,16 @@ def seed_of(value: object) -> int:
     if isinstance(value, float | np.floating):
         most = 2 ** (np.finfo(type(value)).nmant + 1) - 1
         least = -most
-    if isinstance(given, int | float | str | Decimal):
+    if isinstance(value, int | float | str | Decimal | np.number | np.bool_):
         with suppress(InvalidOperation):
             number = Decimal(given)  # without rounding
             if number == number.to_integral_value() and least <= number <= most:
                 return int(number)
+    is_huge = isinstance(given, int) and given.bit_length() > 99  # too long to print
+    shown = "one far beyond" if is_huge else f"{given!r:.60}"
     raise InputError(
         f"seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
-        f"while these are exact, not {given!r:.60}; number the models from 0.",
+        f"while these are exact, not {shown}; number the models from 0.",
         field="seed",
     )
 
