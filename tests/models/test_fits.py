@@ -34,23 +34,22 @@ def test_the_number_of_processes_changes_nothing():
         release(Faulty(), n_splits=8, n_jobs=2)  # and the other process ends without a word
 
 
-def job(store: Path, *more: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def job(store: Path, *more: str, kill_after: int | None = None, env=None) -> None:
+    """Run a call in a process of its own, to the end or until it has so many blocks."""
     command = [sys.executable, "-m", "tests.models.fit_job", str(store), *more]
-    return subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE)
-
-
-def wait_for_blocks(store: Path, n: int, running: subprocess.Popen[bytes]) -> None:
-    while len(list(store.glob("block-*.json"))) < n:
-        assert running.poll() is None, running.stderr.read()
-        time.sleep(0.02)
+    running = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE)
+    if kill_after is not None:
+        while len(list(store.glob("block-*.json"))) < kill_after:
+            assert running.poll() is None, running.stderr.read()
+            time.sleep(0.02)
+        running.send_signal(signal.SIGKILL)
+    told = running.communicate()[1]
+    assert kill_after is not None or running.returncode == 0, told
 
 
 @pytest.mark.slow
 def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path):
-    running = job(tmp_path / "s", "1")
-    wait_for_blocks(tmp_path / "s", 3, running)
-    running.send_signal(signal.SIGKILL)
-    running.communicate()
+    job(tmp_path / "s", "1", kill_after=3)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")}
     assert 3 <= len(before) < 8
     made = release(Slow(), n_splits=8, store=tmp_path / "s")
@@ -85,25 +84,23 @@ def test_a_store_of_other_data_is_refused_with_a_sentence(tmp_path):
             release(GaussianNB(), store=tmp_path / "s", **changes)
 
 
-@pytest.mark.slow
-def test_frames_are_known_again_in_another_process(tmp_path):
+def first_column(frame):
+    return frame[["a"]].to_numpy()
+
+
+def fit_frame(store):
     X, y, sex = world()
     frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "z")})
     model = make_pipeline(FunctionTransformer(first_column), GaussianNB())
-    release(model, (frame, y, sex), store=tmp_path / "s")
-    code = (
-        "from tests.models.test_fits import *\n"
-        "X, y, sex = world()\n"
-        "frame = pd.DataFrame({'a': X[:, 0], 'b': np.where(X[:, 1] > 0, 'x', 'z')})\n"
-        "model = make_pipeline(FunctionTransformer(first_column), GaussianNB())\n"
-        f"release(model, (frame, y, sex), store={str(tmp_path / 's')!r})\n"
-    )
+    release(model, (frame, y, sex), store=store)
+
+
+@pytest.mark.slow
+def test_frames_are_known_again_in_another_process(tmp_path):
+    fit_frame(tmp_path / "s")
+    code = f"from tests.models.test_fits import *\nfit_frame({str(tmp_path / 's')!r})"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     assert len(list((tmp_path / "s").glob("*.npy"))) == 3
-
-
-def first_column(frame):
-    return frame[["a"]].to_numpy()
 
 
 def test_what_cannot_be_told_apart_cannot_be_stored(tmp_path):
@@ -119,13 +116,8 @@ def test_the_same_through_ray_killed_in_the_middle(tmp_path):
     with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
         env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         env |= {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", "TMPDIR": short}
-        running = job(tmp_path / "s", "2", "ray", env=env)
-        wait_for_blocks(tmp_path / "s", 2, running)
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-        again = job(tmp_path / "s", "2", "ray", env=env)
-        told = again.communicate()[1]
-        assert again.returncode == 0, told
+        job(tmp_path / "s", "2", "ray", kill_after=2, env=env)
+        job(tmp_path / "s", "2", "ray", env=env)
     digest = (tmp_path / "s" / "digest").read_text()
     assert digest == release(Slow(), n_splits=8).sha256
     shutil.rmtree(tmp_path / "s")
