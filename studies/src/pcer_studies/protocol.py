@@ -20,7 +20,7 @@ PAPER = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Configuration:
     """One dataset with one protected attribute.
 
@@ -32,7 +32,6 @@ class Configuration:
         outcome: what a positive prediction is for the person.
         title: the dataset as the paper calls it in tables.
         table: label of the paper's main table of it.
-        section: where the paper describes the data.
     """
 
     dataset: str
@@ -42,7 +41,6 @@ class Configuration:
     outcome: Outcome
     title: str
     table: str
-    section: str = "Experiments, Datasets"
 
     @property
     def file_name(self) -> str:
@@ -55,63 +53,17 @@ class Configuration:
         return f"{self.title} ({self.attribute})"
 
 
-_SEX, _RACE = ("Male", "Female"), ("White", "Non-White")
+_SEX, _RACE, _OTHERS = ("Male", "Female"), ("White", "Non-White"), ("Other", "African-American")
+
+_SHORT_SEX, _SHORT_RACE = ("M", "F"), ("W", "NW")
 
 CONFIGURATIONS = (
-    Configuration(
-        dataset="adult",
-        attribute="sex",
-        groups=_SEX,
-        short=("M", "F"),
-        outcome="benefit",
-        title="Adult",
-        table="tab:adult-sex",
-    ),
-    Configuration(
-        dataset="adult",
-        attribute="race",
-        groups=_RACE,
-        short=("W", "NW"),
-        outcome="benefit",
-        title="Adult",
-        table="tab:adult-race",
-    ),
-    Configuration(
-        dataset="compas",
-        attribute="race",
-        groups=("Other", "African-American"),
-        short=("Ot", "AA"),
-        outcome="harm",
-        title="COMPAS",
-        table="tab:compas-race",
-    ),
-    Configuration(
-        dataset="acs",
-        attribute="race",
-        groups=_RACE,
-        short=("W", "NW"),
-        outcome="benefit",
-        title="ACS",
-        table="tab:acs",
-    ),
-    Configuration(
-        dataset="acs",
-        attribute="sex",
-        groups=_SEX,
-        short=("M", "F"),
-        outcome="benefit",
-        title="ACS",
-        table="tab:acs",
-    ),
-    Configuration(
-        dataset="bios",
-        attribute="gender",
-        groups=_SEX,
-        short=("M", "F"),
-        outcome="benefit",
-        title="Bios",
-        table="tab:bios-gender",
-    ),
+    Configuration("adult", "sex", _SEX, _SHORT_SEX, "benefit", "Adult", "tab:adult-sex"),
+    Configuration("adult", "race", _RACE, _SHORT_RACE, "benefit", "Adult", "tab:adult-race"),
+    Configuration("compas", "race", _OTHERS, ("Ot", "AA"), "harm", "COMPAS", "tab:compas-race"),
+    Configuration("acs", "race", _RACE, _SHORT_RACE, "benefit", "ACS", "tab:acs"),
+    Configuration("acs", "sex", _SEX, _SHORT_SEX, "benefit", "ACS", "tab:acs"),
+    Configuration("bios", "gender", _SEX, _SHORT_SEX, "benefit", "Bios", "tab:bios-gender"),
 )
 """In the order of the paper's summary (Table S2)."""
 
