@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.claims import judgement, rules
-from pcer_studies.claims.judgement import Claim, ClaimPart, Side, judge
+from pcer_studies.claims.judgement import Claim, ClaimPart, Side, by_paper, judge, weigh
 from pcer_studies.claims.ledger import CLAIMS, judge_all, write_claims
-from pcer_studies.claims.rules import ADULT_SEX, BIOS, COMPAS, above, best, made, near, r_words
+from pcer_studies.claims.rules import (
+    ADULT_SEX,
+    BIOS,
+    COMPAS,
+    above,
+    at_least,
+    best,
+    flat,
+    made,
+    near,
+    r_words,
+    size,
+)
 from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number, study_seeds
 from pcer_studies.protocol import NO_DP
@@ -46,7 +61,7 @@ def test_a_part_has_the_error_of_its_draws():
 
 
 @pytest.mark.parametrize(
-    ("numbers", "expected"),
+    ("pairs", "expected"),
     [
         ([(3, 1), (2.5, 1)], HOLDS),
         ([(3, 1), (1.5, 1)], NOT_EVIDENCE),  # as claimed, one of them within its error
@@ -60,9 +75,9 @@ def test_a_part_has_the_error_of_its_draws():
         ([(2.1, 1, True), (0, 1, True)], UNDECIDED),
     ],
 )
-def test_parts_make_the_judgement(numbers, expected):
-    parts = [part(*number[:2], is_zero=len(number) > 2) for number in numbers]
-    assert judgement.weigh(parts) is expected
+def test_parts_make_the_judgement(pairs, expected):
+    parts = [part(*number[:2], is_zero=len(number) > 2) for number in pairs]
+    assert weigh(parts) is expected
 
 
 def asked(*parts: ClaimPart, **fields) -> Claim:
@@ -182,12 +197,23 @@ def test_a_printed_number_errs_by_what_is_printed_beside_it(printed, remembered)
 # The nine rules, on numbers that are known.
 
 
+def drawn(value: float, error: float, name: str) -> np.ndarray:
+    """(1 + draws,) a number with exactly this error, independent of others."""
+    luck = np.random.default_rng(crc32(name.encode())).standard_normal(N_DRAWS)
+    return np.array([value, *(value + error * (luck - luck.mean()) / luck.std(ddof=1))])
+
+
+def numbers(*pairs: tuple[float, float]) -> list:
+    """Numbers with these values and errors."""
+    return [
+        made(f"n{k}", lambda view, k=k, pair=pair: drawn(*pair, f"n{k}"), r_words, COMPAS)
+        for k, pair in enumerate(pairs)
+    ]
+
+
 def known_number(*values: float) -> list:
     """Numbers without any error."""
-    return [
-        made(f"n{k}", lambda view, v=v: np.full(1 + N_DRAWS, v), r_words, COMPAS)
-        for k, v in enumerate(values)
-    ]
+    return numbers(*((value, 0.0) for value in values))
 
 
 def test_the_nine_rules_by_hand():
@@ -201,14 +227,14 @@ def test_the_nine_rules_by_hand():
         (rules.excludes_0([a, b]), [1.0, 4.0]),
         (best([a, b, c], [0], what="x"), [3.0, 1.0]),  # 4 − 1, 2 − 1
         (best([a, b, c], [0, 2], largest=True, what="x"), [-2.0]),  # 2 − 4
-        (rules.flat([b, c], 0.6), [0.4]),  # 0.6 x 4 − (4 − 2)
+        (flat([b, c], 0.6), [0.4]),  # 0.6 x 4 − (4 − 2)
         (near([a, b], (1.5, 3.5), 0.75), [0.25, 0.25]),
         (near([a], (0.5, 3.5), 0.75), [1.25]),  # inside, and how far from the limit
-        (rules.at_least(asked, 3, what="x"), [-1.0]),
+        (at_least(asked, 3, what="x"), [-1.0]),
         (rules.correlated(points, -0.5, sign=-1, what="x"), [0.5]),
     ):
         assert [round(p.estimate, 9) for p in question(None).parts] == margins
-    assert rules.at_least(asked, 2, what="x")(None).figure == "x: 2 of 3"
+    assert at_least(asked, 2, what="x")(None).figure == "x: 2 of 3"
     (nought,) = rules.none_apart(known_number(0.0))(None).parts
     assert nought.is_zero
     assert nought.is_as_claimed
@@ -231,6 +257,181 @@ def test_thresholds_are_in_the_data_file_and_all_are_used():
         assert meaning
     with pytest.raises(KeyError):
         rules.threshold("no such word")
+
+
+# Claims by made-up figures that a laxer rule would take for it.
+
+
+class MadeUp(OurRun):
+    """A run with these figures: of a quantity (value, error), or a function of the key.
+
+    Evidence is there for everything or for nothing, and of costs only the gap.
+    """
+
+    n_seeds = 50
+    carries = staticmethod(lambda one, cost: False)
+
+    def __init__(self, evidence=True, **figures):
+        self.figures = figures
+        self.stands_out = self.disparity_is_evidence = self.costs_differ = lambda *where: evidence
+
+    def drawn(self, key):
+        """As made up."""
+        found = self.figures[key.quantity]
+        return drawn(*(found(key) if callable(found) else found), repr(key))
+
+    def interval(self, one, epsilon, floor=0.001):
+        """As wide as the error says."""
+        values = self.disparity(one, epsilon, floor)
+        reach = 1.96 * values[1:].std(ddof=1)
+        return values[0] - reach, values[0] + reach
+
+    def base_rate(self, one, epsilon, group):
+        """Half of the men, none of the women."""
+        return np.full(1 + N_DRAWS, 0.5 - 0.5 * group)
+
+    def group(self, one, epsilon, group, cost="overfitting_gap"):
+        """What it would take to see a gap."""
+        return SimpleNamespace(detectable_cost=0.01)
+
+
+def judged(key: str, **figures) -> Side:
+    """What becomes of a claim by made-up figures, put as to our run."""
+    claim = BY_KEY[key]
+    return by_paper(replace(claim, paper=claim.run or claim.rule), MadeUp(**figures))
+
+
+def by_group(first, second):
+    return lambda key: first if key.group == key.configuration.groups[0] else second
+
+
+# Not rejecting is no "holds".
+
+
+@pytest.mark.parametrize("key", ["N4", "T14", "T18"])
+def test_gaps_are_equal_only_if_their_errors_are_small(key):
+    """A difference that cannot be told from 0 was "similar"; now it must be below a limit."""
+    common = {"pcer_disparity": (60, 5), "positive_rate": by_group((0.25, 0.001), (0.06, 0.001))}
+    exact = by_group((0.004, 0.0001), (0.0039, 0.0001))
+    for gaps, expected in (
+        (by_group((0.004, 0.003), (0.0039, 0.003)), NOT_EVIDENCE),
+        (exact, HOLDS),
+        (by_group((0.002, 0.0001), (0.004, 0.0001)), FAILS),
+    ):
+        assert judged(key, overfitting_gap=gaps, **common).judgement is expected
+    if key != "N4":
+        found = judged(key, evidence=False, overfitting_gap=exact, **common)
+        assert found.judgement is NOT_EVIDENCE
+
+
+def test_a_rule_has_the_error_of_its_numbers():
+    """Folded at 1, the error of 1 ± 1 was 0.6, and within 1.5 of 1 was "holds"."""
+    (part,) = near(numbers((1, 1)), (1, 1), 1.5)(None).parts
+    assert (part.estimate, part.error) == pytest.approx((1.5, 1.0))
+    others = [(0.1093, 0.003)] * 5
+    for question, expected in (
+        (near(numbers((1, 1)), (1, 1), 1.5), NOT_EVIDENCE),
+        (rules.excludes_0(numbers((30, 20))), UNDECIDED),  # [−9, 69], though the sign is right
+        (rules.excludes_0(numbers((30, 5))), HOLDS),
+        (rules.excludes_0(numbers((-30, 5))), FAILS),
+        (best(numbers((0.1093, 0.003), (0.1, 0.003), *others), [0], what="x"), UNDECIDED),
+        (best(numbers((0.1093, 0.003), (0.0814, 0.003), *others), [0], what="x"), FAILS),
+        (best(numbers((0.0, 1.0), (3.0, 1.0)), [0], what="x"), HOLDS),  # intervals overlap
+    ):
+        assert weigh(question(None).parts) is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("F11", [1.0]),
+        ("A6", [100 * math.sqrt(2)]),
+        ("T7", [0.001 * math.sqrt(2), 0.002]),
+        ("T9", [0.002]),
+    ],
+)
+def test_a_size_has_the_error_of_the_number(key, expected):
+    """Draws that were folded at 0 gave 0.6 of the error where a number is about 0."""
+    assert size(drawn(-0.1, 1, "x"))[1:].std(ddof=1) == pytest.approx(1)
+    view = MadeUp(
+        pcer_disparity=(1, 100),
+        pcer_disparity_auc=(1, 100),
+        demographic_parity_gap=(0.1, 0),
+        overfitting_gap=by_group((0.01, 0.001), (0.0101, 0.001)),
+    )
+    for part in BY_KEY[key].rule(view).parts:
+        if "ratio" not in part.name:
+            assert any(math.isclose(part.error, error, rel_tol=0.1) for error in expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "level", "why"),
+    [
+        *((key, 0.25, "correlation") for key in ("C13", "G3", "A1", "A4")),
+        ("F3", 0.0, "a disparity of 0 has no slope over floors"),
+        ("T8", 0.0, "it divides by a figure that is 0"),
+    ],
+)
+def test_a_claim_about_an_undefined_number_cannot_be_tested(key, level, why):
+    """Nothing varies over budgets, or every mean is 0."""
+    names = ("overfitting_gap", "attack_auc", "demographic_parity_gap", "equalized_odds_gap")
+    figures = dict.fromkeys(names, (level, 0))
+    figures |= dict.fromkeys(("pcer_disparity", "pcer_disparity_auc"), (-level, 0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        side = judged(key, **figures)
+    assert side.judgement is UNTESTABLE
+    assert why in side.why
+
+
+# The best of several is corrected for several; so many of so many is no count of signs.
+
+
+def _best_of_equals(rng):
+    """One rival of five lies below the named one beyond its error too often."""
+    return best(numbers(*((value, 1.0) for value in rng.standard_normal(6))), [0], what="x")
+
+
+def _flat(rng):
+    """The range of six is wider than any one pair's difference."""
+    return flat(numbers(*((10 + value, 1.0) for value in rng.standard_normal(6))), 0.1)
+
+
+def _four_of_eight(rng):
+    """4 of 8 are true, 4 are nothing: "at least 5" may hold in 5 %."""
+    nothing = ((value, 1.0) for value in rng.standard_normal(4))
+    return at_least([above([n]) for n in numbers(*[(9.0, 1.0)] * 4, *nothing)], 5, what="x")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("question", "seed", "wrong"),
+    [(_best_of_equals, 3, (FAILS, HOLDS)), (_flat, 4, (FAILS,)), (_four_of_eight, 5, (HOLDS,))],
+)
+def test_a_rule_errs_in_one_of_twenty_studies(question, seed, wrong):
+    rng = np.random.default_rng(seed)
+    found = [weigh(question(rng)(None).parts) for _ in range(200)]
+    assert all(found.count(kind) / 200 <= 0.05 for kind in wrong)
+
+
+def test_so_many_of_so_many_is_no_count_of_signs():
+    """All 36 above 0, each within its error: the count was far above 19 and its error small."""
+    unsure = [above([n]) for n in numbers(*[(1.0, 1.0)] * 36)]
+    sure = [above([n]) for n in numbers(*[(4.0, 1.0)] * 19, *[(-9.0, 1.0)] * 17)]
+    for questions, least, expected in (
+        (unsure, 19, NOT_EVIDENCE),
+        (sure, 19, HOLDS),
+        (sure, 20, FAILS),
+    ):
+        assert weigh(at_least(questions, least, what="x")(None).parts) is expected
+    assert at_least(sure, 20, what="x")(None).parts[0].n_tries == 20
+
+
+def test_a_part_picked_from_many_says_so():
+    part = ClaimPart("x", drawn(2.2, 1, "x"), r_words, (COMPAS,))
+    assert part.is_borne_out
+    assert not replace(part, n_tries=5).is_borne_out
+    assert replace(part, n_tries=5).seen_from(1) == part.seen_from(5)
+    assert not replace(part, margin=drawn(0, 1, "x"), is_zero=True).is_borne_out
 
 
 # Planted truths.
