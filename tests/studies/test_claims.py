@@ -15,19 +15,7 @@ from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.claims import judgement, rules
 from pcer_studies.claims.judgement import Claim, ClaimPart, Side, by_paper, judge, weigh
 from pcer_studies.claims.ledger import CLAIMS, judge_all, write_claims
-from pcer_studies.claims.rules import (
-    ADULT_SEX,
-    BIOS,
-    COMPAS,
-    above,
-    at_least,
-    best,
-    flat,
-    made,
-    near,
-    r_words,
-    size,
-)
+from pcer_studies.claims.rules import BIOS, COMPAS, above, at_least, best, made, near, r_words
 from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number, study_seeds
 from pcer_studies.protocol import NO_DP
@@ -126,7 +114,7 @@ def test_a_claim_about_adult_is_refuted_only_by_both_readings():
 def test_the_second_reading_is_heard_where_it_is_there(remembered, tmp_path):
     releases = {one: remembered.release(one.dataset, one.attribute) for one in CONFIGURATIONS}
     truth = Truth(gaps=(0.14, 0.07), label_shares=(0.25, 0.45), n_seeds=12)
-    text = studies.planted(ADULT_SEX, truth).to_json().replace('"adult"', '"adult-closest"')
+    text = studies.planted(rules.ADULT_SEX, truth).to_json().replace('"adult"', '"adult-closest"')
     (tmp_path / "adult-closest.sex.release.json").write_text(text)
     study = studies.planted_study(tmp_path, releases)
     assert study.closest.release("adult", "sex").subject.dataset == "adult-closest"
@@ -227,7 +215,7 @@ def test_the_nine_rules_by_hand():
         (rules.excludes_0([a, b]), [1.0, 4.0]),
         (best([a, b, c], [0], what="x"), [3.0, 1.0]),  # 4 − 1, 2 − 1
         (best([a, b, c], [0, 2], largest=True, what="x"), [-2.0]),  # 2 − 4
-        (flat([b, c], 0.6), [0.4]),  # 0.6 x 4 − (4 − 2)
+        (rules.flat([b, c], 0.6), [0.4]),  # 0.6 x 4 − (4 − 2)
         (near([a, b], (1.5, 3.5), 0.75), [0.25, 0.25]),
         (near([a], (0.5, 3.5), 0.75), [1.25]),  # inside, and how far from the limit
         (at_least(asked, 3, what="x"), [-1.0]),
@@ -352,7 +340,7 @@ def test_a_rule_has_the_error_of_its_numbers():
 )
 def test_a_size_has_the_error_of_the_number(key, expected):
     """Draws that were folded at 0 gave 0.6 of the error where a number is about 0."""
-    assert size(drawn(-0.1, 1, "x"))[1:].std(ddof=1) == pytest.approx(1)
+    assert rules.size(drawn(-0.1, 1, "x"))[1:].std(ddof=1) == pytest.approx(1)
     view = MadeUp(
         pcer_disparity=(1, 100),
         pcer_disparity_auc=(1, 100),
@@ -393,7 +381,7 @@ def _best_of_equals(rng):
 
 def _flat(rng):
     """The range of six is wider than any one pair's difference."""
-    return flat(numbers(*((10 + value, 1.0) for value in rng.standard_normal(6))), 0.1)
+    return rules.flat(numbers(*((10 + value, 1.0) for value in rng.standard_normal(6))), 0.1)
 
 
 def _four_of_eight(rng):
