@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +14,7 @@ from pcer_studies import CONFIGURATIONS, Study
 from pcer_studies.claims import judgement, rules
 from pcer_studies.claims.judgement import Claim, ClaimPart, Side, by_paper, judge, weigh
 from pcer_studies.claims.ledger import CLAIMS, judge_all, write_claims
+from pcer_studies.claims.noise import published_gaps
 from pcer_studies.claims.rules import BIOS, COMPAS, above, at_least, best, made, near, r_words
 from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number, study_seeds
@@ -25,6 +25,7 @@ from tests.worlds.studies import Truth, all_planted, tree_of, tree_of_rates
 
 HOLDS, FAILS, NOT_EVIDENCE, UNDECIDED, UNTESTABLE = judgement.Judgement
 BY_KEY = {claim.key: claim for claim in CLAIMS}
+ACS_WHITE = (rules.ACS_RACE, 1.0, "White")
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +172,14 @@ def test_a_printed_number_errs_by_what_is_printed_beside_it(printed, remembered)
     seeds = printed.n_positive(COMPAS, 5.0)
     share = (seeds[0] + 2) / 54
     gap = printed.gap(COMPAS, NO_DP, 0)
+    gaps = published_gaps(remembered)
+    (unprinted,) = [g for g in gaps if (g.configuration, g.epsilon, g.group) == ACS_WHITE]
     assert gap[0] == 0.0074
     for drawn, error, half_digit in (
         (gap, 0.010 / math.sqrt(50), 0.00005),  # .0074, a deviation of .010 over 50 seeds
         (printed.disparity(COMPAS, 5.0), (230 - 106) / 3.92, 0.5),  # −169 [−230, −106]
         (seeds, math.sqrt(50 * share * (1 - share)), 0.0),
+        (printed.gap(rules.ACS_RACE, 1.0, 0), unprinted.error, 0.00005),  # by its noise level
         (printed.advantage(COMPAS, 1.0, 0), our_number(remembered, key).standard_error, 0.0005),
     ):
         by_hand = math.hypot(error, half_digit / math.sqrt(3))
@@ -268,19 +272,9 @@ class MadeUp(OurRun):
         found = self.figures[key.quantity]
         return drawn(*(found(key) if callable(found) else found), repr(key))
 
-    def interval(self, one, epsilon, floor=0.001):
-        """As wide as the error says."""
-        values = self.disparity(one, epsilon, floor)
-        reach = 1.96 * values[1:].std(ddof=1)
-        return values[0] - reach, values[0] + reach
-
     def base_rate(self, one, epsilon, group):
         """Half of the men, none of the women."""
         return np.full(1 + N_DRAWS, 0.5 - 0.5 * group)
-
-    def group(self, one, epsilon, group, cost="overfitting_gap"):
-        """What it would take to see a gap."""
-        return SimpleNamespace(detectable_cost=0.01)
 
 
 def judged(key: str, **figures) -> Side:
@@ -310,6 +304,13 @@ def test_gaps_are_equal_only_if_their_errors_are_small(key):
     if key != "N4":
         found = judged(key, evidence=False, overfitting_gap=exact, **common)
         assert found.judgement is NOT_EVIDENCE
+
+
+@pytest.mark.parametrize(("rates", "expected"), [((0.7, 0.1), FAILS), ((0.6, 0.13), HOLDS)])
+def test_predictions_differ_by_no_more_than_labels(rates, expected):
+    """Labels differ by a half."""
+    figures = by_group(*((rate, 0.0005) for rate in rates))
+    assert judged("B3", positive_rate=figures).judgement is expected
 
 
 def test_a_rule_has_the_error_of_its_numbers():
