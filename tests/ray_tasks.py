@@ -60,32 +60,6 @@ def faulty(n_deaths: int) -> Callable[..., object]:
     return task
 
 
-def most_in_flight(**changes: object) -> int:
-    """The largest number of tasks that were out at the same time."""
-    import ray
-
-    wait, seen = ray.wait, []
-
-    def counted(running: list[object], **options: object) -> object:
-        seen.append(len(running))
-        return wait(running, **options)
-
-    ray.wait = counted
-    try:
-        trained(**changes)
-    finally:
-        ray.wait = wait
-    return max(seen)
-
-
-def gpus_seen(work: object, block: tuple[Model, ...]) -> object:
-    """A task that tells which GPUs it was given, in place of logits."""
-    import ray
-
-    visible = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
-    return path.BlockResult(block, np.array([len(ray.get_gpu_ids()), len(visible)]))
-
-
 @contextmanager
 def replaced(name: str, value: object) -> Iterator[None]:
     """Put something else in a place of the module."""
@@ -137,16 +111,12 @@ def main() -> None:
         with replaced("MAX_RETRIES", 1), replaced("train_task", faulty(9)):
             found["given_up"] = refusal(trained)
         found["missing"] = refusal(without_standardising)
-        with replaced("train_task", gpus_seen):
-            results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(device="cuda"))
-            found["gpus_of_tasks"] = [result.logits.tolist() for result in results]
         found["false_gpu"] = refusal(lambda: trained(device="cuda"))
         with replaced("_slots", lambda flags: 0):
             found["no_gpu"] = refusal(lambda: trained(device="cuda"))
         others = (("pcer", "0.0.0"), *path._versions()[1:])
         with replaced("_versions", lambda: others):
             found["versions"] = refusal(trained)
-        found["most_in_flight"] = [most_in_flight(jobs=jobs) for jobs in (1, 3, None)]
         results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
         next(results)
         results.close()  # the others are left behind

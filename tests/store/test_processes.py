@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pcer.store.processes import run_tasks
-from tests.processes import alive, descendants, require_gone, until
+from tests.processes import alive, descendants, require_gone
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,26 +126,3 @@ def test_a_worker_whose_parent_is_gone_already_ends_at_once():
     code = "from pcer.store.processes import die_with; die_with(1 << 30); print('still here')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
-
-
-def test_without_the_kernels_help_the_watch_remains():
-    code = (
-        "import os, sys, time\n"
-        "from pcer.store.processes import die_with\n"
-        "sys.platform = 'elsewhere'\n"
-        "die_with(os.getppid()); print('ready', flush=True); time.sleep(600)"
-    )
-    outer = (
-        "import subprocess, sys; "
-        f"subprocess.run([sys.executable, '-c', {code!r}], stdout=sys.stdout)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", outer], text=True, stdout=subprocess.PIPE
-    ) as parent:
-        assert parent.stdout is not None
-        assert parent.stdout.readline() == "ready\n"
-        (child,) = descendants(parent.pid)
-        until(lambda: alive({child}), parent)
-        parent.kill()
-        parent.wait()
-        require_gone(lambda: alive({child}))

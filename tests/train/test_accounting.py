@@ -172,17 +172,6 @@ def test_an_altered_file_is_not_used(cache, searches, place, value):
 
 
 @pytest.mark.usefixtures("quick", "cache")
-def test_the_answer_to_another_question_is_not_used(cache, searches):
-    answer(8.0)
-    generous = only(cache)
-    computed = answer(0.5)
-    (strict,) = set(cache.iterdir()) - {generous}
-    strict.write_bytes(generous.read_bytes())
-    assert answer(0.5) == computed
-    assert searches == [8.0, 0.5, 0.5]
-
-
-@pytest.mark.usefixtures("quick", "cache")
 @pytest.mark.parametrize(
     ("noise", "spent"),
     [

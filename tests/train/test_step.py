@@ -23,7 +23,6 @@ CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12
 
 def compiled_sum(layout, weights, batch, clip):
     """``clipped_sum`` by the kernels of the CPU, without the padding."""
-    net = kernels.Net.of(layout)
     dtype = weights.numpy().dtype
     rule = kernels.Rule.of(StepRule(clip, RATE, MOMENTUM, EXPECTED), dtype)
     sums = torch.empty_like(weights)
@@ -33,7 +32,7 @@ def compiled_sum(layout, weights, batch, clip):
         room = kernels.Room.of(layout, len(rows), dtype)
         limit = clip.numpy()[model, 0, 0]
         room.limit[:] = limit
-        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, net, rule, own.numpy(), room)
+        kernels.clipped_sum(torch.cat(parts, 1).numpy(), rows, rule, own.numpy(), room)
         sums[model] = torch.from_numpy(room.total)
     return sums
 
@@ -96,33 +95,16 @@ def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
     generator, dtype = torch.Generator().manual_seed(1), torch.float64
     modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(10)]
-    state = run(sum_of, layout, modules, batches, clip, dtype)
-    for index, module in enumerate(modules):
-        opacus_train(module, [real(batch, index) for batch in batches], clip)
-        compare(layout, state, index, module, 1e-10)
-
-
-def run(sum_of, layout, modules, batches, clip, dtype):
-    weights = flat_weights(layout, modules, dtype)
+    weights, limit = flat_weights(layout, modules, dtype), torch.full((3, 1, 1), clip, dtype=dtype)
     state = FleetState(weights, torch.zeros_like(weights))
     for batch in batches:
-        state = step(sum_of, layout, state, batch, clip)
-    return state
-
-
-def step(sum_of, layout, state, batch, clip):
-    limit = torch.full((len(state.weights), 1, 1), clip, dtype=state.weights.dtype)
-    total = sum_of(layout, state.weights, batch, limit)
-    return momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
-
-
-def compare(layout, state, index, module, tolerance):
-    for ours, theirs in zip(
-        read(layout, state.weights[index, None]), module.parameters(), strict=True
-    ):
-        torch.testing.assert_close(
-            ours.double(), theirs.detach().double(), rtol=tolerance, atol=tolerance
-        )
+        total = sum_of(layout, state.weights, batch, limit)
+        state = momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
+    for index, module in enumerate(modules):
+        opacus_train(module, [real(batch, index) for batch in batches], clip)
+        ours = read(layout, state.weights[index, None])
+        for mine, theirs in zip(ours, module.parameters(), strict=True):
+            torch.testing.assert_close(mine, theirs.detach(), rtol=1e-10, atol=1e-10)
 
 
 def opacus_train(module, batches, clip):

@@ -34,19 +34,24 @@ OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
 SETTINGS = "settings.json"
 SEAL = "sha256"
 """The field of a record that holds the digest of all others."""
-ANEW = "run again, and it is made anew"
+ANEW, REMOVE = "run again, and it is made anew", "remove it and run again"
 MOST_NAMED = 3
 """Faulty blocks that a sentence names."""
 
 
+@contextmanager
+def refused_as(fault: str, remedy: str) -> Iterator[None]:
+    """Tell in one OutputError what the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{fault} ({error.strerror}); {remedy}.") from None
+
+
 def make_private(folder: Path) -> None:
     """Make a folder that only its owner can look into, or close one that is there to others."""
-    try:
+    with refused_as(f"{folder} cannot be made", "choose a folder that you may write to"):
         folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
-    except OSError as error:
-        raise OutputError(
-            f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
-        ) from None
     with suppress(OSError):  # systems without modes pass over them
         folder.chmod(OWNERS_FOLDER)
 
@@ -65,16 +70,13 @@ def owned(folder: Path) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
         lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise InputError(
-                f"{folder} is in use by another process; wait for it, or choose another folder."
-            ) from None
-        except OSError as error:
-            raise OutputError(
-                f"{folder} cannot be written to ({error.strerror}); choose another folder."
-            ) from None
+        with refused_as(f"{folder} cannot be written to", "choose another folder"):
+            try:
+                lock.acquire()
+            except Timeout:  # which is an OSError, too
+                raise InputError(
+                    f"{folder} is in use by another process; wait for it, or choose another folder."
+                ) from None
     try:
         yield
     finally:
@@ -184,28 +186,27 @@ def resume_folder(
     digest = settings_digest(settings, added=added)
     for path in folder.glob(".block-*"):  # what a kill left of an array
         path.unlink(missing_ok=True)
-    blocks: dict[Path, StoredBlock | None] = dict.fromkeys(_records(folder))
-    for path in blocks:
-        with suppress(InputError):
-            blocks[path] = _read_block(path)
-    if not any(block is not None and block.settings == digest for block in blocks.values()):
+    faults = {path: _fault(path, digest, n_columns, n_second) for path in _records(folder)}
+    if None not in faults.values():  # no block vouches for these settings
         before = None
         with suppress(InputError):
             before = read_json(folder / SETTINGS)
         if isinstance(before, dict):
             require_same_settings(before, settings, added=added, where=folder)
-    faults = []
-    for path, block in blocks.items():
-        if fault := _fault(block, digest, n_columns, n_second):
-            faults.append(f"{path.stem} ({fault})")
-            _remove(path)
+    named = []
+    for path, fault in faults.items():
+        if fault is not None:
+            named.append(f"{path.stem} ({fault})")
+            with refused_as(f"{path} is not as it was written, and cannot be removed", REMOVE):
+                for file in (path, path.with_suffix(".npy"), _second(path)):
+                    file.unlink(missing_ok=True)
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
-    more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     sentence = (
         f"{folder}: what these blocks held is made again, as they are not what the same settings "
-        f"wrote: {', '.join(faults[:MOST_NAMED])}{more}."
+        f"wrote: {', '.join(named[:MOST_NAMED])}{more}."
     )
-    return [sentence] if faults else []
+    return [sentence] if named else []
 
 
 def require_same_settings(
@@ -295,29 +296,15 @@ def _read_block(path: Path) -> StoredBlock:
     raise InputError(f"{path} is not as it was written; {ANEW}.")
 
 
-def _fault(
-    block: StoredBlock | None, settings: str, n_columns: int, n_second: int | None
-) -> str | None:
-    """Why a block does not count; None if it does."""
-    if block is None:
-        return "damaged"
-    if block.settings != settings:
-        return "made with other settings"
+def _fault(path: Path, settings: str, n_columns: int, n_second: int | None) -> str | None:
+    """Why the block of a record does not count; None if it does."""
     try:
+        block = _read_block(path)
+        if block.settings != settings:
+            return "made with other settings"
         load_block(block, n_columns)
         if n_second is not None:
             load_block(block, n_second, is_second=True)
     except InputError:
         return "damaged"
     return None
-
-
-def _remove(path: Path) -> None:
-    try:
-        for file in (path, path.with_suffix(".npy"), _second(path)):
-            file.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be removed ({error.strerror}), and it is not as it was written; "
-            "remove it and run again."
-        ) from None

@@ -13,8 +13,9 @@ import secrets
 from itertools import pairwise
 from pathlib import Path
 
-from pcer.errors import InputError, OutputError
+from pcer.errors import InputError
 from pcer.files import read_regular
+from pcer.store.blocks import refused_as
 
 FEWEST_BYTES, MOST_BYTES = 16, 64
 FEWEST_DISTINCT = 8
@@ -94,15 +95,13 @@ def _is_random(secret: bytes) -> bool:
 
 def keep_secret(secret: bytes, path: Path) -> None:
     """Write a secret that nobody else may read; never over another."""
-    try:
+    remedy = (
+        "make room there, set XDG_STATE_HOME to a folder of yours, or name a secret of your own"
+    )
+    with refused_as(f"a secret cannot be kept in {path.parent}", remedy):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
             stream.write(secret)
             stream.flush()
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise OutputError(
-            f"a secret cannot be kept in {path.parent} ({error.strerror}); make room there, set "
-            "XDG_STATE_HOME to a folder of yours, or name a secret of your own."
-        ) from None

@@ -306,21 +306,19 @@ class EngineFlags:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", _choice(Engine, "engine", self.engine))
+        require_at_least(1, **_given(self, "block_size", "jobs"))
         kind, _, number = self.device.partition(":")
         if kind not in ("cpu", "cuda") or (number and (kind == "cpu" or not number.isdigit())):
-            raise ValueError(
-                f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given."
+            fault = f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given"
+        elif self.engine is Engine.LOCAL and self.address is not None:
+            fault = f"address is for engine 'ray' only, but {self.address!r} was given; add it"
+        elif self.engine is Engine.RAY and number:
+            fault = (
+                f"device must be 'cuda', as engine 'ray' gives out the GPUs, not {self.device!r}"
             )
-        require_at_least(1, **_given(self, "block_size", "jobs"))
-        if self.engine is Engine.LOCAL and self.address is not None:
-            raise ValueError(
-                f"address is for engine 'ray' only, but {self.address!r} was given; add the engine."
-            )
-        if self.engine is Engine.RAY and number:
-            raise ValueError(
-                f"engine 'ray' gives out the GPUs itself: device must be 'cuda', but "
-                f"{self.device!r} was given."
-            )
+        else:
+            return
+        raise ValueError(f"{fault}.")
 
     def models_per_block(self, n_models: int) -> int:
         """Models that step together, of so many in all.

@@ -49,7 +49,7 @@ class CpuDevice:
 
     def norm_bins(self, fleet: Fleet, state: FleetState, models: Tensor) -> Tensor:
         """Norm bins (model, training record) of some private models."""
-        table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
+        table = fleet.table.numpy()
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
         rule = kernels.Rule.of(fleet.rule, table.dtype)
         records = fleet.watch.records.numpy()
@@ -57,16 +57,16 @@ class CpuDevice:
         firsts, clip = fleet.watch.firsts.tolist(), fleet.rule.clip.view(-1).numpy()
         for model, out in zip(models.tolist(), bins, strict=True):
             weights, rows = state.weights[model].numpy(), records[model] + firsts[model]
-            kernels.norm_bins(table, rows, net, rule, clip[model], weights, room, out)
+            kernels.norm_bins(table, rows, rule, clip[model], weights, room, out)
         return torch.from_numpy(bins)
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
-        table, net = fleet.table.numpy(), kernels.Net.of(fleet.layout)
+        table = fleet.table.numpy()
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
         logits = np.empty((len(fleet.slots), fleet.n_records), dtype=table.dtype)
         for slot, weights, out in zip(fleet.slots.tolist(), state.weights, logits, strict=True):
-            kernels.predict(table, slot * fleet.n_records, net, weights.numpy(), room, out)
+            kernels.predict(table, slot * fleet.n_records, weights.numpy(), room, out)
         return logits
 
 
@@ -93,7 +93,6 @@ class CpuStep:
         self.fleet = fleet
         self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
         self.table = fleet.table.numpy()
-        self.net = kernels.Net.of(fleet.layout)
         none, watch = np.empty((0, 0), self.table.dtype), fleet.watch
         self.rule = kernels.Rule.of(fleet.rule, self.table.dtype)
         self.bounds = kernels.Bounds(  # views of what the rule of the block overwrites
@@ -119,7 +118,7 @@ class CpuStep:
             self.fleet.watch.refresh(due, self.n_done, bins)
         self._draw_noise()
         kernels.advance(
-            self.table, rows.numpy(), sizes.numpy(), self.net, self.rule, self.clip,
+            self.table, rows.numpy(), sizes.numpy(), self.rule, self.clip,
             self.noise.numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
             self.room, self.bounds, self.n_done,
         )  # fmt: skip

@@ -33,21 +33,11 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(**settings)(function)
 
 
-class Net(NamedTuple):
-    """The networks of a block: sizes of layers, and where each starts in a row of parameters."""
-
-    sizes: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, layout: Layout) -> Net:
-        """As arrays: tuples of other lengths would be compiled anew."""
-        return cls(np.array(layout.sizes), np.array(layout.starts[:-1]))
-
-
 class Room(NamedTuple):
-    """What one model's batch fills, for as many records as a batch may have."""
+    """The shape of a network, and what a batch fills, for as many records as it may have."""
 
+    sizes: NDArray[np.int64]  # of the layers; as arrays: other tuples would be compiled anew
+    starts: NDArray[np.int64]  # where each layer starts in a row of parameters
     inputs: Array  # (record x input,)
     outputs: Array  # (record x unit,) activations, layer after layer
     signals: Array  # (record x unit,) derivatives of the loss by the layers' outputs
@@ -64,7 +54,8 @@ class Room(NamedTuple):
         inputs, *units = (size * n_records for size in layout.sizes)
         lengths = (inputs, sum(units), sum(units), *4 * [n_records])
         shapes = [*((length,) for length in lengths), (2, n_records), (layout.width,)]
-        return cls(*(np.empty(shape, dtype) for shape in shapes))
+        shape_of_network = np.array(layout.sizes), np.array(layout.starts[:-1])
+        return cls(*shape_of_network, *(np.empty(shape, dtype) for shape in shapes))
 
 
 class Rule(NamedTuple):
@@ -95,7 +86,6 @@ def advance(
     table: Array,
     rows: Array,
     sizes: Array,
-    net: Net,
     rule: Rule,
     clip: Array,
     noise: Array,
@@ -114,51 +104,42 @@ def advance(
     for model in range(len(weights)):
         batch = rows[model, : sizes[model]]
         _limit(batch, clip[model], model, bounds, step, room.limit)
-        clipped_sum(table, batch, net, rule, weights[model], room)
+        clipped_sum(table, batch, rule, weights[model], room)
         _update(room.total, noise[model], rule, weights[model], velocity[model])
 
 
 @compiled
-def clipped_sum(
-    table: Array, rows: Array, net: Net, rule: Rule, weights: Array, room: Room
-) -> None:
+def clipped_sum(table: Array, rows: Array, rule: Rule, weights: Array, room: Room) -> None:
     """The sum of a model's gradients into ``room.total``, each clipped at its ``room.limit``."""
     room.total[:] = 0
     n = len(rows)
     if n == 0:
         return
-    inputs = _gather(table, rows, net, room)
-    _signals(net, weights, inputs, room)
-    _clip(net, rule, n, room)
-    n_layers = len(net.sizes) - 1
-    first = _units(net, 0, n, room.signals)
-    np.dot(inputs.T, first.T, _weight(net, 0, room.total))
-    _row_sums(first, _bias(net, 0, room.total))
+    inputs = _gather(table, rows, room)
+    _signals(weights, inputs, room)
+    _clip(rule, n, room)
+    n_layers = len(room.sizes) - 1
+    first = _units(room, 0, n, room.signals)
+    np.dot(inputs.T, first.T, _weight(room, 0, room.total))
+    _row_sums(first, _bias(room, 0, room.total))
     for layer in range(1, n_layers):
-        signal = _units(net, layer, n, room.signals)
-        below = _units(net, layer - 1, n, room.outputs)
-        np.dot(below, signal.T, _weight(net, layer, room.total))
-        _row_sums(signal, _bias(net, layer, room.total))
+        signal = _units(room, layer, n, room.signals)
+        below = _units(room, layer - 1, n, room.outputs)
+        np.dot(below, signal.T, _weight(room, layer, room.total))
+        _row_sums(signal, _bias(room, layer, room.total))
 
 
 @compiled
 def norm_bins(
-    table: Array,
-    rows: Array,
-    net: Net,
-    rule: Rule,
-    clip: Any,
-    weights: Array,
-    room: Room,
-    bins: Array,
+    table: Array, rows: Array, rule: Rule, clip: Any, weights: Array, room: Room, bins: Array
 ) -> None:
     """The norm of every row's gradient, clipped and rounded up to a bin; a roomful at a time."""
     n_room = len(room.label)
     for start in range(0, len(rows), n_room):
         n = min(n_room, len(rows) - start)
-        inputs = _gather(table, rows[start : start + n], net, room)
-        _signals(net, weights, inputs, room)
-        _square_norms(net, n, room)
+        inputs = _gather(table, rows[start : start + n], room)
+        _signals(weights, inputs, room)
+        _square_norms(n, room)
         for r in range(n):
             bins[start + r] = _bin_of(room.norm[r], clip, rule.margin)
 
@@ -187,45 +168,45 @@ def _limit(rows: Array, clip: Any, model: int, bounds: Bounds, step: int, limit:
 
 
 @compiled
-def _signals(net: Net, weights: Array, inputs: Array, room: Room) -> None:
+def _signals(weights: Array, inputs: Array, room: Room) -> None:
     """Outputs and signals of every layer, of the records that were gathered."""
     n = len(inputs)
-    forward(net, weights, inputs, room.outputs)
-    logit, residual = _last(net, n, room.outputs), _last(net, n, room.signals)
+    forward(weights, inputs, room)
+    logit, residual = _last(room, n, room.outputs), _last(room, n, room.signals)
     label = room.label
     for r in range(n):
         residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
-    _back(net, weights, n, room)
+    _back(weights, n, room)
 
 
 @compiled
-def forward(net: Net, weights: Array, inputs: Array, outputs: Array) -> None:
+def forward(weights: Array, inputs: Array, room: Room) -> None:
     """Activations of every layer, and the logits, of inputs (record, input)."""
     n = len(inputs)
-    n_layers = len(net.sizes) - 1
-    units = _units(net, 0, n, outputs)
-    np.dot(_weight(net, 0, weights).T, inputs.T, units)
-    _add_bias(units, _bias(net, 0, weights), n_layers > 1)
+    n_layers = len(room.sizes) - 1
+    units = _units(room, 0, n, room.outputs)
+    np.dot(_weight(room, 0, weights).T, inputs.T, units)
+    _add_bias(units, _bias(room, 0, weights), n_layers > 1)
     for layer in range(1, n_layers):
-        below, units = units, _units(net, layer, n, outputs)
-        np.dot(_weight(net, layer, weights).T, below, units)
-        _add_bias(units, _bias(net, layer, weights), layer < n_layers - 1)
+        below, units = units, _units(room, layer, n, room.outputs)
+        np.dot(_weight(room, layer, weights).T, below, units)
+        _add_bias(units, _bias(room, layer, weights), layer < n_layers - 1)
 
 
 @compiled
-def predict(table: Array, first: int, net: Net, weights: Array, room: Room, logits: Array) -> None:
+def predict(table: Array, first: int, weights: Array, room: Room, logits: Array) -> None:
     """The logits of one model on the records from row ``first`` on, a roomful at a time."""
     n_room = len(room.label)
     for start in range(0, len(logits), n_room):
         n = min(n_room, len(logits) - start)
-        inputs = _gather(table, np.arange(first + start, first + start + n), net, room)
-        forward(net, weights, inputs, room.outputs)
-        logits[start : start + n] = _last(net, n, room.outputs)
+        inputs = _gather(table, np.arange(first + start, first + start + n), room)
+        forward(weights, inputs, room)
+        logits[start : start + n] = _last(room, n, room.outputs)
 
 
 @compiled
-def _gather(table: Array, rows: Array, net: Net, room: Room) -> Array:
-    n = net.sizes[0]
+def _gather(table: Array, rows: Array, room: Room) -> Array:
+    n = room.sizes[0]
     inputs = room.inputs[: len(rows) * n].reshape(len(rows), n)
     for r in range(len(rows)):
         record, mine = table[rows[r]], inputs[r]
@@ -236,14 +217,14 @@ def _gather(table: Array, rows: Array, net: Net, room: Room) -> Array:
 
 
 @compiled
-def _back(net: Net, weights: Array, n: int, room: Room) -> None:
+def _back(weights: Array, n: int, room: Room) -> None:
     """The signals of every layer, from the residual in the last."""
     zero = weights.dtype.type(0)
-    for layer in range(len(net.sizes) - 2, 0, -1):
-        signal = _units(net, layer, n, room.signals)
-        below = _units(net, layer - 1, n, room.signals)
-        np.dot(_weight(net, layer, weights), signal, below)
-        active = _units(net, layer - 1, n, room.outputs)
+    for layer in range(len(room.sizes) - 2, 0, -1):
+        signal = _units(room, layer, n, room.signals)
+        below = _units(room, layer - 1, n, room.signals)
+        np.dot(_weight(room, layer, weights), signal, below)
+        active = _units(room, layer - 1, n, room.outputs)
         for u in range(len(below)):
             row, other = below[u], active[u]
             for r in range(n):
@@ -251,28 +232,28 @@ def _back(net: Net, weights: Array, n: int, room: Room) -> None:
 
 
 @compiled
-def _square_norms(net: Net, n: int, room: Room) -> None:
+def _square_norms(n: int, room: Room) -> None:
     """The squared norm of every record's gradient."""
     norm, inside, outside = room.norm[:n], room.side[0, :n], room.side[1, :n]
-    _add_squares(_units(net, 0, n, room.signals), 0, norm)
+    _add_squares(_units(room, 0, n, room.signals), 0, norm)
     for r in range(n):
         norm[r] *= room.square[r]
-    for layer in range(1, len(net.sizes) - 1):
-        _add_squares(_units(net, layer - 1, n, room.outputs), 1, inside)
-        _add_squares(_units(net, layer, n, room.signals), 0, outside)
+    for layer in range(1, len(room.sizes) - 1):
+        _add_squares(_units(room, layer - 1, n, room.outputs), 1, inside)
+        _add_squares(_units(room, layer, n, room.signals), 0, outside)
         for r in range(n):
             norm[r] += inside[r] * outside[r]
 
 
 @compiled
-def _clip(net: Net, rule: Rule, n: int, room: Room) -> None:
+def _clip(rule: Rule, n: int, room: Room) -> None:
     """Scale every record's signals so that its gradient's norm is at most its limit."""
-    _square_norms(net, n, room)
+    _square_norms(n, room)
     norm, limit, one = room.norm[:n], room.limit[:n], room.norm.dtype.type(1)
     for r in range(n):
         norm[r] = min(limit[r] / (np.sqrt(norm[r]) + rule.margin), one)
-    for layer in range(len(net.sizes) - 1):
-        signal = _units(net, layer, n, room.signals)
+    for layer in range(len(room.sizes) - 1):
+        signal = _units(room, layer, n, room.signals)
         for u in range(len(signal)):
             row = signal[u]
             for r in range(n):
@@ -317,34 +298,34 @@ def _update(total: Array, noise: Array, rule: Rule, weights: Array, velocity: Ar
 
 
 @compiled
-def _weight(net: Net, layer: int, flat: Array) -> Array:
+def _weight(room: Room, layer: int, flat: Array) -> Array:
     """(input, output)."""
-    start, n_in, n_out = net.starts[layer], net.sizes[layer], net.sizes[layer + 1]
+    start, n_in, n_out = room.starts[layer], room.sizes[layer], room.sizes[layer + 1]
     return flat[start : start + n_in * n_out].reshape(n_in, n_out)
 
 
 @compiled
-def _bias(net: Net, layer: int, flat: Array) -> Array:
+def _bias(room: Room, layer: int, flat: Array) -> Array:
     """(output,)."""
-    n_out = net.sizes[layer + 1]
-    start = net.starts[layer] + net.sizes[layer] * n_out
+    n_out = room.sizes[layer + 1]
+    start = room.starts[layer] + room.sizes[layer] * n_out
     return flat[start : start + n_out]
 
 
 @compiled
-def _units(net: Net, layer: int, n: int, flat: Array) -> Array:
+def _units(room: Room, layer: int, n: int, flat: Array) -> Array:
     """A layer's values (unit, record) for ``n`` records."""
     before = 0
     for earlier in range(layer):
-        before += net.sizes[earlier + 1]
-    n_units = net.sizes[layer + 1]
+        before += room.sizes[earlier + 1]
+    n_units = room.sizes[layer + 1]
     return flat[before * n : (before + n_units) * n].reshape(n_units, n)
 
 
 @compiled
-def _last(net: Net, n: int, flat: Array) -> Array:
+def _last(room: Room, n: int, flat: Array) -> Array:
     """The last layer's values (record,)."""
-    last: Array = _units(net, len(net.sizes) - 2, n, flat)[0]
+    last: Array = _units(room, len(room.sizes) - 2, n, flat)[0]
     return last
 
 

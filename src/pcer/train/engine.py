@@ -129,6 +129,12 @@ def assemble(
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
     layout, place = Layout((data.features.shape[1], *config.hidden, 1)), device.place
+    weights = torch.zeros(len(models), layout.width)
+    for index, model in enumerate(models):
+        matrices = initial_weights(model.stream(Purpose.INITIAL, secret), sizes=layout.sizes)
+        for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
+            layer.matrix[index].copy_(torch.from_numpy(matrix))
+    weights = weights.to(place)
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
@@ -139,7 +145,7 @@ def assemble(
     records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
     return Fleet(
         layout=layout,
-        start=initial_state(layout, models, place, secret),
+        start=FleetState(weights, torch.zeros_like(weights)),  # no momentum yet
         rule=StepRule(clip, config.learning_rate, config.momentum, expected),
         std=torch.tensor(std, device=place).view(-1, 1),
         table=record_table(data, seeds, config, device),
@@ -242,20 +248,6 @@ def standardised(features: Tensor, train: Tensor) -> Tensor:
     scaled = features.double().sub_(mean).div_(spread).float()
     scaled[:, n_known == 0] = 0
     return scaled.nan_to_num_(nan=0.0)
-
-
-def initial_state(
-    layout: Layout, models: Sequence[Model], place: torch.device, secret: bytes
-) -> FleetState:
-    """Each model's initial weights from its own stream, and no momentum."""
-    weights = torch.zeros(len(models), layout.width)
-    layers = layout.layers(weights)
-    for index, model in enumerate(models):
-        matrices = initial_weights(model.stream(Purpose.INITIAL, secret), sizes=layout.sizes)
-        for layer, matrix in zip(layers, matrices, strict=True):
-            layer.matrix[index].copy_(torch.from_numpy(matrix))
-    weights = weights.to(place)
-    return FleetState(weights, torch.zeros_like(weights))
 
 
 def draw_schedule(

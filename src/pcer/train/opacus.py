@@ -287,6 +287,8 @@ def train_module(
     They depend on the model's streams and its split alone: layers that draw, such as dropout, draw
     from a stream of the model's own, too.
     """
+    from opacus import GradSampleModule
+
     from pcer.train.cpu import CpuDevice
 
     table = record_table(data, [model.seed], config, CpuDevice())[:-1]
@@ -295,18 +297,31 @@ def train_module(
     train = torch.from_numpy(data.train_rows[model.seed])
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
-    with one_thread(), failing_as(where, quoted=False):
+    with one_thread(), failing_as(where, quoted=False), _without_remarks():
         module = seeded_module(factory, n, torch_seed(model, Purpose.INITIAL, secret))
         optimizer = private_optimizer(module, model, config, sampling, secret)
-        batches = (train[rows] for rows in batch_rows(model, sampling, secret))
+        hooked = GradSampleModule(module, loss_reduction="sum")
         with seeded(torch_seed(model, Purpose.LAYERS, secret)):
-            fit_module(module, optimizer, features, labels, batches)
-            module.eval()
+            for rows in batch_rows(model, sampling, secret):
+                _step(hooked, optimizer, features[train[rows]], labels[train[rows]])
+            hooked.to_standard_module().eval()
             with torch.no_grad():
                 parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
     logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
+
+
+def _step(hooked: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor) -> None:
+    """One step; that of an empty batch is noise alone, and the module is not asked."""
+    optimizer.zero_grad()
+    if len(x):
+        logits, loss = logits_of(hooked, x), nn.functional.binary_cross_entropy_with_logits
+        loss(logits, y, reduction="sum").backward()  # type: ignore[no-untyped-call]
+    for p in () if len(x) else hooked.parameters():
+        if p.requires_grad:  # the gradients of no records, where Opacus keeps them
+            p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
+    optimizer.step()
 
 
 def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
@@ -322,36 +337,6 @@ def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tens
     sizes = Drawer(sampling, rows.device).fill(rows, words, everybody)
     for row, size in zip(rows, sizes.tolist(), strict=True):
         yield row[:size].long()
-
-
-def fit_module(
-    module: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    features: Tensor,
-    labels: Tensor,
-    batches: Iterable[Tensor],
-) -> None:
-    """Train the module in place, one step per batch of row numbers.
-
-    An empty batch is a step of noise alone, and the module is not asked.
-    """
-    from opacus import GradSampleModule
-
-    hooked = GradSampleModule(module, loss_reduction="sum")
-    with _without_remarks():
-        for rows in batches:
-            optimizer.zero_grad()
-            if len(rows):
-                loss = nn.functional.binary_cross_entropy_with_logits(
-                    logits_of(hooked, features[rows]), labels[rows], reduction="sum"
-                )
-                loss.backward()  # type: ignore[no-untyped-call]
-            else:
-                for p in module.parameters():
-                    if p.requires_grad:  # the gradients of no records, where Opacus keeps them
-                        p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
-            optimizer.step()
-    hooked.to_standard_module()
 
 
 def private_optimizer(

@@ -19,7 +19,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -43,6 +42,7 @@ MAX_RETRIES = 3  # how often a block is started again after its process or node 
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 
 LOCAL = "local"  # Ray's word for a new node on this machine
+TOKEN = secrets.token_hex(32)  # of our own nodes; one per process, since Ray reads it once
 
 # No usage statistics; and errors are told by us, once.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
@@ -297,7 +297,7 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)
-        token.write_text(_token(), encoding="ascii")
+        token.write_text(TOKEN, encoding="ascii")
         protection["RAY_AUTH_TOKEN_PATH"] = str(token)
     try:
         with patch.dict(os.environ, protection):
@@ -309,12 +309,6 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
             }
     finally:
         sweeper.communicate()
-
-
-@cache
-def _token() -> str:
-    """One token per process: Ray reads it once."""
-    return secrets.token_hex(32)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
