@@ -19,7 +19,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, receipt, release, train
+from pcer.cli import audit, compare, release, train
 from pcer.cli.parts import UNUSABLE, note
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
@@ -115,7 +115,7 @@ VERBS: dict[Callable[..., None], str] = {
     release.datasets: "datasets",
     train.train: "train compas --attribute race --budgets none,0.5,5 --seeds 20 -o out",
     train.demo: "demo -o pcer-demo",
-    receipt.receipt: "receipt out --record 1234",
+    train.receipt: "receipt out --record 1234",
 }
 """Every verb in the order of the help page, with an example."""
 SETTINGS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeVar
 
@@ -65,6 +65,11 @@ HINTS = {
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
+ROW_KEYS = {"pooled_exposure": ("proxy",), "placebo": ("proxy",), "bounds": ("kind", "label")}
+"""By list of rows about a setting, the fields that tell them apart besides setting and groups."""
+WITHOUT_EMPTY = (
+    "leave the group out of the release or choose a split that holds some of its records"
+)
 
 
 class Confusion(Record):
@@ -355,7 +360,8 @@ class Release(Shown):
     @property
     def has_counts(self) -> bool:
         """Whether the release carries confusion tables (True) or only rates."""
-        return any(isinstance(table, Confusion) for _, table in _tables(self))
+        tables = (tables for run in self.runs for tables in run.groups.values())
+        return any(isinstance(part, Confusion) for one in tables for part in (one.train, one.test))
 
     @property
     def costs(self) -> set[str]:
@@ -523,14 +529,6 @@ def _refuse(field: str, sentence: str) -> NoReturn:
     raise InputError(sentence, field=field)
 
 
-def _tables(release: Release) -> Iterator[tuple[str, Confusion | TrainRates | TestRates]]:
-    """Every table and the path to it."""
-    for index, run in enumerate(release.runs):
-        for name, tables in run.groups.items():
-            yield f"runs[{index}].groups.{name}.train", tables.train
-            yield f"runs[{index}].groups.{name}.test", tables.test
-
-
 def _check_runs(release: Release) -> None:
     """Every run has every group, none empty, and a seed that no other run of its setting has."""
     seen: dict[tuple[str | None, float, int], int] = {}
@@ -543,32 +541,28 @@ def _check_runs(release: Release) -> None:
             if name not in groups:
                 path += f".{name}"
                 _refuse(path, f"{path}: group {name!r} is not one of subject.groups")
+            for part in ("train", "test"):
+                if getattr(run.groups[name], part).n == 0:
+                    path += f".{name}.{part}"
+                    _refuse(path, f"{path}: the group is empty; {WITHOUT_EMPTY}")
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
-            both = (
-                f"runs[{first}] and runs[{index}] both have {model}epsilon {run.epsilon} and seed"
-            )
-            _refuse(
-                f"runs[{index}].seed",
-                f"{both} {run.seed}; give every model of a budget its own seed",
-            )
-    remedy = "leave the group out of the release or choose a split that holds some of its records"
-    for path, table in _tables(release):
-        if table.n == 0:
-            _refuse(path, f"{path}: the group is empty; {remedy}")
+            same = f"{model}epsilon {run.epsilon} and seed {run.seed}"
+            both = f"runs[{first}] and runs[{index}] both have {same}"
+            _refuse(f"runs[{index}].seed", f"{both}; give every model of a budget its own seed")
 
 
 def _check_splits(release: Release) -> None:
     """Runs that name one split must agree on how many records, of which label, it holds."""
-    first: dict[tuple[str | int | None, str, int], tuple[int, tuple[int | None, ...]]] = {}
+    first: dict[tuple[Any, ...], tuple[int, tuple[int | None, ...]]] = {}
     for index, run in enumerate(release.runs):
         for name, tables in run.groups.items() if run.split is not None else ():
-            train, test = tables.train, tables.test
-            sizes: list[tuple[int | None, ...]] = [(train.n, test.n)]
-            if isinstance(train, Confusion) and isinstance(test, Confusion):
-                labels = [(part.tp + part.fn, part.tn + part.fp) for part in (train, test)]
-                sizes.append((*labels[0], *labels[1]))
+            parts = (tables.train, tables.test)
+            sizes: list[tuple[int | None, ...]] = [tuple(part.n for part in parts)]
+            counts = [part for part in parts if isinstance(part, Confusion)]
+            if len(counts) == len(parts):
+                sizes.append(tuple(n for c in counts for n in (c.tp + c.fn, c.tn + c.fp)))
             for size in sizes:
                 other, before = first.setdefault((run.split, name, len(size)), (index, size))
                 if before != size:
@@ -580,24 +574,18 @@ def _check_splits(release: Release) -> None:
 def _check_rows(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
-    groups = frozenset(release.subject.groups)
-    keyed: list[tuple[str, Sequence[Any], tuple[str, ...]]] = [
-        ("pooled_exposure", release.pooled_exposure, ("group", "proxy")),
-        ("placebo", release.placebo, ("groups", "proxy")),
-        ("bounds", release.bounds, ("group", "kind", "label")),
-    ]
-    for field, rows, names in keyed:
+    for field, names in ROW_KEYS.items():
         seen: set[tuple[object, ...]] = set()
-        for index, row in enumerate(rows):
+        for index, row in enumerate(getattr(release, field)):
             path, model = f"{field}[{index}]", () if row.model is None else (row.model,)
-            for group in row.groups if isinstance(row, Placebo) else [row.group]:
-                if group not in groups:
+            groups = row.groups if isinstance(row, Placebo) else [row.group]
+            for group in groups:
+                if group not in release.subject.groups:
                     _refuse(f"{path}.group", f"{path}.group: {group!r} is not a group")
             if (row.model, row.epsilon) not in settings:
                 named = f"model {row.model!r} and " if model else ""
                 _refuse(f"{path}.epsilon", f"{path}.epsilon: no run has {named}{row.epsilon}")
-            parts = (getattr(row, name) for name in names)
-            key = (*model, row.epsilon, *(tuple(p) if isinstance(p, list) else p for p in parts))
+            key = (*model, row.epsilon, *groups, *(getattr(row, name) for name in names))
             if key in seen:
                 _refuse(path, f"{path}: {key} appears twice")
             seen.add(key)
