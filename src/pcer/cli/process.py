@@ -14,6 +14,7 @@ import codecs
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -32,13 +33,10 @@ PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt"
 PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
 """Signs of our tables for encodings that lack them."""
 LACKS = {
-    "memory": (
-        *("allocate memory", "out of memory", "failed to map segment"),
-        *("bad allocation", "bad_alloc"),
-    ),
-    "processes or threads": ("can't start new thread", "resource temporarily unavailable"),
-    "open files": ("too many open files",),
-    "room on the disk": ("no space left on device",),
+    "memory": r"allocate memory|out of memory|failed to map segment|bad.alloc",
+    "processes or threads": r"can't start new thread|resource temporarily unavailable",
+    "open files": r"too many open files",
+    "room on the disk": r"no space left on device",
 }
 """Words of system errors, by what the machine lacks."""
 
@@ -151,4 +149,4 @@ def what_lacks(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return "memory"
     text = f"{type(error).__name__} {error} {error.__cause__}".lower()
-    return next((what for what, words in LACKS.items() if any(w in text for w in words)), None)
+    return next((what for what, words in LACKS.items() if re.search(words, text)), None)

@@ -82,16 +82,19 @@ MODES = {
 ALL_BARE = "All models of {0} were trained without privacy: no bound exists."
 NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was spent."
 
+RUN = "The run"
 _model, _training, _run, _table = (
     partial(optional, rich_help_panel=panel)
-    for panel in ("What is trained", "How networks are trained", "The run", "Your own table")
+    for panel in ("What is trained", "How networks are trained", RUN, "Your own table")
 )
 
 
 def train(
     source: str = typer.Argument(metavar="NAME|FILE", help="Dataset, or your table."),
-    attributes: list[str] = _run("Protected attribute; repeatable.", "--attribute", default=...),
-    out: Path = _run("Folder for the releases.", "--out", "-o", default=...),
+    attributes: list[str] = required(
+        "Protected attribute; repeatable.", "--attribute", rich_help_panel=RUN
+    ),
+    out: Path = required("Folder for the releases.", "--out", "-o", rich_help_panel=RUN),
     budgets: str = _model("Epsilons; none is no privacy.", default=BUDGETS),
     seeds: int | None = _model(SEEDS_HELP, min=1),
     estimator: Given = _model("A scikit-learn estimator.", metavar="MODULE:NAME"),
@@ -189,7 +192,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     disclosure = disclosure_rule(options)
     return from_options(
         Sweep,
-        {"attributes": options["attributes"]},
+        options,
         dataset=dataset,
         budgets=budgets,
         seeds=tuple(range(n_seeds)),
