@@ -17,6 +17,7 @@ from pcer.cli.process import KEPT
 from pcer.errors import InputError
 from pcer.train import EngineFlags, TrainConfig
 from pcer_studies.command import reproduce
+from tests.commands import passed
 
 
 class Terminal(Console):
@@ -93,3 +94,15 @@ def test_a_verb_is_under_15_lines_besides_its_signature(verb):
     (function,) = ast.parse(inspect.getsource(verb)).body
     body = function.body[1:]
     assert body[-1].end_lineno - body[0].lineno + 1 < 15
+
+
+@pytest.mark.parametrize(
+    ("verb", "defaults"),
+    [
+        ("train", ("25", "256", "0.05", "64, 32", "dp-sgd", "cpu")),
+        ("release", ("y_true", "y_pred", "split", "0.5", "unknown")),
+    ],
+)
+def test_help_shows_the_defaults_that_are_stated_elsewhere(verb, defaults):
+    shown = passed(verb, "--help", COLUMNS="200").stdout
+    assert [one for one in defaults if f"[default: {one}]" not in shown] == []

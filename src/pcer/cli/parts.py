@@ -113,14 +113,14 @@ class Outputs:
             require_stdout()
         if FIGURES in self.paths:
             require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
-        taken = {path.resolve(): "overwrite a release" for path in inputs}
+        taken = {path.resolve(): "would overwrite a release; choose another" for path in inputs}
         for name, path in self.paths.items():
             if path == STDOUT and name == FIGURES:
                 raise OutputError("--figures needs a folder; stdout can hold one file only.")
             place = Path(path) if path == STDOUT else Path(path).resolve()
             if place in taken:
-                raise OutputError(f"--{name} {path} would {taken[place]}; choose another place.")
-            taken[place] = "overwrite another result"
+                raise OutputError(f"--{name} {path} {taken[place]}.")
+            taken[place] = "is given twice; choose two places"
 
     def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
         """Render what is asked for, then write all or nothing; figures are contents by name."""
