@@ -61,12 +61,18 @@ def test_proposition_1_does_not_hold():
     assert 0 < found.standard_error < 0.02
 
 
-def test_the_threshold_attack_is_centred_and_its_error_honest():
-    rng = np.random.default_rng(2)
+def test_attacks_at_chance_are_centred_and_their_errors_honest():
+    rng, member = np.random.default_rng(2), np.arange(2_400) < 1_400
     found = [threshold(rng.exponential(size=300), rng.permutation(300) < 210) for _ in range(800)]
     z = np.array([one.value / one.standard_error for one in found])
     assert abs(z.mean()) < 3 / math.sqrt(800)
     assert 0.925 <= np.mean(np.abs(z) < 1.96) <= 0.975
+    drawn = (ranked(rng.normal(size=2_400), member) for _ in range(500))
+    found = [single.tpr_excess(one, fpr=0.01) for one in drawn]
+    values = np.array([one.value for one in found])
+    assert abs(values.mean()) < 3 * values.std() / math.sqrt(len(values))
+    covered = [abs(one.value) <= 1.96 * one.standard_error for one in found]
+    assert 0.92 <= np.mean(covered) <= 0.995
 
 
 def test_losses_and_confidences_are_those_of_the_true_label():
@@ -94,18 +100,6 @@ def test_tpr_excess_by_hand():
     assert single.tpr_excess(hand_made(1_000), fpr=0.001) is None
     assert single.tpr_excess(hand_made(999), fpr=0.01) is None
     assert single.tpr_excess(ranked(np.ones(3), np.ones(3, dtype=bool)), fpr=0.5) is None
-
-
-def test_tpr_excess_is_centred_at_chance():
-    rng = np.random.default_rng(3)
-    member = np.arange(2_400) < 1_400
-    found = [
-        single.tpr_excess(ranked(rng.normal(size=2_400), member), fpr=0.01) for _ in range(500)
-    ]
-    values = np.array([one.value for one in found])
-    assert abs(values.mean()) < 3 * values.std() / math.sqrt(len(values))
-    covered = [abs(one.value) <= 1.96 * one.standard_error for one in found]
-    assert 0.92 <= np.mean(covered) <= 0.995
 
 
 def test_a_side_without_records_has_no_value():
