@@ -27,6 +27,7 @@ from pcer.attacks.pooled import (
 )
 from pcer.attacks.ranking import Ranked, rank
 from pcer.attacks.sums import Divisions, Groups
+from pcer.auditing.measure import number
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
 from pcer.release import proxies
 from pcer.release.format import Exposure, PooledExposure
@@ -316,10 +317,9 @@ def _rows(
     if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
         sides = groups.sums(scores.member, ~scores.member).T
         least = [single.error_at_chance(*both) if both.all() else math.nan for both in sides]
-        costs = found[REFERENCE]
-        errors = {name: getattr(costs, name) for name in ("standard_error", "null_error")}
-        floored = {name: np.maximum(error, least) for name, error in errors.items()}
-        found[REFERENCE] = replace(costs, **floored)
+        errors = found[REFERENCE].standard_error, found[REFERENCE].null_error
+        error, null = (np.maximum(one, least) for one in errors)
+        found[REFERENCE] = replace(found[REFERENCE], standard_error=error, null_error=null)
     n_excluded = {name: pool.n_excluded(groups) for name, pool in pools.items()}
     return [
         pooled_row(
@@ -330,7 +330,7 @@ def _rows(
             group=group,
             proxy=name,
             n_excluded=n_excluded[name][k],
-            separation=number_or_none(apart[k]),
+            separation=number(apart[k]),
         )
         for k, group in enumerate(scores.group_names)
         for name, costs in found.items()
@@ -343,7 +343,7 @@ def pooled_row(
 ) -> PooledExposure:
     """The cost of group ``k`` as a row of a release; ``key`` names the group and the rest."""
     names = ("value", "standard_error", "null_error", "benefit_covariance")
-    numbers: dict[str, Any] = {name: number_or_none(getattr(costs, name)[k]) for name in names}
+    numbers: dict[str, Any] = {name: number(getattr(costs, name)[k]) for name in names}
     return PooledExposure(
         **numbers,
         **key,
@@ -353,14 +353,14 @@ def pooled_row(
     )
 
 
-def number_or_none(value: float) -> float | None:
-    """A number as a release has it: NaN is left out."""
-    return None if math.isnan(value) else float(value)
-
-
 def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
     """What an audit would see of the groups of coin flips, one after the other."""
-    train, test = _counts(models, coins)
+    positive, answers = models.labels == 1, models.answers
+    cells = answers & positive, answers & ~positive, ~(answers | positive), ~answers & positive
+    train, test = (
+        Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
+        for side in (models.member, ~models.member)
+    )
     benefit, _ = record_rates(models.answers, models.labels, models.member, coins.whole)
     found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
     splits: dict[bytes, int] = {}
@@ -380,13 +380,3 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         exposure={},
         pooled={name: one for name, one in found.items() if np.isfinite(one.value).any()},
     )
-
-
-def _counts(models: BudgetScores, coins: Divisions) -> list[Counts]:
-    """Confusion tables (model, set) of training and of test."""
-    positive, answers = models.labels == 1, models.answers
-    cells = answers & positive, answers & ~positive, ~(answers | positive), ~answers & positive
-    return [
-        Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
-        for side in (models.member, ~models.member)
-    ]

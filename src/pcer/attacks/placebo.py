@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.attack import Attacked, BudgetScores, number_or_none
+from pcer.attacks.attack import Attacked, BudgetScores
 from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
 from pcer.attacks.sums import Divisions
+from pcer.auditing.measure import number
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
 from pcer.metrics import FloatArray, IntArray
@@ -160,11 +161,11 @@ def check_with_coins(
                 proxy=cost,
                 groups=[setting.group_names[k] for k in pairs[p]],
                 n_draws=len(coins),
-                p_value=number_or_none(among.cross_product[s, c]),
-                p_value_within_labels=number_or_none(within.cross_product[s, c]),
+                p_value=number(among.cross_product[s, c]),
+                p_value_within_labels=number(within.cross_product[s, c]),
                 n_permutations=n_permutations,
-                exposure_p_value=number_or_none(among.exposure[s, c]),
-                exposure_p_value_within_labels=number_or_none(within.exposure[s, c]),
+                exposure_p_value=number(among.exposure[s, c]),
+                exposure_p_value_within_labels=number(within.exposure[s, c]),
                 n_exact=n_exact,
                 exact_difference=difference,
                 **{name: int(found[s, p]) for name, found in counts.items()},

@@ -342,19 +342,11 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     A record changes what models say of its neighbours. That moves all exposures of one group alike,
     and cancels in a difference of groups only as far as the groups share it: wholly where they
     are mixed or the model is one for all, not at all where they live apart and the model is local.
-    What a model says of a record beyond the mean over the models on the same side (those that
-    trained on the record, or the others) is such luck. Two records that share it go up and down
-    together, so the mean squared covariance of records, beyond that of independent ones, is
-    compared within and between groups. It averages over all pairs of records, so that a few
-    models are enough.
-
-    Every group is put beside the largest; the largest has the highest of those. What cannot be
-    told from sampling error counts as ``UNMEASURED``: the mean of the share given what was
-    found, if before that it had this mean and a standard deviation of 1.
-
-    Args:
-        luck: (model, record), see ``luck_of``.
-        groups: the division of the records.
+    Two records that share luck (``luck_of``, (model, record)) go up and down together, so the mean
+    squared covariance of records, beyond that of independent ones, is compared within and between
+    groups; over all pairs of records, a few models are enough. Every group is put beside the
+    largest, which has the highest of those. What cannot be told from sampling error counts as
+    ``UNMEASURED``: the mean of the share given what was found, with a prior spread of 1.
     """
     n_models = len(luck)
     if n_models < FEW_MODELS or groups.n < 2:
@@ -395,14 +387,7 @@ def record_rates(
     The benefit is the positive rate on test records; held out, a record adds (its prediction minus
     the rate) over the number held out. The gap is accuracy in training minus in test, less what the
     mix of labels in the two parts makes of it, as in an audit. Within one model a record's part
-    depends on its group, its label, its side of the split and its prediction alone: it is looked
-    up in a table of those.
-
-    Args:
-        predicted: (model, record) whether the positive label is predicted.
-        labels: (record,) 0 or 1.
-        member: (model, record).
-        groups: the division of the records.
+    depends on its group, its label, its side of the split and its prediction alone.
 
     >>> predicted, member = np.array([[True, False, True]]), np.array([[False, False, True]])
     >>> whole = Groups(np.zeros(3, int), 1)

@@ -116,20 +116,16 @@ class ExactSums:
     """
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
-        n, ends = rows[0].shape[1], np.cumsum([len(block) for block in rows])
-        self._padded = np.zeros((-(-n // TILE) * TILE, ends[-1]), dtype=np.float32)
-        self.columns = self._padded[:n]
+        ends = np.cumsum([len(block) for block in rows])
+        self.columns = np.zeros((rows[0].shape[1], ends[-1]), dtype=np.float32)
         parts = np.split(self.columns, ends[:-1], axis=1)
         powers = [_fill(part, block) for part, block in zip(parts, rows, strict=True)]
         self._powers = np.concatenate(powers)
-        self.total = self._padded.sum(axis=0, dtype=np.float64)
+        self.total = self.columns.sum(axis=0, dtype=np.float64)
 
-    def raw(self, chosen: BoolArray, records: slice | None = None) -> FloatArray:
+    def raw(self, chosen: BoolArray, records: slice = slice(None)) -> FloatArray:
         """(set, row) sums in units of each row's own; ``chosen`` is (set, record)."""
-        columns = self._padded
-        if records is not None:
-            part = self.columns[records]
-            columns = np.pad(part, ((0, -len(part) % TILE), (0, 0)))
+        columns = np.pad(self.columns[records], ((0, -chosen.shape[1] % TILE), (0, 0)))
         tiles = columns.reshape(-1, TILE, columns.shape[1])
         out = np.zeros((len(chosen), columns.shape[1]))
         for sets in (slice(first, first + SETS) for first in range(0, len(chosen), SETS)):
@@ -162,6 +158,7 @@ def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
     return powers
 
 
+@dataclass(frozen=True, eq=False)
 class Divisions:
     """Several divisions of the same records, their groups numbered through as sets of records.
 
@@ -171,10 +168,9 @@ class Divisions:
         n_exact: how many, from the first, are to be attacked exactly, too.
     """
 
-    def __init__(
-        self, codes: npt.NDArray[np.integer[Any]], n_groups: int, n_exact: int = 0
-    ) -> None:
-        self.codes, self.n_groups, self.n_exact = codes, n_groups, n_exact
+    codes: npt.NDArray[np.integer[Any]]
+    n_groups: int
+    n_exact: int = 0
 
     def __len__(self) -> int:
         """Number of divisions."""
@@ -225,15 +221,8 @@ def turned_sums(
     of the first group, of another. Turns are a group of permutations, so that a test against turns
     drawn at random is as exact as one against permutations drawn at random (Hemerik and Goeman,
     Exact testing with random permutations, TEST 27, 2018). What all turns sum to is one
-    convolution, which Fourier transforms give. Two turns of one wheel have nearly nothing to do
-    with each other, but all of them together do, so no more than a quarter are used before the
-    records are laid out anew.
-
-    Args:
-        columns: (record, column) whole numbers of at most 2 to the 18.
-        inside: (record,) who is in the first group.
-        n_draws: how many.
-        rng: where wheels and turns are drawn from.
+    convolution. All turns of one wheel together hang together, so no more than a quarter are used.
+    ``columns`` are (record, column) whole numbers of at most 2 to the 18.
     """
     drawn = np.zeros((n_draws, columns.shape[1]))
     most = max(1, len(inside) // TURNS_USED)
