@@ -94,8 +94,7 @@ def paired(values, member) -> tuple[float, float, float, int]:
     n_models, n_records = values.shape
     differences = {}
     for r in range(n_records):
-        inside = [float(v) for v, m in zip(values[:, r], member[:, r], strict=True) if m]
-        outside = [float(v) for v, m in zip(values[:, r], member[:, r], strict=True) if not m]
+        inside, outside = (values[member[:, r] == side, r].tolist() for side in (True, False))
         if inside and outside:
             differences[r] = statistics.fmean(inside) - statistics.fmean(outside)
     value, n = statistics.fmean(differences.values()), len(differences)
@@ -188,10 +187,8 @@ def derivative(statistic, n_records, record, *, step=1e-5) -> float:
 
 def others(values, member, target: int, record: int) -> tuple[list[float], list[float]]:
     """What the other models say about a record: those that trained on it, those that did not."""
-    rest = [s for s in range(len(values)) if s != target]
-    inside = [float(values[s, record]) for s in rest if member[s, record]]
-    outside = [float(values[s, record]) for s in rest if not member[s, record]]
-    return inside, outside
+    own = np.delete(values[:, record], target), np.delete(member[:, record], target)
+    return own[0][own[1]].tolist(), own[0][~own[1]].tolist()
 
 
 def offline_lira(values, member):

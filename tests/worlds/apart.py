@@ -108,8 +108,8 @@ WORLDS = {
 }
 
 
-def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
-    """New people, and what models trained on parts of them say of them all."""
+def draw_panel(world: World, rng: np.random.Generator) -> Panel:
+    """New people, and what an audit sees of models that were trained on parts of them."""
     features, labels, group = world.people(rng, world.n)
     member = splits(labels, N_MODELS, rng)
     logits = np.empty(member.shape)
@@ -119,15 +119,10 @@ def draw_scores(world: World, rng: np.random.Generator) -> BudgetScores:
             logits[s] = log_odds(model.predict_proba(features)[:, 1])
         else:
             logits[s] = 2 * model.decision_function(features)
-    return BudgetScores(
+    scores = BudgetScores(
         logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
     )
-
-
-def draw_panel(world: World, rng: np.random.Generator) -> Panel:
-    """The same as an audit sees it."""
-    scores = draw_scores(world, rng)
-    return exact_panel(scores, scores.group[None])
+    return exact_panel(scores, group[None])
 
 
 class Draw(NamedTuple):

@@ -35,15 +35,9 @@ def count_alarms(
     attack: str = "lira_advantage",
     minority: int | None = None,
 ) -> Counter:
-    """How many audits of groups by coin alarm, by kind.
+    """How many audits of groups by coin alarm, by kind; ten for every draw of people and models.
 
-    Args:
-        model: of ``fleets.MODELS``.
-        n_people: in both groups together.
-        n_audits: how many attributes, ten for every draw of people and models.
-        seed: of all draws.
-        attack: the cost that exposure is measured by.
-        minority: people in the second group; about half if None.
+    ``minority`` is how many people are in the second group; about half if None.
     """
     rng, counted = np.random.default_rng(seed), Counter()
     for first in range(0, n_audits, FLIPS):

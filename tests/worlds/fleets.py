@@ -92,25 +92,15 @@ def scores_of(made: Fleet, *, dtype=np.float64, from_probabilities=True) -> Budg
 
 
 def exact_panel(scores: BudgetScores, codes) -> Panel:
-    """What an audit would see of several divisions, each attacked like a real attribute.
-
-    Args:
-        scores: the models.
-        codes: (division, record) group 0 or 1.
-    """
+    """What an audit would see of divisions (division, record), each attacked like a real one."""
     views = [replace(scores, group=row.astype(np.int64)) for row in codes]
     found: dict[str, list] = {}
     for one in attack_models(views):
         for row in sorted(one.rows, key=lambda row: row.group):
             found.setdefault(row.proxy, []).append(row)
-    costs = {
-        cost: PooledExposures(
-            **{
-                field.name: np.array([getattr(row, field.name) for row in rows], np.float64)
-                for field in fields(PooledExposures)
-            }
-        )
-        for cost, rows in found.items()
-        if len(rows) == 2 * len(codes)
-    }
+    costs, names = {}, [field.name for field in fields(PooledExposures)]
+    for cost, rows in found.items():
+        if len(rows) == 2 * len(codes):
+            numbers = np.array([[getattr(row, name) for row in rows] for name in names], np.float64)
+            costs[cost] = PooledExposures(**dict(zip(names, numbers, strict=True)))
     return replace(coin_panel(scores, Divisions(codes, 2), {}), pooled=costs)

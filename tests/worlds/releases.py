@@ -88,35 +88,31 @@ def _totals(world: World, label: int) -> np.ndarray:
 
 def _split(world: World, rng: np.random.Generator) -> np.ndarray:
     """(label, group) how many records are trained on: 70/30, stratified by label alone."""
-    return np.stack(
-        [
-            rng.multivariate_hypergeometric(total, round(TRAIN_SHARE * total.sum()))
-            for total in (_totals(world, 0), _totals(world, 1))
-        ]
-    )
+    totals = [_totals(world, label) for label in (0, 1)]
+    sizes = [round(TRAIN_SHARE * total.sum()) for total in totals]
+    return np.stack([*map(rng.multivariate_hypergeometric, totals, sizes)])
 
 
 def _luck(world: World, trained: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(label, group, 2) how many of the trained, and of the others, the model gets right."""
     out = np.zeros((2, len(world.sizes), 2), dtype=int)
-    for label in (0, 1):
-        for g, total in enumerate(_totals(world, label)):
-            good = rng.binomial(total, world.right[g][label])
-            out[label, g, 0] = rng.hypergeometric(good, total - good, trained[label, g])
-            out[label, g, 1] = good - out[label, g, 0]
+    for label, g in np.ndindex(out.shape[:2]):
+        total = _totals(world, label)[g]
+        good = rng.binomial(total, world.right[g][label])
+        out[label, g, 0] = rng.hypergeometric(good, total - good, trained[label, g])
+        out[label, g, 1] = good - out[label, g, 0]
     return out
 
 
 def _reseed(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.ndarray:
     """Another training seed on the same split: most records keep their fate."""
     out = np.zeros_like(shared)
-    for label in (0, 1):
-        for g, total in enumerate(_totals(world, label)):
-            for part, n in enumerate((trained[label, g], total - trained[label, g])):
-                kept = rng.binomial(shared[label, g, part], SHARED_BY_SEEDS)
-                redrawn = rng.binomial(n, 1 - SHARED_BY_SEEDS)
-                fresh = rng.binomial(redrawn, world.right[g][label])
-                out[label, g, part] = min(n, kept + fresh)
+    for label, g, part in np.ndindex(out.shape):
+        n = trained[label, g] if part == 0 else _totals(world, label)[g] - trained[label, g]
+        kept = rng.binomial(shared[label, g, part], SHARED_BY_SEEDS)
+        redrawn = rng.binomial(n, 1 - SHARED_BY_SEEDS)
+        fresh = rng.binomial(redrawn, world.right[g][label])
+        out[label, g, part] = min(n, kept + fresh)
     return out
 
 
@@ -142,18 +138,9 @@ def _run(world: World, budget: float | None, seed: int, trained, correct, rng) -
 def panel_of(train: Counts, test: Counts, *, epsilon: float) -> Panel:
     """What an audit sees of counts (split, group): a split for every seed, groups g0, g1, ..."""
     n_splits, n_groups = train.n.shape
-    return Panel(
-        epsilon=epsilon,
-        seeds=tuple(range(n_splits)),
-        group_names=tuple(f"g{g}" for g in range(n_groups)),
-        split=np.arange(n_splits),
-        train=train,
-        test=test,
-        train_accuracy=accuracy(train),
-        test_accuracy=accuracy(test),
-        positive_rate=positive_rate(test),
-        n_train=train.n,
-        n_test=test.n,
-        exposure={},
-        pooled={},
-    )
+    names = tuple(f"g{g}" for g in range(n_groups))
+    runs = {"seeds": tuple(range(n_splits)), "split": np.arange(n_splits), "group_names": names}
+    rates = {"train_accuracy": accuracy(train), "test_accuracy": accuracy(test)}
+    sizes = {"n_train": train.n, "n_test": test.n, "positive_rate": positive_rate(test)}
+    counts = {"train": train, "test": test, "exposure": {}, "pooled": {}}
+    return Panel(epsilon=epsilon, **runs, **rates, **sizes, **counts)
