@@ -101,18 +101,26 @@ class BudgetScores:
                 f"but their shapes are {shape} and {self.member.shape}; transpose or select them."
             )
         beyond = np.zeros(shape) if self.reference is None else self.reference
-        answers, numbers = self.answers, self.group.max(initial=-1)
-        is_grouped = self.group.shape == (n,) and numbers < len(self.group_names)
-        is_answered = answers.shape == shape and answers.dtype == np.bool_
-        is_beyond = beyond.shape == shape and np.isfinite(beyond).all()
-        for holds, sentence in (
-            (is_grouped, "group must hold a position in group_names, or -1, for each record."),
-            (np.isin(self.labels, (0, 1)).all(), "labels must be 0 and 1; compare them first."),
-            (np.isfinite(self.logits).all(), "logits must be finite; cut probabilities of 0 or 1."),
-            (self.member.dtype == np.bool_, "member must be boolean; convert it."),
-            (is_beyond, "reference must be finite and (seed, record), as logits are."),
-            (is_answered, "predicted must be boolean and (seed, record), as member is."),
-        ):
+        answers, codes = self.answers, self.group
+        must = {
+            "group must hold a position in group_names, or -1, for each record.": (
+                codes.shape == (n,) and codes.max(initial=-1) < len(self.group_names)
+            ),
+            "labels must be 0 and 1; compare them with the positive label first.": (
+                np.isin(self.labels, (0, 1)).all()
+            ),
+            "logits must be finite; a probability of exactly 0 or 1 has no log odds.": (
+                np.isfinite(self.logits).all()
+            ),
+            "member must be boolean; convert it with member == 1.": self.member.dtype == np.bool_,
+            "reference must be finite and (seed, record), as logits are.": (
+                beyond.shape == shape and np.isfinite(beyond).all()
+            ),
+            "predicted must be boolean and (seed, record), as member is.": (
+                answers.shape == shape and answers.dtype == np.bool_
+            ),
+        }
+        for sentence, holds in must.items():
             if not holds:
                 raise ValueError(sentence)
 
