@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -316,3 +317,22 @@ def test_every_row_over_all_models_carries_the_separation_of_its_group():
     expected = slow.separation(confidence, scores.member, scores.group, 0, 1)
     carried = [row.separation for row in attack_models([scores])[0].rows]
     assert carried == pytest.approx([expected] * 14)
+
+
+def test_what_one_model_with_references_folds_and_bare_answers_can_tell():
+    rng = np.random.default_rng(6)
+    one, many = (sweep(rng, n_models=n, n_records=64, shift=0.0) for n in (1, 8))
+    beyond = rng.normal(size=one.logits.shape)
+    found = rows_of(replace(one, reference=beyond))
+    for k, name in enumerate("ab"):
+        own, row = one.group == k, found["reference_advantage", name]
+        n_in, n_out = one.member[0, own].sum(), (~one.member[0, own]).sum()
+        chance = math.sqrt((n_in + n_out + 1) / (12 * n_in * n_out))
+        plain = pooled_auc(beyond[:, own], one.member[:, own])
+        assert row.value == plain.value
+        assert row.standard_error == row.null_error == max(chance, plain.standard_error)
+    folds = replace(many, member=np.arange(64) % 8 != np.arange(8)[:, None])
+    assert {name for name, _ in rows_of(folds)} == set(COSTS[:4])
+    bare = replace(many, has_probabilities=False, reference=many.logits)
+    assert {name for name, _ in rows_of(bare)} == {"paired_gap"}
+    assert attack_models([bare])[0].runs == [{"a": {}, "b": {}}] * 8
