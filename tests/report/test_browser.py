@@ -16,16 +16,8 @@ import pytest
 
 import pcer
 from pcer.report.page import to_report
-from tests.pages import (
-    HOSTILE,
-    QUICK,
-    ROOT,
-    audited,
-    hostile_audit,
-    many_groups,
-    mixed_audit,
-    mixed_release,
-)
+from tests import pages
+from tests.pages import HOSTILE, QUICK, ROOT, audited
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 WIDTHS = (400, 1400)
@@ -91,14 +83,14 @@ class Opened:
 @pytest.fixture
 def opened(browser):
     """Open pages with given options; all are closed in the end."""
-    pages: list[Opened] = []
+    found: list[Opened] = []
 
     def open_page(path: Path, **options: Any) -> Opened:
-        pages.append(Opened(browser, path, **options))
-        return pages[-1]
+        found.append(Opened(browser, path, **options))
+        return found[-1]
 
     yield open_page
-    for one in pages:
+    for one in found:
         one.context.close()
 
 
@@ -111,13 +103,13 @@ def write_page(folder: Path, *audits: pcer.Audit) -> Path:
 @pytest.fixture
 def audit() -> pcer.Audit:
     """Of the release with six budgets and attack results."""
-    return mixed_audit()
+    return pages.mixed_audit()
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> Path:
     """Its page."""
-    return write_page(tmp_path_factory.mktemp("one"), mixed_audit())
+    return write_page(tmp_path_factory.mktemp("one"), pages.mixed_audit())
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +123,8 @@ def samples(tmp_path_factory) -> list[Path]:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory) -> Path:
     """A page of six releases, all but the last alike."""
-    alike = pcer.audit(mixed_release(n_seeds=2), QUICK)
-    last = pcer.audit(many_groups(["a", "b", "c"]), QUICK)
+    alike = pcer.audit(pages.mixed_release(n_seeds=2), QUICK)
+    last = pcer.audit(pages.many_groups(["a", "b", "c"]), QUICK)
     return write_page(tmp_path_factory.mktemp("many"), *([alike] * 5), last)
 
 
@@ -314,7 +306,7 @@ def test_on_a_telephone_the_first_column_of_a_table_stays(opened, one):
 
 
 def test_hostile_names_are_shown_and_run_nothing(opened, tmp_path):
-    path = write_page(tmp_path, hostile_audit())
+    path = write_page(tmp_path, pages.hostile_audit())
     page = opened(path)
     page.unfold()
     text = page.page.locator("body").inner_text()
@@ -328,7 +320,7 @@ def test_hostile_names_are_shown_and_run_nothing(opened, tmp_path):
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_text_in_the_file(opened, tmp_path):
-    path = write_page(tmp_path, pcer.audit(many_groups(["=1+1", "+b"]), QUICK))
+    path = write_page(tmp_path, pcer.audit(pages.many_groups(["=1+1", "+b"]), QUICK))
     rows = downloaded(opened(path))
     assert {row[1] for row in rows[1:]} == {"'=1+1", "'+b"}
 

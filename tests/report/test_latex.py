@@ -8,16 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from pcer.cli.app import app
-
-ROOT = Path(__file__).parents[2]
+import pcer
+from pcer.report import to_latex_tables
+from tests.pages import ROOT
 
 
 def missing(package: str) -> bool:
     """Whether pdflatex, or a package that it needs, is not here."""
-    if shutil.which("pdflatex") is None or shutil.which("kpsewhich") is None:
+    if None in map(shutil.which, ("pdflatex", "kpsewhich")):
         return True
     return not subprocess.run(["kpsewhich", package], capture_output=True, check=False).stdout
 
@@ -33,18 +32,14 @@ def complaints(folder: Path, name: str) -> list[str]:
     return re.findall(r"^!.*|^Missing character.*|^Overfull \\hbox.*", log, flags=re.MULTILINE)
 
 
-def test_the_papers_tables_are_typeset_without_a_complaint(tmp_path):
+def test_tables_are_typeset_without_a_complaint(tmp_path):
+    """Those of the paper, and those of audits."""
     for name in ("tables.tex", "figure1.png"):
         shutil.copy(ROOT / "studies" / "paper" / name, tmp_path)
-    assert complaints(tmp_path, "tables.tex") == []
-
-
-def test_audits_are_typeset_without_a_complaint(tmp_path):
-    sources = [str(ROOT / "examples"), str(ROOT / "studies" / "paper" / "acs.race.release.json")]
-    done = CliRunner().invoke(app, ["audit", *sources, "--latex", str(tmp_path / "audit.tex")])
-    assert done.exit_code == 0, done.output
+    paths = [*ROOT.glob("examples/*.release.json"), ROOT / "studies/paper/acs.race.release.json"]
+    audits = to_latex_tables([pcer.audit(pcer.read_release(path)) for path in paths])
     (tmp_path / "page.tex").write_text(
         "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{booktabs,graphicx}\n"
-        "\\begin{document}\n\\input{audit.tex}\n\\end{document}\n"
+        f"\\begin{{document}}\n{audits}\n\\end{{document}}\n"
     )
-    assert complaints(tmp_path, "page.tex") == []
+    assert [complaints(tmp_path, name) for name in ("tables.tex", "page.tex")] == [[], []]

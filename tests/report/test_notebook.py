@@ -20,24 +20,15 @@ from pcer.auditing.file import Audit
 from pcer.report import notebook as frames
 from pcer.report.figures import CHARTS
 from pcer.report.verify import verify_report
-from tests.pages import (
-    QUICK,
-    ROOT,
-    SAMPLES,
-    Html,
-    audited,
-    hostile_audit,
-    many_groups,
-    mixed_audit,
-    mixed_release,
-)
+from tests import pages
+from tests.pages import QUICK, ROOT, SAMPLES, Html, audited
 
 MOST_BYTES = 60_000
 
 
 @pytest.fixture
 def audit() -> Audit:
-    return mixed_audit()
+    return pages.mixed_audit()
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json"))
@@ -67,7 +58,7 @@ def test_nothing_around_it_is_styled(audit):
 
 
 def test_names_of_other_people_are_text(audit):
-    hostile = hostile_audit()
+    hostile = pages.hostile_audit()
     plain = {tag for tag, _ in Html(audit._repr_html_()).elements}
     for shown in (hostile.sources[0], hostile):
         elements = Html(shown._repr_html_()).elements
@@ -76,7 +67,7 @@ def test_names_of_other_people_are_text(audit):
 
 
 def test_many_groups_with_long_names_stay_small():
-    release = many_groups([f"{k} {'m' * 195}" for k in range(40)])
+    release = pages.many_groups([f"{k} {'m' * 195}" for k in range(40)])
     assert len(release._repr_html_().encode()) <= MOST_BYTES
     assert len(pcer.audit(release, QUICK)._repr_html_().encode()) <= MOST_BYTES
 
@@ -101,7 +92,7 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
     with pytest.raises(pcer.InputError, match="does not hold its release"):
         forgot.plot("figure1")
     with pytest.raises(pcer.InputError, match="of another release"):
-        forgot.with_sources(mixed_release()).plot("figure1")
+        forgot.with_sources(pages.mixed_release()).plot("figure1")
     assert forgot._repr_html_() != ""
 
 
@@ -176,7 +167,7 @@ def test_every_chart_is_an_altair_chart(audit):
 
 def test_a_saved_page_verifies(tmp_path):
     """Also one that was judged together with another: the page carries both."""
-    first, second = (mixed_release(attribute=name) for name in ("sex", "colour"))
+    first, second = (pages.mixed_release(attribute=name) for name in ("sex", "colour"))
     for family in ([], [second]):
         page = tmp_path / f"{len(family)}.html"
         one = pcer.audit(first, QUICK, family=family)

@@ -10,16 +10,12 @@ import pytest
 
 import pcer
 from pcer.release.format import parse_release
+from pcer.report import pictures
 from pcer.report.pictures import (
-    MOST_GROUPS,
-    MOST_SETTINGS,
-    WIDTH,
     benefit_claim,
-    drawn_settings,
     exposure_claim,
     exposures_svg,
     finding_svg,
-    floor_claim,
     floors_svg,
 )
 from pcer.report.tables import floors_table
@@ -50,7 +46,7 @@ def test_marks_lie_where_their_numbers_are(audit):
     told = audit.told.groups
     bars = [r for r in root.iter(f"{SVG}rect") if r.get("fill")]
     assert [float(bar.get("width")) for bar in bars] == pytest.approx(
-        [WIDTH * group.benefit.mean for group in told.values()], abs=0.06
+        [pictures.WIDTH * group.benefit.mean for group in told.values()], abs=0.06
     )
     points = [c.get("cx") for c in root.iter(f"{SVG}circle")]
     spans = re.findall(r'd="M([\d.]+) [\d.]+H([\d.]+)"', ElementTree.tostring(root, "unicode"))
@@ -86,12 +82,12 @@ def test_hostile_names_are_text(draw):
 
 
 def test_of_many_groups_those_worse_off_are_drawn():
-    names = [f"group {k}" for k in range(MOST_GROUPS + 4)]
+    names = [f"group {k}" for k in range(pictures.MOST_GROUPS + 4)]
     audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
     said = marks(finding_svg(audit))
-    assert len(said) == 2 * MOST_GROUPS
+    assert len(said) == 2 * pictures.MOST_GROUPS
     assert audit.worse_off
-    for name in audit.worse_off[:MOST_GROUPS]:
+    for name in audit.worse_off[: pictures.MOST_GROUPS]:
         assert any(line.startswith(f"{name}:") for line in said)
     floors = floors_svg(audit)
     assert len(marks(floors)) == 5 * 4
@@ -130,14 +126,14 @@ def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
     names = [f"a model with a name, {k}" for k in range(6)]
     audit = pcer.audit(with_models(mixed_release(n_seeds=2), names), QUICK)
     assert len(audit.budgets) == 36
-    drawn = drawn_settings(audit)
+    drawn = pictures.drawn_settings(audit)
     assert len(drawn) == 6
     assert {one.model for one in drawn} == {audit.told.model}
     assert "30 further" in exposures_svg(audit)
     assert exposures_svg(audit.model_copy(update={"budgets": drawn[:1]})) == ""
     settings = [audit.told.model_copy(update={"epsilon": 1.0 + k}) for k in range(30)]
     long = audit.model_copy(update={"budgets": settings, "telling": 29})
-    assert drawn_settings(long) == settings[-MOST_SETTINGS:]
+    assert pictures.drawn_settings(long) == settings[-pictures.MOST_SETTINGS :]
 
 
 def test_the_third_picture_says_who_is_ahead_at_every_floor(audit):
@@ -157,7 +153,9 @@ def test_the_third_picture_says_who_is_ahead_at_every_floor(audit):
     turned = sum(
         len({row.mean > 0 for row in one.pairs[0].floors if row.mean}) == 2 for one in audit.budgets
     )
-    assert floor_claim(audit) == f"The floor decides who is ahead in {turned} of 6 settings"
+    assert (
+        pictures.floor_claim(audit) == f"The floor decides who is ahead in {turned} of 6 settings"
+    )
 
 
 def test_a_floor_of_the_plan_that_is_not_in_the_grid_is_drawn_and_in_the_table():

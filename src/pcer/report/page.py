@@ -206,23 +206,11 @@ def _in_page(table: Table, id: str) -> str:
     return to_html(table, id=id, marks=marks)
 
 
-class Term(NamedTuple):
-    """A term, the words it stands under, and what it means."""
-
-    name: str
-    words: str
-    meaning: str
-
-    @property
-    def id(self) -> str:
-        """Id of its entry in the glossary."""
-        return "term-" + re.sub(r"[^a-z]+", "-", self.name.lower()).strip("-")
-
-
 @cache
-def glossary() -> tuple[Term, ...]:
-    """Every term, in the order of the appendix."""
-    return tuple(Term(**term) for term in tomllib.loads(template("glossary.toml"))["term"])
+def glossary() -> dict[str, dict[str, str]]:
+    """By the id of its entry every term: its name, the words it stands under, its meaning."""
+    terms: list[dict[str, str]] = tomllib.loads(template("glossary.toml"))["term"]
+    return {re.sub(r"[^a-z]+", "-", f"term-{t['name'].lower()}").strip("-"): t for t in terms}
 
 
 def explained(text: str, known: set[str]) -> str:
@@ -231,15 +219,16 @@ def explained(text: str, known: set[str]) -> str:
     >>> explained("no-DP & <b>", set())
     '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
     """
-    # The name of the group that matched ends with the number of its term.
-    words = "|".join(rf"(?P<t{k}>\b{term.words}\b)" for k, term in enumerate(glossary()))
+    # The name of the group that matched is the id of its term.
+    ids = {id.replace("-", "_"): id for id in glossary()}
+    words = (rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items())
     parts, end = [], 0
-    for match in re.finditer(words, text):
-        term = glossary()[int(str(match.lastgroup)[1:])]
-        if term.name in known:
+    for match in re.finditer("|".join(words), text):
+        id = ids[str(match.lastgroup)]
+        if id in known:
             continue
-        known.add(term.name)
-        mark = f'<dfn tabindex="0" aria-describedby="{term.id}">{html.escape(match[0])}</dfn>'
+        known.add(id)
+        mark = f'<dfn tabindex="0" aria-describedby="{id}">{html.escape(match[0])}</dfn>'
         parts += [html.escape(text[end : match.start()]), mark]
         end = match.end()
     return "".join([*parts, html.escape(text[end:])])

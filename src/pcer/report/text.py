@@ -103,8 +103,7 @@ def to_markdown_page(audits: Sequence[Audit]) -> str:
         # The picture carries itself; its words are the headline.
         picture = base64.b64encode(finding_svg(audit).encode()).decode()
         words = markdown_text(audit.headline)
-        parts.append(f"## {markdown_text(audit.title)}\n")
-        parts.append(f"{words}\n")
+        parts += [f"## {markdown_text(audit.title)}\n", f"{words}\n"]
         parts.append(f"![{words}](data:image/svg+xml;base64,{picture})\n")
         parts.append(to_markdown(tables.finding_table(audit)))
         policy = {"Policy": audit.policy_lines} if audit.policy_lines else {}
