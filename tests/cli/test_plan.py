@@ -73,7 +73,10 @@ def test_the_picture_is_drawn_in_three_formats(tmp_path):
         (("plan", "--groups", "a=100,a=200"), "every name once"),
         (("plan", "--groups", "100,200"), "--groups must be names"),
         (("plan", "--groups", "a=100,b=200", "--accuracy", "2"), "accuracy of a must be"),
-        (("plan", "--groups", "a=100,b=200", "--accuracy", "x"), "--accuracy must be a number"),
+        (
+            ("plan", "--groups", "a=100,b=200", "--accuracy", "x"),
+            "--accuracy must be names",
+        ),
         (("plan", "--groups", "a=100,b=200", "--splits", "0"), "n_splits must be a whole number"),
         (("plan", "nowhere.release.json"), "nowhere.release.json"),
         (("plan", GOOD, "--json", GOOD), "would overwrite a release"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,12 +110,9 @@ def _outlook(options: Mapping[str, Any]) -> Outlook:
 
 def _accuracy(text: str) -> float | dict[str, float]:
     """One number, or one for each group."""
-    if "=" in text:
-        return _named(text, float, option="--accuracy")
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        raise InputError(f"--accuracy must be a number between 0 and 1, not {text!r}.") from None
+    return _named(text, float, option="--accuracy")
 
 
 def _named(text: str, number: Any, *, option: str) -> dict[str, Any]:
