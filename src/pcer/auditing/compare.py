@@ -170,25 +170,20 @@ def _matches(
     here = "the old one has {}, the new one {}".format(*names)
     if settings is None and len(old) == len(new) == 1:
         return [(old[0], new[0])], []
-    if settings is None:
-        left_out = [
-            f"{which}: {name}"
-            for which, one, other in (("old", *sides), ("new", *sides[::-1]))
-            for name in one
-            if name not in other
-        ]
-        both = [(panel, sides[1][name]) for name, panel in sides[0].items() if name in sides[1]]
-        if not both:
-            raise InputError(
-                f"no setting is in both releases: {here}; name two that belong together, such as "
-                "'A=B'."
-            )
-        return both, left_out
+    asked, left_out = [settings] if isinstance(settings, str) else settings, list[str]()
+    if asked is None:
+        asked = [name for name in sides[0] if name in sides[1]]
+        for which, side in zip(("old", "new"), sides, strict=True):
+            left_out += [f"{which}: {name}" for name in side if name not in asked]
+    if not asked:
+        raise InputError(
+            f"no setting is in both releases: {here}; name two that belong together, such as 'A=B'."
+        )
     found = []
-    for text in [settings] if isinstance(settings, str) else settings:
+    for text in asked:
         cuts = [at for at, letter in enumerate(text) if letter == "="]
-        asked = [(text, text), *((text[:at], text[at + 1 :]) for at in cuts)]
-        keys = [[re.sub("none$", "no-DP", name.strip()) for name in both] for both in asked]
+        names_of = [(text, text), *((text[:at], text[at + 1 :]) for at in cuts)]
+        keys = [[re.sub("none$", "no-DP", name.strip()) for name in both] for both in names_of]
         known = [key for key in keys if key[0] in sides[0] and key[1] in sides[1]]
         if not known:
             raise InputError(
@@ -196,7 +191,7 @@ def _matches(
                 "'A=B' for A of the old and B of the new."
             )
         found.append((sides[0][known[0][0]], sides[1][known[0][1]]))
-    return found, []
+    return found, left_out
 
 
 def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
