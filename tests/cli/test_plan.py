@@ -50,15 +50,11 @@ def test_an_earlier_release_is_named_in_errors():
 
 
 def test_the_picture_is_drawn_in_three_formats(tmp_path):
-    folder = tmp_path / "figures"
-    done = run(*SIZES, "--figures", folder)
-    assert done.returncode == 0
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "outlook.pdf",
-        "outlook.png",
-        "outlook.svg",
-    ]
-    svg = (folder / "outlook.svg").read_text(encoding="utf-8")
+    assert run(*SIZES, "--figures", tmp_path / "figures").returncode == 0
+    drawn = {path.suffix: path for path in (tmp_path / "figures").iterdir()}
+    assert {path.stem for path in drawn.values()} == {"outlook"}
+    assert drawn.keys() == {".pdf", ".png", ".svg"}
+    svg = drawn[".svg"].read_text(encoding="utf-8")
     assert "exposure, Women" in svg
     assert "smallest that would be shown" in svg
 
