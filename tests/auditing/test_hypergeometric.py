@@ -15,7 +15,6 @@ from pcer.auditing.hypergeometric import (
     chain,
     chance_of_repeats,
     chance_rounded,
-    chances_beyond,
     combine,
     group_chances,
     label_chances,
@@ -42,10 +41,12 @@ def every_table(total, n_train):
             yield cut, ways / whole
 
 
-def beyond(observed, total, good, sampled, **options) -> np.ndarray:
-    arrays = {"total": total, "good": good, "sampled": sampled}
-    arrays = {name: np.array(value, dtype=float) for name, value in arrays.items()}
-    return chances_beyond(np.array(observed, dtype=float), **arrays, **options)
+def beyond(observed, total, good, sampled, inflation=1.0) -> np.ndarray:
+    """Chances of so many positive labels in a group, one split for each observed number."""
+    k, total, good, sampled = np.broadcast_arrays(observed, total, good, sampled)
+    train = np.stack([sampled - k, k], axis=1)[:, None].astype(float)
+    one = SplitCounts(train, np.stack([total - good, good], axis=1)[:, None] - train)
+    return label_chances(one, "nothing", np.array([inflation]))[0]
 
 
 def slow_beyond(observed, total, good, sampled) -> float:

@@ -88,45 +88,25 @@ def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
     return upper_tails(Strata(total, total - trained, correct, correct - hits), inflation)
 
 
-def chances_beyond(
-    observed: FloatArray,
-    *,
-    total: FloatArray,
-    good: FloatArray,
-    sampled: FloatArray,
-    inflation: FloatArray | float = 1.0,
-) -> FloatArray:
-    """Chances that random splits miss the expected number of good ones so far: twice a tail.
-
-    >>> two, four = np.array([2.0]), np.array([4.0])
-    >>> chances_beyond(two, total=four, good=two, sampled=two).round(6)
-    array([0.333333])
-    """
-    arrays = np.broadcast_arrays(total, sampled, good, observed, inflation)
-    *parts, clumps = (part.reshape(1, 1, -1) for part in arrays)
-    strata = Strata(*parts)
-    tail = np.minimum(upper_tails(strata, clumps[0, 0]), lower_tails(strata, clumps[0, 0]))
-    chances = np.nan_to_num(np.clip(2 * tail, SMALLEST_P, 1.0), nan=1.0)
-    return np.asarray(chances.reshape(arrays[0].shape))
-
-
 def label_chances(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> list[FloatArray]:
     """Per group the chances of its label mix in every split; independent draws over splits.
 
-    Balanced by label, a group's share of each label is tested instead; a third group is then
-    needed to tell one group from the other, so of two only the first is tested.
+    Twice the smaller tail; 1 where nothing can vary. Balanced by label, a group's share of each
+    label is tested instead; a third group is then needed to tell one group from the other, so of
+    two only the first is tested.
     """
-    by_label, n_groups = strata == "label", counts.train.shape[1]
-    axis = 1 if by_label else 2
-    p = chances_beyond(
-        counts.train,
-        total=counts.total.sum(axis=axis, keepdims=True),
-        good=counts.total,
-        sampled=counts.train.sum(axis=axis, keepdims=True),
-        inflation=float(inflation.max()) if by_label else inflation[:, None],
+    by_label, n_groups, total = strata == "label", counts.train.shape[1], counts.total
+    drawn_from, drawn = (
+        part.sum(axis=1 if by_label else 2, keepdims=True) for part in (total, counts.train)
     )
+    clumps = inflation.max() if by_label else inflation[:, None]
+    arrays = np.broadcast_arrays(drawn_from, drawn, total, counts.train, clumps)
+    *parts, clumped = (part.reshape(1, 1, -1) for part in arrays)
+    tails = [tail(Strata(*parts), clumped[0, 0]) for tail in (upper_tails, lower_tails)]
+    p = np.nan_to_num(np.clip(2 * np.minimum(*tails), SMALLEST_P, 1.0), nan=1.0)
+    p = p.reshape(total.shape)
     groups = range(1 if by_label and n_groups == 2 else n_groups)
     return [p[:, g, 0 if by_label else -1 :].ravel() for g in groups]
 
