@@ -144,15 +144,8 @@ def attribute(release: Release, name: str, digest: str | None) -> Release:
 
 @pytest.fixture(scope="module")
 def weak() -> Release:
-    """An alarm that just passes alone."""
-    for rng in range(100):
-        found = drawn((4_000, 4_000), (0.4, 0.4), (0.01, 0.042), n_seeds=4, rng=rng)
-        audit = pcer.audit(found, QUICK)
-        pair = audit.budgets[0].pairs[0]
-        p = min(pair.cross_product.p_value, pair.exposure.p_value)
-        if audit.verdict in ALARMS and 0.02 < p <= 0.05:
-            return found
-    raise AssertionError("no such release among 100")
+    """An alarm that just passes alone: its smallest p-value is .026."""
+    return drawn((4_000, 4_000), (0.4, 0.4), (0.01, 0.042), n_seeds=4, rng=27)
 
 
 def family(found: Release, other: Release) -> list[Release]:
@@ -232,11 +225,8 @@ def test_the_sharpest_cost_is_the_default(unequal):
         audit.budgets[0].pairs[0].pcer_disparity
     )
     assert pcer.audit(lira, QUICK, cost="overfitting_gap").cost == "overfitting_gap"
-
-
-def test_a_cost_that_is_known_to_be_missing_is_excused(unequal):
-    release = changed(unequal, not_computed={"rmia_advantage": "no scores were kept"})
-    choice = pcer.audit(release, QUICK).choice
+    excused = changed(unequal, not_computed={"rmia_advantage": "no scores were kept"})
+    choice = pcer.audit(excused, QUICK).choice
     assert "RMIA was not computed: no scores were kept." in choice
     assert "splits enough for LiRA" in choice
 
@@ -280,12 +270,10 @@ def test_clumps_of_records_widen_every_error(unequal):
 
 def test_benefits_that_are_not_given_leave_the_costs(unequal):
     tree = json.loads(unequal.to_json())
-    for run in tree["runs"]:
-        for tables in run["groups"].values():
-            for part in ("train", "test"):
-                table = tables[part]
-                n = sum(table.values())
-                tables[part] = {"n": n, "accuracy": (table["tp"] + table["tn"]) / n}
+    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
+        for part, cells in tables.items():
+            n = sum(cells.values())
+            tables[part] = {"n": n, "accuracy": (cells["tp"] + cells["tn"]) / n}
     audit = pcer.audit(parse_release({**tree, "version": 2}, file="no benefit"), QUICK)
     assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
     assert "what the groups receive is not given" in audit.headline

@@ -198,7 +198,7 @@ def measure_panel(
     clumps = np.ones(len(told)) if inflation is None else inflation
     benefit, n_test, n = benefit_of(panel, plan)
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
-    received, sizes = by_split(benefit, panel.split), people + panel.mean_n
+    received, sizes = by_split(benefit, panel.split), people + panel.mean_n  # NaN: not given
     if not (np.isfinite(received).all() and np.isfinite(sizes).all() and (tested > 0).all()):
         received, people, tested = (
             np.full_like(part, np.nan) for part in (received, people, people)

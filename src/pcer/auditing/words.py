@@ -379,8 +379,8 @@ def _balance(audit: Audit) -> str:
     """Who receives less for their privacy cost, why, and by how much exposures can differ."""
     pairs, is_harm = audit.told.pairs, audit.subject.outcome == "harm"
     lower = list(dict.fromkeys(pair.lower_ratio for pair in pairs if pair.lower_ratio))
-    parts = ["It is not shown that any group receives fewer positive predictions for its privacy "]
-    parts[0] += "cost"
+    text = "It is not shown that any group receives fewer positive predictions for its privacy cost"
+    parts = [text]
     if lower:
         who, whose = _so_many(lower, "receives", "receive"), "its" if len(lower) == 1 else "their"
         harm = ", which here are a harm, so that this alone is no disadvantage" if is_harm else ""
