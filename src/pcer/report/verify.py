@@ -187,9 +187,10 @@ def first_difference(found: Any, expected: Any, *, path: str) -> Difference | No
             return Difference(path, found, "an object")
         for key in {**expected, **found}:
             below = f"{path}.{key}" if path else key
-            if key not in found or key not in expected:
-                ours = rounded(expected.get(key, "nothing"))
-                return Difference(below, found.get(key, "nothing"), ours)
+            if key not in expected:
+                return Difference(f"{path}.{key}", found[key], "nothing")
+            if key not in found:
+                return Difference(below, "nothing", rounded(expected[key]))
             if difference := first_difference(found[key], expected[key], path=below):
                 return difference
         return None
