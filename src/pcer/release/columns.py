@@ -194,15 +194,14 @@ def seed_of(value: object) -> int:
         most = 2 ** (np.finfo(type(value)).nmant + 1) - 1
         least = -most
     if isinstance(value, int | float | str | Decimal | np.number | np.bool_):
-        with suppress(InvalidOperation):
-            number = Decimal(given)  # without rounding
+        with suppress(InvalidOperation, TypeError):
+            number = Decimal(given)  # type: ignore[arg-type]  # without rounding
             if number == number.to_integral_value() and least <= number <= most:
                 return int(number)
-    is_huge = isinstance(given, int) and given.bit_length() > 99  # too long to print
-    shown = "one far beyond" if is_huge else f"{given!r:.60}"
+    named = f"{Decimal(given):.20g}" if isinstance(given, int) else f"{given!r:.60}"
     raise InputError(
-        f"seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
-        f"while these are exact, not {shown}; number the models from 0.",
+        "seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
+        f"while these are exact, not {named}; number the models from 0.",
         field="seed",
     )
 
