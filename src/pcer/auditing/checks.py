@@ -153,12 +153,10 @@ def adjusted_over_checks(rows: Sequence[tuple[Check, Finding, float]]) -> list[f
     }
     left, largest, open_to = 1.0, 0.0, dict[str, float]()
     for k in sorted(weighed, key=lambda k: weighed[k]):
-        check, _, share = rows[k]
-        if check.name not in open_to:
-            open_to[check.name] = left
-            left = max(0.0, left - share)
-        largest = max(largest, min(1.0, weighed[k] * open_to[check.name]))
-        adjusted[k] = largest
+        name, share = rows[k][0].name, rows[k][2]
+        if name not in open_to:
+            open_to[name], left = left, max(0.0, left - share)
+        adjusted[k] = largest = max(largest, min(1.0, weighed[k] * open_to[name]))
     return adjusted
 
 

@@ -257,7 +257,7 @@ class CountsError:
     def variances(
         self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
     ) -> tuple[float, float]:
-        """Of an exposure or a difference: what a test takes its variance for, and what it is.
+        """Variance of an exposure or a difference: what a test takes it for, and what it is.
 
         The test of a difference takes the people's part at the exposures it sees. Where the
         difference seen is just the threshold, z errors, the smaller group is off by the larger
