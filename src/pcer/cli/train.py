@@ -30,7 +30,7 @@ from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
-from pcer.release.format import Outcome
+from pcer.release.format import LIMITS, Outcome
 from pcer.report.table import Table, wrapped
 from pcer.report.text import brief_parts
 from pcer.store.secret import new_secret, read_secret, secret_name, secret_path, state_folder
@@ -158,6 +158,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     flags = from_options(EngineFlags, options)
     sweep, out = _sweep(options), options["out"]
     name, n_models = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
+    _note_if_large(sweep.dataset, sweep.attributes, n_models, len(sweep.budgets))
     with parts.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
@@ -171,6 +172,22 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
         )
     parts.log_run(out, f"{verb} {name}", state, flags)
     return list(paths.values())
+
+
+def _note_if_large(
+    dataset: GroupedDataset, attributes: Iterable[str], n_models: int, n_settings: int
+) -> None:
+    """Say, before the work, that auditors must allow such a release by name."""
+    n = max(len(dataset.attribute(name).group_names) for name in attributes)
+    limits = LIMITS.n_runs, LIMITS.n_tables, LIMITS.n_rows
+    if any(
+        size > most
+        for size, most in zip((n_models, n_models * n, n_settings * n), limits, strict=True)
+    ):
+        parts.note(
+            f"pcer: a release of {n_models:,} models and {n} groups is larger than what is read by "
+            "default; whoever audits it will need --allow-large."
+        )
 
 
 def _sweep(options: Mapping[str, Any]) -> Sweep:
@@ -347,6 +364,7 @@ def _fitted_releases(
     keyed = hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8]
     random_state = int.from_bytes(keyed, "little") if secret else 0
     n_splits = options["seeds"] or DEFAULT_SPLITS
+    _note_if_large(dataset, options["attributes"], n_splits, 1)
     told = from_options(
         Options,
         {**options, "budgets": None},
