@@ -180,6 +180,9 @@ class Terms:
         return unfolded(kept, self.ladder)[1]
 
 
+shared_terms = lru_cache(maxsize=1024)(Terms)  # levels take milliseconds, once for all blocks
+
+
 def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``realised`` and ``receipt`` from what ``fold`` kept, by its terms' ladder.
 

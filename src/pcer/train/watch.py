@@ -18,7 +18,7 @@ from torch import Tensor
 from pcer.metrics import FloatArray
 from pcer.train.config import ReceiptMode, TrainConfig
 from pcer.train.fleet import Model, StepCounts
-from pcer.train.receipts import Terms, allowance
+from pcer.train.receipts import allowance, shared_terms
 from pcer.train.rules import N_BINS, Refresh
 
 # Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
@@ -165,7 +165,7 @@ class Watch:
         self.until, self.filter = None, None  # only where bounds are, too
         rate, delta = sampling.sample_rate, config.dp_delta
         noises = {m.noise_multiplier for m in private}
-        self.terms = {noise: Terms(noise, rate, self.n_steps, delta) for noise in noises}
+        self.terms = {noise: shared_terms(noise, rate, self.n_steps, delta) for noise in noises}
         if (most := config.budget_per_person) is not None:
             allowances = [allowance(most, self.terms[m.noise_multiplier]) for m in private]
             self.filter = PersonFilter(allowances, sampling.n_train, place)
