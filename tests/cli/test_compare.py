@@ -75,7 +75,7 @@ def test_json_and_junit(files, changes, tmp_path):
     [
         (("--cost", "lira_advantage"), "the old release does not carry lira_advantage"),
         (("--setting", "tree"), "the setting 'tree' is not in both releases"),
-        (("--json", "-", "--junit", "-"), "would overwrite another"),
+        (("--json", "-", "--junit", "-"), "is given twice"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(files, options, sentence):

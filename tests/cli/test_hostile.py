@@ -120,7 +120,7 @@ def test_unknown_fields_and_file_names_are_spelt(tmp_path):
     audits.write_text(json.dumps({**found, "\x1b[2J": 1}))
     path.write_text(json.dumps(release_of()))
     differs = passed("verify", audits, path, code=1).stdout
-    assert r"at \u001b[2J: the file says 1, recomputed 'nothing'" in differs
+    assert r".\u001b[2J: the file says 1, recomputed 'nothing'" in differs
     assert not unseen(differs)
 
 
