@@ -32,22 +32,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
-from tests.worlds import apart, coins
-from tests.worlds import planted as planted_worlds
 from tests.worlds.honest import honest_release
 from tests.worlds.lies import LIES, honest, told
-from tests.worlds.nulls import (
-    KINDS,
-    Draw,
-    Kind,
-    NullRelease,
-    NullWorld,
-    attributes,
-    draw_null,
-    unequal_rates,
-)
+from tests.worlds.people import Kind, NullRelease, NullWorld, draw_null
 from tests.worlds.references import OneModel, draw_model, scores_of
-from tests.worlds.releases import World, null_world, simulate
+from tests.worlds.releases import World, simulate
 from tests.worlds.splits import (
     HONEST,
     Drawn,
@@ -61,6 +50,9 @@ from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
+from benchmarks.worlds import apart, coins
+from benchmarks.worlds import planted as planted_worlds
+from benchmarks.worlds.nulls import KINDS, Draw, attributes, unequal_rates
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
 from pcer.auditing.checks import check_release
@@ -87,6 +79,23 @@ POWER = ((0.03, 1), (0.005, 50))
 def naive(audit: pcer.Audit) -> bool:
     intervals = [pair.pcer_disparity.ci for b in audit.budgets for pair in b.pairs]
     return any(ci is not None and not ci[0] <= 0 <= ci[1] for ci in intervals)
+
+
+def null_world(rng: np.random.Generator, **fixed: object) -> World:
+    """A random world of the kind that audits meet, in which nothing is memorised."""
+    n_groups = int(rng.integers(2, 6))
+    drawn: dict[str, object] = {
+        "sizes": [int(10 ** rng.uniform(np.log10(300), np.log10(40_000))) for _ in range(n_groups)],
+        "label_shares": rng.uniform(0.1, 0.6, n_groups).tolist()
+        if rng.random() < 0.7
+        else [float(rng.uniform(0.1, 0.6))] * n_groups,
+        "right": [(float(rng.uniform(0.6, 0.97)), float(rng.uniform(0.5, 0.95)))] * n_groups,
+        "gaps": [0.0] * n_groups,
+        "n_seeds": int(rng.choice([1, 2, 3, 5, 10, 20, 50])),
+        "budgets": [(None,), (1.0, None), (0.1, 0.5, 1.0, 5.0, 10.0, None)][int(rng.integers(3))],
+        "outcome": "benefit" if rng.random() < 0.5 else "harm",
+    }
+    return World(**{**drawn, **fixed})  # type: ignore[arg-type]
 
 
 def audit_alarms(kind: str, n: int, seed: int) -> Iterator[tuple[bool, bool, bool, bool]]:
@@ -628,7 +637,7 @@ def _options(world: object, worlds: Collection[str], **defaults: int) -> argpars
 
 
 def groups_apart(words: Sequence[str]) -> None:
-    """``tests.worlds.apart``."""
+    """``benchmarks.worlds.apart``."""
     options = _options(apart, apart.WORLDS, draws=400, jobs=1).parse_args(words)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for name in options.world or apart.WORLDS:
@@ -644,7 +653,7 @@ def groups_apart(words: Sequence[str]) -> None:
 
 
 def groups_by_coin(words: Sequence[str]) -> None:
-    """``tests.worlds.coins``."""
+    """``benchmarks.worlds.coins``."""
     parser = _options(coins, (), people=2_000, audits=400, seed=0)
     parser.add_argument("--model", choices=coins.MODELS, default="15nn")
     parser.add_argument("--attack", default="lira_advantage")
@@ -663,7 +672,7 @@ def _audited(task: tuple[str, int]) -> Counter:
 
 
 def groups_planted(words: Sequence[str]) -> None:
-    """``tests.worlds.planted``."""
+    """``benchmarks.worlds.planted``."""
     worlds = planted_worlds.WORLDS
     given = _options(planted_worlds, worlds, audits=200, jobs=os.cpu_count() or 1).parse_args(words)
     kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")

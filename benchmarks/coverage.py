@@ -26,14 +26,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tests.worlds.nulls import NullRelease
 from tests.worlds.people import (
+    NullRelease,
     Population,
     Tables,
     certain,
     certain_positives,
-    compared,
-    draw_coin_flips,
     draw_people,
     draw_tables,
     measured,
@@ -58,7 +56,7 @@ from pcer.attacks import BudgetScores, attack_models, log_odds
 from pcer.auditing import variances as errors
 from pcer.auditing.exact import Strata, dispersion, memorised, strata_of_counts
 from pcer.auditing.measure import MUTUAL
-from pcer.auditing.tests import compare_pairs
+from pcer.auditing.tests import PairTests, compare_pairs
 from pcer.auditing.variances import limit_quantile
 from pcer.metrics import Counts
 from pcer.statistics import holm, interval_quantile
@@ -120,6 +118,21 @@ def nobody_added() -> Iterator[None]:
         yield
     finally:
         errors.ADDED = before
+
+
+def draw_coin_flips(population: Population, sizes: Sequence[int], n_releases, rng) -> np.ndarray:
+    """The same people in every release, whose groups alone are drawn, (release, group, kind)."""
+    share = np.array(population.share)
+    people = rng.multinomial(sum(sizes), share / share.sum())
+    first = rng.multivariate_hypergeometric(people, sizes[0], size=n_releases)
+    return np.stack([first, people - first], axis=1)
+
+
+def compared(tables: Tables, second: int = 1) -> PairTests:
+    """The audit's tests of the first group against another, in every release."""
+    n_releases, _, n_groups = tables.train.n.shape
+    pairs = tuple((n_groups * r, n_groups * r + second) for r in range(n_releases))
+    return compare_pairs(measured(tables), pairs)
 
 
 def releases_as_groups(tables: Tables, group: int = 0) -> Strata:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.worlds.coins import count_alarms
 from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -15,7 +16,6 @@ from pcer.attacks import log_odds
 from tests import reference_attacks as slow
 from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable
-from tests.worlds.coins import count_alarms
 from tests.worlds.copies import count_named
 from tests.worlds.fleets import Fleet, fleet, people, scores_of
 

@@ -154,7 +154,7 @@ def test_models_that_memorise_unequally_much_contradict_nothing(rng):
     costs = np.linspace(0.02, 0.18, 12)
     people = draw_people(certain(0.0), [5_000], 1, rng)
     models = [
-        Population(**{**vars(certain(0.0)), "right_in": [1, 0, cost / 0.3] * 2}) for cost in costs
+        Population(**{**vars(certain(0.0)), "right_in": [1, cost / 0.3] * 2}) for cost in costs
     ]
     made = [drawn(model, 5_000, 1, 1, rng, people) for model in models]
     together = Strata(*(np.concatenate(parts, axis=1) for parts in zip(*made, strict=True)))

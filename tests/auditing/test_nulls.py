@@ -17,10 +17,12 @@ from benchmarks.alarms import (
     chance,
     evidence_of,
     exact_resolved,
+    null_world,
     planted,
     put_to,
     run,
 )
+from benchmarks.worlds.nulls import KINDS, attributes, unequal_rates
 
 import pcer
 from pcer.auditing.measure import pairs_of
@@ -28,8 +30,8 @@ from pcer.auditing.tests import alarms
 from pcer.release.panel import panels
 from pcer.release.proxies import GAP
 from tests import reference
-from tests.worlds.nulls import KINDS, attributes, draw_null, unequal_rates
-from tests.worlds.releases import null_world, simulate
+from tests.worlds.people import draw_null
+from tests.worlds.releases import simulate
 
 N = 200
 PLAN = pcer.Plan(resamples=1, null_draws=1)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.commands import passed, refusal
 from tests.release.test_format import release_of
-from tests.worlds.nulls import draw_null, memorising, world_of
+from tests.worlds.people import draw_null, memorising, world_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "releases"

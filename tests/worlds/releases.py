@@ -64,23 +64,6 @@ def simulate(world: World, rng: np.random.Generator) -> Release:
     )
 
 
-def null_world(rng: np.random.Generator, **fixed: object) -> World:
-    """A random world of the kind that audits meet, in which nothing is memorised."""
-    n_groups = int(rng.integers(2, 6))
-    drawn: dict[str, object] = {
-        "sizes": [int(10 ** rng.uniform(np.log10(300), np.log10(40_000))) for _ in range(n_groups)],
-        "label_shares": rng.uniform(0.1, 0.6, n_groups).tolist()
-        if rng.random() < 0.7
-        else [float(rng.uniform(0.1, 0.6))] * n_groups,
-        "right": [(float(rng.uniform(0.6, 0.97)), float(rng.uniform(0.5, 0.95)))] * n_groups,
-        "gaps": [0.0] * n_groups,
-        "n_seeds": int(rng.choice([1, 2, 3, 5, 10, 20, 50])),
-        "budgets": [(None,), (1.0, None), (0.1, 0.5, 1.0, 5.0, 10.0, None)][int(rng.integers(3))],
-        "outcome": "benefit" if rng.random() < 0.5 else "harm",
-    }
-    return World(**{**drawn, **fixed})  # type: ignore[arg-type]
-
-
 def _totals(world: World, label: int) -> np.ndarray:
     positive = np.rint(np.multiply(world.sizes, world.label_shares)).astype(int)
     return positive if label else np.array(world.sizes) - positive

@@ -17,13 +17,13 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 
 import pcer
 from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.panel import Panel
-from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
 
 N_SPLITS, N_PEOPLE = 20, 1_000
 DEFAULT = "default"

@@ -27,14 +27,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+from tests.worlds.fleets import exact_panel
+from tests.worlds.sweeps import splits
 
 from pcer import Plan
 from pcer.attacks import BudgetScores, log_odds
 from pcer.auditing.measure import measure_panel
 from pcer.auditing.tests import attack_tests, decide
 from pcer.release.panel import Panel
-from tests.worlds.fleets import exact_panel
-from tests.worlds.sweeps import splits
 
 N_MODELS = 20
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage", "rmia_advantage")

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
-from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
 
 FLIPS = 10
 """Attributes drawn for each fleet; models take most of the time."""
