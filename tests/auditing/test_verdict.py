@@ -12,26 +12,16 @@ from pcer.report import finding_svg
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_docs_name_the_order_of_strength():
-    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+def test_every_list_of_verdicts_is_the_one_list():
+    """A disparity is read without a label only where a cost was seen."""
+    page, tree = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8"), audit_schema()
     assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
-
-
-def test_the_strongest_is_the_first_of_the_list():
-    for k, verdict in enumerate(BUDGET_VERDICTS):
-        assert strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
-
-
-def test_files_hold_the_verdicts_of_the_list():
-    tree = audit_schema()
     assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
     assert tree["$defs"]["Algorithm1"]["properties"]["verdict"]["enum"] == list(GRID_VERDICTS)
-
-
-def test_a_disparity_is_read_without_a_label_only_where_a_cost_was_seen():
-    read = [verdict for verdict in BUDGET_VERDICTS if not verdict.voids]
-    assert read == [*BUDGET_VERDICTS[: BUDGET_VERDICTS.index(Verdict.NO_DISPARITY_SHOWN) + 1]]
-    assert len(read) == 4
+    for k, verdict in enumerate(BUDGET_VERDICTS):
+        assert strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
+        assert verdict.voids == (k > 3)
+    assert BUDGET_VERDICTS[3] is Verdict.NO_DISPARITY_SHOWN
     assert not any(verdict.voids for verdict in GRID_VERDICTS)
 
 
