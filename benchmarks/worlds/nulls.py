@@ -7,7 +7,15 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from tests.worlds.people import NullRelease, NullWorld, People, draw_null, memorising, world_of
+from tests.worlds.people import (
+    NullRelease,
+    NullWorld,
+    People,
+    count_records,
+    draw_null,
+    memorising,
+    world_of,
+)
 
 from pcer.metrics import Counts
 from pcer.release.format import Outcome
@@ -119,24 +127,13 @@ def attributes(
     outcome: Outcome = "benefit" if rng.random() < 0.5 else "harm"
     return [
         NullRelease(
-            train=_counted(member, right, label, code, n_groups),
-            test=_counted(~member, right, label, code, n_groups),
+            train=count_records(member, right, label, code, n_groups),
+            test=count_records(~member, right, label, code, n_groups),
             outcome=outcome,
             stratified_by="nothing",
         )
         for code in codes
     ]
-
-
-def _counted(
-    inside: np.ndarray, right: np.ndarray, label: np.ndarray, code: np.ndarray, n_groups: int
-) -> Counts:
-    """(1, split, group) of records that are inside each split's part."""
-    cells = []
-    for is_right, is_positive in ((True, True), (False, False), (True, False), (False, True)):
-        chosen = inside & (right == is_right) & (label == is_positive)
-        cells.append(np.stack([np.bincount(code[row], minlength=n_groups) for row in chosen]))
-    return Counts(*(cell[None].astype(float) for cell in cells))
 
 
 MANY = {"n_groups": (2, 21), "sizes": (50, 50_000)}

@@ -271,7 +271,7 @@ def audited_rates(weight, predicted, labels, member, chosen):
             Counts(*(np.array([(weight * chosen * side * cell).sum()]) for cell in cells))
             for side in (inside, ~inside)
         )
-        luck = split_luck(strata_of_counts(train, test)).mean
+        luck, _ = split_luck(strata_of_counts(train, test))
         both.append((positive_rate(test)[0], (accuracy(train) - accuracy(test) - luck)[0]))
     return np.mean(both, axis=0)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pcer.release.format import Release, parse_release
-from tests.worlds.releases import World, simulate
+from tests.worlds.releases import World, simulate, written
 
 Pair = tuple[float, float]
 
@@ -19,26 +19,13 @@ def drawn(
     gaps: Sequence[float],
     *,
     right: Pair = (0.9, 0.6),
-    n_seeds: int = 10,
     rng: int = 0,
     **fields: object,
 ) -> Release:
     """One release in which exactly these gaps are memorised; groups g0, g1, ..."""
-    alike = [right] * len(sizes)
-    world = World(
-        sizes=sizes, label_shares=label_shares, right=alike, gaps=gaps, n_seeds=n_seeds, **fields
-    )
+    groups = {"sizes": sizes, "label_shares": label_shares, "right": [right] * len(sizes)}
+    world = World(**groups, gaps=gaps, **{"n_seeds": 10, **fields})
     return simulate(world, np.random.default_rng(rng))
-
-
-def written(
-    runs: Sequence[object], groups: Sequence[str], outcome: str = "benefit", **training: object
-) -> Release:
-    """A release of these runs."""
-    subject = {"dataset": "d", "attribute": "x", "groups": [*groups], "outcome": outcome}
-    said = {"split_kind": "random", **training}
-    tree = {"format": "pcer-release", "version": 2, "subject": subject, "training": said}
-    return parse_release({**tree, "runs": [*runs]}, file="written")
 
 
 def of_rates(
@@ -66,7 +53,8 @@ def of_rates(
         }
         for epsilon, pair in settings.items()
     ]
-    return written(runs, groups, **said)
+    outcome = str(said.pop("outcome", "benefit"))
+    return written(runs, groups, outcome=outcome, training=said)
 
 
 def changed(release: Release, **fields: object) -> Release:

@@ -22,14 +22,13 @@ from benchmarks.alarms import (
     put_to,
     run,
 )
-from benchmarks.worlds.nulls import KINDS, attributes, unequal_rates
+from benchmarks.worlds.nulls import KINDS, unequal_rates
 
 import pcer
 from pcer.auditing.measure import pairs_of
 from pcer.auditing.tests import alarms
 from pcer.release.panel import panels
 from pcer.release.proxies import GAP
-from tests import reference
 from tests.worlds.people import draw_null
 from tests.worlds.releases import simulate
 
@@ -72,19 +71,6 @@ def test_what_is_counted_is_what_whole_audits_say():
         assert any(alarm) or "disparity_shown" not in said
         agree += any(alarm) == bool({"disparity_shown", "double_disadvantage"} & said)
     assert agree >= len(KINDS)
-
-
-def test_a_family_is_gated_by_holm_over_its_attributes():
-    rng = np.random.default_rng(6)
-    releases = [one.release(data_digest="same") for one in attributes(rng, n_attributes=4)]
-    audits = pcer.audit(releases, PLAN)
-    assert {tuple(one.family) for one in audits} == {tuple(sorted(r.sha256 for r in releases))}
-    alone = [pcer.audit(one, PLAN) for one in releases]
-    pairs = [[pair for budget in one.budgets for pair in budget.pairs] for one in alone]
-    tests = [[t for pair in own for t in (pair.cross_product, pair.exposure)] for own in pairs]
-    p_values = [[test.p_value for test in own if test.p_value is not None] for own in tests]
-    by_hand = reference.holm([min(own) for own in p_values])
-    assert [one.family_p for one in audits] == pytest.approx(by_hand)
 
 
 @pytest.mark.slow

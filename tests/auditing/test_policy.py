@@ -21,8 +21,12 @@ from tests.worlds.lies import honest, told
 QUICK = {"resamples": 20, "null_draws": 20}
 
 
+def careful() -> dict:
+    return honest(np.random.default_rng(1))
+
+
 def release(tree: dict | None = None) -> pcer.Release:
-    return parse_release(tree or honest(np.random.default_rng(1)), file="x")
+    return parse_release(tree or careful(), file="x")
 
 
 def broken(policy: dict, tree: dict | None = None) -> dict[str, str]:
@@ -43,13 +47,12 @@ def test_what_is_not_asked_for_is_not_broken_and_a_careful_release_is_strict_eno
 
 
 def test_strictness_asks_for_what_a_reader_needs():
-    tree = honest(np.random.default_rng(1))
+    tree = careful()
     tree["training"]["split_kind"] = "other"
     for run in tree["runs"][:3]:
         del run["split"]
     tree["runs"][5]["split"] = "its own"
-    tables = tree["runs"][5]["groups"]["g0"]
-    tables["train"] = {"accuracy": 0.9}
+    tree["runs"][5]["groups"]["g0"]["train"] = {"accuracy": 0.9}
     found = broken({"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree)
     assert found.pop("min_splits").startswith("It asks for 30 splits, and ε = 2.54 has ")
     assert found == {
@@ -62,7 +65,7 @@ def test_strictness_asks_for_what_a_reader_needs():
 
 
 def test_strictness_alone_asks_for_eight_splits_and_no_contradiction():
-    tree = honest(np.random.default_rng(1))
+    tree = careful()
     for n_splits, rules in ((7, {"min_splits"}), (8, set())):
         few = {**tree, "runs": [run for run in tree["runs"] if run["seed"] < n_splits]}
         assert set(broken({"strict": True}, few)) == rules
@@ -85,7 +88,7 @@ def test_limits_are_held_against_the_most_that_the_data_allow(plain):
 
 
 def test_what_cannot_be_told_is_not_tolerated():
-    tree = honest(np.random.default_rng(1))
+    tree = careful()
     tree["pooled_exposure"] = []
     unsized = {"train": {"accuracy": 0.5}, "test": {"accuracy": 0.5, "positive_rate": 0.5}}
     for run in tree["runs"]:
@@ -125,12 +128,12 @@ def test_every_output_says_the_same(tmp_path, capsys):
     assert verify_audit(tree, [release()]).path == "broken_rules"
 
 
-def test_a_policy_that_holds_says_so(capsys):
+def test_a_policy_that_holds_says_so(capsys, plain):
     audit = pcer.audit(release(), pcer.Plan(**QUICK, policy=pcer.Policy(min_splits=2)))
     print_audits([audit])
     assert "The policy holds." in capsys.readouterr().out
     assert Xml.fromstring(to_junit([audit], [])).find("testsuite").get("failures") == "0"
-    assert pcer.Plan(**QUICK).sha256 != audit.plan_sha256
+    assert audit.plan_sha256 != plain.plan_sha256
 
 
 @pytest.mark.parametrize(

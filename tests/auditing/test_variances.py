@@ -87,7 +87,7 @@ def test_spreads_pooled_costs_and_limits_by_hand():
     for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
         spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
         assert spread.tolist() == [expected]
-    pooled = variances.pooled_cost(array(0.1), array(-0.05), array(100.0), array(300.0))
+    pooled = variances.pooled_cost(np.array([[0.1], [-0.05]]), np.array([[100.0], [300.0]]))
     assert pooled == pytest.approx([-0.0125])
     for own, together, expected in ((0.1, pooled, 0.1), (-0.05, pooled, 0.0), (0.1, 0.3, 0.3)):
         assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [expected]

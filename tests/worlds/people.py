@@ -18,11 +18,11 @@ import numpy as np
 from pcer.auditing.measure import Measured, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.metrics import Counts
-from pcer.release import Release, parse_release
+from pcer.release import Release
 from pcer.release.format import Outcome, StratifiedBy
 from pcer.release.panel import Panel
 from pcer.release.proxies import GAP
-from tests.worlds.releases import panel_of
+from tests.worlds.releases import panel_of, runs_of, written
 from tests.worlds.splits import kish
 
 BUDGETS = (math.inf, 10.0, 5.0, 1.0, 0.5, 0.1)
@@ -137,6 +137,17 @@ def _counted(n: np.ndarray, right: np.ndarray, label: Sequence[int]) -> Counts:
     return Counts(*(one[..., where].sum(axis=-1).astype(np.float64) for one, where in cells))
 
 
+def count_records(
+    inside: np.ndarray, right: np.ndarray, label: np.ndarray, code: np.ndarray, n_groups: int
+) -> Counts:
+    """(1, split, group) of records that are inside each split's part."""
+    cells = []
+    for is_right, is_positive in ((True, True), (False, False), (True, False), (False, True)):
+        chosen = inside & (right == is_right) & (label == is_positive)
+        cells.append(np.stack([np.bincount(code[row], minlength=n_groups) for row in chosen]))
+    return Counts(*(cell[None].astype(float) for cell in cells))
+
+
 def measured(tables: Tables) -> Measured:
     """All groups of all releases as one setting of an audit: group g of release r is r G + g."""
     train, test = (
@@ -212,25 +223,13 @@ class NullRelease:
     def release(self, *, data_digest: str | None = None) -> Release:
         """As a file holds it."""
         names, units = self.group_names, self.effective_units
-        said: dict[str, object] = {"split_kind": "random", "stratified_by": self.stratified_by}
+        said: dict[str, object] = {"stratified_by": self.stratified_by}
         if units is not None:
             named = dict(zip(names, units.tolist(), strict=True))
             said |= {"unit_of_split": "person", "effective_units": named}
-        runs = []
-        for k, split in np.ndindex(self.train.n.shape[:2]):
-            groups = {
-                name: {
-                    part: {cell: int(getattr(one, cell)[k, split, g]) for cell in Counts._fields}
-                    for part, one in (("train", self.train), ("test", self.test))
-                }
-                for g, name in enumerate(names)
-            }
-            epsilon = None if math.isinf(BUDGETS[k]) else BUDGETS[k]
-            runs.append({"epsilon": epsilon, "seed": split, "split": split, "groups": groups})
-        subject = {"dataset": "null", "attribute": "group", "groups": [*names]}
-        tree = {"format": "pcer-release", "version": 2, "training": said, "runs": runs}
-        tree |= {"subject": {**subject, "outcome": self.outcome}}
-        return parse_release({**tree, "provenance": {"data_digest": data_digest}}, file="null")
+        runs = runs_of(self.train, self.test, (None, *BUDGETS[1:]))
+        about = {"outcome": self.outcome, "provenance": {"data_digest": data_digest}}
+        return written(runs, names, training=said, **about)
 
 
 def world_of(

@@ -7,7 +7,7 @@ records. Nothing is approximated: without memorisation membership is exchangeabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,21 +47,49 @@ def simulate(world: World, rng: np.random.Generator) -> Release:
         for k, budget in enumerate(world.budgets):
             correct = shared[k] if not world.one_split else _reseed(world, trained, shared[k], rng)
             runs.append(_run(world, budget, seed, trained, correct, rng))
+    names = [f"g{g}" for g in range(len(world.sizes))]
+    return written(runs, names, version=1, outcome=world.outcome)
+
+
+def written(
+    runs: Sequence[object],
+    groups: Sequence[str],
+    *,
+    version: int = 2,
+    outcome: str = "benefit",
+    training: Mapping[str, object] | None = None,
+    **fields: object,
+) -> Release:
+    """A release of these runs, by random splits unless something else is said."""
+    subject = {"dataset": "simulated", "attribute": "group", "groups": [*groups]}
+    tree = {"format": "pcer-release", "version": version, "runs": [*runs], **fields}
+    tree |= {"subject": {**subject, "outcome": outcome}}
     return parse_release(
-        {
-            "format": "pcer-release",
-            "version": 1,
-            "subject": {
-                "dataset": "simulated",
-                "attribute": "group",
-                "groups": [f"g{g}" for g in range(len(world.sizes))],
-                "outcome": world.outcome,
-            },
-            "training": {"split_kind": "random"},
-            "runs": runs,
-        },
-        file="simulated",
+        {**tree, "training": {"split_kind": "random", **(training or {})}}, file="x"
     )
+
+
+def runs_of(
+    train: Counts, test: Counts, epsilons: Sequence[float | None] = (None,), *, split: str = ""
+) -> list[dict[str, object]]:
+    """Runs of counts (setting, split, group), a seed for every split; groups g0, g1, ..."""
+
+    def tables(k: int, s: int, g: int) -> dict[str, dict[str, int]]:
+        parts = {"train": train, "test": test}.items()
+        return {
+            name: {c: int(n[k, s, g]) for c, n in part._asdict().items()} for name, part in parts
+        }
+
+    n_groups = train.n.shape[-1]
+    return [
+        {
+            "epsilon": epsilons[k],
+            "seed": s,
+            "split": f"{split}{s}",
+            "groups": {f"g{g}": tables(k, s, g) for g in range(n_groups)},
+        }
+        for k, s in np.ndindex(train.n.shape[:2])
+    ]
 
 
 def _totals(world: World, label: int) -> np.ndarray:

@@ -13,7 +13,9 @@ from typing import Literal
 import numpy as np
 
 from pcer.attacks import BudgetScores, attack_models
-from pcer.release.format import Release, parse_release
+from pcer.release.format import Release
+from tests.worlds.people import count_records
+from tests.worlds.releases import runs_of, written
 
 TRAIN_SHARE = 0.7
 
@@ -80,41 +82,17 @@ def _splits(n: int, n_splits: int, rng: np.random.Generator) -> np.ndarray:
 def _release(world: TwoModels, group, label, kinds, splits, name: str, rng) -> Release:
     corrects = ((kinds == 0) | ((kinds == 1) & splits)).astype(bool)
     corrects ^= (kinds != 1) & (rng.random(splits.shape) < world.flips)
-    groups = {f"g{g}": group == g for g in range(len(world.people))}
-    runs = [
-        {
-            "epsilon": None,
-            "seed": seed,
-            "split": f"{name} {seed}",
-            "groups": {
-                own: {
-                    part: _table(label[chosen & side], correct[chosen & side])
-                    for part, side in (("train", trained), ("test", ~trained))
-                }
-                for own, chosen in groups.items()
-            },
-        }
-        for seed, (trained, correct) in enumerate(zip(splits, corrects, strict=True))
-    ]
+    n_groups, names = len(world.people), [f"g{g}" for g in range(len(world.people))]
+    parts = [count_records(side, corrects, label, group, n_groups) for side in (splits, ~splits)]
     digest = "sha256:same" if world.same_people else f"sha256:{rng.integers(1 << 60)}"
-    return parse_release(
-        {
-            "format": "pcer-release",
-            "version": 3,
-            "subject": {
-                "dataset": "simulated",
-                "attribute": "group",
-                "groups": list(groups),
-                "outcome": "benefit",
-            },
-            "training": {"split_kind": "random", "stratified_by": "nothing"},
-            "runs": runs,
-            "pooled_exposure": _paired_gaps(group, label, corrects, splits)
-            if world.with_paired_gap
-            else [],
-            "provenance": {"data_digest": digest},
-        },
-        file="simulated",
+    paired = _paired_gaps(group, label, corrects, splits) if world.with_paired_gap else []
+    return written(
+        runs_of(*parts, split=f"{name} "),
+        names,
+        version=3,
+        training={"stratified_by": "nothing"},
+        pooled_exposure=paired,
+        provenance={"data_digest": digest},
     )
 
 
@@ -129,10 +107,3 @@ def _paired_gaps(group, label, corrects, splits) -> list[dict[str, object]]:
     )
     rows = attack_models([scores])[0].rows
     return [row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows]
-
-
-def _table(label: np.ndarray, correct: np.ndarray) -> dict[str, int]:
-    sides = {"tp": (1, 1), "fp": (0, 0), "tn": (0, 1), "fn": (1, 0)}
-    return {
-        k: int(((label == y) & (correct == is_right)).sum()) for k, (y, is_right) in sides.items()
-    }

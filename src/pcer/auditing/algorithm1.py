@@ -43,11 +43,9 @@ RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
 
 def as_published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPublished]:
     """Part II of the paper's Algorithm 1 for each model, and again over the informative floors."""
-    resolved, models = tested.evidence[GAP.name,].resolved, dict[str | None, list[int]]()
-    for k, panel in enumerate(tested.panels):
-        models.setdefault(panel.model, []).append(k)
-    published = []
-    for model, settings in models.items():
+    resolved, published = tested.evidence[GAP.name,].resolved, []
+    for model in dict.fromkeys(panel.model for panel in tested.panels):
+        settings = [k for k, panel in enumerate(tested.panels) if panel.model == model]
         own, chosen, detected = [budgets[k] for k in settings], [], list[float]()
         for at, floor in enumerate(tested.plan.floors):
             rows = [[pair.floors[at] for pair in budget.pairs] for budget in own]

@@ -352,7 +352,7 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
 def pair_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of the differences between two groups; arrays of ``both`` are (side, pair)."""
     sides, contrasts = (both.old, both.new), []
-    pooled = [pooled_cost(*side.value, *side.n) for side in sides]
+    pooled = [pooled_cost(side.value, side.n) for side in sides]
     for way in (-1.0, 1.0):
         per_split, lasting = both.per_split_and_lasting(way, pooled)
         apart = per_split[:, 0] - per_split[:, 1]  # what splits share cancels

@@ -355,12 +355,12 @@ def _exposed(
             return None, NO_SIZES
         if not np.isfinite(accuracies[0] - accuracies[1]).all():
             return None, "some group's accuracy is withheld in some model"
-        luck = variances.split_luck(strata_of(panel))
-        null = by_split(luck.variance, panel.split).mean(axis=0) * clumps
+        luck, luck_variance = variances.split_luck(strata_of(panel))
+        null = by_split(luck_variance, panel.split).mean(axis=0) * clumps
         sizes = panel.n_train / clumps, panel.n_test / clumps
         records = variances.record_variance(*accuracies, *sizes)
         one_split = np.maximum(null, by_split(records, panel.split).mean(axis=0))
-        per_split = by_split(metrics.accuracy_difference(*accuracies) - luck.mean, panel.split)
+        per_split = by_split(metrics.accuracy_difference(*accuracies) - luck, panel.split)
         if panel.test is not None:
             benefit = benefit_of(panel, plan)[0]
             both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)

@@ -277,7 +277,7 @@ class CountsError:
         one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
         off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
         for _ in range(REPETITIONS):
-            people = people_part(cost_in_tests(seen, pooled_cost(*seen, *n)), n)
+            people = people_part(cost_in_tests(seen, pooled_cost(seen, n)), n)
             tested = float((one_split / n_splits + (1 - 1 / n_splits) * people).sum())
             seen = exposure + off * (exposure[1] - exposure[0] - z * math.sqrt(tested))
         people = exposure * (1 - exposure) / n

@@ -23,11 +23,7 @@ from pcer.auditing.measure import (
 )
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, Tested
-from pcer.auditing.variances import (
-    draw_differences,
-    limit_quantile,
-    split_luck,
-)
+from pcer.auditing.variances import draw_differences, limit_quantile, split_luck
 from pcer.auditing.verdict import BudgetVerdict, Verdict
 from pcer.metrics import FloatArray
 from pcer.release.format import Bound
@@ -72,14 +68,14 @@ def setting_result(
     summaries = _summarise(columns, main, gap, tested.plan)
     null: Null | None = tested.chance(k)
     verdict, reason = judge(tested, evidence, k)
-    published = [
+    by_main, by_gap = (
         [_published(one, tested, pair, columns, summaries, null) for pair in n_pairs]
         for one in (main, gap)
-    ]
-    pooled = _pooled_disparities(tested, evidence, k)
+    )
+    parts = zip(n_pairs, by_main, _pooled_disparities(tested, evidence, k), strict=True)
     pairs = [
-        file.PairResult(**_pair(tested, evidence, k, pair), **paper, pooled=disparity)
-        for pair, paper, disparity in zip(n_pairs, published[0], pooled, strict=True)
+        file.PairResult(**_pair(tested, evidence, k, pair), **paper, pooled=pooled)
+        for pair, paper, pooled in parts
     ]
     doubled = evidence.double[k]
     outcome = tested.release.subject.outcome
@@ -107,7 +103,7 @@ def setting_result(
     return result, file.PublishedBudget(
         epsilon=epsilon,
         pcer={name: summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
-        pairs=[file.PublishedPair(**paper) for paper in published[1]],
+        pairs=[file.PublishedPair(**paper) for paper in by_gap],
     )
 
 
@@ -466,20 +462,20 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     if not (measured.proxy.is_from_counts and panel.has_sizes and known):
         return None
     strata = strata_of(panel)
-    luck = split_luck(strata)
+    luck, variance = split_luck(strata)
     rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
     n_groups = len(panel.group_names)
     gap = np.zeros((plan.null_draws, n_groups))
     disparity = np.zeros((plan.null_draws, len(pairs)))
-    (first, second), scale = np.array(pairs).T, np.sqrt(luck.variance)
+    (first, second), scale = np.array(pairs).T, np.sqrt(variance)
     for split in range(panel.n_splits):
         seeds = np.flatnonzero(panel.split == split)
         run = Strata(*(part[:, seeds[0]] for part in strata))
         uniforms = rng.random((2, plan.null_draws, n_groups))
-        off = draw_differences(run, uniforms=uniforms) - luck.mean[seeds[0]]
+        off = draw_differences(run, uniforms=uniforms) - luck[seeds[0]]
         off = np.divide(off, scale[seeds[0]], out=np.zeros_like(off), where=scale[seeds[0]] > 0)
         for seed in seeds:
-            drawn = np.maximum(luck.mean[seed] + scale[seed] * off, 0.0)
+            drawn = np.maximum(luck[seed] + scale[seed] * off, 0.0)
             ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
             gap += drawn
             disparity += ratio[:, first] - ratio[:, second]
@@ -501,34 +497,27 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
     """Every carried attack by what is left of its own alarms: deciding ones first, then by name."""
     names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
-    p_values = np.array([alone[name].smallest_p for name in names])
     is_tested = [np.isfinite(alone[name].exposure.p_value).any() for name in names]
-    together = holm(np.where(is_tested, p_values, np.nan))
-    groups = tested.panels[0].group_names
+    p_values = np.where(is_tested, [alone[name].smallest_p for name in names], np.nan)
     first, second = np.array(tested.pairs, dtype=np.int64).T
     stories = []
-    for k, name in enumerate(names):
+    for name, p, over_costs in zip(names, p_values, holm(p_values), strict=True):
         evidence = alone[name]
-        lower = np.where(evidence.cross.value > 0, second, first)
-        more_exposed, lower_ratio, doubled = (
-            [groups[group] for group in np.unique(chosen).tolist()]
-            for chosen in (
-                evidence.more_exposed[evidence.exposures_differ],
-                lower[evidence.shown],
-                evidence.double[evidence.double >= 0],
-            )
-        )
+        chosen = {
+            "more_exposed": evidence.more_exposed[evidence.exposures_differ],
+            "lower_ratio": np.where(evidence.cross.value > 0, second, first)[evidence.shown],
+            "double_disadvantage": evidence.double[evidence.double >= 0],
+        }
+        groups = tested.panels[0].group_names
         stories.append(
             file.CostStory(
                 cost=name,
                 is_main=name == tested.cost,
                 n_cells=evidence.n_cost_tests,
                 n_resolved=int(evidence.resolved.sum()),
-                more_exposed=more_exposed,
-                lower_ratio=lower_ratio,
-                double_disadvantage=doubled,
-                p_value=float(p_values[k]) if is_tested[k] else None,
-                p_value_over_costs=number(together[k]),
+                p_value=number(p),
+                p_value_over_costs=number(over_costs),
+                **{what: [groups[g] for g in np.unique(of)] for what, of in chosen.items()},
             )
         )
     return stories

@@ -368,7 +368,7 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
         return PairTests(nothing, benefits, nothing)
     exposed = one.exposed.only(sides)
     cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
-    tested = cost_in_tests(cost, pooled_cost(cost[0], cost[1], n[0], n[1]))
+    tested = cost_in_tests(cost, pooled_cost(cost, n))
     of_cost, covariance = exposed.variance_at(tested), exposed.covariance
     if exposed.is_counted:
         people = people_covariance(benefit, cost, n)

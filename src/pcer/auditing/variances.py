@@ -13,7 +13,6 @@ intervals then cover next to nothing. `python -m benchmarks.coverage counts` has
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -49,15 +48,13 @@ def record_variance(
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 
-def pooled_cost(
-    first: FloatArray, second: FloatArray, n_first: FloatArray, n_second: FloatArray
-) -> FloatArray:
-    """Mean cost of a pair, by records.
+def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
+    """Mean cost of a pair, by records; arrays (side, ...).
 
-    >>> pooled_cost(np.array([0.1]), np.array([0.4]), np.array([200.0]), np.array([100.0]))
+    >>> pooled_cost(np.array([[0.1], [0.4]]), np.array([[200.0], [100.0]]))
     array([0.2])
     """
-    return np.asarray((first * n_first + second * n_second) / (n_first + n_second))
+    return np.asarray((cost * n).sum(axis=0) / n.sum(axis=0))
 
 
 def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
@@ -170,23 +167,17 @@ quantile with its skewness is nearer to the exact one than a hundredth of a devi
 longer for 10^15 people than for 10^5."""
 
 
-class SplitLuck(NamedTuple):
-    """Moments of the accuracy difference when only the split is random."""
+def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the accuracy difference where only the split is random.
 
-    mean: FloatArray
-    variance: FloatArray
-
-
-def split_luck(strata: Strata) -> SplitLuck:
-    """Moments of the accuracy difference under a random split, exact given each label's totals."""
+    Exact given each label's totals.
+    """
     trained, tested = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
     scale = 1 / trained + 1 / tested
     hits, spared = strata.hits.sum(axis=0), (strata.correct - strata.hits).sum(axis=0)
     difference = hits / trained - spared / tested
-    return SplitLuck(
-        mean=np.asarray(difference - strata.excess.sum(axis=0) * scale),
-        variance=np.asarray(strata.variance.sum(axis=0) * scale**2),
-    )
+    mean = difference - strata.excess.sum(axis=0) * scale
+    return np.asarray(mean), np.asarray(strata.variance.sum(axis=0) * scale**2)
 
 
 def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
