@@ -17,9 +17,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from tests.worlds.honest import fitted_release
-from tests.worlds.pilots import ATTACKS, DRAWN, drawn_study
-from tests.worlds.pilots import answers as pilot_answers
-from tests.worlds.power import audited_shares, planted, resolved_share, shown_share
+from tests.worlds.power import (
+    ATTACKS,
+    DRAWN,
+    audited_shares,
+    drawn_study,
+    planted,
+    resolved_share,
+    shown_share,
+)
+from tests.worlds.power import answers as pilot_answers
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
 from pcer.auditing.planner import CountsError, Design, Question
@@ -41,7 +48,7 @@ def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: i
     rng = np.random.default_rng([24, draw])
     x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
     y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
-    release = fitted_release(model, x, y.astype(int), group, n_splits=n_splits, draw=draw)
+    release = fitted_release(model, x, y.astype(int), group=group, n_splits=n_splits, draw=draw)
     return panels(release)[0]
 
 
@@ -88,7 +95,7 @@ def difference(study: Design, power: float, n: int, rng: np.random.Generator) ->
     if (cost := amount(study, question, power)) is None:
         return None
     costs = (base, base + cost)
-    found = shown_share(study, (0, 1), costs, n=n, rng=rng)
+    found = shown_share(study, costs, n=n, rng=rng)
     return cost, question.power(study, cost), found
 
 

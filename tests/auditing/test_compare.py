@@ -13,14 +13,7 @@ import pytest
 from scipy import stats
 
 import pcer
-from pcer.auditing.compare import (
-    BothExposed,
-    Contrast,
-    Rows,
-    group_rows,
-    pair_rows,
-    size_rows,
-)
+from pcer.auditing.compare import BothExposed, Contrast, Rows, group_rows, pair_rows, size_rows
 from pcer.auditing.compare_words import ChangeVerdict, comparison_schema
 from pcer.auditing.measure import Exposed
 from pcer.auditing.variances import people_part
@@ -48,34 +41,29 @@ def edited(release: Release, edit) -> Release:
     return parse_release(tree, file="edited")
 
 
-def test_a_planted_worsening_is_found_and_named(both, changes):
-    assert changes.verdict is ChangeVerdict.WORSE
+def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(both, changes):
     (setting,) = changes.settings
-    assert setting.n_paired == 10
-    assert [row.verdict.value for row in setting.groups] == ["cannot_be_told", "worse"]
-    assert setting.pairs[0].verdict is ChangeVerdict.WORSE
+    assert (changes.verdict, setting.n_paired) == (ChangeVerdict.WORSE, 10)
+    assert [row.verdict.value for row in setting.rows] == ["cannot_be_told", "worse", "worse"]
     audits = [pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both]
     for row in setting.groups:
         old, new = (audit.groups[row.groups[0]].cost.value for audit in audits)
-        assert (row.old, row.new) == (pytest.approx(old), pytest.approx(new))
-        assert row.change == pytest.approx(new - old)
+        assert [row.old, row.new, row.change] == pytest.approx([old, new, new - old])
         assert row.change <= row.most
-    assert "in g1" in changes.headline
-    assert "the difference between g0 and g1 grew" in changes.headline
     assert changes.old.release_sha256 == both[0].sha256
     assert changes.new.title == both[1].title
-
-
-def test_the_other_way_round_it_has_improved_and_alone_it_cannot_be_told(both):
-    back = pcer.compare(both[1], both[0])
-    assert back.verdict is ChangeVerdict.IMPROVED
-    assert back.headline.startswith("Improved: in g1")
-    assert "shrank" in back.headline
-    same = pcer.compare(both[0], both[0])
-    assert same.verdict is ChangeVerdict.CANNOT_BE_TOLD
-    rows = same.settings[0].rows
-    assert all(row.change == 0 and row.p_worse == 1 and row.most > 0 for row in rows)
-    assert f"{100 * max(row.most for row in same.settings[0].groups):.2g} in 100" in same.headline
+    back, same = pcer.compare(both[1], both[0]), pcer.compare(both[0], both[0])
+    assert (back.verdict, same.verdict) == (ChangeVerdict.IMPROVED, ChangeVerdict.CANNOT_BE_TOLD)
+    for found, start, part in (
+        (changes, "Worse: in g1", "the difference between g0 and g1 grew"),
+        (back, "Improved: in g1", "the difference between g0 and g1 shrank"),
+        (same, "Not shown", f"{100 * max(row.most for row in same.settings[0].groups):.2g} in 100"),
+    ):
+        assert found.headline.startswith(start)
+        assert part in found.headline
+    assert all(
+        row.change == 0 and row.p_worse == 1 and row.most > 0 for row in same.settings[0].rows
+    )
 
 
 def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes):
@@ -90,15 +78,7 @@ def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes)
         assert two.most > one.most
 
 
-def no_digest(tree):
-    tree["provenance"] = {}
-
-
-def other_digest(tree):
-    tree["provenance"] = {"data_digest": "sha256:other"}
-
-
-def other_names_of_splits(tree):
+def shift_names_of_splits(tree):
     names = [run["split"] for run in tree["runs"]]
     for run, name in zip(tree["runs"], [*names[1:], names[0]], strict=True):
         run["split"] = name
@@ -106,14 +86,17 @@ def other_names_of_splits(tree):
 
 @pytest.mark.parametrize(
     ("edit", "same_people"),
-    [(no_digest, False), (other_digest, False), (other_names_of_splits, True)],
+    [
+        (lambda tree: tree.update(provenance={}), False),
+        (lambda tree: tree.update(provenance={"data_digest": "sha256:other"}), False),
+        (shift_names_of_splits, True),
+    ],
 )
 def test_splits_are_paired_only_where_data_names_and_sizes_are_the_same(
     both, changes, edit, same_people
 ):
     apart = pcer.compare(both[0], edited(both[1], edit))
-    assert apart.settings[0].n_paired is None
-    assert apart.same_people is same_people
+    assert (apart.settings[0].n_paired, apart.same_people) == (None, same_people)
     pairs = zip(apart.settings[0].groups, changes.settings[0].groups, strict=True)
     assert all(one.standard_error > two.standard_error for one, two in pairs)
 
@@ -135,22 +118,18 @@ def the_same_tables_in_every_split(tree):
 
 
 @pytest.mark.parametrize(
-    ("edit", "names"),
+    ("edit", "sentence"),
     [
-        (lambda tree: tree["subject"].update(attribute="age"), ["attribute", "group", "age"]),
-        (lambda tree: tree["subject"].update(outcome="harm"), ["outcome", "harm"]),
-        (lambda tree: tree["training"].update(split_kind="other"), ["new", "training.split_kind"]),
-        (the_same_tables_in_every_split, ["the new release", "contradict"]),
-        (rename_group, ["groups", "g0 and g1", "g0 and g2"]),
+        (lambda tree: tree["subject"].update(attribute="age"), "their attribute .* group.* age"),
+        (lambda tree: tree["subject"].update(outcome="harm"), "their outcome .* harm"),
+        (lambda tree: tree["training"].update(split_kind="other"), "new .*training.split_kind"),
+        (the_same_tables_in_every_split, "the counts of the new release contradict"),
+        (rename_group, "their groups .* g0 and g1.* g0 and g2"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(both, edit, names):
-    with pytest.raises(pcer.InputError) as caught:
+def test_what_cannot_be_compared_is_refused(both, edit, sentence):
+    with pytest.raises(pcer.InputError, match=sentence):
         pcer.compare(both[0], edited(both[1], edit))
-    assert all(name in str(caught.value) for name in names)
-
-
-def test_only_releases_are_compared(both):
     with pytest.raises(pcer.InputError, match="two releases, not this dict"):
         pcer.compare(both[0], {})
 
@@ -240,30 +219,24 @@ def binomial(cost: float, n: float) -> float:
     return share * (1 - share) / n
 
 
-def slow_group(g: int) -> tuple[float, float, float]:
-    """Change, variance and degrees of freedom of one group, step by step."""
-    changes = [NEW[s, g] - OLD[s, g] for s in range(10)]
-    change = sum(changes) / 10
-    split_error = sum((one - change) ** 2 for one in changes) / 9 / 10
-    old, new = OLD[:, g].mean(), NEW[:, g].mean()
-    middle = (old + new) / 2
-    s, t = max(old, middle, 0.0), max(new, middle, 0.0)
-    p, q = binomial(s, PEOPLE[g]), binomial(t, PEOPLE[g])
-    others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
-    variance = split_error + p + q + others
-    return change, variance, 9 * (variance / split_error) ** 2
-
-
 def test_paired_changes_are_the_slow_ones():
     found = group_rows(two(), tail=0.025)
     for g in (0, 1):
-        change, variance, freedom = slow_group(g)
-        p = stats.t.sf(change / math.sqrt(variance), freedom)
-        most = change + stats.t.isf(0.025, freedom) * math.sqrt(variance)
+        changes = [NEW[s, g] - OLD[s, g] for s in range(10)]
+        change = sum(changes) / 10
+        split_error = sum((one - change) ** 2 for one in changes) / 9 / 10
+        old, new = OLD[:, g].mean(), NEW[:, g].mean()
+        s, t = max(old, (old + new) / 2, 0.0), max(new, (old + new) / 2, 0.0)
+        p, q = binomial(s, PEOPLE[g]), binomial(t, PEOPLE[g])
+        others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
+        variance = split_error + p + q + others
+        student = stats.t(9 * (variance / split_error) ** 2)
+        p_worse = student.sf(change / math.sqrt(variance))
+        most = change + student.isf(0.025) * math.sqrt(variance)
         assert found["change"][g] == pytest.approx(change, rel=1e-12)
         assert found["standard_error"][g] ** 2 == pytest.approx(variance, rel=1e-12)
-        assert found["p_worse_alone"][g] == pytest.approx(p, rel=1e-9)
-        assert found["p_improved_alone"][g] == pytest.approx(1 - p, rel=1e-9)
+        assert found["p_worse_alone"][g] == pytest.approx(p_worse, rel=1e-9)
+        assert found["p_improved_alone"][g] == pytest.approx(1 - p_worse, rel=1e-9)
         assert found["most"][g] == pytest.approx(max(most, 0.0), rel=1e-9)
 
 
@@ -291,10 +264,8 @@ def test_a_pair_takes_what_its_splits_share_only_once():
     shared = RNG.normal(0, 0.05, (10, 1))
     steady = two()
     moved = replace(steady, new=exposed(NEW + shared - shared.mean()))
-    assert (
-        group_rows(moved, tail=0.05)["standard_error"]
-        > 1.2 * group_rows(steady, tail=0.05)["standard_error"]
-    ).all()
+    after, still = (group_rows(one, tail=0.05)["standard_error"] for one in (moved, steady))
+    assert (after > 1.2 * still).all()
     found, before = pair_of(moved), pair_of(steady)
     assert found["change"] == pytest.approx(before["change"])
     assert found["standard_error"] == pytest.approx(before["standard_error"])
@@ -359,17 +330,17 @@ def n_alarms(world: TwoModels, seed: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "world",
+    "fields",
     [
-        replace(UNCHANGED, remembered="anew"),
-        replace(UNCHANGED, remembered="others"),
-        replace(UNCHANGED, same_people=False, same_splits=False),
+        {"remembered": "anew"},
+        {"remembered": "others"},
+        {"same_people": False, "same_splits": False},
     ],
-    ids=["anew", "others", "other people"],
+    ids=str,
 )
-def test_where_nothing_got_worse_little_is_called_worse(world):
+def test_where_nothing_got_worse_little_is_called_worse(fields):
     """By exact binomial: benchmarks/comparisons.py has 1,000 of each of 12 worlds."""
-    alarms = n_alarms(world, seed=11)
+    alarms = n_alarms(replace(UNCHANGED, **fields), seed=11)
     assert stats.binomtest(alarms, N_DRAWS, 0.05, alternative="greater").pvalue > 0.01
 
 

@@ -68,11 +68,8 @@ def test_chances_are_scipys_and_never_too_small(total, good, sampled, rel):
         assert exact.pmf(count[p <= level]).sum() <= level * (1 + 1e-9)
 
 
-def test_where_nothing_can_vary_nothing_is_unlikely():
+def test_nothing_is_unlikely_where_nothing_can_vary_and_clumps_widen_what_chance_allows():
     assert beyond([0, 5, 0], [10, 10, 0], [0, 10, 0], [5, 5, 0]).tolist() == [1, 1, 1]
-
-
-def test_clumps_widen_what_chance_allows():
     (alone,) = beyond([380], 1000, 500, 700)
     (clumped,) = beyond([380], 1000, 500, 700, inflation=4.0)
     spread = 2 * stats.hypergeom(1000, 500, 700).std()
@@ -88,26 +85,19 @@ def test_several_chances_make_one():
     assert combine(np.array([0.9, 0.9]), independent=True) == 1.0
 
 
-@pytest.mark.parametrize("strata", ["nothing", "label", "group"])
-def test_the_likeliest_table_is_counted(strata):
-    total, trained = np.array([[4, 3], [6, 2], [1, 5]]), np.array([[3, 2], [3, 1], [1, 3]])
-    parts = {
-        "nothing": [(total, trained)],
-        "label": [(total[:, y], trained[:, y]) for y in range(2)],
-        "group": [(total[g], trained[g]) for g in range(3)],
-    }[strata]
-    tables = [[p for _, p in every_table(n, int(t.sum()))] for n, t in parts]
-    expected = math.prod(max(p) for p in tables)
-    assert likeliest_table(counts(total, trained), strata) == pytest.approx(expected)
-
-
 def test_the_likeliest_table_is_found_whatever_is_drawn():
     rng = np.random.default_rng(2)
     for total in rng.integers(0, 5, (40, 2, 2)):
         for n_train in range(int(total.sum()) + 1):
             trained = draw_split(total, n_train, "nothing", rng)
-            expected = max(p for _, p in every_table(total, n_train))
-            assert likeliest_table(counts(total, trained), "nothing") == pytest.approx(expected)
+            for strata, parts in (
+                ("nothing", [(total, trained)]),
+                ("label", zip(total.T, trained.T, strict=True)),
+                ("group", zip(total, trained, strict=True)),
+            ):
+                most = (max(p for _, p in every_table(n, int(t.sum()))) for n, t in parts)
+                found = likeliest_table(counts(total, trained), strata)
+                assert found == pytest.approx(math.prod(most))
 
 
 def test_a_chain_of_equal_chances_is_the_birthday_problem():

@@ -19,28 +19,17 @@ COPIES = 3
 N_SPLITS = 20
 
 
-def with_copies(drawn: People) -> People:
-    """The people of the second group three times."""
-    times = np.where(drawn.group == 1, COPIES, 1)
-    return People(*(np.repeat(part, times, axis=0) for part in drawn))
-
-
 def count_named(
     n_people: int, n_audits: int, seed: int, *, model: str = "forest"
 ) -> dict[str, Counter]:
-    """By attack: how often each group is called the more exposed one, or "none" is.
-
-    Args:
-        n_people: in both groups together; about half of them have copies.
-        n_audits: draws of people and models.
-        seed: of all draws.
-        model: of ``fleets.MODELS``.
-    """
+    """By attack: how often each group is called the more exposed one, or "none" is."""
     rng = np.random.default_rng(seed)
     named = {attack: Counter() for attack in ATTACKS}
     clumps = np.array([1.0, COPIES])
     for _ in range(n_audits):
-        drawn = with_copies(people(rng, n_people, apart=0.5, n_features=5))
+        drawn = people(rng, n_people, apart=0.5, n_features=5)
+        times = np.where(drawn.group == 1, COPIES, 1)
+        drawn = People(*(np.repeat(part, times, axis=0) for part in drawn))
         scores = scores_of(fleet(MODELS[model], drawn, N_SPLITS, rng))
         panel = exact_panel(scores, scores.group[None])
         for attack in ATTACKS:

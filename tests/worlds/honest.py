@@ -20,19 +20,12 @@ MODELS = (
 
 
 def fitted_release(
-    model: ClassifierMixin,
-    x: np.ndarray,
-    y: np.ndarray,
-    group: np.ndarray,
-    *,
-    n_splits: int,
-    draw: int,
+    model: ClassifierMixin, *data: np.ndarray, group: np.ndarray, n_splits: int, draw: int
 ) -> Release:
     """A release of one model of people of two groups, a and b."""
     return release_from_estimator(
         model,
-        x,
-        y,
+        *data,
         sensitive_features=np.array(["a", "b"])[group],
         outcome="benefit",
         positive_label=1,
@@ -49,7 +42,7 @@ def honest_release(n_splits: int, draw: int) -> Release:
     people = int(rng.integers(200, 800))
     x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
     y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
-    return fitted_release(MODELS[draw % 3], x, y, group, n_splits=n_splits, draw=draw)
+    return fitted_release(MODELS[draw % 3], x, y, group=group, n_splits=n_splits, draw=draw)
 
 
 def n_accused(n_splits: int, draws: int) -> int:

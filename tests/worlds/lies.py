@@ -1,7 +1,7 @@
 """Honest releases of ten splits, and lies told about them, each of a stated size.
 
 The honest release has two groups of 1,500 to 6,000 records, a private setting and one without
-privacy, attacks with their errors, and a promise that its own noise keeps. A lie changes one thing.
+privacy, an attack with its errors, and a promise that its own noise keeps. A lie changes one thing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ LABELS = {0: ("tn", "fp"), 1: ("tp", "fn")}
 """Right and wrong cell of each label."""
 
 Tree = dict[str, Any]
-Lie = Callable[[Tree, np.random.Generator], None]
+Lie = Callable[[Tree, np.random.Generator], object]
 
 
 def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
@@ -37,57 +37,41 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
         n_seeds=N_SPLITS,
         budgets=(EPSILON, None),
     )
-    tree = json.loads(simulate(world, rng).to_json())
+    tree = json.loads(simulate(world, rng).to_json()) | {"version": 2}
     if strata == "both":
         _cut_alike(tree, world, rng)
-    tree["version"] = 2
     tree["subject"] |= {"n_records": sum(sizes), "n_missing_group": 0}
-    tree["training"] |= {
-        "mechanism": "dp-sgd",
-        "stratified_by": strata,
-        "config": {"accountant": "pld"},
-    }
+    said = {"mechanism": "dp-sgd", "config": {"accountant": "pld"}}
+    tree["training"] |= {"stratified_by": strata, **said}
     spent = {"pld": 2.5317, "rdp": 2.9}
     _promise(tree, noise_multiplier=1.0, dp_delta=1e-5, epsilon_by_accountant=spent)
-    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
-        tables["exposure"] = {"auc_advantage": _auc(tables, 0.05, rng)}
+    # As uneven as people can be: memory of one is certain, of others none.
+    value = {"proxy": "paired_gap", "value": 0.05}
     tree["pooled_exposure"] = [
-        _paired(epsilon, f"g{g}", n, 0.05)
+        {"epsilon": epsilon, "group": f"g{g}", **value}
+        | {"standard_error": math.sqrt(0.05 * 0.95 / n), "n_records": n}
         for epsilon in (EPSILON, None)
         for g, n in enumerate(sizes)
     ]
     return tree
 
 
-def _cut_alike(tree: Tree, world: World, rng: np.random.Generator) -> None:
-    """Tables of splits that put the same share of every group and label into training."""
+def _cells(tree: Tree) -> Iterator[tuple[int, Tree, int, str, str]]:
+    """Of every run, group and label: the group, its tables, the label, its right and wrong cell."""
     for run in tree["runs"]:
         for g, tables in enumerate(run["groups"].values()):
             for label, (hit, miss) in LABELS.items():
-                total = sum(tables[part][cell] for part in tables for cell in (hit, miss))
-                n_train = round(0.7 * total)
-                for part, n in (("train", n_train), ("test", total - n_train)):
-                    gain = world.gaps[g] if part == "train" else 0.0
-                    right = int(rng.binomial(n, world.right[g][label] + gain))
-                    tables[part] |= {hit: right, miss: n - right}
+                yield g, tables, label, hit, miss
 
 
-def _auc(tables: Tree, value: float, rng: np.random.Generator) -> Tree:
-    n, m = (sum(tables[part].values()) for part in ("train", "test"))
-    error = math.sqrt((n + m + 1) / (12 * n * m))
-    return {
-        "value": float(rng.normal(value, error)),
-        "standard_error": error * float(rng.uniform(0.9, 1.1)),
-        "n_members": n,
-        "n_nonmembers": m,
-    }
-
-
-def _paired(epsilon: float | None, group: str, n: int, value: float) -> Tree:
-    """As uneven as people can be: memory of one is certain, of others none."""
-    error = math.sqrt(value * (1 - value) / n)
-    row = {"epsilon": epsilon, "group": group, "proxy": "paired_gap", "value": value}
-    return row | {"standard_error": error, "n_records": n}
+def _cut_alike(tree: Tree, world: World, rng: np.random.Generator) -> None:
+    """Tables of splits that put the same share of every group and label into training."""
+    for g, tables, label, hit, miss in _cells(tree):
+        total = sum(tables[part][cell] for part in PARTS for cell in (hit, miss))
+        n_train = round(0.7 * total)
+        for part, n, gain in (("train", n_train, world.gaps[g]), ("test", total - n_train, 0.0)):
+            right = int(rng.binomial(n, world.right[g][label] + gain))
+            tables[part] |= {hit: right, miss: n - right}
 
 
 def _of_seed(tree: Tree, seed: int) -> list[Tree]:
@@ -95,21 +79,25 @@ def _of_seed(tree: Tree, seed: int) -> list[Tree]:
     return [run for run in tree["runs"] if run["seed"] == seed]
 
 
-def _private(tree: Tree) -> list[Tree]:
-    return [run for run in tree["runs"] if run["epsilon"] is not None]
-
-
 def _promise(tree: Tree, **fields: object) -> None:
     """Every run that has an epsilon says something else of it."""
-    for run in _private(tree):
-        run |= fields
+    for run in tree["runs"]:
+        if run["epsilon"] is not None:
+            run |= fields
 
 
 def _count(tree: Tree, factor: float) -> None:
     tree["subject"]["n_records"] = round(factor * tree["subject"]["n_records"])
 
 
-def totals_change(tree: Tree, rng: np.random.Generator) -> None:
+def _copied(tree: Tree, source: Callable[[Tree], tuple[float | None, int]], **fields: str) -> None:
+    """Every run has the tables of another: of the epsilon and the seed that ``source`` names."""
+    groups = {(run["epsilon"], run["seed"]): run["groups"] for run in copy.deepcopy(tree["runs"])}
+    for run in tree["runs"]:
+        run |= {"groups": copy.deepcopy(groups[source(run)]), **fields}
+
+
+def _totals_change(tree: Tree, rng: np.random.Generator) -> None:
     """In one split 1 % of a group's negative test records count as positive."""
     runs = _of_seed(tree, int(rng.integers(N_SPLITS)))
     moved = sum(runs[0]["groups"]["g0"]["test"].values()) // 100
@@ -117,63 +105,53 @@ def totals_change(tree: Tree, rng: np.random.Generator) -> None:
         table["tn"], table["fn"] = table["tn"] - moved, table["fn"] + moved
 
 
-def table_under_two_splits(tree: Tree, rng: np.random.Generator) -> None:
+def _table_under_two_splits(tree: Tree, rng: np.random.Generator) -> None:
     """The tables of one split stand under a second one."""
-    first, second = rng.choice(N_SPLITS, 2, replace=False)
-    for one, other in zip(_of_seed(tree, first), _of_seed(tree, second), strict=True):
-        other["groups"] = copy.deepcopy(one["groups"])
+    first, second = rng.choice(N_SPLITS, 2, replace=False).tolist()
+    _copied(tree, lambda run: (run["epsilon"], first if run["seed"] == second else run["seed"]))
 
 
-def model_under_all_seeds(tree: Tree, rng: np.random.Generator) -> None:
-    """One split, one model of each setting, ten seeds."""
-    first = {run["epsilon"]: run for run in _of_seed(tree, 0)}
-    for run in tree["runs"]:
-        run |= {"split": "only", "groups": copy.deepcopy(first[run["epsilon"]]["groups"])}
-
-
-def setting_copied(tree: Tree, rng: np.random.Generator) -> None:
-    """What the private models gave stands under "no privacy"."""
-    private = {run["seed"]: run for run in _private(tree)}
-    for run in tree["runs"]:
-        run["groups"] = copy.deepcopy(private[run["seed"]]["groups"])
-
-
-def parts_exchanged(tree: Tree, rng: np.random.Generator) -> None:
+def _parts_exchanged(tree: Tree, rng: np.random.Generator) -> None:
     """Who was right in training stands under test: costs of 3 and 6 points become -3 and -6."""
-    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
-        for hit, miss in LABELS.values():
-            n = {part: tables[part][hit] + tables[part][miss] for part in tables if part in PARTS}
-            rate = {part: tables[part][hit] / max(1, n[part]) for part in n}
-            for part, other in (PARTS, PARTS[::-1]):
-                right = round(n[part] * rate[other])
-                tables[part] |= {hit: right, miss: n[part] - right}
+    for _, tables, _, hit, miss in _cells(tree):
+        n = {part: tables[part][hit] + tables[part][miss] for part in PARTS}
+        rate = {part: tables[part][hit] / max(1, n[part]) for part in PARTS}
+        for part, other in (PARTS, PARTS[::-1]):
+            right = round(n[part] * rate[other])
+            tables[part] |= {hit: right, miss: n[part] - right}
 
 
-def runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
+def _runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
     """Two of ten seeds are missing everywhere."""
     gone = set(rng.choice(np.arange(1, N_SPLITS - 1), 2, replace=False).tolist())
     tree["runs"] = [run for run in tree["runs"] if run["seed"] not in gone]
 
 
-def last_runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
+def _last_runs_dropped(tree: Tree, _: np.random.Generator) -> None:
     """The last three runs without privacy are missing."""
-    kept = [run for run in tree["runs"] if run["seed"] < N_SPLITS - 3]
-    tree["runs"] = kept + [run for run in _private(tree) if run not in kept]
+    last = [(None, seed) for seed in range(N_SPLITS - 3, N_SPLITS)]
+    tree["runs"] = [run for run in tree["runs"] if (run["epsilon"], run["seed"]) not in last]
 
 
 SPENT = {"pld": 1.05 * EPSILON, "rdp": 2.9}
 CUT_ALIKE = "the same, cut alike"
 LIES: dict[str, tuple[Lie, str]] = {
-    "totals change between runs": (totals_change, "totals"),
+    "totals change between runs": (_totals_change, "totals"),
     "more records than tables": (lambda tree, _: _count(tree, 1.05), "totals"),
     "fewer records than tables": (lambda tree, _: _count(tree, 1 / 1.05), "totals"),
-    "a table under two splits": (table_under_two_splits, "same_tables"),
-    CUT_ALIKE: (table_under_two_splits, "same_tables"),
-    "one model under all seeds": (model_under_all_seeds, "same_tables"),
-    "a setting copied": (setting_copied, "same_tables"),
-    "parts exchanged": (parts_exchanged, "below_zero"),
-    "runs dropped": (runs_dropped, "missing_runs"),
-    "last runs dropped": (last_runs_dropped, "missing_runs"),
+    "a table under two splits": (_table_under_two_splits, "same_tables"),
+    CUT_ALIKE: (_table_under_two_splits, "same_tables"),
+    "one model under all seeds": (
+        lambda tree, _: _copied(tree, lambda run: (run["epsilon"], 0), split="only"),
+        "same_tables",
+    ),
+    "a setting copied": (
+        lambda tree, _: _copied(tree, lambda run: (EPSILON, run["seed"])),
+        "same_tables",
+    ),
+    "parts exchanged": (_parts_exchanged, "below_zero"),
+    "runs dropped": (_runs_dropped, "missing_runs"),
+    "last runs dropped": (_last_runs_dropped, "missing_runs"),
     "epsilon with noise 0": (lambda tree, _: _promise(tree, noise_multiplier=0.0), "epsilon"),
     "more spent than promised": (
         lambda tree, _: _promise(tree, epsilon_by_accountant=dict(SPENT)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -31,13 +32,11 @@ def draw_split(
     if strata == "both":
         return np.rint(share * total).astype(int)
     if strata == "nothing":
-        drawn = rng.multivariate_hypergeometric(total.ravel(), n_train)
-        return drawn.reshape(total.shape)
+        return rng.multivariate_hypergeometric(total.ravel(), n_train).reshape(total.shape)
     if strata == "label":
         return draw_split(total.T, n_train, "group", rng).T
-    return np.stack(
-        [rng.multivariate_hypergeometric(row, round(share * row.sum())) for row in total]
-    )
+    sizes = [round(share * row.sum()) for row in total]
+    return np.stack([*map(rng.multivariate_hypergeometric, total, sizes)])
 
 
 def draw_folds(
@@ -90,16 +89,10 @@ class Drawn:
             of_parts = {part: table(n[s, g], right[s, g]) for part, (n, right) in parts.items()}
             return GroupTables.model_construct(**of_parts)
 
-        names = range(len(total)) if self.names is None else self.names
-        runs = [
-            Run.model_construct(
-                epsilon=None,
-                seed=s,
-                split=name,
-                groups={group: tables(s, g) for g, group in enumerate(groups)},
-            )
-            for s, name in enumerate(names)
-        ]
+        runs = []
+        for s, name in enumerate(self.names or range(len(total))):
+            by_group = {group: tables(s, g) for g, group in enumerate(groups)}
+            runs.append(Run.model_construct(epsilon=None, seed=s, split=name, groups=by_group))
         subject = {"dataset": "d", "attribute": "a", "outcome": "benefit", "n_missing_group": 0}
         return Release.model_construct(
             subject=Subject.model_construct(groups=groups, **subject),
@@ -183,14 +176,14 @@ def drifting_splits(
 
 
 HONEST: dict[str, Callable[[np.random.Generator], Drawn]] = {
-    "random": lambda g: true_splits(g, "nothing", declared=True),
-    "random, nothing said": lambda g: true_splits(g, "nothing", declared=False),
-    "by label": lambda g: true_splits(g, "label", declared=True),
-    "by label, nothing said": lambda g: true_splits(g, "label", declared=False),
-    "by group": lambda g: true_splits(g, "group", declared=True),
-    "by both": lambda g: true_splits(g, "both", declared=True),
-    "folds": lambda g: folds(g, "nothing", declared=True),
-    "folds by label": lambda g: folds(g, "label", declared=True),
-    "by person": lambda g: splits_by_person(g, declared=True, n_splits=5),
+    "random": partial(true_splits, strata="nothing", declared=True),
+    "random, nothing said": partial(true_splits, strata="nothing", declared=False),
+    "by label": partial(true_splits, strata="label", declared=True),
+    "by label, nothing said": partial(true_splits, strata="label", declared=False),
+    "by group": partial(true_splits, strata="group", declared=True),
+    "by both": partial(true_splits, strata="both", declared=True),
+    "folds": partial(folds, strata="nothing", declared=True),
+    "folds by label": partial(folds, strata="label", declared=True),
+    "by person": partial(splits_by_person, declared=True, n_splits=5),
 }
 """Splits that are what they say."""

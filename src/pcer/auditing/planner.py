@@ -409,9 +409,9 @@ def _reached(power: Callable[[float], float]) -> float:
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
     """One sentence: what it would take to show the target; by default half of what shows now."""
     now = smallest(design, question)
-    if math.isnan(now) and target is None:
-        largest = question.words(design, question.largest(design))
-        return f"Not even {largest}, the largest there can be, would show; {SHARPER}."
+    most = question.largest(design)
+    if math.isnan(now) and (target is None or target > most):
+        return f"Not even {question.words(design, most)}, the largest there can be, would show; {SHARPER}."
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
