@@ -59,27 +59,27 @@ def positive_rate(counts: Counts) -> FloatArray:
     >>> positive_rate(Counts(tp=n, fp=n, tn=n, fn=n))
     array([0.5])
     """
-    return _divide(counts.tp + counts.fp, counts.n)
+    return quotient(counts.tp + counts.fp, counts.n)
 
 
 def true_positive_rate(counts: Counts) -> FloatArray:
     """Share predicted positive among those whose label is positive; NaN where there are none."""
-    return _divide(counts.tp, counts.tp + counts.fn)
+    return quotient(counts.tp, counts.tp + counts.fn)
 
 
 def false_positive_rate(counts: Counts) -> FloatArray:
     """Share predicted positive among those whose label is negative; NaN where there are none."""
-    return _divide(counts.fp, counts.fp + counts.tn)
+    return quotient(counts.fp, counts.fp + counts.tn)
 
 
 def precision(counts: Counts) -> FloatArray:
     """Share truly positive among those predicted positive; NaN where nobody is."""
-    return _divide(counts.tp, counts.tp + counts.fp)
+    return quotient(counts.tp, counts.tp + counts.fp)
 
 
 def accuracy(counts: Counts) -> FloatArray:
     """Share predicted correctly."""
-    return _divide(counts.tp + counts.tn, counts.n)
+    return quotient(counts.tp + counts.tn, counts.n)
 
 
 def accuracy_difference(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
@@ -161,7 +161,7 @@ def normalised_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray
     """
     others = [group for group in range(ratio.shape[-1]) if group != reference]
     mean = (ratio[..., [reference]] + ratio[..., others]) / 2
-    return _divide(pcer_disparity(ratio, reference=reference), mean)
+    return quotient(pcer_disparity(ratio, reference=reference), mean)
 
 
 def demographic_parity_gap(positive_rate: FloatArray) -> FloatArray:
@@ -231,10 +231,21 @@ def equalized_odds_difference(
     return float(equalized_odds_gap(true_positive_rate(counts), false_positive_rate(counts)))
 
 
-def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    out = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
-    np.divide(numerator, denominator, out=out, where=np.asarray(denominator) != 0)
-    return out
+def quotient(
+    numerator: FloatArray | float,
+    denominator: FloatArray | IntArray,
+    *,
+    otherwise: FloatArray | float = np.nan,
+) -> FloatArray:
+    """Numerator over denominator; ``otherwise`` where the denominator is not above 0.
+
+    >>> quotient(1.0, np.array([2.0, 0.0]), otherwise=0.0)
+    array([0.5, 0. ])
+    """
+    with np.errstate(all="ignore"):
+        out = np.asarray(numerator / denominator)
+    positive = np.greater(denominator, 0)
+    return out if positive.all() else np.where(positive, out, otherwise)
 
 
 def _binary(values: npt.ArrayLike, *, name: str) -> IntArray:

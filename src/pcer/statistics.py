@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import require_at_least, require_open_unit
-from pcer.metrics import FloatArray
+from pcer.metrics import FloatArray, quotient
 
 BLOCK_ENTRIES = 2_000_000
 """Entries of the (resample, unit) matrix that are held at once."""
@@ -117,10 +117,8 @@ def detectable(
 
 
 def _z(value: FloatArray, standard_error: FloatArray, *, without: float) -> FloatArray:
-    value, error = np.asarray(value, float), np.asarray(standard_error, float)
-    out = np.where(np.isnan(value) | np.isnan(error), np.nan, without)
-    np.divide(value, error, out=out, where=error > 0)
-    return out
+    is_known = ~np.isnan(value) & ~np.isnan(standard_error)
+    return quotient(value, standard_error, otherwise=np.where(is_known, without, np.nan))
 
 
 def interval_quantile(confidence_level: float) -> float:

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.single import log_odds
-from pcer.attacks.sums import quotient
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models

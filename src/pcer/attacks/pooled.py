@@ -30,8 +30,8 @@ import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked, rank
 from pcer.attacks.single import Advantage, auc_advantage
-from pcer.attacks.sums import Divisions, Groups, quotient
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.attacks.sums import Divisions, Groups
+from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
 from pcer.statistics import student_weight
 

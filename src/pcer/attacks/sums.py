@@ -92,14 +92,6 @@ class Groups:
         return np.where(self.inside, value[self.codes] + own, np.nan)
 
 
-def quotient(numerator: FloatArray, denominator: FloatArray | IntArray) -> FloatArray:
-    """Numerator over denominator; NaN where the denominator is not above 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out = numerator / denominator
-    positive = denominator > 0
-    return out if positive.all() else np.where(positive, out, np.nan)
-
-
 class ExactSums:
     """Sums of numbers over any set of records.
 

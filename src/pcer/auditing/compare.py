@@ -46,7 +46,7 @@ from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.variances import cost_in_tests, pooled_cost
 from pcer.auditing.words import listed, short_setting
 from pcer.errors import InputError, PlanError
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import FloatArray, IntArray, quotient
 from pcer.release import proxies
 from pcer.release.format import Release
 from pcer.release.panel import Panel, panels
@@ -281,7 +281,7 @@ class BothExposed:
         if self.same_people:
             s, t = (np.clip(cost / self.largest, 0.0, 1.0) for cost in costs)
             others = (1 - s) * (1 - t)
-            odds = np.divide(s * t, others, out=np.ones_like(s), where=others > 0)
+            odds = quotient(s * t, others, otherwise=1.0)
             correlation = np.sqrt(np.minimum(1.0, odds)) if way < 0 else 1.0
             shared = 2 * correlation * np.sqrt(people[0] * people[1])
         if self.is_paired:
@@ -306,16 +306,16 @@ class Contrast(NamedTuple):
         n, value = len(per_split), np.asarray(per_split.mean(axis=0))
         of_splits = per_split.var(axis=0, ddof=1) / n if n > 1 else np.zeros_like(value)
         variance = of_splits + lasting
-        share = np.divide(of_splits, variance, out=np.zeros_like(of_splits), where=variance > 0)
-        freedom = np.divide(n - 1.0, share**2, out=np.full_like(of_splits, np.inf), where=share > 0)
+        share = quotient(of_splits, variance, otherwise=0.0)
+        freedom = quotient(n - 1.0, share**2, otherwise=np.inf)
         return cls(value, variance, freedom)
 
     def upper_p(self, sign: FloatArray | float = 1.0) -> FloatArray:
         """One-sided p-value of sign times value against 0; 1 where the error is 0."""
         from scipy.special import stdtr
 
-        error, without = np.sqrt(self.variance), np.full_like(self.variance, -np.inf)
-        scaled = np.divide(sign * self.value, error, out=without, where=error > 0)
+        error = np.sqrt(self.variance)
+        scaled = quotient(sign * self.value, error, otherwise=-np.inf)
         return np.where(np.isfinite(self.value + error), stdtr(self.freedom, -scaled), np.nan)
 
     def half_width(self, tail: float) -> FloatArray:

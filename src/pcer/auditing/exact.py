@@ -11,13 +11,14 @@ the variance it has, and no third or fourth cumulant above the variance.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import require_open_unit
-from pcer.metrics import Counts, FloatArray
+from pcer.metrics import Counts, FloatArray, quotient
 
 SMALLEST_P = 1e-12
 """No p-value is given below this one, which is to be read and printed as "at most 1e-12"."""
@@ -36,6 +37,8 @@ BATCH_ENTRIES = 250_000
 """Probabilities of single counts that are held at once."""
 LARGEST_Z = 40.0
 """Beyond this normal quantile no probability is left in double precision."""
+_ratio = partial(quotient, otherwise=0.0)
+"""An empty stratum adds nothing."""
 
 
 class Strata(NamedTuple):
@@ -213,7 +216,7 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
     fourth = (1 - 1 / n) ** 2 * (v * scale**2).sum(axis=0)
     stretch = _ratio(2 * squares + fourth, v.mean(axis=0) ** 2) / (2 * (n - 1))
-    half = np.divide(0.5, stretch, out=np.full(stretch.shape, 0.5), where=stretch > 0)
+    half = quotient(0.5, stretch, otherwise=0.5)
     error = x.std(axis=0, ddof=1) / np.sqrt(n)
     return Dispersion(
         statistic=statistic,
@@ -287,11 +290,3 @@ def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
     np.cumprod(rise, axis=-1, out=mass[..., len(steps) + 1 :])
     mass[..., : len(steps)] = np.cumprod(fall, axis=-1)[..., ::-1]
     return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
-
-
-def _ratio(numerator: npt.ArrayLike, denominator: FloatArray) -> FloatArray:
-    """Quotient, 0 where the denominator is not above 0: an empty stratum adds nothing."""
-    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
-    out = np.zeros(shape)
-    np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator > 0, shape))
-    return out

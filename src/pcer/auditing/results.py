@@ -473,7 +473,7 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
         run = Strata(*(part[:, seeds[0]] for part in strata))
         uniforms = rng.random((2, plan.null_draws, n_groups))
         off = draw_differences(run, uniforms=uniforms) - luck[seeds[0]]
-        off = np.divide(off, scale[seeds[0]], out=np.zeros_like(off), where=scale[seeds[0]] > 0)
+        off = metrics.quotient(off, scale[seeds[0]], otherwise=0.0)
         for seed in seeds:
             drawn = np.maximum(luck[seed] + scale[seed] * off, 0.0)
             ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
