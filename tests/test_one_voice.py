@@ -176,9 +176,9 @@ def check_page(audit: Audit, release: Release) -> None:
 def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     """Releases of every shape and their audits; the last few are one family."""
     made = [any_release(np.random.default_rng([14, chunk, k])) for k in range(CHUNK - FAMILY)]
-    alone = [(one.release, pcer.audit(one.release, one.plan)) for one in made]
+    alone = [(release, pcer.audit(release, plan)) for release, plan in made]
     rng = np.random.default_rng([14, chunk])
-    together = [any_release(rng, data_digest="same").release for _ in range(FAMILY)]
+    together = [any_release(rng, data_digest="same")[0] for _ in range(FAMILY)]
     plan = pcer.Plan(resamples=1, null_draws=1, cost="overfitting_gap")
     return alone + list(zip(together, pcer.audit(together, plan), strict=True))
 

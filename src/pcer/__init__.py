@@ -5,7 +5,7 @@ scikit-learn or pandas.
 """
 
 import importlib
-from types import ModuleType
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
@@ -51,12 +51,8 @@ __all__ = [
 ]
 
 
-def _report() -> ModuleType:
-    """What draws audits and releases: loaded when the first of them is looked at."""
-    return importlib.import_module("pcer.report")
-
-
-Shown.drawings = _report
+Shown.drawings = partial(importlib.import_module, "pcer.report")
+"""What draws audits and releases: loaded when the first of them is looked at."""
 
 
 def __getattr__(name: str) -> Any:

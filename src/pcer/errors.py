@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 JOINERS = "\u200c\u200d"
 """Invisible, and harmless: names in many scripts, and many emoji, are written with them."""
@@ -129,24 +129,21 @@ def not_installed(name: str, *, extra: str, needed_by: str) -> InputError:
 
 def require_positive(**arguments: float) -> None:
     """Raise InputError unless every named argument is a finite number above 0."""
-    for name, value in arguments.items():
-        if not (math.isfinite(value) and value > 0):
-            _refuse(name, value, "be a finite number above 0")
+    _require("be a finite number above 0", lambda v: 0 < v < math.inf, arguments)
 
 
 def require_open_unit(**arguments: float) -> None:
     """Raise InputError unless every named argument lies strictly between 0 and 1."""
-    for name, value in arguments.items():
-        if not 0 < value < 1:
-            _refuse(name, value, "lie strictly between 0 and 1")
+    _require("lie strictly between 0 and 1", lambda v: 0 < v < 1, arguments)
 
 
 def require_at_least(minimum: int, **arguments: int) -> None:
     """Raise InputError unless every named argument is an integer of at least ``minimum``."""
+    rule = f"be a whole number of at least {minimum}"
+    _require(rule, lambda v: type(v) is int and v >= minimum, arguments)
+
+
+def _require(rule: str, holds: Callable[[Any], bool], arguments: Mapping[str, float]) -> None:
     for name, value in arguments.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            _refuse(name, value, f"be a whole number of at least {minimum}")
-
-
-def _refuse(name: str, value: object, rule: str) -> NoReturn:
-    raise InputError(f"{name} must {rule}, but {value!r} was given.", field=name)
+        if not holds(value):
+            raise InputError(f"{name} must {rule}, but {value!r} was given.", field=name)

@@ -29,7 +29,7 @@ from pcer.report.page import to_report
 from pcer.report.pictures import finding_svg
 from pcer.report.table import Table, isolated, to_html, to_text, wrapped
 from pcer.report.tables import MOST_ROWS, finding_table, isolate_names
-from pcer.report.text import WIDTH, finding, to_terminal
+from pcer.report.text import WIDTH, brief_parts, finding
 
 MOST_TEXT = 4_000
 """Characters of a sentence; names of others may be long, and many."""
@@ -52,14 +52,11 @@ def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
 
 def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
     """What a notebook shows, as lines of text."""
-    if isinstance(shown, Audit):
-        return to_terminal(shown)
-    if isinstance(shown, Outlook):
-        return "\n\n".join(map(str, outlook_parts(shown, WIDTH)))
-    if isinstance(shown, Changes):
-        return "\n\n".join(map(str, change_parts(shown, WIDTH)))
-    lines = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
-    return f"{lines}\n\n{to_text(release_table(shown), WIDTH)}"
+    if isinstance(shown, Release):
+        lines = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
+        return f"{lines}\n\n{to_text(release_table(shown), WIDTH)}"
+    parts: Any = {Audit: brief_parts, Outlook: outlook_parts, Changes: change_parts}
+    return "\n\n".join(map(str, parts[type(shown)](shown, WIDTH)))
 
 
 def to_chart(audit: Audit | Outlook, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pcer.auditing.planner import Outlook, OutlookPoint
 from pcer.auditing.words import NOTHING
@@ -85,10 +85,9 @@ def _note(outlook: Outlook) -> str:
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had, or there is none."""
-    lists = [*point.exposure.values()], point.difference
-    known = [[amount for amount in amounts if amount is not None] for amounts in lists]
-    exposure, difference = (
-        max(some) if some and len(some) == len(every) else None
-        for some, every in zip(known, lists, strict=True)
-    )
-    return exposure, difference
+
+    def largest(amounts: Sequence[float | None]) -> float | None:
+        known = [amount for amount in amounts if amount is not None]
+        return max(known) if known and len(known) == len(amounts) else None
+
+    return largest([*point.exposure.values()]), largest(point.difference)

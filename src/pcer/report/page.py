@@ -257,16 +257,16 @@ def read_payload(text: str, *, file: str) -> Payload:
         )
     plan = parse_plan(data.get("plan"), file=f"{file}: plan")
     try:
-        found, family = (unpack(data.get(key)) for key in ("releases", "family"))
+        held = {key: unpack(data.get(key)) for key in ("releases", "family")}
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError(f"{file}: a release in it is damaged; write the page again.") from None
-    if not isinstance(found, list) or not found or not isinstance(family, list):
+    if not held["releases"] or not all(isinstance(trees, list) for trees in held.values()):
         raise InputError(f"{place} must hold lists of releases; write it again.")
-    return Payload(
-        plan,
-        [parse_release(tree, file=f"{file}: releases[{k}]") for k, tree in enumerate(found)],
-        [parse_release(tree, file=f"{file}: family[{k}]") for k, tree in enumerate(family)],
+    releases, family = (
+        [parse_release(tree, file=f"{file}: {key}[{k}]") for k, tree in enumerate(trees)]
+        for key, trees in held.items()
     )
+    return Payload(plan, releases, family)
 
 
 def script_json(tree: Any) -> str:

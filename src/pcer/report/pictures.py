@@ -55,12 +55,9 @@ PALETTE = {
 """Colours by role, for light and for dark; told apart with any colour vision."""
 LIGHT = {name: light for name, (light, _) in PALETTE.items()}
 N_SERIES = 6
-CIRCLE, UP, DOWN = (
-    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
-    "M0-6L5.5 4.5h-11z",
-    "M0 6L5.5-4.5h-11z",
-)
-SHAPES = (CIRCLE, "M-4.5-4.5h9v9h-9z", UP, "M0-6L6 0L0 6L-6 0z", DOWN)
+CIRCLE, SQUARE = "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "M-4.5-4.5h9v9h-9z"
+UP, DOWN = "M0-6L5.5 4.5h-11z", "M0 6L5.5-4.5h-11z"
+SHAPES = (CIRCLE, SQUARE, UP, "M0-6L6 0L0 6L-6 0z", DOWN)
 """Of the groups in their order, drawn around 0, so that colour is not needed."""
 Drawn = dict[str, Any]
 """What a template places: words, coordinates, looks."""

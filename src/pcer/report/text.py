@@ -91,11 +91,6 @@ def overview_part(audits: Sequence[Audit], width: int) -> Part:
     return table_part(tables.summary_table(audits), width)
 
 
-def to_terminal(audit: Audit, *, width: int = WIDTH) -> str:
-    """The finding and the sharp table as plain text."""
-    return "\n\n".join(map(str, brief_parts(audit, width)))
-
-
 def to_markdown_page(audits: Sequence[Audit]) -> str:
     """Audits as one Markdown page."""
     parts = []
