@@ -179,7 +179,7 @@ def lira_by_others(values: FloatArray, shadow: FloatArray, inside: BoolArray) ->
     """(target, person) the library's ratio, calibrated by shadow models that are no targets."""
     moments = [_moments(shadow, side, len(values)) for side in (inside, ~inside)]
     others = Others(*(part for pair in zip(*moments, strict=True) for part in pair))
-    return shrunk_ratio(ratio_parts(values, others))
+    return shrunk_ratio(*ratio_parts(values, others), others.n_in, others.n_out)
 
 
 def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatArray]:

@@ -246,7 +246,8 @@ def lira_scores(
 
     """
     if form is Form.SHRUNK:  # its typical difference is that of all records
-        return shrunk_ratio(ratio_parts(scaled_logit, other_models(scaled_logit, member)))
+        others = other_models(scaled_logit, member)
+        return shrunk_ratio(*ratio_parts(scaled_logit, others), others.n_in, others.n_out)
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in blocks(scaled_logit, member):

@@ -1,7 +1,4 @@
-"""Models of one sweep as each other's shadow models: no bias of their own, and whose attack it is.
-
-The short form of ``benchmarks/fleet_bias.py``: a population that is known, so that the truth is.
-"""
+"""Short forms of ``benchmarks.fleet_bias``: a population that is known, so that the truth is."""
 
 from __future__ import annotations
 
@@ -10,41 +7,9 @@ import math
 import numpy as np
 import pytest
 from benchmarks import fleet_bias
-from benchmarks.lira import lira_scores
-from scipy.stats import norm
-
-from tests.attacks.one_group import pooled_auc
-from tests.worlds.sweeps import scaled_logits, splits
 
 SIZE = fleet_bias.Size(160, 60, (10, 60))
 N_DRAWS = 4
-
-
-def made_up(shift, n_models, seed, n_records=400):
-    rng = np.random.default_rng(seed)
-    member = splits(np.zeros(n_records, dtype=int), n_models, rng)
-    return scaled_logits(member, rng, shift=shift, wander=0.0), member
-
-
-def scores_with_the_target(values, member):
-    """LiRA as it must not be done: the target among the models that calibrate it."""
-    return fleet_bias.lira_by_others(values, values, member)
-
-
-@pytest.mark.parametrize("shift", [0.6, 0.8])
-def test_leaving_the_target_out_keeps_a_fleet_from_finding_more_than_there_is(shift):
-    """The best attack has AUC Phi(shift/sqrt 2); with the target left in, fleets exceed it."""
-    left_out, left_in = [], []
-    for seed in range(8):
-        values, member = made_up(shift, 12, seed)
-        known = (member.sum(axis=0) > 1) & ((~member).sum(axis=0) > 1)
-        values, member = values[:, known], member[:, known]
-        left_out.append(pooled_auc(lira_scores(values, member), member).value)
-        left_in.append(pooled_auc(scores_with_the_target(values, member), member).value)
-    truth = norm.cdf(shift / math.sqrt(2)) - 0.5
-    error = np.std(left_out, ddof=1) / math.sqrt(len(left_out))
-    assert np.mean(left_out) < truth + 3 * error
-    assert np.mean(left_in) > truth + 10 * error
 
 
 @pytest.fixture(scope="module", params=["logistic", "noisy logistic"])

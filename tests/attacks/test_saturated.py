@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from benchmarks.worlds.coins import count_alarms
-from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from pcer.attacks import log_odds
+from pcer.auditing.plan import Plan
+from pcer.auditing.tests import alarms
 from tests import reference_attacks as slow
 from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable
-from tests.worlds.copies import count_named
-from tests.worlds.fleets import Fleet, fleet, people, scores_of
+from tests.worlds.fleets import Fleet, People, exact_panel, fleet, people, scores_of
 
 LIRA = "lira_advantage"
-
-
 MODELS = {
     "smooth": LogisticRegression(C=10),
     "forest": RandomForestClassifier(n_estimators=10),
@@ -86,28 +81,15 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["forest", "15 nearest", "1 nearest"])
-def test_lira_is_not_below_the_loss_attack(name):
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        made = fleet(MODELS[name], people(rng, 300, flipped=(0.02, 0.15)), 16, rng)
-        found = rows_of(scores_of(made))
-        for group in "ab":
-            lira, loss = found[LIRA, group], found["auc_advantage", group]
-            error = math.hypot(lira.standard_error, loss.standard_error)
-            assert lira.value > loss.value - 3 * error
-
-
-@pytest.mark.slow
-def test_groups_by_coin_are_seldom_called_unequal():
-    """Short for ``python -m benchmarks.alarms coins``: 15 nearest neighbours, attacked exactly."""
-    counted = count_alarms("15nn", 2_000, 40, seed=0)
-    for kind, n in counted.items():
-        assert binomtest(n, 40, 0.05, alternative="greater").pvalue > 0.01, kind
-
-
-@pytest.mark.slow
 def test_people_with_three_records_are_called_the_more_exposed():
-    """Forests of people who stand there three times."""
-    for attack, counted in count_named(500, 2, seed=0).items():
-        assert counted == {"copies": 2}, attack
+    """All records of a person are in training, or none is, and the audit is told so."""
+    rng, clumps = np.random.default_rng(0), np.array([1.0, 3.0])
+    for _ in range(2):
+        drawn = people(rng, 500, apart=0.5, n_features=5)
+        copied = People(*(np.repeat(part, 1 + 2 * drawn.group, axis=0) for part in drawn))
+        scores = scores_of(fleet(RandomForestClassifier(n_estimators=30), copied, 20, rng))
+        panel = exact_panel(scores, scores.group[None])
+        for cost in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
+            how = {"cost": cost, "outcome": "harm", "inflation": clumps}
+            assert alarms([panel], ((0, 1),), Plan(), **how).differ[0, 0], cost
+            assert panel.pooled[cost].value[1] > panel.pooled[cost].value[0], cost

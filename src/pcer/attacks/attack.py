@@ -7,7 +7,7 @@ scores of LiRA and RMIA are computed once, and only ranks and sums are taken gro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from pcer.attacks.pooled import (
     record_rates,
     separation,
 )
-from pcer.attacks.ranking import Ranked, rank
+from pcer.attacks.ranking import rank
 from pcer.attacks.sums import Divisions, Groups
 from pcer.auditing.measure import number
 from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
@@ -41,20 +41,18 @@ EXACTLY = LIRA, RMIA
 """Costs that the first coin flips meet themselves, not to first order alone."""
 REFERENCE = proxies.REFERENCE.name
 
-Attack = Callable[[Ranked, FloatArray], single.Advantage | None]
-
-MODEL_ATTACKS: dict[str, Attack] = {
+MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
-    proxies.AUC_ADVANTAGE.name: lambda ranked, loss: single.auc_advantage(ranked),
+    proxies.AUC_ADVANTAGE.name: single.auc_advantage,
     proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.01),
     proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
 }
 """By cost, what one model's ranking of one group and its losses give; None where nothing. Where
 that has ``parts``, what each record adds, the cost is also averaged over the models."""
 
-SCORE_ATTACKS: dict[str, Attack] = {
-    REFERENCE: lambda ranked, score: single.reference_advantage(ranked),
-    **dict.fromkeys(CALIBRATED, lambda ranked, score: single.auc_advantage(ranked)),
+SCORE_ATTACKS: dict[str, single.Attack] = {
+    REFERENCE: single.reference_advantage,
+    **dict.fromkeys(CALIBRATED, single.auc_advantage),
 }
 """The same for scores that were made for one cost."""
 
@@ -211,16 +209,15 @@ ModelFound = dict[str, list[single.Advantage | None]]
 """What one model gives, by cost and group."""
 
 
-def _several_models(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArray, FloatArray]:
-    """Paired costs, the luck of models (see ``luck_of``), and scores (kind, model, record).
-
-    These are the two parts of LiRA's ratio, the offline ratio and RMIA's; none of few models.
-    """
+def _several_models(
+    models: BudgetScores,
+) -> tuple[dict[str, PairedPool], FloatArray, dict[str, FloatArray]]:
+    """Paired costs, luck of models (``luck_of``), scores by cost (model, record); few have none."""
     shape, answers = models.member.shape, models.answers
     names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
     paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
     is_calibrated = models.has_probabilities and shape[0] >= lira.LEAST_MODELS
-    scores = np.empty((4 if is_calibrated else 0, *shape))
+    standing, difference, offline, rmia = scores = np.empty((4, *shape))
     largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
     for block, logits, member in lira.blocks(models.logits, models.member):
         logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
@@ -232,61 +229,59 @@ def _several_models(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatA
         if is_calibrated:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
             others = lira.other_models(cut, member)
-            scores[:2, :, block] = lira.ratio_parts(cut, others)[:2]
-            scores[2, :, block] = lira.offline_ratio(cut, others)
-            scores[3, :, block] = lira.rmia_ratio(confidence, lira.other_models(confidence, member))
-    return paired, luck, scores
+            scores[:2, :, block] = lira.ratio_parts(cut, others)
+            offline[:, block] = lira.offline_ratio(cut, others)
+            rmia[:, block] = lira.rmia_ratio(confidence, lira.other_models(confidence, member))
+    if not is_calibrated:
+        return paired, luck, {}
+    for target in range(shape[0]):
+        standing[target] = _lira(standing[target], difference[target], models.member, target)
+    return paired, luck, {LIRA: standing, OFFLINE: offline, RMIA: rmia}
 
 
-def _columns(
-    models: BudgetScores, scores: FloatArray, model: int
-) -> Iterator[tuple[Sequence[str], FloatArray]]:
-    """Scores (record,) of one model to rank records by, each with the costs that the ranks give."""
-    if not models.has_probabilities:
-        return
-    yield [*MODEL_ATTACKS], single.true_label_logit(models.logits[model], models.labels)
-    if models.reference is not None:
-        yield [REFERENCE], models.reference[model]
-    if len(scores):
-        standing, difference, offline, rmia = scores[:, model]
-        member, n_others = models.member[model], len(models.member) - 1
-        n_in = models.member.sum(axis=0) - member
-        is_told = (n_in > 0) & (n_in < n_others)
-        if is_told[member].any() and is_told[~member].any():
-            evidence = lira.RatioParts(standing, difference, n_in, n_others - n_in)
-            yield [LIRA], lira.shrunk_ratio(evidence)
-        else:  # folds: the others know who was out
-            yield [LIRA], np.full(len(member), np.nan)
-        yield [OFFLINE], offline
-        yield [RMIA], rmia
+def _lira(
+    standing: FloatArray, difference: FloatArray, member: BoolArray, target: int
+) -> FloatArray:
+    """(record,) LiRA's scores of one model; NaN of folds, where the others know who was out."""
+    n_others, own = len(member) - 1, member[target]
+    n_in = member.sum(axis=0) - own
+    is_told = (n_in > 0) & (n_in < n_others)
+    if not (is_told[own].any() and is_told[~own].any()):
+        return np.full(len(own), np.nan)
+    return lira.shrunk_ratio(standing, difference, n_in, n_others - n_in)
 
 
 def _ranked_pools(
     models: BudgetScores,
-    scores: FloatArray,
+    calibrated: Mapping[str, FloatArray],
     divisions: Sequence[Groups],
     coins: Sequence[Divisions],
 ) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
     """For every attribute what single models give, and the costs that are means over models."""
+    # Scores (model, record) to rank records by, each with the costs that the ranks give.
+    columns: list[tuple[list[str], FloatArray]] = []
+    if models.has_probabilities:
+        columns.append(([*MODEL_ATTACKS], single.true_label_logit(models.logits, models.labels)))
+        if models.reference is not None:
+            columns.append(([REFERENCE], models.reference))
+    columns += [([name], scores) for name, scores in calibrated.items()]
     n_models, whole = len(models.member), [flips.whole for flips in coins]
     every = [*divisions, *(one for flips in coins for one in flips.exact)]
     pools = {
         name: RankedPool(every if name in EXACTLY else divisions, n_models, whole)
-        for names, _ in _columns(models, scores, 0)
+        for names, _ in columns
         for name in names
     }
     runs: list[list[ModelFound]] = [[] for _ in divisions]
     for model, member in enumerate(models.member):
         found: dict[str, dict[Groups, list[single.Advantage | None]]] = {}
-        for names, score in _columns(models, scores, model):
-            ranked = rank(score, member, pools[names[0]].divisions)
-            loss = single.loss_of(score) if names[0] in MODEL_ATTACKS else score
+        for names, scores in columns:
+            ranked = rank(scores[model], member, [*pools[names[0]].found])
+            is_loss = names[0] in MODEL_ATTACKS
+            score = single.loss_of(scores[model]) if is_loss else scores[model]
             for name in names:
                 attack = MODEL_ATTACKS.get(name) or SCORE_ATTACKS[name]
-                found[name] = {
-                    groups: [attack(one, loss) for one in own] for groups, own in ranked.items()
-                }
-                pools[name].add(model, ranked, found[name], ~np.isnan(score))
+                found[name] = pools[name].add(model, ranked, attack, score)
         of_run = [name for name in found if name not in CALIBRATED]
         for run, groups in zip(runs, divisions, strict=True):
             run.append({name: found[name][groups] for name in of_run})
@@ -300,14 +295,9 @@ def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[
     """One model's ``exposure`` of a release, by group and proxy."""
     return {
         group: {
-            name: Exposure(
-                value=advantage.value,
-                standard_error=advantage.standard_error,
-                n_members=advantage.n_members,
-                n_nonmembers=advantage.n_nonmembers,
-            )
+            name: Exposure(**{key: getattr(one, key) for key in one._fields[:4]})
             for name, of_groups in found.items()
-            if (advantage := of_groups[k]) is not None and math.isfinite(advantage.value)
+            if (one := of_groups[k]) is not None and math.isfinite(one.value)
         }
         for k, group in enumerate(group_names)
     }

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.single import log_odds
-from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
+from pcer.metrics import BoolArray, FloatArray, quotient
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
@@ -61,7 +61,7 @@ class Others(NamedTuple):
     def deviation(self) -> FloatArray:
         """Standard deviation common to in and out; NaN where it cannot be had, or is 0."""
         squares = self.squares_in + self.squares_out
-        return np.sqrt(quotient(squares, np.where(squares > 0, self.n_in + self.n_out - 2, 0)))
+        return np.sqrt(variance_of(squares, self.n_in + self.n_out - 1))
 
 
 def rmia_ratio(confidence: FloatArray, others: Others) -> FloatArray:
@@ -119,45 +119,30 @@ def _without_own(
     return n, mean, np.where(squares > rounding, squares, 0.0)
 
 
-class RatioParts(NamedTuple):
-    """What the shrunk ratio is made of; arrays (target, record), or (record,) of one target."""
+def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatArray]:
+    """Where the target stands, and how far the others in are from those out, in deviations.
 
-    standing: FloatArray
-    """The target's distance from the mean of the others, in their standard deviations; where there
-    is no difference, the score itself."""
-    difference: FloatArray
-    """Mean of the others in minus mean of those out, in standard deviations; NaN where they do not
-    vary, or where all had the record in, or all out."""
-    n_in: FloatArray | IntArray
-    """Others that had the record in."""
-    n_out: FloatArray | IntArray
-
-
-def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
-    """Bring what the other models say into standard deviations."""
-    n_in, n_out, deviation = others.n_in, others.n_out, others.deviation
-    centre = (n_in * others.mean_in + n_out * others.mean_out) / (n_in + n_out)
-    difference = (others.mean_in - others.mean_out) / deviation
-    standing = (values - centre) / deviation
-    if np.isnan(difference).any():
-        standing = np.where(np.isnan(difference), certain_score(values, others), standing)
-    return RatioParts(standing, difference, n_in, n_out)
-
-
-def certain_score(values: FloatArray, others: Others) -> FloatArray:
-    """Of records of which the others say one thing in, and one thing out: infinite by its side.
-
-    0 where both say the same, or where one of them is missing.
+    The difference is NaN where the others do not vary, or where all had the record in, or all out.
+    There a score stands in the target's place: where the others say one thing in and another out,
+    it is infinite, by the side that the target is on; else 0.
     """
-    inside, outside = others.mean_in, others.mean_out
+    n_in, n_out, inside, outside = others[:4]
+    deviation = others.deviation
+    difference = (inside - outside) / deviation
+    standing = (values - (n_in * inside + n_out * outside) / (n_in + n_out)) / deviation
+    if not np.isnan(difference).any():
+        return standing, difference
     apart, beyond = inside - outside, values - (inside + outside) / 2
     largest = np.abs(values) + np.abs(inside) + np.abs(outside)
     differs = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
-    return np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
+    certain = np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
+    return np.where(np.isnan(difference), certain, standing), difference
 
 
-def shrunk_ratio(evidence: RatioParts) -> FloatArray:
-    """Log likelihood ratio over the typical difference of each target.
+def shrunk_ratio(
+    standing: FloatArray, difference: FloatArray, n_in: npt.NDArray[Any], n_out: npt.NDArray[Any]
+) -> FloatArray:
+    """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``.
 
     A sweep of tens of models needs it: a record's own difference between in and out is then
     mostly noise, and the plain ratio spends its power on guessing its sign. The prior says that
@@ -165,7 +150,6 @@ def shrunk_ratio(evidence: RatioParts) -> FloatArray:
     all records, noise taken off: with many models, or strong memorisation, the prior fades and
     the plain ratio with a common variance remains.
     """
-    standing, difference, n_in, n_out = evidence
     noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)  # variance if there is none
     # A difference over an estimated deviation is Student's: its variance is larger by this.
     freedom = n_in + n_out - 2

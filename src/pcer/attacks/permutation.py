@@ -87,23 +87,24 @@ def permutation_tests(
     first = np.equal(group[rows], pair[0])
     exposure, benefit = exposure[..., rows], benefit[..., rows]
     is_given = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
-    moments = _Moments(
-        _levelled(np.where(is_given[..., None], exposure, 0.0), parts),
-        _levelled(np.nan_to_num(benefit), parts),
-    )
+    exposure = _levelled(np.where(is_given[..., None], exposure, 0.0), parts)
+    benefit = _levelled(np.nan_to_num(benefit), parts)
+    centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
+    e, b = _centred(exposure, centre[0]).reshape(-1, len(rows)), _centred(benefit, centre[1])
+    exact = ExactSums(e, e**2, e * np.repeat(b, exposure.shape[1], axis=0), b, b**2)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair)))
-    sums = np.zeros((1 + n_draws, len(moments.exact.total)))
-    sums[0] = moments.exact.raw(first[None])[0]
+    sums = np.zeros((1 + n_draws, len(exact.total)))
+    sums[0] = exact.raw(first[None])[0]
     for part in parts:
         inside = first[part]
         if len(inside) > SHUFFLED:
-            sums[1:] += turned_sums(moments.exact.columns[part], inside, n_draws, rng)
+            sums[1:] += turned_sums(exact.columns[part], inside, n_draws, rng)
         else:
             subsets = rng.permuted(np.tile(inside, (n_draws, 1)), axis=1)
-            sums[1:] += moments.exact.raw(subsets, part)
+            sums[1:] += exact.raw(subsets, part)
     blocks = (sums[at : at + BLOCK] for at in range(0, len(sums), BLOCK))
     n = int(first.sum())
-    distances = np.concatenate([moments.distances(block, n, len(rows) - n) for block in blocks])
+    distances = np.concatenate([_distances(exact, centre, block, n) for block in blocks])
     flat = distances.reshape(len(distances), 2, -1)
     adjusted = (step_down(flat[:, k], is_given.ravel()) for k in range(2))
     return Permutations(*(p.reshape(is_given.shape) for p in adjusted))
@@ -119,47 +120,41 @@ def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
     return out
 
 
-class _Moments:
-    """Sums that tell means, variances and covariances over any set of the records."""
+def _distances(
+    exact: ExactSums, centre: tuple[FloatArray, FloatArray], sums: FloatArray, n: int
+) -> FloatArray:
+    """(draw, statistic, setting, cost) how far ``n`` records are from the others, in errors."""
+    sides = (sums, n), (exact.total - sums, len(exact.columns) - n)
+    both = (_means(exact.scaled(part) / size, size, *centre) for part, size in sides)
+    c, c_variance, r, r_variance, covariance = zip(*both, strict=True)
+    variance = np.zeros(c[0].shape)  # of R_i c_j - R_j c_i
+    for own, other in ((0, 1), (1, 0)):
+        variance += c[other] ** 2 * r_variance[own]
+        variance += r[other] ** 2 * c_variance[own]
+        variance -= 2 * c[other] * r[other] * covariance[own]
+    pairs = (c[0] - c[1], c_variance[0] + c_variance[1]), (r[0] * c[1] - r[1] * c[0], variance)
+    return np.stack([_in_errors(*pair) for pair in pairs], axis=1)
 
-    def __init__(self, exposure: FloatArray, benefit: FloatArray) -> None:
-        self._shape, n = exposure.shape[:2], exposure.shape[2]
-        self._centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
-        e, b = (
-            _centred(x, mean) for x, mean in zip((exposure, benefit), self._centre, strict=True)
-        )
-        e, beside = e.reshape(-1, n), np.repeat(b, exposure.shape[1], axis=0)
-        self._ends = np.cumsum([len(e)] * 3 + [len(b)])
-        self.exact = ExactSums(e, e**2, e * beside, b, b**2)
 
-    def distances(self, sums: FloatArray, n: int, n_other: int) -> FloatArray:
-        """(draw, statistic, setting, cost) how far apart the two groups are, in errors."""
-        c, c_variance, r, r_variance, covariance = zip(
-            self._means(sums, n), self._means(self.exact.total - sums, n_other), strict=True
-        )
-        variance = np.zeros(c[0].shape)  # of R_i c_j - R_j c_i
-        for own, other in ((0, 1), (1, 0)):
-            variance += c[other] ** 2 * r_variance[own]
-            variance += r[other] ** 2 * c_variance[own]
-            variance -= 2 * c[other] * r[other] * covariance[own]
-        pairs = (c[0] - c[1], c_variance[0] + c_variance[1]), (r[0] * c[1] - r[1] * c[0], variance)
-        return np.stack([_in_errors(*pair) for pair in pairs], axis=1)
+def _means(
+    means: FloatArray, n: int, exposure: FloatArray, benefit: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Mean exposure and its variance, mean benefit and its variance, covariance of both.
 
-    def _means(self, sums: FloatArray, n: int) -> tuple[FloatArray, ...]:
-        """Mean exposure and its variance, mean benefit and its variance, covariance of both.
-
-        Arrays (draw, setting, cost); those of the benefit are the same for all costs.
-        """
-        columns = np.split(self.exact.scaled(sums) / n, self._ends, axis=1)
-        e, e2, eb = (part.reshape(-1, *self._shape) for part in columns[:3])
-        b, b2 = (part[..., None] for part in columns[3:])
-        return (
-            self._centre[0] + e,
-            np.maximum(e2 - e**2, 0.0) / (n - 1),
-            self._centre[1][:, None] + b,
-            np.maximum(b2 - b**2, 0.0) / (n - 1),
-            (eb - e * b) / (n - 1),
-        )
+    Arrays (draw, setting, cost); those of the benefit are the same for all costs. ``means`` are
+    those of distances from the centres ``exposure`` and ``benefit``, and of their products.
+    """
+    ends = np.cumsum([exposure.size] * 3 + [len(benefit)])
+    *of_costs, b, b2 = np.split(means, ends, axis=1)
+    e, e2, eb = (part.reshape(-1, *exposure.shape) for part in of_costs)
+    b, b2 = b[..., None], b2[..., None]
+    return (
+        exposure + e,
+        np.maximum(e2 - e**2, 0.0) / (n - 1),
+        benefit[:, None] + b,
+        np.maximum(b2 - b**2, 0.0) / (n - 1),
+        (eb - e * b) / (n - 1),
+    )
 
 
 def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:

@@ -220,17 +220,11 @@ def _against_exact(
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
     exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair
-
-    def in_errors(value: FloatArray, error: FloatArray) -> FloatArray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((value[:, j] - value[:, i]) / np.hypot(error[:, i], error[:, j]))
-
-    exactly = in_errors(
-        *(np.array([vars(one)[name] for one in exact]) for name in ("value", "standard_error"))
-    )
-    first = in_errors(
-        *(vars(quick)[name].reshape(-1, n_groups) for name in ("value", "standard_error"))
-    )
-    off = first[: len(exact)] - exactly
+    quickly = np.stack([quick.value, quick.standard_error]).reshape(2, -1, n_groups)
+    exactly = np.stack([[one.value, one.standard_error] for one in exact], axis=1)
+    value, error = np.stack([quickly[:, : len(exact)], exactly], axis=1)  # (way, division, group)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, in_full = (value[..., j] - value[..., i]) / np.hypot(error[..., i], error[..., j])
+        off = first - in_full
     off = off[np.isfinite(off)]
     return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)

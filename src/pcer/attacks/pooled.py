@@ -22,14 +22,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked, rank
-from pcer.attacks.single import Advantage, auc_advantage
+from pcer.attacks.single import Advantage, Attack, auc_advantage
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
@@ -82,14 +82,8 @@ class Pool(ABC):
         """(group,) values, NaN where no model tells one; (record,) distances from them."""
 
     @abstractmethod
-    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
-        """Blocks (row, record) that ``_of_models`` needs to have summed."""
-
-    @abstractmethod
-    def _of_models(
-        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
-    ) -> Variances:
-        """Of sets with ``n`` records and values beside ``base``, those of the whole."""
+    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+        """Of sets with so many records and such values."""
 
     def n_scored(self, groups: Groups) -> FloatArray:
         """(group,) records of which some model says something."""
@@ -113,8 +107,7 @@ class Pool(ABC):
         """
         (base, own), known = self.numbers(sets.whole), self.is_scored & sets.inside
         moments = np.stack([known, own, own**2, own * benefit.own, known * benefit.own])
-        sums = sets.sums(moments, *self._rows(sets, own))
-        n, total, squares, products, of_benefit = sums[:5]
+        n, total, squares, products, of_benefit = sets.sums(moments)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n
             value = base if sets is sets.whole else base + mean
@@ -122,16 +115,11 @@ class Pool(ABC):
             of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
             covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
             covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
-            people = people_variance(of_records, *self._of_models(sets, n, value, base, sums[5:]))
+            people = people_variance(of_records, *self._of_models(sets, n, value))
             errors = (np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records))
         error, null, both = (np.where(is_told, x, np.nan) for x in (*errors, covariance))
-        return PooledExposures(
-            value=value,
-            standard_error=error,
-            null_error=null,
-            benefit_covariance=both,
-            n_records=n,
-        )
+        beside = {"null_error": null, "benefit_covariance": both, "n_records": n}
+        return PooledExposures(value=value, standard_error=error, **beside)
 
 
 def people_variance(
@@ -160,54 +148,44 @@ class RankedPool(Pool):
     ) -> None:
         n = len(divisions[0].codes)
         # by division, value and variance by model and group; what records add, over all models
-        self._found = {one: np.full((2, n_models, one.n), np.nan) for one in (*divisions, *whole)}
+        self.found = {one: np.full((2, n_models, one.n), np.nan) for one in (*divisions, *whole)}
         self._parts: dict[Groups, npt.NDArray[Any]] = {one: np.zeros((1, n)) for one in divisions}
         self._parts |= {one: np.zeros((n_models, n), dtype=np.float32) for one in whole}
         self.is_scored, self.is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
 
     @property
-    def divisions(self) -> list[Groups]:
-        """Of the records into groups, each once."""
-        return list(self._found)
-
-    @property
     def is_told(self) -> bool:
         """Whether any model tells anything of any group."""
-        return any(bool(np.isfinite(found).any()) for found in self._found.values())
+        return any(bool(np.isfinite(found).any()) for found in self.found.values())
 
     def add(
-        self,
-        model: int,
-        ranked: Mapping[Groups, Sequence[Ranked]],
-        advantages: Mapping[Groups, Sequence[Advantage | None]],
-        is_scored: BoolArray,
-    ) -> None:
-        """Take in one model."""
+        self, model: int, ranked: dict[Groups, list[Ranked]], attack: Attack, score: FloatArray
+    ) -> dict[Groups, list[Advantage | None]]:
+        """Take in one model's ranks; what the attack finds in each group."""
+        is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
-        for groups, orders in ranked.items():
+        found = {groups: [attack(one, score) for one in own] for groups, own in ranked.items()}
+        for groups, advantages in found.items():
             parts = self._parts[groups][model % len(self._parts[groups])]
-            for k, (order, advantage) in enumerate(zip(orders, advantages[groups], strict=True)):
+            for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
-                    self._found[groups][:, model, k] = advantage.value, advantage.variance
-                    parts[order.order] += advantage.parts
+                    self.found[groups][:, model, k] = advantage.value, advantage.variance
+                    parts[ranked[groups][k].order] += advantage.parts
+        return found
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that tell a value."""
-        values, parts = self._found[groups][0], self._parts[groups].sum(axis=0, dtype=np.float64)
+        values, parts = self.found[groups][0], self._parts[groups].sum(axis=0, dtype=np.float64)
         n_models = np.isfinite(values).sum(axis=0)
         scale = self.n_scored(groups) / np.maximum(n_models, 1)
         return quotient(np.nansum(values, axis=0), n_models), scale[groups.codes] * parts
 
-    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
-        return (self._parts[sets.whole],) if isinstance(sets, Divisions) else ()
-
-    def _of_models(
-        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
-    ) -> Variances:
-        values, variances = self._found[sets.whole]
-        n_models, share = np.isfinite(values).sum(axis=0), self.n_scored(sets.whole) / n
-        by_model = values + sums * share if len(sums) else values
+    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+        by_model, variances = self.found[sets.whole]
+        n_models, share = np.isfinite(by_model).sum(axis=0), self.n_scored(sets.whole) / n
+        if isinstance(sets, Divisions):
+            by_model = by_model + sets.sums(self._parts[sets.whole]) * share
         spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
         of_models = np.nansum(spread, axis=0) / (n_models - 1) / n_models
         of_both = np.nansum(variances, axis=0) * share / n_models**2
@@ -220,9 +198,7 @@ def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
     everybody = Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)
     pool = RankedPool([everybody], len(scores))
     for model, (score, inside) in enumerate(zip(scores, member, strict=True)):
-        ranked = rank(score, inside, [everybody])
-        found = {everybody: [auc_advantage(ranked[everybody][0])]}
-        pool.add(model, ranked, found, ~np.isnan(score))
+        pool.add(model, rank(score, inside, [everybody]), auc_advantage, score)
     return pool.exposures(everybody)
 
 
@@ -249,9 +225,8 @@ class PairedPool(Pool):
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
         self.is_scored = self.is_complete = np.zeros(n_records, dtype=bool)
         self._differences = np.zeros(n_records)
-        self._squares = np.zeros(
-            (3, n_records)
-        )  # of what models add and move; the share trained on
+        # squares of what models add, and move; the share trained on
+        self._squares = np.zeros((3, n_records))
         self._models = np.zeros((2 * n_models, n_records))  # what each adds, and moves
         self._contrasts = np.zeros((12 * n_pairs, n_records))
 
@@ -277,16 +252,7 @@ class PairedPool(Pool):
         value = quotient(total, n)
         return value, np.where(known, self._differences - value[groups.codes], 0.0)
 
-    def _rows(self, sets: Sets, own: FloatArray) -> tuple[npt.NDArray[Any], ...]:
-        squares, moved, share_in = self._squares
-        models = self._models.astype(
-            np.float32 if isinstance(sets, Divisions) else np.float64, copy=False
-        )
-        return np.stack([squares, moved, moved * own, share_in]), models, self._contrasts
-
-    def _of_models(
-        self, sets: Sets, n: FloatArray, value: FloatArray, base: FloatArray, sums: FloatArray
-    ) -> Variances:
+    def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
         """Of mean differences.
 
         A model's own number is in the means that it is measured from: one that adds x to all its
@@ -294,10 +260,15 @@ class PairedPool(Pool):
         by as many degrees of freedom less one. That is made good.
         """
         n_models = len(self._models) // 2
-        rows, added, moved, contrasts = np.split(sums, np.cumsum([4, n_models, n_models]))
-        if len(contrasts):
-            return *of_few(contrasts.reshape(3, 4, -1, len(n)), n_models), n_models
-        squares, moved_squares, moved_distances, share_in = rows
+        if len(self._contrasts):
+            contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
+            return *of_few(contrasts, n_models), n_models
+        base, own = self.numbers(sets.whole)
+        rows = np.stack([*self._squares, self._squares[1] * own])
+        kind = np.float32 if isinstance(sets, Divisions) else np.float64
+        sums = sets.sums(rows, self._models.astype(kind, copy=False))
+        squares, moved_squares, share_in, moved_distances = sums[:4]
+        added, moved = np.split(sums[4:], 2)
         moved_differences = moved_distances + base * moved_squares
         weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences

@@ -7,6 +7,7 @@ chance. Errors describe the luck of the split; they are never 0 unless the value
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ class Advantage(NamedTuple):
     n_nonmembers: int
     parts: FloatArray | None = None
     variance: float = math.nan
+
+
+Attack = Callable[[Ranked, FloatArray], Advantage | None]
+"""What one model's ranking of one group and its losses, or scores, give; None where nothing."""
 
 
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
@@ -148,8 +153,8 @@ def _shares(ranked: Ranked, n_guessed: int) -> tuple[float, float]:
     return members / ranked.n_members, nonmembers / ranked.n_nonmembers
 
 
-def auc_advantage(ranked: Ranked) -> Advantage:
-    """AUC minus 1/2 with the error of DeLong, DeLong and Clarke-Pearson."""
+def auc_advantage(ranked: Ranked, score: FloatArray | None = None) -> Advantage:
+    """AUC minus 1/2 (the ranks are enough), error by DeLong, DeLong and Clarke-Pearson."""
     if ranked.is_onesided:
         return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
     return _with_errors(ranked, ranked.auc - 0.5, ranked.parts())
@@ -178,7 +183,7 @@ def error_at_chance(n_members: int, n_nonmembers: int) -> float:
     return math.sqrt((n_members + n_nonmembers + 1) / (12 * n_members * n_nonmembers))
 
 
-def reference_advantage(ranked: Ranked) -> Advantage:
+def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
     """AUC minus 1/2 of one model; DeLong's error of a dozen records may be far below chance's."""
     found = auc_advantage(ranked)
     if found.standard_error is None:

@@ -411,7 +411,8 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     now = smallest(design, question)
     most = question.largest(design)
     if math.isnan(now) and (target is None or target > most):
-        return f"Not even {question.words(design, most)}, the largest there can be, would show; {SHARPER}."
+        largest = f"{question.words(design, most)}, the largest there can be"
+        return f"Not even {largest}, would show; {SHARPER}."
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
