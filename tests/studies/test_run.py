@@ -18,13 +18,11 @@ from pcer.data import load, split
 from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.release.format import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
-from pcer.train.config import ADDED_SETTINGS
 from pcer_studies import BUDGETS, Study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING
 from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
 from pcer_studies.sensitivity import run as variants_run
 from pcer_studies.sensitivity.analysis import read_sensitivity
-from pcer_studies.sensitivity.readings import missing_files
 from pcer_studies.sensitivity.variants import COMPAS, variant
 from tests.worlds.studies import SHIPPED
 
@@ -52,7 +50,8 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_study_is_trained_into_releases_and_a_record(whole):
+def test_a_study_is_trained_into_releases_and_a_record(whole, tmp_path):
+    """With coin flips and bounds, and no entry for each person anywhere."""
     study = Study.read(whole)
     release = study.release("compas", "race")
     models = {(epsilon, seed) for epsilon in BUDGETS for seed in range(2)}
@@ -62,24 +61,18 @@ def test_a_study_is_trained_into_releases_and_a_record(whole):
     compas = study.settings["datasets"]["compas"]
     assert compas["data_digest"] == release.provenance.data_digest
     assert compas["made_with"] == [environment(FLAGS)]
-
-
-def test_releases_hold_coin_flips_and_bounds_and_no_person_is_kept(tmp_path):
-    """Statistics only: nothing in the folder has as many entries as there are records."""
     with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
     train_study(with_receipts, tmp_path, flags=FLAGS)
-    assert sorted(contents(tmp_path)) == NAMES
     release = Study.read(tmp_path).release("compas", "race")
     private = {epsilon for epsilon in BUDGETS if epsilon != float("inf")}
     expected = {(epsilon, group) for epsilon in private for group in release.subject.groups}
     for kind in ("receipt", "realised"):
         rows = [row for row in release.bounds if row.kind == kind and row.label is None]
         assert {(row.epsilon, row.group) for row in rows} == expected
-    assert {row.epsilon for row in release.placebo} == {None, *private}
-    assert {row.n_draws for row in release.placebo} == {200}
+    assert {(row.epsilon, row.n_draws) for row in release.placebo} == {
+        (epsilon, 200) for epsilon in (None, *private)
+    }
     assert longest(json.loads((tmp_path / NAMES[0]).read_text())) < load("compas").n_records / 10
-    again = train_study(with_receipts, tmp_path, flags=FLAGS)
-    assert (again.done, again.found) == (12, 12)
 
 
 def longest(part) -> int:
@@ -88,30 +81,15 @@ def longest(part) -> int:
     return max([len(part) if isinstance(part, list) else 0, *map(longest, inside)])
 
 
-def test_the_second_reading_of_adult_is_the_closest_and_has_the_records_of_the_first():
+def test_a_second_reading_of_adult_is_the_closest_or_is_left_out_unless_named(monkeypatch):
     assert read_sensitivity(SHIPPED / "sensitivity.json").closest.name == CLOSEST_READING
-    if missing_files(CLOSEST_READING) is not None:
-        pytest.skip("needs UCI's whole table")
-    one, other = load("adult"), study_run._dataset(CLOSEST)
-    assert other.name == CLOSEST
-    assert (one.labels == other.labels).all()
-    assert (one.record_ids == other.record_ids).all()
-    assert one.feature_names != other.feature_names
-    assert any("closest" in note for note in other.notes)
-    assert study_run._sweep(StudyPlan(), other).attributes == ("sex", "race")
-
-
-def test_a_second_reading_that_is_not_here_is_left_out_unless_it_was_named(monkeypatch):
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
     told: list[str] = []
     plan = StudyPlan(datasets=("compas", CLOSEST))
     assert study_run._with_data(plan, told.append).datasets == ("compas",)
-    assert "adult-closest is left out" in told[0]
-    assert "PCER_DATA" in told[0]
+    assert re.search("adult-closest is left out.*PCER_DATA", told[0])
     named = dataclasses.replace(plan, named=True)
     assert study_run._with_data(named, told.append) == named
-    with pytest.raises(pcer.InputError, match="PCER_DATA"):
-        study_run._dataset(CLOSEST)
 
 
 def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
@@ -141,47 +119,23 @@ def test_an_interrupted_study_keeps_every_environment_and_passes_notes_on(tmp_pa
     assert record["datasets"]["compas"]["made_with"] == [{"pcer": "0.0.9"}, environment(FLAGS)]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_study_of_other_settings_or_with_a_bad_record_is_left_alone(whole, tmp_path):
+    before = contents(whole)
+    for change, said in (
         ({"n_seeds": 3}, "with seeds 2, but 3 is asked for"),
         ({"config": TrainConfig(epochs=2)}, "with training"),
-    ],
-)
-def test_a_study_of_other_settings_is_left_alone(whole, change, said):
-    before = contents(whole)
-    with pytest.raises(pcer.InputError, match=said):
-        train_study(dataclasses.replace(PLAN, **change), whole, flags=FLAGS)
+    ):
+        with pytest.raises(pcer.InputError, match=said):
+            train_study(dataclasses.replace(PLAN, **change), whole, flags=FLAGS)
     assert contents(whole) == before
-
-
-def test_a_study_of_an_older_version_goes_on_although_a_setting_was_added(whole, monkeypatch):
-    monkeypatch.setitem(ADDED_SETTINGS, "dropout", 0.0)
-
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Tomorrow(TrainConfig):
-        dropout: float = 0.0
-
-    later = Tomorrow(**dataclasses.asdict(PLAN.config))
-    require_ready(dataclasses.replace(PLAN, config=later), whole)
-    changed = dataclasses.replace(PLAN, config=dataclasses.replace(later, dropout=0.5))
-    said = r"'dropout': 0\.0.*but .*'dropout': 0\.5.* is asked for"
-    with pytest.raises(pcer.InputError, match=said):
-        require_ready(changed, whole)
-
-
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
+    for record, said in (
         ("[]", "must be an object"),
         ('{"format": "pcer-study", "version": 9}', "upgrade pcer"),
         ('{"format": "pcer-study", "version": 1}', "is of a study with budgets None"),
-    ],
-)
-def test_a_bad_record_is_named(tmp_path, record, said):
-    (tmp_path / "study.json").write_text(record)
-    with pytest.raises(pcer.InputError, match=said):
-        require_ready(PLAN, tmp_path)
+    ):
+        (tmp_path / "study.json").write_text(record)
+        with pytest.raises(pcer.InputError, match=said):
+            require_ready(PLAN, tmp_path)
 
 
 def test_missing_data_are_named_before_anything_is_trained(monkeypatch, tmp_path):
@@ -212,9 +166,6 @@ def test_the_command_from_nothing_to_every_file(tmp_path):
     again = command(*words)
     assert again.exit_code == 0, again.output
     assert {name: contents(tmp_path)[name] for name in before} == before
-
-
-# What the paper leaves open.
 
 
 SMALL = tuple(
@@ -263,14 +214,12 @@ def test_more_noise_by_prv_than_by_pld_and_most_by_opacus_own_search(trained):
     assert not found.result("compas-opacus").same_streams
     noise = {one.name: one.rows[0].noise_multiplier for one in found.results}
     assert noise[COMPAS] <= noise["compas-prv"] < noise["compas-opacus"]
-    assert release_of(folder, "compas-prv").training.config["accountant"] == Accountant.PRV
-
-
-def test_outside_means_standardised_over_all_records_and_not_again(trained):
+    config = {name: release_of(folder, name).training.config for name in noise}
+    assert config["compas-prv"]["accountant"] == Accountant.PRV
+    assert config["compas-outside"]["standardise"] is False  # done over all records, not again
     features = variants_run._dataset(variant("compas-outside")).features
     np.testing.assert_allclose(features.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
     np.testing.assert_allclose(features.std(axis=0, dtype=np.float64), 1, atol=1e-4)
-    assert release_of(trained[0], "compas-outside").training.config["standardise"] is False
 
 
 def test_a_second_run_trains_nothing_and_what_is_not_here_is_skipped(
