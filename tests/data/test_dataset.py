@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from pcer.data import GroupedDataset, ProtectedAttribute, split, standardise
 from pcer.data.dataset import SPLIT_KEY, column_widths
@@ -72,22 +73,14 @@ def test_split_depends_on_ids_labels_seed_and_secret_only():
         split(small(), seed=-1)
 
 
-@pytest.mark.parametrize(
-    ("features", "scaled"),
-    [
+def test_standardise_is_fitted_on_the_training_part_only():
+    for features, scaled in (
         ([[1, 5], [3, 5], [100, 7]], [[-1, 0], [1, 0], [98, 2]]),  # the last does not train
         ([[1, NAN], [3, NAN], [NAN, 4]], [[-1, 0], [1, 0], [0, 0]]),
-    ],
-)
-def test_standardise_is_fitted_on_the_training_part_only(features, scaled):
-    result = standardise(np.array(features, dtype=np.float32), train=np.array([0, 1]))
-    assert result.tolist() == scaled
-    assert result.dtype == np.float32
-
-
-def test_standardise_agrees_with_scikit_learn():
-    from sklearn.preprocessing import StandardScaler
-
+    ):
+        result = standardise(np.array(features, dtype=np.float32), train=np.array([0, 1]))
+        assert result.tolist() == scaled
+        assert result.dtype == np.float32
     features = np.random.default_rng(0).normal(3, [1, 10, 0.1], (200, 3)).astype(np.float32)
     train = np.arange(0, 200, 3)
     expected = StandardScaler().fit(features[train].astype(float)).transform(features.astype(float))
@@ -142,22 +135,21 @@ def test_an_attribute_needs_two_groups_and_valid_codes():
 def test_who_knows_all_records_but_one_cannot_guess_that_one():
     """The attack: try every value of the last person's field until the digest fits."""
     dataset = small(10)
-    known = dataset.features.copy()
-
-    def guesses(published: str, secret: bytes) -> list[int]:
-        found = []
+    known, truth = dataset.features.copy(), int(dataset.features[9, 0])
+    plain, keyed = dataset.published_digest(b""), dataset.published_digest(SECRET)
+    assert plain == f"sha256:{dataset.digest}"
+    assert keyed.startswith("hmac-sha256:")
+    for published, secret, found in (
+        (plain, b"", [truth]),
+        (keyed, b"", []),
+        (keyed, SECRET[::-1], []),
+    ):
+        guesses = []
         for value in range(100):
             known[9, 0] = value
             if replace(dataset, features=known).published_digest(secret) == published:
-                found.append(value)
-        return found
-
-    truth = int(dataset.features[9, 0])
-    assert dataset.published_digest(b"") == f"sha256:{dataset.digest}"
-    assert dataset.published_digest(SECRET).startswith("hmac-sha256:")
-    assert guesses(dataset.published_digest(b""), b"") == [truth]
-    for other in (b"", SECRET[::-1]):
-        assert guesses(dataset.published_digest(SECRET), other) == []
+                guesses.append(value)
+        assert guesses == found
 
 
 def test_columns_and_widths_name_no_value():

@@ -93,12 +93,9 @@ def test_a_bad_download_changes_nothing_and_says_what_to_do(server, tmp_path, ki
         assert "another shape" in str(caught.value.__cause__)
 
 
-def test_a_file_without_address_is_asked_for_by_folder(tmp_path):
+def test_a_file_without_address_or_with_another_digest_is_asked_for(server, tmp_path, monkeypatch):
     with pytest.raises(FetchError, match="cannot be downloaded; name the folder"):
         download(DataFile(name="some.bin"), cache=tmp_path)
-
-
-def test_a_copy_with_another_digest_is_refused(server, tmp_path, monkeypatch):
     (tmp_path / "some.bin").write_bytes(GOOD[:-1])
     monkeypatch.setenv("PCER_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"some\.bin is not the file that pcer knows"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute
 from pcer.data.readers import Column, Columns, as_array, open_table, require_columns
-from pcer.data.task import Category, Encoded, GroupRule, Number, divide, encode, is_missing
+from pcer.data.task import Category, GroupRule, Number, divide, encode, is_missing
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
-from pcer.release.columns import column_of
+from pcer.release.columns import Coded, column_of
 from pcer.release.format import Outcome
 
 if TYPE_CHECKING:
@@ -112,30 +113,41 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     content, file = open_table(table)
     names = content.column_names
     require_columns((*plan.texts, *plan.drop, *plan.identifiers), names, file=file)
+    fault = ""
     if not all(map(alike, names)):
-        raise InputError(f"{file} has a column whose name shows nothing; name it in the header.")
-    if two := confusable(names):
-        raise InputError(
-            f"{file} has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them."
-        )
-    if content.num_rows == 0:
-        raise InputError(f"{file} has no records; a table needs at least a few per group.")
+        fault = "has a column whose name shows nothing; name it in the header"
+    elif two := confusable(names):
+        fault = f"has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them"
+    elif content.num_rows == 0:
+        fault = "has no records; a table needs at least a few per group"
+    if fault:
+        raise InputError(f"{file} {fault}.")
     columns = {
-        column: _typed(content.column(column), column, plan, f"{file}: column {column!r}")
+        column: _typed(content.column(column), column, plan, file)
         for column in names
         if column not in plan.drop
     }
     labelled = np.flatnonzero(~is_missing(columns[plan.label]))
     kept = {column: values[labelled] for column, values in columns.items()}
-    labels = _labels(kept[plan.label], plan, file)
-    attributes = tuple(_attribute(kept[column], column, plan, file) for column in plan.attributes)
-    account = tuple(_account(kept, plan, labels, file))
-    feature_names, features = _features(kept, account, file)
+    coded = {column: column_of(values, column) for column, values in kept.items()}
+    account = tuple(_account(kept, coded, plan))
+    if faults := [*_faults(kept, coded, account, plan)]:
+        raise InputError(f"{file}: {'; and '.join(faults)}.")
+    attributes = tuple(
+        divide(column, GroupRule.of_each(column, coded[column].names), kept)
+        for column in plan.attributes
+    )
+    rules = [
+        Number(column) if role == "number" else Category(column, tuple(coded[column].names))
+        for column, role, *_ in account
+        if role in MISSING_REMARKS
+    ]
+    feature_names, features = encode(tuple(rules), kept)
     dataset = GroupedDataset(
         name=name or file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0],
         features=features,
         feature_names=feature_names,
-        labels=labels,
+        labels=np.asarray(kept[plan.label] == plan.positive, dtype=np.int64),
         attributes=attributes,
         outcome=plan.outcome,
         positive_label=f"{plan.label} = {plan.positive}",
@@ -146,7 +158,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     return OwnTable(dataset=dataset, account=account)
 
 
-def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, where: str) -> Column:
+def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Column:
     """Numbers (NaN: missing) where every value is one, else text (None: missing)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -155,90 +167,43 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, where: str) -> C
     if pa.types.is_boolean(kind) and name in plan.texts:
         return as_array(column.cast(pa.string()))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        numbers = _finite(column.cast(kind), where)
+        numbers = as_array(column.cast(kind))
         if name not in plan.texts:
             return numbers
         # As a person writes them: 1 for 1.0.
         texts = [None if value != value else f"{value:.15g}" for value in numbers.tolist()]
         return np.array(texts, dtype=object)
     if str(kind) not in ("string", "large_string", "string_view"):
-        raise InputError(f"{where} holds {kind}, neither numbers nor text; leave it out (drop).")
+        raise InputError(
+            f"{file}: column {name!r} holds {kind}, neither numbers nor text; leave it out (drop)."
+        )
     text = column.cast(pa.string())
     marks = pa.array(plan.missing, pa.string())
     is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
     text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
     known = text.drop_null()
-    n_numbers = pc.sum(pc.match_substring_regex(known, _NUMBER)).as_py() or 0
-    if name in plan.texts or not len(known):
+    are_numbers = len(known) and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py()
+    if name in plan.texts or not are_numbers:
         return as_array(text)
-    if n_numbers == len(known):
-        return _finite(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()), where)
-    if pc.all(pc.match_substring_regex(known, _COMMA_NUMBER)).as_py():
-        raise InputError(f"{where} holds numbers with decimal commas; write them with points.")
-    if n_numbers:
-        raise InputError(
-            f"{where} mixes {n_numbers:,} numbers and {len(known) - n_numbers:,} other values; "
-            "name what stands for a missing value (missing), take all of them as categories "
-            "(categories), or leave the column out (drop)."
-        )
-    return as_array(text)
-
-
-def _finite(column: pa.ChunkedArray, where: str) -> Column:
-    values = as_array(column)
-    if np.isinf(values).any():
-        raise InputError(f"{where} holds infinite numbers; make them missing.")
-    return values
-
-
-def _labels(values: Column, plan: TablePlan, file: str) -> IntArray:
-    present = sorted(set(values))
-    if len(present) != 2:
-        raise InputError(
-            f"{file}: label {plan.label!r} must have two values, but has {len(present):,}; keep "
-            "the records of two of them, or join values."
-        )
-    if plan.positive not in present:
-        raise InputError(
-            f"{file}: label {plan.label!r} never has the value {plan.positive!r}; positive must "
-            f"be {present[0]!r} or {present[1]!r}."
-        )
-    return np.asarray(values == plan.positive, dtype=np.int64)
-
-
-def _attribute(values: Column, name: str, plan: TablePlan, file: str) -> ProtectedAttribute:
-    groups = column_of(values, name).names
-    if len(groups) < 2:
-        raise InputError(
-            f"{file}: attribute {name!r} has one group only; an audit compares at least two."
-        )
-    if len(groups) > plan.max_categories:
-        raise InputError(
-            f"{file}: attribute {name!r} has {len(groups):,} different values, more than "
-            f"{plan.max_categories}; join them into groups first, or raise max_categories."
-        )
-    return divide(name, GroupRule.of_each(name, groups), {name: values})
+    return as_array(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()))
 
 
 def _account(
-    columns: Columns, plan: TablePlan, labels: IntArray, file: str
+    columns: Columns, coded: Mapping[str, Coded], plan: TablePlan
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
-    coded = {name: column_of(values, name) for name, values in columns.items()}
-    leaks = {plan.label: labels, **{name: coded[name].codes for name in plan.attributes}}
+    leaks = {name: coded[name].codes for name in (plan.label, *plan.attributes)}
     for name, values in columns.items():
-        codes, n_values = coded[name].codes, len(coded[name].names)
+        codes = coded[name].codes
         n_missing = int((codes < 0).sum())
         role, remark = _role(name, values, codes, leaks, plan)
-        if role == "category":
-            _require_categories(name, n_values, codes.size - n_missing, plan, file)
         if n_missing and not remark:
             remark = MISSING_REMARKS.get(role, "")
-        yield ColumnAccount(name, role, n_values, n_missing, remark)
+        yield ColumnAccount(name, role, len(coded[name].names), n_missing, remark)
 
 
 def _role(
-    name: str, values: Column, codes: IntArray, leaks: dict[str, IntArray], plan: TablePlan
+    name: str, values: Column, codes: IntArray, leaks: Mapping[str, IntArray], plan: TablePlan
 ) -> tuple[Role, str]:
     """What a column is used as, and why; ``leaks`` are codes that no feature may repeat."""
     if name == plan.label:
@@ -246,7 +211,7 @@ def _role(
     if name in plan.attributes:
         return "protected attribute", "not used as a feature"
     n_different = len(np.unique(codes))
-    if n_different == 1:
+    if n_different < 2:
         return "left out", "constant"
     for other, told in leaks.items():
         n_pairs = len(np.unique(codes * (told.max() + 2) + told))
@@ -259,35 +224,53 @@ def _role(
     return "number", "every value is different: drop it if it is an identifier" * all_differ
 
 
-def _require_categories(name: str, n_values: int, n_known: int, plan: TablePlan, file: str) -> None:
-    """Refuse a text column that names people rather than describes them, or has too many values."""
-    if name not in plan.identifiers and n_values > NEAR_UNIQUE * n_known:
-        raise InputError(
-            f"{file}: column {name!r} has {n_values:,} different texts in {n_known:,} records, so "
-            f"it names people rather than describes them; leave it out (drop), or insist on it by "
-            "name (identifiers)."
-        )
-    if n_values > plan.max_categories:
-        raise InputError(
-            f"{file}: column {name!r} has {n_values:,} categories, more than "
-            f"{plan.max_categories}; leave it out (drop), join values, or raise max_categories."
-        )
-
-
-def _features(columns: Columns, account: Sequence[ColumnAccount], file: str) -> Encoded:
-    """The columns to learn from, encoded."""
-    rules = [
-        Number(line.column)
-        if line.role == "number"
-        else Category(line.column, tuple(column_of(columns[line.column], line.column).names))
-        for line in account
-        if line.role in MISSING_REMARKS
-    ]
-    if not rules:
+def _faults(
+    columns: Columns,
+    coded: Mapping[str, Coded],
+    account: Sequence[ColumnAccount],
+    plan: TablePlan,
+) -> Iterator[str]:
+    """All that must be mended or said before anything can be learnt: at most one of a column."""
+    most, nouns = plan.max_categories, {"label": "label", "protected attribute": "attribute"}
+    for name, role, n, n_missing, _ in account:
+        values, column = columns[name], coded[name]
+        n_known, is_text = len(values) - n_missing, values.dtype == object
+        learnt = column.names if is_text and name not in plan.texts else []
+        numbers = [code for code, text in enumerate(learnt) if re.match(_NUMBER, text)]
+        n_numbers = int(np.isin(column.codes, numbers).sum())
+        if role == "label" and n != 2:
+            fault = f"must have two values, but has {n:,}; keep the records of two, or join values"
+        elif role == "label" and plan.positive not in column.names:
+            known = " or ".join(map(repr, column.names))
+            fault = f"never has the value {plan.positive!r}; positive must be {known}"
+        elif role == "protected attribute" and n < 2:
+            fault = "has one group only; an audit compares at least two"
+        elif role == "protected attribute" and n > most:
+            fault = f"has {n:,} different values, more than {most}; join them into groups first, "
+            fault += "or raise max_categories"
+        elif not is_text and np.isinf(values).any():
+            fault = "holds infinite numbers; make them missing"
+        elif learnt and all(re.match(_COMMA_NUMBER, text) for text in learnt):
+            fault = "holds numbers with decimal commas; write them with points"
+        elif n_numbers:
+            fault = f"mixes {n_numbers:,} numbers and {n_known - n_numbers:,} other values; name "
+            fault += "what stands for a missing value (missing), take all of them as categories "
+            fault += "(categories), or leave the column out (drop)"
+        elif role != "category":
+            continue
+        elif name not in plan.identifiers and n > NEAR_UNIQUE * n_known:
+            fault = f"has {n:,} different texts in {n_known:,} records, so it names people rather "
+            fault += "than describes them; leave it out (drop), or insist on it (identifiers)"
+        elif n > most:
+            fault = f"has {n:,} categories, more than {most}; leave it out (drop), join values, or "
+            fault += "raise max_categories"
+        else:
+            continue
+        yield f"{nouns.get(role, 'column')} {name!r} {fault}"
+    if not any(line.role in MISSING_REMARKS for line in account):
         left_out = [f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"]
         reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
-        raise InputError(f"{file} has no column left to learn from; {reason}.")
-    return encode(tuple(rules), columns)
+        yield f"there is no column left to learn from; {reason}"
 
 
 def _notes(
